@@ -1,0 +1,168 @@
+# make            build build/smolder
+# make run        install what is missing, build, record this machine for 10 s into smolder.svg
+# make test       install what is missing, build, run every test; last line: N passed, N failed, …
+# make help       the other targets
+
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SAN     ?=
+BUILD   := build$(if $(SAN),/san)
+VERSION := 0.1.0
+
+CC      := gcc
+CLANG   := clang
+BPFTOOL := $(firstword $(wildcard /usr/sbin/bpftool /usr/bin/bpftool) bpftool)
+
+WARN := -Wall -Wextra -Wshadow -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
+	-Wwrite-strings -Wpointer-arith -Wundef -Wvla -Wimplicit-fallthrough \
+	$(if $(CI),-Werror)
+HARDEN := -fno-omit-frame-pointer -fstack-protector-strong -fPIE \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all,-D_FORTIFY_SOURCE=2)
+CPPFLAGS := -D_GNU_SOURCE -DSMOLDER_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen
+CFLAGS   ?= -O2 -g
+ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARN) $(HARDEN) $(CPPFLAGS) -MMD -MP
+LDFLAGS  += -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=$(SAN))
+# Third-party code is linked statically where Debian has the archives: one file to copy to a host.
+LDLIBS := -Wl,-Bstatic -lbpf -ldw -lelf -lprotobuf-c -liberty -lz -llzma -lbz2 -lzstd -lcap \
+	-Wl,-Bdynamic -lpthread -lm
+
+SRC   := $(sort $(wildcard src/*/*.c))
+BPF   := $(sort $(wildcard src/bpf/*.bpf.c))
+PROTO := $(sort $(wildcard src/*/*.proto))
+ASSET := $(sort $(wildcard src/render/*.js src/render/*.css))
+
+SKEL     := $(BPF:src/bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
+PROTO_C  := $(PROTO:src/%.proto=$(BUILD)/gen/%.pb-c.c)
+ASSET_O  := $(ASSET:src/%=$(BUILD)/gen/%.o)
+LIB_SRC  := $(filter-out src/cli/main.c src/bpf/%,$(SRC))
+LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PROTO_C:.c=.o) $(ASSET_O)
+LIB      := $(BUILD)/libsmolder.a
+BIN      := $(BUILD)/smolder
+
+UNIT  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(sort $(wildcard tests/unit/test_*.c)))
+FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+BENCH := $(patsubst bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard bench/*.c)))
+
+.PHONY: all run test bench soak fuzz lint format install clean help deps deps-test
+all: $(BIN)
+
+# ---- what the machine needs --------------------------------------------------------------------
+
+deps: build/.deps
+deps-test: build/.deps build/.deps-test
+build/.deps: tools/deps
+	tools/deps build
+	@mkdir -p $(@D) && touch $@
+build/.deps-test: tools/deps tests/browser/package-lock.json
+	tools/deps test
+	@mkdir -p $(@D) && touch $@
+
+# ---- the BPF side: source -> object -> skeleton header -----------------------------------------
+
+$(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(CI),-Werror) \
+		-fdebug-prefix-map=$(CURDIR)=. \
+		-I/usr/include/$(shell uname -m)-linux-gnu -D__TARGET_ARCH_x86 -Isrc -MMD -MP \
+		-c $< -o $@
+$(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $* > $@
+
+# ---- generated code and embedded assets --------------------------------------------------------
+
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: src/%.proto
+	@mkdir -p $(BUILD)/gen
+	protoc-c --proto_path=src --c_out=$(BUILD)/gen $<
+$(BUILD)/gen/%.pb-c.o: $(BUILD)/gen/%.pb-c.c
+	$(CC) $(ALL_CFLAGS) -w -c $< -o $@
+# An asset NAME.EXT becomes the symbols _binary_NAME_EXT_start and _binary_NAME_EXT_end.
+$(ASSET_O): $(BUILD)/gen/%.o: src/%
+	@mkdir -p $(@D)
+	cd $(<D) && $(LD) -r -b binary -z noexecstack -o $(CURDIR)/$@ $(<F)
+
+# ---- the program -------------------------------------------------------------------------------
+
+$(BUILD)/src/%.o: src/%.c | $(SKEL) $(PROTO_C:.c=.h)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(LIB): $(LIB_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(BIN): $(BUILD)/src/cli/main.o $(LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# ---- tests, fuzzers, measurements --------------------------------------------------------------
+
+$(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests $(LDFLAGS) -o $@ $< $(LIB) -lcmocka $(LDLIBS)
+$(BUILD)/bench/%: bench/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+# Fuzzers see the whole library built by clang with its own instrumentation.
+FUZZ_FLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+FUZZ_OBJ := $(LIB_SRC:%.c=$(BUILD)/fuzz/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/fuzz/gen/%.o)
+$(BUILD)/fuzz/src/%.o: src/%.c | $(SKEL) $(PROTO_C:.c=.h)
+	@mkdir -p $(@D)
+	$(CLANG) -std=gnu17 -O1 -g -w $(FUZZ_FLAGS) $(CPPFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/fuzz/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(CLANG) -std=gnu17 -O1 -g -w $(FUZZ_FLAGS) $(CPPFLAGS) -c $< -o $@
+$(BUILD)/fuzz/libsmolder.a: $(FUZZ_OBJ) $(ASSET_O)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libsmolder.a
+	$(CLANG) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined $(CPPFLAGS) -o $@ $< \
+		$(BUILD)/fuzz/libsmolder.a $(LDLIBS)
+
+# The tests' build shares objects with the program; .deps first, since wildcard rules need tools.
+test: deps-test
+	+@$(MAKE) --no-print-directory test-build
+	BUILD=$(BUILD) tests/run $(TESTS)
+test-build: $(BIN) $(UNIT) $(if $(SAN),,$(FUZZ))
+
+fuzz: deps-test
+	+@$(MAKE) --no-print-directory $(FUZZ)
+	BUILD=$(BUILD) tests/fuzz/test_fuzz.py --seconds $(or $(SECONDS),300)
+
+bench: deps-test
+	+@$(MAKE) --no-print-directory $(BIN) $(BENCH)
+	BUILD=$(BUILD) bench/run $(BENCHES)
+
+soak: deps-test
+	+@$(MAKE) --no-print-directory test-build
+	BUILD=$(BUILD) SMOLDER_SOAK=1 tests/run $(TESTS)
+
+run: deps
+	+@$(MAKE) --no-print-directory $(BIN)
+	tools/run $(BIN)
+
+lint: deps-test
+	+@$(MAKE) --no-print-directory $(BIN)
+	tools/lint $(BUILD) $(CPPFLAGS)
+format:
+	clang-format -i $(SRC) $(wildcard src/*/*.h tests/*/*.c tests/*/*.h bench/*.c)
+
+install: $(BIN)
+	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/smolder
+	for m in man/*.1; do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man1/$${m##*/}; done
+	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/smolder/LICENSE
+
+clean:
+	rm -rf build
+
+help:
+	@sed -n '1,4p' Makefile | cut -c3-
+	@echo 'make bench      cost and speed beside perf, bpftrace, flamegraph.pl, in one run'
+	@echo 'make soak       the long forms of the tests'
+	@echo 'make fuzz       every fuzzer for SECONDS=300'
+	@echo 'make lint       clang-tidy, cppcheck and the format'
+	@echo 'make install    PREFIX=/usr/local DESTDIR='
+	@echo 'make SAN=address,undefined test'
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,139 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+
+int file_read(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+
+	CLEANUP(freep) char *data = NULL;
+	size_t len = 0, cap = 0;
+	for (;;) {
+		if (cap - len < 4096) {
+			cap = cap ? cap * 2 : 16384;
+			data = mem_resize_array(data, cap, 1);
+		}
+		ssize_t n = read(fd, data + len, cap - len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len > max)
+			return -EFBIG;
+	}
+
+	data[len] = '\0';
+	*ret = TAKE_PTR(data);
+	if (ret_len)
+		*ret_len = len;
+	return 0;
+}
+
+int file_pread(int fd, void *buf, size_t len, uint64_t offset)
+{
+	for (char *at = buf; len;) {
+		if (offset > INT64_MAX)
+			return -EIO;
+		ssize_t n = pread(fd, at, len, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		at += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_out_open(struct file_out *o, const char *path)
+{
+	struct stat st;
+	bool there = stat(path, &st) == 0;
+
+	*o = (struct file_out){};
+	if (strcmp(path, "-") == 0) {
+		o->f = stdout;
+		return 0;
+	}
+	if (there && S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (there && !S_ISREG(st.st_mode)) {
+		o->f = fopen(path, "we");
+		return o->f ? 0 : -errno;
+	}
+
+	/* Follow a symbolic link, so that the file it names is replaced and not the link. */
+	char *real = there ? realpath(path, NULL) : NULL;
+	o->path = real ? real : mem_strdup(path);
+	o->temp = mem_printf("%s.XXXXXX", o->path);
+	int fd = mkostemp(o->temp, O_CLOEXEC);
+	if (fd < 0) {
+		int r = -errno;
+		free(o->path);
+		free(o->temp);
+		*o = (struct file_out){};
+		return r;
+	}
+	if (there) {
+		/* A file keeps its mode and owner; failing to give it away is no failure. */
+		fchmod(fd, st.st_mode & 07777);
+		if (fchown(fd, st.st_uid, st.st_gid) < 0)
+			errno = 0;
+	} else {
+		mode_t mask = umask(0);
+		umask(mask);
+		fchmod(fd, 0666 & ~mask);
+	}
+	o->f = fdopen(fd, "w");
+	return 0;
+}
+
+static int close_out(FILE *f)
+{
+	int r = ferror(f) ? -EIO : 0;
+
+	errno = 0;
+	if (fflush(f) != 0)
+		r = errno ? -errno : -EIO;
+	if (f != stdout && fclose(f) != 0 && r == 0)
+		r = errno ? -errno : -EIO;
+	return r;
+}
+
+int file_out_commit(struct file_out *o)
+{
+	int r = close_out(o->f);
+
+	o->f = NULL;
+	if (r == 0 && o->temp && rename(o->temp, o->path) != 0)
+		r = -errno;
+	if (r == 0) {
+		free(o->temp);
+		o->temp = NULL;
+	}
+	file_out_abort(o);
+	return r;
+}
+
+void file_out_abort(struct file_out *o)
+{
+	if (o->f && o->f != stdout)
+		fclose(o->f);
+	if (o->temp)
+		unlink(o->temp);
+	free(o->temp);
+	free(o->path);
+	*o = (struct file_out){};
+}

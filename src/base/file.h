@@ -1,0 +1,33 @@
+/*
+ * file: whole files in, whole files out.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/*
+ * Reads all of a file into memory, for files of /proc and configuration; NUL-terminated.
+ * 0, -EFBIG past `max`, or the errno of what failed. Caller frees *ret.
+ */
+int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
+
+/* Reads exactly `len` bytes at `offset`: 0, -EIO at a short file, or -errno. */
+int file_pread(int fd, void *buf, size_t len, uint64_t offset);
+
+/*
+ * A file that appears whole or not at all: it is written beside its place under a temporary name
+ * and renamed on commit; a failed write (full disk) leaves what stood there before. "-" is stdout.
+ * Something that is not a regular file (a pipe, /dev/null) is written in place.
+ */
+struct file_out {
+	FILE *f;    /* write here */
+	char *path; /* NULL for stdout and files written in place */
+	char *temp;
+};
+
+int file_out_open(struct file_out *o, const char *path);
+int file_out_commit(struct file_out *o); /* 0 or -errno of the first failed write; then done */
+void file_out_abort(struct file_out *o); /* removes the temporary file; fine after commit */

@@ -1,0 +1,71 @@
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd"
+#define ELLIPSIS "\xe2\x80\xa6"
+
+int text_is_plain(const char *s, size_t len)
+{
+	if (len > TEXT_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)s[i] < 0x20 || (unsigned char)s[i] >= 0x7f)
+			return false;
+	return true;
+}
+
+/* The length of the valid UTF-8 sequence at s, or 0. */
+static size_t decode(const unsigned char *s, size_t len, uint32_t *ret_cp)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		: s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	if (n == 0 || n > len)
+		return 0;
+
+	uint32_t cp = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		cp = cp << 6 | (s[i] & 0x3f);
+	}
+	if (cp < least[n] || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
+		return 0;
+	*ret_cp = cp;
+	return n;
+}
+
+/* Controls, and the marks that change the direction of the text around them. */
+static bool unfit(uint32_t cp)
+{
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x61c || cp == 0x200e ||
+	       cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) ||
+	       cp == 0xfeff || (cp & 0xfffe) == 0xfffe;
+}
+
+size_t text_clean(const char *s, size_t len, char ret[static TEXT_MAX + 1])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len;) {
+		uint32_t cp;
+		size_t step = decode((const unsigned char *)s + i, len - i, &cp);
+		bool keep = step && !unfit(cp);
+		size_t width = keep ? step : strlen(REPLACEMENT);
+		size_t tail = i + (step ? step : 1) < len ? strlen(ELLIPSIS) : 0;
+
+		if (n + width + tail > TEXT_MAX) {
+			memcpy(ret + n, ELLIPSIS, strlen(ELLIPSIS));
+			n += strlen(ELLIPSIS);
+			break;
+		}
+		memcpy(ret + n, keep ? s + i : REPLACEMENT, width);
+		n += width;
+		i += step ? step : 1;
+	}
+	ret[n] = '\0';
+	return n;
+}

@@ -1,0 +1,81 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+static void say_formats(const char *what, const char *arg)
+{
+	char known[256] = "";
+
+	for (const struct renderer *r = renderers; r->name; r++) {
+		size_t n = strlen(known);
+		snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", r->name);
+	}
+	log_error("%s '%s' is not known; use -f with one of %s", what, arg, known);
+}
+
+const struct renderer *cli_renderer(const struct cli_output *o, const char *fallback)
+{
+	const struct renderer *r = NULL;
+
+	if (o->format) {
+		r = render_by_name(o->format);
+		if (!r)
+			say_formats("the format", o->format);
+	} else if (o->path && strcmp(o->path, "-") != 0) {
+		r = render_by_path(o->path);
+		if (!r)
+			say_formats("the extension of", o->path);
+	} else {
+		r = render_by_name(fallback);
+	}
+	return r;
+}
+
+int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
+	      const char *path)
+{
+	struct file_out out;
+
+	if (!path)
+		path = "-";
+	int err = file_out_open(&out, path);
+	if (!err) {
+		err = r->render(p, &o->options, out.f);
+		if (err)
+			file_out_abort(&out);
+		else
+			err = file_out_commit(&out);
+	}
+	if (err) {
+		log_error("cannot write %s: %s", strcmp(path, "-") ? path : "standard output",
+			  strerror(-err));
+		return 1;
+	}
+	return 0;
+}
+
+bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	unsigned long long n = strtoull(arg, &end, 10);
+	if (errno || end == arg || *end || *arg == '-' || n < min || n > max) {
+		log_error("%s takes a whole number from %llu to %llu, not '%s'", option,
+			  (unsigned long long)min, (unsigned long long)max, arg);
+		return false;
+	}
+	*ret = n;
+	return true;
+}
+
+int cli_usage(const char *command)
+{
+	fprintf(stderr, "Try 'smolder %s --help'.\n", command);
+	return EXIT_USAGE;
+}

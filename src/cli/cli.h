@@ -1,0 +1,51 @@
+/*
+ * cli: the commands. One file a command, one table of them in main.c.
+ *
+ * A command gets argv with its own name in argv[0] and returns the exit code: 0, 1 for a failure it
+ * has said in one sentence on stderr, 2 for wrong usage.
+ */
+#pragma once
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "render/render.h"
+
+enum { EXIT_USAGE = 2 };
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary; /* one line for smolder --help */
+};
+
+extern const struct command commands[]; /* ends with a NULL name */
+
+int cmd_record(int argc, char **argv);
+int cmd_profile(int argc, char **argv);
+int cmd_flame(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+
+/*
+ * What every command that writes a profile shares: -o FILE|-, -f FORMAT and the look of it.
+ */
+struct cli_output {
+	const char *path;   /* -o; NULL: the command's default */
+	const char *format; /* -f; NULL: by the extension of path */
+	struct render_options options;
+};
+
+/* Finds the renderer, or says which are known; `fallback` when neither -f nor -o names one. */
+const struct renderer *cli_renderer(const struct cli_output *o, const char *fallback);
+
+/* Writes the profile whole or not at all: 0, or 1 after saying why. Path NULL or "-" is stdout. */
+int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
+	      const char *path);
+
+/* Parses a number of an option; says what is wrong with it and returns false. */
+bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret);
+
+/* "smolder COMMAND --help for the options." on stderr; returns EXIT_USAGE. */
+int cli_usage(const char *command);

@@ -1,0 +1,63 @@
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+const struct command commands[] = {
+	{},
+};
+
+static void help(FILE *out)
+{
+	fputs("smolder: what is this machine doing? A profiler for Linux.\n\n"
+	      "Usage: smolder COMMAND [options] [SECONDS] [-- program args...]\n\n",
+	      out);
+	for (const struct command *c = commands; c->name; c++)
+		fprintf(out, "  %-10s %s\n", c->name, c->summary);
+	fputs("\n'smolder COMMAND --help' tells a command's options; 'smolder doctor' what works "
+	      "here.\n",
+	      out);
+}
+
+static const struct command *find(const char *name)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (strcmp(c->name, name) == 0)
+			return c;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	/* A reader that goes away (| head) is an error of writing, not a death. */
+	signal(SIGPIPE, SIG_IGN);
+
+	/* A symbolic link by the name of a command is that command. */
+	const char *self = strrchr(argv[0], '/');
+	const struct command *c = find(self ? self + 1 : argv[0]);
+	if (c)
+		return c->run(argc, argv);
+
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		help(stdout);
+		return 0;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		puts("smolder " SMOLDER_VERSION);
+		return 0;
+	}
+
+	c = find(argv[1]);
+	if (!c) {
+		fprintf(stderr, "smolder: there is no command '%s'; 'smolder --help' lists them\n",
+			argv[1]);
+		return EXIT_USAGE;
+	}
+	return c->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,36 @@
+#include "render/render.h"
+
+#include <string.h>
+#include <strings.h>
+
+const struct renderer renderers[] = {
+	{},
+};
+
+const struct renderer *render_by_name(const char *name)
+{
+	for (const struct renderer *r = renderers; r->name; r++)
+		if (strcmp(r->name, name) == 0)
+			return r;
+	return NULL;
+}
+
+static bool ends_with_extension(const char *path, const char *ext, size_t len)
+{
+	size_t n = strlen(path);
+
+	return n > len && path[n - len - 1] == '.' && strncasecmp(path + n - len, ext, len) == 0;
+}
+
+const struct renderer *render_by_path(const char *path)
+{
+	for (const struct renderer *r = renderers; r->name; r++) {
+		for (const char *ext = r->extensions; *ext;) {
+			size_t len = strcspn(ext, ",");
+			if (ends_with_extension(path, ext, len))
+				return r;
+			ext += len + (ext[len] == ',');
+		}
+	}
+	return NULL;
+}

@@ -1,0 +1,32 @@
+/*
+ * render: a profile becomes a file. One function a format, one table of them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "profile/profile.h"
+#include "query/tree.h"
+
+struct render_options {
+	const char *title;   /* NULL: made from the profile */
+	struct tree_options tree; /* column, by_comm, by_thread, delimited, reversed, min_fraction */
+	bool annotations;    /* "_[k]" behind kernel frames, "_[j]", "_[i]": flamegraph.pl's marks */
+	unsigned width;      /* svg: pixels; 0: 1200 */
+	unsigned top;        /* top: rows; 0: 30 */
+	bool icicle;         /* svg, html: root at the top */
+};
+
+struct renderer {
+	const char *name;
+	const char *extensions; /* comma-separated, without the dot: "svg", "pb.gz,pprof" */
+	const char *help;       /* one line */
+	/* 0 or -errno; errors of writing may be left to ferror(out). */
+	int (*render)(const struct profile *p, const struct render_options *o, FILE *out);
+};
+
+extern const struct renderer renderers[]; /* ends with a NULL name */
+
+const struct renderer *render_by_name(const char *name); /* NULL if there is none */
+const struct renderer *render_by_path(const char *path); /* by extension, NULL if not known */
