@@ -18,7 +18,7 @@
 #include "base/index.h"
 #include "base/mem.h"
 #include "base/strs.h"
-#include "render/pprof.h"
+#include "render/render.h"
 #include "render/pprof.pb-c.h"
 
 #define GZIP_WINDOW (15 + 16) /* zlib: the largest window, in gzip's wrapping */

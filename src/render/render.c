@@ -3,8 +3,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "render/pprof.h"
-
 const struct renderer renderers[] = {
 	{"pprof", "pb.gz,pprof,pb", "protobuf for go tool pprof, in gzip", render_pprof},
 	{},
