@@ -4,6 +4,10 @@
 #include <strings.h>
 
 const struct renderer renderers[] = {
+	{"folded", "folded", "one line a stack: a;b;c 12", render_folded},
+	{"text", "txt", "stacks in full, the leaf first, as BCC's profile prints them",
+	 render_text},
+	{"top", "top", "a table of functions: self and total", render_top},
 	{},
 };
 
