@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 const struct command commands[] = {
+	{"flame", cmd_flame, "folded, pprof or perf script in, any format out"},
 	{},
 };
 
