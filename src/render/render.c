@@ -5,6 +5,9 @@
 
 const struct renderer renderers[] = {
 	{"folded", "folded", "one line a stack: a;b;c 12", render_folded},
+	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
+	 render_speedscope},
+	{"json", "json", "the tree for other programs, flat", render_json},
 	{"text", "txt", "stacks in full, the leaf first, as BCC's profile prints them",
 	 render_text},
 	{"top", "top", "a table of functions: self and total", render_top},
