@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 const struct command commands[] = {
+	{"doctor", cmd_doctor, "what this kernel and these permissions allow"},
 	{},
 };
 
