@@ -135,8 +135,11 @@ static int load_tracing(const struct btf *btf, const char *name, uint32_t kind,
 	if (id < 0)
 		return -ENOENT;
 
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = attach,
-		    .attach_btf_id = (uint32_t)id);
+	struct bpf_prog_load_opts opts = {
+		.sz = sizeof(opts),
+		.expected_attach_type = attach,
+		.attach_btf_id = (uint32_t)id,
+	};
 	return load(BPF_PROG_TYPE_TRACING, &opts);
 }
 
