@@ -173,10 +173,14 @@ static void check_ring(const struct probe *p, struct probe_item *it)
 	judge(p, it, probe_try_ring(), PROBE_FAIL, "can be created", "CAP_BPF");
 }
 
-static void check_tp_btf(const struct probe *p, struct probe_item *it)
+static void check_tracepoints(const struct probe *p, struct probe_item *it)
 {
-	judge(p, it, probe_try_tp_btf(p->btf), PROBE_WARN, "tp_btf programs load",
-	      "CAP_BPF and CAP_PERFMON");
+	int r = probe_try_raw_tp();
+
+	judge(p, it, r, PROBE_WARN, "raw_tp and tp_btf programs load", "CAP_BPF and CAP_PERFMON");
+	if (r == 0 && probe_try_tp_btf(p->btf) != 0)
+		say(it, PROBE_INFO,
+		    "raw_tp programs load, tp_btf ones do not; nothing here needs them");
 }
 
 static void check_iterators(const struct probe *p, struct probe_item *it)
@@ -341,7 +345,7 @@ static const struct {
 	{"BPF maps", check_maps},
 	{"BPF sampler", check_sampler},
 	{"BPF ring buffer", check_ring},
-	{"BPF tracepoints", check_tp_btf},
+	{"BPF tracepoints", check_tracepoints},
 	{"BPF iterators", check_iterators},
 	{"fentry", check_fentry},
 	{"kprobes", check_kprobes},

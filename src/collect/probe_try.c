@@ -128,6 +128,11 @@ int probe_try_sampler(void)
 	return 0;
 }
 
+int probe_try_raw_tp(void)
+{
+	return give_back(load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL));
+}
+
 static int load_tracing(const struct btf *btf, const char *name, uint32_t kind,
 			enum bpf_attach_type attach)
 {

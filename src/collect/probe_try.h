@@ -17,6 +17,8 @@ int probe_try_map(void);
 int probe_try_ring(void);
 int probe_try_sampler(void); /* a perf_event program, on a cpu-clock event if that opens */
 
+int probe_try_raw_tp(void); /* a program for plain tracepoints */
+
 /* Programs of tp_btf, iterators and fentry; -ENOENT when the kernel has no such thing. */
 int probe_try_tp_btf(const struct btf *btf);
 int probe_try_iterator(const struct btf *btf);
