@@ -6,6 +6,9 @@
 
 #define KERNEL_TYPE __attribute__((preserve_access_index))
 
+/* Which helpers the running kernel has is asked of its own enum. */
+enum bpf_func_id___kernel { BPF_FUNC_task_pt_regs___kernel = 0 };
+
 struct kernfs_node {
 	__u64 id;
 } KERNEL_TYPE;
@@ -30,10 +33,14 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	__u64 start_boottime;
+	__u64 self_exec_id;
+	void *stack;
 	char comm[16];
 	struct css_set *cgroups;
 } KERNEL_TYPE;
 
 
 #define PF_KTHREAD 0x00200000
+#define USER_CODE_64 0x33 /* cs of 64-bit user code */

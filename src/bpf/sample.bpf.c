@@ -16,10 +16,11 @@
 
 #include "bpf/kernel.h"
 #include "bpf/wire.h"
+#include "bpf/walk.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile struct wire_filter filter = {.cgroup_subsys = -1};
+const volatile struct wire_filter filter = {.cgroup_subsys = -1, .walk = 1};
 
 #define CGROUP_DEPTH 24
 #define TARGETS_MAX 16384
@@ -49,19 +50,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } counters SEC(".maps");
-
-/* A sample under construction: too large for the BPF stack. */
-struct scratch {
-	struct wire_sample head;
-	__u64 frames[2 * (WIRE_FRAMES + 1)];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratch SEC(".maps");
 
 static __always_inline void count(__u32 counter, __u64 n)
 {
@@ -114,6 +102,103 @@ static __always_inline bool is_target(__u32 id)
 	return bpf_map_lookup_elem(&targets, &id) != NULL;
 }
 
+#define KERNEL_STACK_BYTES 16384 /* on x86-64, for kernels without the helper */
+
+/* The user's registers: those that were interrupted, or those saved on entry to the kernel. */
+static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
+					   struct task_struct *task, bool in_kernel, struct walk *w)
+{
+	struct pt_regs regs;
+
+	if (!in_kernel) {
+		w->pc = ctx->regs.rip;
+		w->sp = ctx->regs.rsp;
+		w->bp = ctx->regs.rbp;
+		w->r10 = ctx->regs.r10;
+		w->exact = 1;
+		return ctx->regs.cs == USER_CODE_64;
+	}
+	void *at;
+	if (bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel))
+		at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	else
+		at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(regs);
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) != 0)
+		return false;
+	w->pc = regs.rip;
+	w->sp = regs.rsp;
+	w->bp = regs.rbp;
+	w->r10 = regs.r10;
+	w->exact = 0;
+	return regs.cs == USER_CODE_64;
+}
+
+/* The top of the user's stack, behind the frames, for user space to walk. */
+static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp)
+{
+	__u32 bytes = 0;
+
+	for (int i = 0; i < WIRE_STACK_CHUNKS; i++) {
+		__u32 at = frames * sizeof(__u64) + bytes;
+		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK)
+			break;
+		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
+					(void *)(sp + bytes)) != 0)
+			break;
+		bytes += WIRE_STACK_CHUNK;
+	}
+	return bytes;
+}
+
+static __always_inline void walk_by_frame_pointers(struct bpf_perf_event_data *ctx,
+						   struct scratch *s, __u32 kernel)
+{
+	struct wire_sample *h = &s->head;
+	long n = bpf_get_stack(ctx, &s->frames[kernel & WIRE_FRAMES], WIRE_FRAMES * sizeof(__u64),
+			       BPF_F_USER_STACK);
+
+	h->flags |= WIRE_FRAME_POINTERS;
+	h->user_frames = n > 0 ? (__u64)n / sizeof(__u64) : 0;
+	h->walk = h->user_frames >= WIRE_FRAMES ? WIRE_WALK_CUT : WIRE_WALK_NO_MAPPING;
+}
+
+static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct scratch *s,
+				      struct task_struct *task, bool in_kernel)
+{
+	struct wire_sample *h = &s->head;
+	struct walk *w = &s->walk;
+	__u32 kernel = h->kernel_frames;
+
+	if (!filter.walk || !user_registers(ctx, task, in_kernel, w)) {
+		walk_by_frame_pointers(ctx, s, kernel);
+		return;
+	}
+	/* A child that has not run another program has its parent's mappings. */
+	if (walk_find_process(w, h, h->pid) ||
+	    walk_find_process(w, h, BPF_CORE_READ(task, group_leader, real_parent, tgid))) {
+		w->base = kernel;
+		h->walk = walk_user(w);
+		h->user_frames = w->frames;
+		h->version = w->version;
+		return;
+	}
+	walk_by_frame_pointers(ctx, s, kernel);
+	h->ip = w->pc;
+	h->sp = w->sp;
+	h->bp = w->bp;
+	h->r10 = w->r10;
+	h->stack_bytes = copy_stack(s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES),
+				    w->sp);
+}
+
+/* Whether the filters let a sample pass that the pid alone does not decide. */
+static __always_inline bool passes(struct task_struct *task, const char *comm)
+{
+	if (filter.by_cgroup && !in_cgroup(task))
+		return false;
+	return !filter.by_comm || same_comm(comm);
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -128,61 +213,49 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (filter.by_tid && !is_target(tid))
 		return 0;
 
-	struct task_struct *task = (void *)bpf_get_current_task();
-	if (filter.by_cgroup && !in_cgroup(task))
-		return 0;
-
-	__u32 zero = 0;
-	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct scratch *s = get_scratch();
 	if (!s)
 		return 0;
 	struct wire_sample *h = &s->head;
+	struct task_struct *task = (void *)bpf_get_current_task();
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	bpf_probe_read_kernel(h->comm, sizeof(h->comm), &leader->comm);
-	if (filter.by_comm && !same_comm(h->comm))
+	if (!passes(task, h->comm))
 		return 0;
 
 	bool in_kernel = (long)ctx->regs.rip < 0;
 	bool kthread = BPF_CORE_READ(task, flags) & PF_KTHREAD;
 	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 kernel = 0, user = 0;
-
 	h->time = began;
 	h->start = BPF_CORE_READ(leader, start_boottime);
+	h->exec = BPF_CORE_READ(task, self_exec_id);
 	h->weight = ctx->sample_period;
-	h->cgroup = 0;
 	h->pid = pid;
 	h->tid = tid;
+	h->version = 0;
+	h->stack_bytes = 0;
 	h->cpu = cpu;
 	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (kthread ? WIRE_KTHREAD : 0);
+	h->walk = WIRE_WALK_NONE;
+	h->kernel_frames = h->user_frames = 0;
 	bpf_get_current_comm(h->thread, sizeof(h->thread));
 
 	if (in_kernel && !filter.no_kernel) {
 		long n = bpf_get_stack(ctx, s->frames, WIRE_FRAMES * sizeof(__u64), 0);
-		if (n > 0)
-			kernel = (__u64)n / sizeof(__u64);
-		if (kernel >= WIRE_FRAMES)
+		h->kernel_frames = n > 0 ? (__u64)n / sizeof(__u64) : 0;
+		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}
-	kernel &= WIRE_FRAMES; /* 127: a mask for the verifier as well as the limit */
-	if (!kthread && !filter.no_user) {
-		long n = bpf_get_stack(ctx, &s->frames[kernel], WIRE_FRAMES * sizeof(__u64),
-				       BPF_F_USER_STACK);
-		if (n > 0)
-			user = (__u64)n / sizeof(__u64);
-		if (user >= WIRE_FRAMES)
-			h->flags |= WIRE_USER_CUT;
-	}
-	user &= WIRE_FRAMES;
-	h->kernel_frames = kernel;
-	h->user_frames = user;
+	if (!kthread && !filter.no_user)
+		user_side(ctx, s, task, in_kernel);
 
 	count(WIRE_TAKEN, 1);
 	__u32 at = cpu / 16;
 	void *ring = bpf_map_lookup_elem(&rings, &at);
-	__u64 size = sizeof(*h) + (kernel + user) * sizeof(__u64);
-	if (!ring || size > sizeof(*s) ||
-	    bpf_ringbuf_output(ring, s, size, BPF_RB_NO_WAKEUP) != 0)
+	__u64 frames = (h->kernel_frames & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES);
+	__u64 size = sizeof(*h) + frames * sizeof(__u64) + h->stack_bytes;
+	if (!ring || size > sizeof(*s) - sizeof(s->walk) ||
+	    bpf_ringbuf_output(ring, h, size, BPF_RB_NO_WAKEUP) != 0)
 		count(WIRE_RING_FULL, 1);
 	count(WIRE_RUN_NS, bpf_ktime_get_ns() - began);
 	return 0;

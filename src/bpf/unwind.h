@@ -50,3 +50,54 @@ struct unwind_rule {
 
 _Static_assert(sizeof(struct unwind_row) == 4, "a row");
 _Static_assert(sizeof(struct unwind_rule) == 8, "a rule");
+
+/*
+ * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
+ * was in use is not written again before a grace period is over, so a walk never sees half of one.
+ *
+ *	processes  pid -> which mappings are its            (hash)
+ *	mappings   sorted runs of struct unwind_mapping, one run a process
+ *	files      a mapped file's pages: where they begin in `pages`
+ *	pages      where a page's rows are
+ *	shards     the rows, SHARD_ROWS in each
+ *	rules
+ */
+#define UNWIND_SHARD_ROWS (128 * 1024)
+#define UNWIND_SHARDS_MAX 48 /* 24 MB */
+#define UNWIND_PAGES_MAX (64 * 1024)
+#define UNWIND_FILES_MAX 4096
+#define UNWIND_MAPPINGS_MAX (32 * 1024)
+#define UNWIND_PROCESSES_MAX 8192
+
+struct unwind_process {
+	__u64 start;   /* as in the sample: with exec, which program this is about */
+	__u64 exec;    /* task->self_exec_id */
+	__u32 first;   /* in `mappings` */
+	__u32 count;
+	__u32 version; /* of the mappings: comes back in the sample */
+	__u32 pad;
+};
+
+struct unwind_mapping {
+	__u64 start, end;
+	__u64 bias; /* an address less this is a virtual address of the file */
+	__u32 file; /* 0: none, or no table: a frame-pointer step */
+	__u32 pad;
+};
+
+struct unwind_file {
+	__u32 first;     /* in `pages` */
+	__u32 base_page; /* the first page of its text */
+	__u32 page_count;
+	__u32 pad;
+};
+
+struct unwind_page {
+	__u32 first; /* row: shard * SHARD_ROWS + index; a page's rows are in one shard */
+	__u32 count;
+};
+
+_Static_assert(sizeof(struct unwind_process) == 32, "a process");
+_Static_assert(sizeof(struct unwind_mapping) == 32, "a mapping");
+_Static_assert(sizeof(struct unwind_file) == 16, "a file");
+_Static_assert(sizeof(struct unwind_page) == 8, "a page");

@@ -2,7 +2,9 @@
  * wire: what passes between the BPF programs and user space. Both sides include this file.
  *
  * A sample is a fixed head and then its addresses: kernel frames, leaf first, then user frames,
- * leaf first. It is as long as it needs to be.
+ * leaf first. A sample of a process whose mappings the BPF side does not know yet also carries the
+ * user's registers and the top of its stack, for user space to walk; those bytes hold secrets and
+ * never leave the collector. A sample is as long as it needs to be.
  */
 #pragma once
 
@@ -12,31 +14,49 @@
 
 #define WIRE_COMM 16
 #define WIRE_FRAMES 127 /* of each kind: kernel.perf_event_max_stack unless raised */
+#define WIRE_STACK_CHUNK 1024
+#define WIRE_STACK_CHUNKS 16 /* at most 16 KB of stack travel with a sample */
 
 enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel: the user leaf is a return address */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
-	WIRE_USER_CUT = 4,
-	WIRE_KTHREAD = 8, /* no user side at all */
+	WIRE_KTHREAD = 4,    /* no user side at all */
+	WIRE_FRAME_POINTERS = 8, /* the process was not known: user frames are the kernel's own walk */
+};
+
+/* How the walk of the user stack ended. */
+enum wire_walk {
+	WIRE_WALK_NONE,       /* there was none: a kernel thread, or -K */
+	WIRE_WALK_COMPLETE,   /* it reached the outermost frame */
+	WIRE_WALK_CUT,        /* there were more than WIRE_FRAMES */
+	WIRE_WALK_NO_MAPPING, /* an address that nothing known covers */
+	WIRE_WALK_NO_ROW,     /* an address whose rule is missing, or cannot be followed */
+	WIRE_WALK_FAULT,      /* stack memory that could not be read */
+	WIRE_WALKS,
 };
 
 struct wire_sample {
 	__u64 time;   /* CLOCK_MONOTONIC */
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
+	__u64 exec;   /* how often it ran execve: with that, which program of the process */
 	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
-	__u64 cgroup; /* kernfs id in the hierarchy that was asked for, 0 if none was */
+	__u64 ip, sp, bp, r10; /* user registers, where user frames are not yet walked (stack_bytes) */
 	__u32 pid;
 	__u32 tid;
+	__u32 version; /* of the mappings that the walk used, 0 if none */
+	__u32 stack_bytes; /* of the stack, from sp, after the frames */
 	__u16 cpu;
 	__u16 flags; /* enum wire_flag */
+	__u16 walk;  /* enum wire_walk */
 	__u16 kernel_frames;
 	__u16 user_frames;
+	__u16 pad[3];
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
-	/* then __u64 frames[kernel_frames + user_frames] */
+	/* then __u64 frames[kernel_frames + user_frames], then the stack */
 };
 
-_Static_assert(sizeof(struct wire_sample) == 80, "the head of a sample");
+_Static_assert(sizeof(struct wire_sample) == 128, "the head of a sample");
 
 /*
  * Counters, one per CPU and reason, that only ever grow. taken = what user space receives +
@@ -60,6 +80,8 @@ struct wire_filter {
 	__u8 idle; /* the idle task as well */
 	__u8 no_kernel;
 	__u8 no_user;
+	__u8 walk; /* unwind by tables; else the kernel's own frame-pointer walk is all there is */
+	__u8 pad[7];
 	__u64 cgroup; /* kernfs id; its descendants as well */
 	char comm[WIRE_COMM];
 };

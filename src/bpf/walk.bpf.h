@@ -1,0 +1,323 @@
+/*
+ * walk: the user stack, frame by frame, by the tables of unwind.h.
+ *
+ * State lives in a per-CPU map and the functions are global and take no pointers: so the verifier
+ * checks each once, not once a frame, and kernels from 5.10 on load it.
+ */
+#pragma once
+
+#include "bpf/unwind.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, UNWIND_PROCESSES_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_MAPPINGS_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_mapping);
+} mappings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_FILES_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_file);
+} files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_PAGES_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_page);
+} pages SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_RULES_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+} rules SEC(".maps");
+
+struct shard_rows {
+	struct unwind_row rows[UNWIND_SHARD_ROWS];
+};
+
+struct shard {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct shard_rows));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_SHARDS_MAX);
+	__type(key, __u32);
+	__array(values, struct shard);
+} shards SEC(".maps");
+
+struct walk {
+	__u64 pc, sp, bp, r10;
+	__u64 low, high, bias;   /* the mapping of the last frame */
+	struct unwind_file file; /* … and its pages */
+	__u32 first, count;      /* the process's mappings */
+	__u32 version;
+	__u32 frames; /* written so far … */
+	__u32 base;   /* … from here on in scratch.frames */
+	__u32 exact;  /* pc is an instruction that runs, not a return address */
+};
+
+/* A sample under construction, too large for the BPF stack, and the state of its walk. */
+struct scratch {
+	struct walk walk;
+	struct wire_sample head;
+	__u64 frames[2 * (WIRE_FRAMES + 1)];
+	__u8 stack[WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratch SEC(".maps");
+
+static __always_inline struct scratch *get_scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratch, &zero);
+}
+
+/* Finds the mapping of addr; 1 if there is one. The last one is tried first: calls stay close. */
+__noinline int walk_find_mapping(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	struct walk *w = &s->walk;
+	if (addr >= w->low && addr < w->high)
+		return 1;
+
+	__u32 at = w->first, n = w->count;
+	for (int i = 0; i < 15 && n > 1; i++) {
+		__u32 half = n / 2, mid = at + half;
+		struct unwind_mapping *m = bpf_map_lookup_elem(&mappings, &mid);
+		if (!m)
+			return 0;
+		at = m->start <= addr ? mid : at;
+		n = m->start <= addr ? n - half : half;
+	}
+	struct unwind_mapping *m = bpf_map_lookup_elem(&mappings, &at);
+	if (!m || !w->count || addr < m->start || addr >= m->end)
+		return 0;
+
+	__u32 file = m->file;
+	struct unwind_file *f = bpf_map_lookup_elem(&files, &file);
+	w->low = m->start;
+	w->high = m->end;
+	w->bias = m->bias;
+	w->file = (struct unwind_file){};
+	if (file && f)
+		w->file = *f;
+	return 1;
+}
+
+/* The index of the rule at a virtual address of the file that the mapping named; 0: none. */
+__noinline int walk_find_rule(__u64 vaddr)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	struct walk *w = &s->walk;
+	__u64 page = (vaddr >> UNWIND_PAGE_BITS) - w->file.base_page;
+	if (page >= w->file.page_count)
+		return 0;
+
+	__u32 index = w->file.first + (__u32)page;
+	struct unwind_page *p = bpf_map_lookup_elem(&pages, &index);
+	if (!p || !p->count)
+		return 0;
+	__u32 which = p->first / UNWIND_SHARD_ROWS, zero = 0;
+	void *inner = bpf_map_lookup_elem(&shards, &which);
+	if (!inner)
+		return 0;
+	struct shard_rows *shard = bpf_map_lookup_elem(inner, &zero);
+	if (!shard)
+		return 0;
+
+	__u16 low = (__u16)vaddr;
+	__u32 at = p->first, n = p->count;
+	for (int i = 0; i < 17 && n > 1; i++) {
+		__u32 half = n / 2;
+		bool right = shard->rows[(at + half) & (UNWIND_SHARD_ROWS - 1)].low <= low;
+		at = right ? at + half : at;
+		n = right ? n - half : half;
+	}
+	return shard->rows[at & (UNWIND_SHARD_ROWS - 1)].rule;
+}
+
+static __always_inline bool read_word(__u64 *to, __u64 addr)
+{
+	return bpf_probe_read_user(to, sizeof(*to), (void *)addr) == 0;
+}
+
+/* What the kernel saved when it delivered a signal: struct ucontext at sp. */
+#define UCONTEXT_R10 (40 + 2 * 8)
+#define UCONTEXT_RBP (40 + 10 * 8)
+#define UCONTEXT_RSP (40 + 15 * 8)
+#define UCONTEXT_RIP (40 + 16 * 8)
+
+static __always_inline int step_signal(struct walk *w)
+{
+	__u64 sp = w->sp, pc;
+
+	if (!read_word(&pc, sp + UCONTEXT_RIP) || !read_word(&w->bp, sp + UCONTEXT_RBP) ||
+	    !read_word(&w->sp, sp + UCONTEXT_RSP) || !read_word(&w->r10, sp + UCONTEXT_R10))
+		return WIRE_WALK_FAULT;
+	w->pc = pc;
+	w->exact = 1; /* it was interrupted, it did not call */
+	return 0;
+}
+
+/*
+ * Code without rows: generated at run time, Go's own stacks, assembly. It keeps frame pointers or
+ * it cannot be walked. The stack pointer need not grow: Go and coroutines switch stacks. A chain
+ * that ends (0) is complete; that what it leads to is mapped code is seen in the next step.
+ */
+static __always_inline int step_frame_pointer(struct walk *w)
+{
+	__u64 frame[2];
+
+	if (w->bp == 0)
+		return WIRE_WALK_COMPLETE;
+	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
+		return WIRE_WALK_FAULT;
+	w->sp = w->bp + 16;
+	w->bp = frame[0];
+	w->pc = frame[1];
+	return w->pc ? 0 : WIRE_WALK_COMPLETE;
+}
+
+static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r)
+{
+	__u64 cfa;
+
+	switch (r->cfa) {
+	case UNWIND_RSP:
+		cfa = w->sp + (__s64)r->cfa_offset;
+		break;
+	case UNWIND_RBP:
+		cfa = w->bp + (__s64)r->cfa_offset;
+		break;
+	case UNWIND_R10:
+		if (!w->exact)
+			return WIRE_WALK_NO_ROW;
+		cfa = w->r10 + (__s64)r->cfa_offset;
+		break;
+	case UNWIND_RBP_MEM:
+		if (!read_word(&cfa, w->bp + (__s64)r->cfa_offset))
+			return WIRE_WALK_FAULT;
+		break;
+	case UNWIND_RSP_MEM:
+		if (!read_word(&cfa, w->sp + (__s64)r->cfa_offset))
+			return WIRE_WALK_FAULT;
+		break;
+	case UNWIND_PLT:
+		cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)r->cfa_offset ? 8 : 0);
+		break;
+	default:
+		return WIRE_WALK_NO_ROW;
+	}
+
+	__u64 pc, bp = w->bp;
+	if (r->rbp == UNWIND_RBP_AT_CFA && r->rbp_offset == -16) { /* the usual: one read */
+		__u64 pair[2];
+		if (bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16)) != 0)
+			return WIRE_WALK_FAULT;
+		bp = pair[0];
+		pc = pair[1];
+	} else {
+		if (!read_word(&pc, cfa - 8))
+			return WIRE_WALK_FAULT;
+		if (r->rbp == UNWIND_RBP_AT_CFA && !read_word(&bp, cfa + (__s64)r->rbp_offset))
+			return WIRE_WALK_FAULT;
+		if (r->rbp == UNWIND_RBP_AT_RBP && !read_word(&bp, w->bp + (__s64)r->rbp_offset))
+			return WIRE_WALK_FAULT;
+		if (r->rbp == UNWIND_RBP_LOST)
+			bp = 0;
+	}
+	if (cfa <= w->sp && r->cfa != UNWIND_RSP_MEM && r->cfa != UNWIND_RBP_MEM)
+		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
+	w->sp = cfa;
+	w->bp = bp;
+	w->pc = pc;
+	w->exact = 0;
+	return pc ? 0 : WIRE_WALK_COMPLETE;
+}
+
+/* One frame: 0 to go on, else enum wire_walk. The frame itself is kept, if it is code. */
+__noinline int walk_step(int frame)
+{
+	struct scratch *s = get_scratch();
+	if (!s || frame < 0)
+		return WIRE_WALK_FAULT;
+	struct walk *w = &s->walk;
+
+	/* A return address stands after its call, which may be the last of its function. */
+	__u64 addr = w->pc - !w->exact;
+	if (!walk_find_mapping(addr))
+		return WIRE_WALK_NO_MAPPING;
+	s->frames[(w->base + w->frames) & (2 * WIRE_FRAMES + 1)] = addr;
+	w->frames++;
+
+	__u32 index = walk_find_rule(addr - w->bias);
+	struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
+	if (!r)
+		return WIRE_WALK_NO_ROW;
+	if (r->cfa == UNWIND_END)
+		return WIRE_WALK_COMPLETE;
+	if (r->cfa == UNWIND_SIGNAL)
+		return step_signal(w);
+	if (r->cfa == UNWIND_UNKNOWN) {
+		w->exact = 0;
+		return step_frame_pointer(w);
+	}
+	return step_rule(w, r);
+}
+
+/* Whose mappings to walk by; false if none are known of this program. */
+static __always_inline bool walk_find_process(struct walk *w, struct wire_sample *h, __u32 pid)
+{
+	struct unwind_process *p = bpf_map_lookup_elem(&processes, &pid);
+
+	if (!p || p->exec != h->exec || (pid == h->pid && p->start != h->start))
+		return false;
+	w->first = p->first;
+	w->count = p->count;
+	w->version = p->version;
+	return true;
+}
+
+/* Walks from the registers in w. */
+static __always_inline int walk_user(struct walk *w)
+{
+	w->low = w->high = 0;
+	w->frames = 0;
+	for (int i = 0; i < WIRE_FRAMES; i++) {
+		int result = walk_step(i);
+		if (result)
+			return result;
+	}
+	return WIRE_WALK_CUT;
+}
