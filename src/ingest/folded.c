@@ -119,13 +119,10 @@ static uint32_t stack(struct folded *f, const char *s, size_t len, uint64_t coun
 		size_t end = semi ? (size_t)(semi - s) : len;
 
 		if (depth == INGEST_DEPTH_MAX) {
-			uint32_t name = profile_string(p, "[truncated]", strlen("[truncated]"));
 			f->r->info.truncated += count;
 			f->depth = depth;
 			remember(f, s, len);
-			return profile_stack(p, id,
-					     profile_frame(p, &(struct frame){.name = name,
-									      .kind = FRAME_MARK}));
+			return reader_truncated(f->r, id);
 		}
 		if (end > pos)
 			id = profile_stack(p, id, frame(f, s + pos, end - pos));
