@@ -166,28 +166,31 @@ static bool is_padded(const struct perf_header *h)
 }
 
 /*
- * Where the comm ends is known only by what follows it. A time, a CPU or an event cannot be taken
- * for a part of a comm; a number can ("Web Content 3"), so without those the last one that fits is
- * the thread's.
+ * Where the comm ends is known only by what follows it, and a comm may hold anything. A time is the
+ * best sign; a number behind the comm is the next, then an event or a CPU. Without these, the last
+ * number that fits is the thread's ("Web Content 3    12").
  */
 bool perfline_header(const char *s, size_t len, struct perf_header *ret)
 {
 	struct cursor c = {s, s + len};
-	bool found = false;
+	int best = 0;
 
 	skip_space(&c);
 	const char *start = c.at;
 	while (c.at < c.end) {
 		struct perf_header h = {.comm = trim(start, c.at)};
-		if (take_fields(c, &h) && (h.sure || is_padded(&h))) {
+		bool fits = take_fields(c, &h) && (h.sure || is_padded(&h));
+		int rank = fits ? 1 + 2 * h.sure + 4 * (h.tid.len > 0) : 0;
+
+		if (fits && (h.has_time || rank > best || (rank == best && !h.sure))) {
 			*ret = h;
-			found = true;
+			best = rank;
 		}
-		if (h.has_time || (found && h.sure)) /* nothing of a comm is like a time */
-			return found;
+		if (h.has_time)
+			return fits;
 		pass(&c, word(&c).len);
 	}
-	return found;
+	return best > 0;
 }
 
 /* The start of the parenthesis that ends the text and follows a space; NULL if there is none. */

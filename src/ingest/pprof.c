@@ -54,14 +54,15 @@ static int make_module(struct pprof *f, uint32_t place)
 		return 0;
 
 	const char *name = module_basename(path.s, path.len, &name_len);
-	uint32_t module =
-		profile_module(f->p, &(struct module){
-					     .name = profile_string(f->p, name, name_len),
-					     .path = name_len < path.len ? keep(f, path) : 0,
-					     .build_id = keep(f, build_id),
-					     .start = m->start,
-					     .offset = m->offset,
-				     });
+	struct module found = {
+		.name = profile_string(f->p, name, name_len),
+		.path = name_len < path.len ? keep(f, path) : 0,
+		.build_id = keep(f, build_id),
+		.start = m->start,
+		.end = m->limit,
+		.offset = m->offset,
+	};
+	uint32_t module = profile_module(f->p, &found);
 	/* The same file may have been mapped at another address by the profile before. */
 	const struct module *known = &f->p->modules[module];
 	f->mapped[place] = (struct mapped){

@@ -105,6 +105,7 @@ static int add_mapping(struct pprof_file *f, const Pprof__Mapping *m)
 	MEM_GROW(f->mappings, at, f->mapping_cap);
 	f->mappings[at] = (struct pprof_mapping){
 		.start = m->memory_start,
+		.limit = m->memory_limit,
 		.offset = m->file_offset,
 		.filename = m->filename,
 		.build_id = m->build_id,

@@ -35,7 +35,7 @@ struct pprof_ids {
 };
 
 struct pprof_mapping {
-	uint64_t start, offset;
+	uint64_t start, limit, offset;
 	int64_t filename, build_id; /* strings */
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 
+#define ROOM       (64u << 10)
 #define UNPACK_MAX (96u << 20) /* the most that WIRE_MESSAGE_MAX bytes of tiny parts can take */
 
 static int varint(struct wire *w, uint64_t *ret)
@@ -62,21 +63,36 @@ int wire_next(struct wire *w, struct wire_field *ret)
 	return 1;
 }
 
+/* Room that every message uses again, and blocks for the few that need more. */
 struct wire_unpacker {
 	ProtobufCAllocator allocator;
-	size_t used;
-	_Alignas(16) uint8_t room[]; /* UNPACK_MAX bytes, of which the kernel gives what is used */
+	struct block *blocks;
+	size_t used;  /* of room */
+	size_t extra; /* in blocks */
+	_Alignas(16) uint8_t room[ROOM];
+};
+
+struct block {
+	struct block *next;
+	_Alignas(16) uint8_t data[];
 };
 
 static void *take(void *data, size_t size)
 {
 	struct wire_unpacker *u = data;
-	size_t room = (size + 15) & ~(size_t)15;
+	size_t aligned = (size + 15) & ~(size_t)15;
 
-	if (size > UNPACK_MAX || room > UNPACK_MAX - u->used)
+	if (size <= ROOM && aligned <= ROOM - u->used) {
+		u->used += aligned;
+		return u->room + u->used - aligned;
+	}
+	if (u->extra > UNPACK_MAX || size > UNPACK_MAX - u->extra)
 		return NULL;
-	u->used += room;
-	return u->room + u->used - room;
+	struct block *b = mem_resize_array(NULL, sizeof(*b) + size, 1);
+	b->next = u->blocks;
+	u->blocks = b;
+	u->extra += size + sizeof(*b);
+	return b->data;
 }
 
 static void give_back(void *data, void *p)
@@ -85,9 +101,19 @@ static void give_back(void *data, void *p)
 	(void)p;
 }
 
+static void empty(struct wire_unpacker *u)
+{
+	for (struct block *b = u->blocks, *next; b; b = next) {
+		next = b->next;
+		free(b);
+	}
+	u->blocks = NULL;
+	u->used = u->extra = 0;
+}
+
 struct wire_unpacker *wire_unpacker_new(void)
 {
-	struct wire_unpacker *u = mem_resize_array(NULL, sizeof(*u) + UNPACK_MAX, 1);
+	struct wire_unpacker *u = mem_alloc(sizeof(*u));
 
 	u->allocator = (ProtobufCAllocator){take, give_back, u};
 	return u;
@@ -95,13 +121,15 @@ struct wire_unpacker *wire_unpacker_new(void)
 
 void wire_unpacker_free(struct wire_unpacker *u)
 {
+	if (u)
+		empty(u);
 	free(u);
 }
 
 void *wire_unpack(struct wire_unpacker *u, const ProtobufCMessageDescriptor *type,
 		  const struct wire_field *f)
 {
-	u->used = 0;
+	empty(u);
 	if (f->type != WIRE_BYTES || f->len > WIRE_MESSAGE_MAX)
 		return NULL;
 	return protobuf_c_message_unpack(type, &u->allocator, f->len, f->data);
