@@ -16,12 +16,13 @@
 #define HEADER    90
 #define ROW       18
 #define CHARACTER 7.25 /* of the 12 px monospaced fonts asked for, the widest */
-#define TEXT_PAD  4
+#define TEXT_PAD  3
 #define FRAME_MIN 0.8
 #define BLOCK_MIN 0.3
 #define BLOCK_MAX 24.0
 
 #define NODES_MAX 120000 /* embedded: 1.5 MB, which a browser opens at once */
+#define BOXES_MAX 5000   /* in the static picture */
 #define ROWS_MAX  1500   /* deeper frames are left out */
 
 extern const char _binary_flame_css_start[], _binary_flame_css_end[];
@@ -36,11 +37,13 @@ struct block {
 struct drawing {
 	const struct tree *tree;
 	bool icicle;
+	double frame_min, block_min;
 	unsigned width;
 	uint32_t rows;    /* that are not empty */
 	uint64_t *starts; /* by depth: where the next node of that row starts, in the tree's unit */
 	struct block *blocks; /* by depth: the one being gathered */
-	FILE *out;            /* NULL: only find how many rows are needed */
+	uint32_t boxes;       /* frames and blocks drawn */
+	FILE *out;            /* NULL: only find how many rows and boxes there are */
 };
 
 struct tree *flame_tree(const struct profile *p, const struct render_options *o)
@@ -51,8 +54,7 @@ struct tree *flame_tree(const struct profile *p, const struct render_options *o)
 	return tree_new(p, &options);
 }
 
-/* ---- the picture -------------------------------------------------------------------------------
- */
+/* ---- the picture ---------------------------------------------------------------------------- */
 
 /* Hundredths of a pixel are enough. */
 static void write_pixels(FILE *out, double n)
@@ -108,7 +110,8 @@ static void flush_block(struct drawing *d, uint32_t depth)
 {
 	struct block *b = &d->blocks[depth];
 
-	if (b->to - b->from >= BLOCK_MIN) {
+	if (b->to - b->from >= d->block_min) {
+		d->boxes++;
 		if (d->out)
 			write_rect(d, "x", b->from, b->to, depth);
 		else
@@ -121,7 +124,7 @@ static void add_to_block(struct drawing *d, double from, double to, uint32_t dep
 {
 	struct block *b = &d->blocks[depth];
 
-	if (b->count && (from - b->to > BLOCK_MIN || to - b->from > BLOCK_MAX))
+	if (b->count && (from - b->to > d->block_min || to - b->from > BLOCK_MAX))
 		flush_block(d, depth);
 	if (!b->count)
 		b->from = from;
@@ -134,6 +137,7 @@ static void draw_frame(struct drawing *d, const struct tree_node *n, double from
 	const struct tree_function *f = &d->tree->functions[n->function];
 	char class[3];
 
+	d->boxes++;
 	if (!d->out) {
 		d->rows = MAX(d->rows, n->depth + 1);
 		return;
@@ -146,7 +150,7 @@ static void draw_frame(struct drawing *d, const struct tree_node *n, double from
 	write_label(d, n->depth ? f->name : "all", n->depth ? f->name_len : 3, from, to, n->depth);
 }
 
-/* Draws every row, or without `out` finds how many there are. */
+/* Draws everything, or without `out` finds how much there is. */
 static void draw(struct drawing *d)
 {
 	const struct tree *t = d->tree;
@@ -164,7 +168,7 @@ static void draw(struct drawing *d)
 		d->starts[n->depth + 1] = start;
 		if (n->depth >= ROWS_MAX)
 			continue;
-		if (to - from >= FRAME_MIN || i == 0)
+		if (to - from >= d->frame_min || i == 0)
 			draw_frame(d, n, from, MAX(to, from));
 		else if (to > from)
 			add_to_block(d, from, to, n->depth);
@@ -173,8 +177,7 @@ static void draw(struct drawing *d)
 		flush_block(d, depth);
 }
 
-/* ---- what stands around it ---------------------------------------------------------------------
- */
+/* ---- what stands around it --------------------------------------------------------------- */
 
 static void write_legend(const struct tree *t, FILE *out)
 {
@@ -199,7 +202,7 @@ static void write_legend(const struct tree *t, FILE *out)
 		fprintf(out, "<rect class=\"%s\" x=\"%u\" y=\"-9\" width=\"10\" height=\"10\"/>",
 			class, x);
 		fprintf(out, "<text x=\"%u\">%s</text>\n", x + 15, palette_name(k));
-		x += 32 + (unsigned)strlen(palette_name(k)) * 7;
+		x += 33 + (unsigned)strlen(palette_name(k)) * 20 / 3;
 	}
 	fputs("</g>\n", out);
 }
@@ -216,8 +219,7 @@ static void write_subtitle(const struct tree *t, const struct profile *p, FILE *
 	}
 }
 
-/* ---- the data ----------------------------------------------------------------------------------
- */
+/* ---- the data ---------------------------------------------------------------------------- */
 
 static void write_names(const struct tree *t, FILE *out)
 {
@@ -309,7 +311,13 @@ void flame_write(const struct tree *t, const struct profile *p, const struct ren
 	};
 	char title[TEXT_MAX + 1];
 
-	draw(&d);
+	/* A browser reads this picture before its script draws another: keep it quick to read. */
+	for (double wider = 1; wider == 1 || d.boxes > BOXES_MAX; wider *= 2) {
+		d.boxes = d.rows = 0;
+		d.frame_min = FRAME_MIN * wider;
+		d.block_min = BLOCK_MIN * wider;
+		draw(&d);
+	}
 	unsigned height = HEADER + d.rows * ROW + PAD;
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"smolder\" width=\"%u\" "

@@ -84,6 +84,7 @@ const WIDE = /[\u1100-\u115f\u2e80-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60
 
 // What of a name fits into so many columns of a monospaced font.
 function fit(name, columns) {
+	columns = Math.floor(columns);
 	if (columns < 3)
 		return '';
 	let used = 0, at = 0, cut = 0;
@@ -131,7 +132,7 @@ let character = 7.25; // the width of one, measured below
 let view = {from: 0, to: total[0], node: 0};
 let isHit = null; // by function: 1 if the search matches it; null without a search
 
-// A box is a frame ({node}) or a block of merged ones ({node: first of them, count}).
+// A box is a frame, or a block of `count` frames of one row from `node` to `last`.
 function layOut() {
 	const scale = width / (view.to - view.from || 1);
 	const boxes = [], blocks = [];
@@ -145,18 +146,17 @@ function layOut() {
 			i = next[i];
 			continue;
 		}
-		const hit = isHit !== null && isHit[functionOf[i]] === 1;
 		const block = blocks[d];
 		if ((to - from) * scale >= data.frameMin || i === 0) {
-			boxes.push({node: i, from, to, count: 1, hit});
+			boxes.push({node: i, last: i, from, to, count: 1});
 		} else if (block && (from - block.to) * scale <= data.blockMin &&
 			   (to - block.from) * scale <= data.blockMax) {
 			block.to = to;
+			block.last = i;
 			block.count++;
-			block.hit ||= hit;
 		} else {
 			flush(block);
-			blocks[d] = {node: i, from, to, count: 1, hit};
+			blocks[d] = {node: i, last: i, from, to, count: 1};
 		}
 		i++;
 	}
@@ -164,11 +164,22 @@ function layOut() {
 	return boxes;
 }
 
+function hasHit(box) {
+	if (isHit === null)
+		return false;
+	if (box.count === 1)
+		return isHit[functionOf[box.node]] === 1;
+	for (let i = box.node; i <= box.last; i++)
+		if (depth[i] === depth[box.node] && isHit[functionOf[i]])
+			return true;
+	return false;
+}
+
 function classOf(box) {
 	const f = functionOf[box.node];
 	const isAbove = box.from === view.from && box.to === view.to && depth[box.node] < depth[view.node];
 	return (box.count > 1 || isMerged(box.node) ? 'x' : data.classes.slice(2 * f, 2 * f + 2)) +
-		(box.hit ? ' hit' : '') + (isAbove ? ' above' : '');
+		(hasHit(box) ? ' hit' : '') + (isAbove ? ' above' : '');
 }
 
 function drawBox(box, into) {
@@ -177,7 +188,7 @@ function drawBox(box, into) {
 	const d = depth[box.node];
 	const y = data.header + (data.icicle ? d : rows - 1 - d) * data.row;
 	const rect = make(SVG, 'rect', {
-		class: classOf(box), x: x.toFixed(2), y, height: data.row - 1,
+		x: x.toFixed(2), y, height: data.row - 1,
 		width: Math.max(w - (w > 3 ? 0.5 : 0), 0.1).toFixed(2),
 	});
 	rect.box = box;
@@ -186,8 +197,20 @@ function drawBox(box, into) {
 		return;
 	const label = fit(names[functionOf[box.node]], (w - 2 * data.textPad) / character);
 	if (label)
-		into.append(make(SVG, 'text', {x: (x + data.textPad).toFixed(2), y: y + 13,
-			class: box.hit ? 'hit' : ''}, label));
+		into.append(make(SVG, 'text', {x: (x + data.textPad).toFixed(2), y: y + 13}, label));
+}
+
+// Colours what is drawn: also all that a search changes.
+function paint() {
+	svg.classList.toggle('searching', isHit !== null);
+	let of = '';
+	for (const element of frames.children) {
+		if (element.box)
+			of = classOf(element.box);
+		else // the label of the frame before it
+			of = of.includes('hit') ? 'hit' : '';
+		element.setAttribute('class', of);
+	}
 }
 
 function draw() {
@@ -199,8 +222,8 @@ function draw() {
 	for (const box of boxes)
 		drawBox(box, into);
 	frames.replaceChildren(into);
+	paint();
 	svg.setAttribute('height', data.header + rows * data.row + data.pad);
-	svg.classList.toggle('searching', isHit !== null);
 	svg.classList.toggle('zoomed', view.from > 0 || view.to < total[0]);
 	hideTip();
 	/* The root stands at the bottom: keep what was looked at where it was. */
@@ -282,7 +305,7 @@ function search() {
 	}
 	isHit = pattern && Uint8Array.from(names, (name, f) =>
 		f > 0 && f !== data.merged && pattern.test(name) ? 1 : 0);
-	draw();
+	paint();
 	showMatched();
 	if (!input.checkValidity())
 		matched.textContent = 'not a regular expression';
@@ -333,12 +356,12 @@ function showTip(event) {
 
 	const edge = svg.getBoundingClientRect();
 	const size = tip.getBoundingClientRect();
-	const room = document.documentElement.clientHeight || window.innerHeight;
-	const x = Math.min(event.clientX + 14, edge.left + edge.width - size.width - 8);
+	const bottom = Math.min(window.innerHeight, edge.bottom);
+	const x = Math.min(event.clientX + 14, edge.right - size.width - 8);
 	const below = event.clientY + 18;
-	const y = below + size.height > room ? event.clientY - size.height - 12 : below;
+	const y = below + size.height > bottom ? event.clientY - size.height - 12 : below;
 	tipBox.setAttribute('x', Math.max(x - edge.left, 4));
-	tipBox.setAttribute('y', y - edge.top);
+	tipBox.setAttribute('y', Math.max(y - edge.top, 4));
 	tipBox.setAttribute('visibility', 'visible');
 }
 
@@ -361,7 +384,7 @@ function begin() {
 	svg.append(bar, tipBox);
 
 	const ruler = make(SVG, 'text', {}, '0'.repeat(100));
-	frames.append(ruler);
+	frames.replaceChildren(ruler); // the static picture goes before it costs a layout
 	character = ruler.getComputedTextLength() / 100 || character;
 
 	frames.addEventListener('click', event => {

@@ -9,13 +9,13 @@ static const struct {
 	int saturation;
 	int light, dark; /* lightness on a light and on a dark page */
 } palette[PALETTE_KINDS] = {
-	[PALETTE_USER] = {'u', "program", 43, 8, 88, 71, 36},
+	[PALETTE_USER] = {'u', "program", 47, 6, 86, 72, 36},
 	[PALETTE_LIBRARY] = {'l', "library", 211, 9, 62, 79, 41},
 	[PALETTE_INLINED] = {'i', "inlined", 268, 9, 52, 83, 46},
 	[PALETTE_GO] = {'g', "Go", 182, 7, 46, 73, 33},
 	[PALETTE_JIT] = {'j', "JIT", 133, 10, 40, 75, 33},
 	[PALETTE_INTERPRETED] = {'p', "interpreted", 84, 8, 46, 73, 32},
-	[PALETTE_KERNEL] = {'k', "kernel", 19, 7, 86, 72, 40},
+	[PALETTE_KERNEL] = {'k', "kernel", 18, 6, 86, 72, 40},
 	[PALETTE_BPF] = {'b', "BPF", 345, 6, 68, 80, 44},
 	[PALETTE_MARK] = {'m', "process or mark", 220, 4, 9, 86, 30},
 };
@@ -81,7 +81,7 @@ static void write_rules(FILE *out, bool dark)
 			int light = (dark ? palette[k].dark : palette[k].light) + (s * 3) % 8 - 4;
 
 			fprintf(out, ".%c%d{fill:hsl(%d,%d%%,%d%%)}", palette[k].letter, s, hue,
-				palette[k].saturation * (dark ? 2 : 3) / 3, light);
+				palette[k].saturation * (dark ? 4 : 5) / 5, light);
 		}
 		fputc('\n', out);
 	}
