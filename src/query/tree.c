@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#define DELIMITER "-"
+#include "query/fold.h"
 
 static uint64_t add(uint64_t a, uint64_t b)
 {
@@ -16,139 +16,8 @@ static uint64_t shown(const struct sample *s, enum tree_column column)
 	return column == TREE_VALUE ? s->value : s->count;
 }
 
-/* ---- fold: a second profile whose frames are functions and whose stacks have the asked shape ---
- */
-
-struct fold {
-	const struct profile *in;
-	const struct tree_options *options;
-	struct profile *out;
-	uint32_t *functions; /* frame of in -> frame of out; 0: not yet made */
-	uint32_t *modules;   /* the same of modules */
-	uint32_t *path;      /* scratch: the frames of one stack of in, in the order shown */
-	uint32_t path_cap;
-	uint32_t delimiter; /* frame of out */
-};
-
-static uint32_t mark(struct profile *p, const char *name)
-{
-	struct frame f = {.name = profile_string(p, name, strlen(name)), .kind = FRAME_MARK};
-
-	return profile_frame(p, &f);
-}
-
-static uint32_t function_of(struct fold *f, uint32_t id)
-{
-	if (f->functions[id])
-		return f->functions[id];
-
-	const struct frame *frame = &f->in->frames[id];
-	const struct module *m = &f->in->modules[frame->module];
-	struct frame function = {
-		.name = profile_string(f->out, profile_str(f->in, frame->name),
-				       profile_str_len(f->in, frame->name)),
-		.kind = frame->kind,
-	};
-
-	if (frame->module && !f->modules[frame->module]) {
-		struct module copy = {
-			.name = profile_string(f->out, profile_str(f->in, m->name),
-					       profile_str_len(f->in, m->name)),
-			.build_id = profile_string(f->out, profile_str(f->in, m->build_id),
-						   profile_str_len(f->in, m->build_id)),
-		};
-		f->modules[frame->module] = profile_module(f->out, &copy);
-	}
-	function.module = f->modules[frame->module];
-	return f->functions[id] = profile_frame(f->out, &function);
-}
-
-/* Adds the root frame "NAME" or "NAME (ID)" of two labels, if the series has the first. */
-static uint32_t fold_label(struct fold *f, uint32_t stack, uint32_t series, const char *name_key,
-			   const char *id_key)
-{
-	const char *name = profile_label(f->in, series, name_key);
-	const char *id = id_key ? profile_label(f->in, series, id_key) : NULL;
-
-	if (!name)
-		return stack;
-	CLEANUP(freep) char *both = id ? mem_printf("%s (%s)", name, id) : NULL;
-	return profile_stack(f->out, stack, mark(f->out, both ? both : name));
-}
-
-static uint32_t fold_roots(struct fold *f, uint32_t series)
-{
-	const struct tree_options *o = f->options;
-	uint32_t stack = 0;
-
-	if (o->by_process)
-		stack = fold_label(f, stack, series, "comm", "pid");
-	else if (o->by_comm)
-		stack = fold_label(f, stack, series, "comm", NULL);
-	if (o->by_thread)
-		stack = fold_label(f, stack, series, "thread", "tid");
-	return stack;
-}
-
-/* Lists the frames of a stack in the order they will be shown; returns how many. */
-static uint32_t fold_path(struct fold *f, uint32_t stack)
-{
-	uint32_t depth = 0;
-
-	for (; stack; stack = f->in->stacks[stack].parent) {
-		MEM_GROW(f->path, depth, f->path_cap);
-		f->path[depth++] = f->in->stacks[stack].frame;
-	}
-	for (uint32_t i = 0; !f->options->reversed && i < depth / 2; i++) {
-		uint32_t swap = f->path[i];
-		f->path[i] = f->path[depth - 1 - i];
-		f->path[depth - 1 - i] = swap;
-	}
-	return depth;
-}
-
-static bool is_border(const struct frame *a, const struct frame *b)
-{
-	return a->kind != FRAME_MARK && b->kind != FRAME_MARK &&
-	       (a->kind == FRAME_KERNEL) != (b->kind == FRAME_KERNEL);
-}
-
-static void fold_sample(struct fold *f, const struct sample *s)
-{
-	const struct frame *frames = f->in->frames;
-	uint32_t stack = fold_roots(f, s->series);
-	uint32_t depth = fold_path(f, s->stack);
-
-	for (uint32_t i = 0; i < depth; i++) {
-		if (f->options->delimited && i &&
-		    is_border(&frames[f->path[i - 1]], &frames[f->path[i]]))
-			stack = profile_stack(f->out, stack, f->delimiter);
-		stack = profile_stack(f->out, stack, function_of(f, f->path[i]));
-	}
-	profile_add(f->out, 0, stack, s->count, s->value);
-}
-
-static struct profile *fold(const struct profile *p, const struct tree_options *o)
-{
-	struct fold f = {
-		.in = p,
-		.options = o,
-		.out = profile_new(),
-		.functions = mem_alloc_array(p->frame_count, sizeof(*f.functions)),
-		.modules = mem_alloc_array(p->module_count, sizeof(*f.modules)),
-	};
-
-	f.delimiter = mark(f.out, DELIMITER);
-	for (uint32_t i = 0; i < p->sample_count; i++)
-		fold_sample(&f, &p->samples[i]);
-	free(f.functions);
-	free(f.modules);
-	free(f.path);
-	return f.out;
-}
-
-/* ---- build: the stacks that are kept, then their order -----------------------------------------
- */
+/* The frame of nodes that stand for what was left out: the "none" of the profile's frames. */
+#define MERGED 0
 
 /* A stack that is kept. Entry 0 is the root; parents come before their children. */
 struct kept {
@@ -172,24 +41,69 @@ static uint64_t *sum_totals(const struct profile *p, enum tree_column column)
 }
 
 /*
+ * A histogram of totals for the cap of nodes: each power of two is cut into SLICES, so that a
+ * bucket's least number is at most a SLICES-th below any other number in it; small ones are exact.
+ */
+enum { SLICES = 16, SLICE_BITS = 4, BUCKETS = (64 - SLICE_BITS + 1) * SLICES };
+
+static uint32_t bucket_of(uint64_t n)
+{
+	if (n < SLICES)
+		return (uint32_t)n;
+	uint32_t shift = 63 - (uint32_t)__builtin_clzll(n) - SLICE_BITS;
+	return (shift + 1) * SLICES + (uint32_t)((n >> shift) - SLICES);
+}
+
+static uint64_t bucket_least(uint32_t bucket)
+{
+	if (bucket < SLICES)
+		return bucket;
+	return (uint64_t)(SLICES + bucket % SLICES) << (bucket / SLICES - 1);
+}
+
+/* The least total of which there are not more than `max`. */
+static uint64_t least_for_max(const uint64_t *totals, uint32_t count, uint32_t max)
+{
+	CLEANUP(freep) uint32_t *buckets = mem_alloc_array(BUCKETS, sizeof(*buckets));
+	uint64_t kept = 0;
+	uint32_t b = BUCKETS;
+
+	for (uint32_t i = 1; i < count; i++)
+		buckets[bucket_of(totals[i])]++;
+	while (b > 1 && kept + buckets[b - 1] <= max)
+		kept += buckets[--b];
+	return b < BUCKETS ? bucket_least(b) : UINT64_MAX;
+}
+
+static uint64_t least_kept(const struct profile *p, const uint64_t *totals,
+			   const struct tree_options *o)
+{
+	double fraction = ceil((double)totals[0] * o->min_fraction);
+	uint64_t least = fraction < 0x1p64 ? (uint64_t)MAX(fraction, 1.0) : UINT64_MAX;
+
+	if (o->max_nodes && p->stack_count > o->max_nodes)
+		least = MAX(least, least_for_max(totals, p->stack_count, o->max_nodes));
+	return least;
+}
+
+/*
  * Picks the stacks of at least `least`. Totals and places share one array, since millions of
  * stacks may stand in it: a parent's total is done with once its children look for its place.
  */
-static struct kept *keep(const struct profile *p, enum tree_column column, double min_fraction,
+static struct kept *keep(const struct profile *p, const struct tree_options *o, uint64_t *ret_least,
 			 uint32_t *ret_count)
 {
-	CLEANUP(freep) uint64_t *totals = sum_totals(p, column);
-	uint64_t *places = totals;
-	double least = ceil((double)totals[0] * min_fraction);
+	CLEANUP(freep) uint64_t *totals = sum_totals(p, o->column);
+	uint64_t *places = totals, least = least_kept(p, totals, o);
 	uint32_t count = 1;
 
 	for (uint32_t id = 1; id < p->stack_count; id++)
-		count += totals[id] && (double)totals[id] >= least;
+		count += totals[id] >= least;
 
 	struct kept *kept = mem_alloc_array(count, sizeof(*kept));
 	count = 0;
 	for (uint32_t id = 0; id < p->stack_count; id++) {
-		if (id && (!totals[id] || (double)totals[id] < least)) {
+		if (id && totals[id] < least) {
 			places[id] = UINT64_MAX;
 			continue;
 		}
@@ -203,9 +117,33 @@ static struct kept *keep(const struct profile *p, enum tree_column column, doubl
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		uint64_t place = places[p->samples[i].stack];
 		if (place != UINT64_MAX)
-			kept[place].self = add(kept[place].self, shown(&p->samples[i], column));
+			kept[place].self = add(kept[place].self, shown(&p->samples[i], o->column));
 	}
+	*ret_least = least;
 	*ret_count = count;
+	return kept;
+}
+
+/* Gives each node that lost children one in their place, of function MERGED. */
+static struct kept *merge_pruned(struct kept *kept, uint32_t *count)
+{
+	CLEANUP(freep) uint64_t *known = mem_alloc_array(*count, sizeof(*known));
+	uint32_t merged = 0, at = *count;
+
+	for (uint32_t i = *count; i-- > 0;) {
+		known[i] = add(known[i], kept[i].self);
+		merged += known[i] < kept[i].total;
+		if (i)
+			known[kept[i].parent] = add(known[kept[i].parent], kept[i].total);
+	}
+	kept = mem_resize_array(kept, (size_t)*count + merged, sizeof(*kept));
+	for (uint32_t i = 0; i < *count; i++) {
+		if (known[i] >= kept[i].total)
+			continue;
+		uint64_t rest = kept[i].total - known[i];
+		kept[at++] = (struct kept){i, MERGED, rest, rest};
+	}
+	*count = at;
 	return kept;
 }
 
@@ -224,6 +162,16 @@ struct named {
 	uint32_t frame;
 };
 
+static struct tree_function describe(const struct profile *p, const struct frame *f)
+{
+	return (struct tree_function){
+		.name = profile_str(p, f->name),
+		.module = profile_str(p, p->modules[f->module].name),
+		.name_len = (uint32_t)profile_str_len(p, f->name),
+		.kind = f->kind,
+	};
+}
+
 /* Lists the functions of the nodes, sorted, and changes kept[].function from frame to index. */
 static void name_functions(struct tree *t, const struct profile *p, struct kept *kept,
 			   uint32_t count)
@@ -236,29 +184,22 @@ static void name_functions(struct tree *t, const struct profile *p, struct kept 
 		n += ranks[kept[i].function]++ == 0;
 	named = mem_alloc_array(n, sizeof(*named));
 	n = 0;
-	for (uint32_t id = 1; id < p->frame_count; id++) {
-		const struct frame *f = &p->frames[id];
-		if (!ranks[id])
-			continue;
-		named[n++] = (struct named){
-			.function =
-				{
-					.name = profile_str(p, f->name),
-					.module = profile_str(p, p->modules[f->module].name),
-					.name_len = (uint32_t)profile_str_len(p, f->name),
-					.kind = f->kind,
-				},
-			.frame = id,
-		};
-	}
+	for (uint32_t id = 1; id < p->frame_count; id++)
+		if (ranks[id])
+			named[n++] = (struct named){describe(p, &p->frames[id]), id};
 	qsort(named, n, sizeof(*named), function_order);
 
-	t->functions = mem_alloc_array(n + 1, sizeof(*t->functions));
-	t->functions[0] = (struct tree_function){.name = "", .module = "", .kind = FRAME_MARK};
-	t->function_count = n + 1;
+	t->functions = mem_alloc_array((size_t)n + 2, sizeof(*t->functions));
+	t->functions[t->function_count++] =
+		(struct tree_function){.name = "", .module = "", .kind = FRAME_MARK};
 	for (uint32_t i = 0; i < n; i++) {
-		t->functions[i + 1] = named[i].function;
-		ranks[named[i].frame] = i + 1;
+		ranks[named[i].frame] = t->function_count;
+		t->functions[t->function_count++] = named[i].function;
+	}
+	if (ranks[MERGED]) {
+		ranks[MERGED] = t->merged = t->function_count;
+		t->functions[t->function_count++] =
+			(struct tree_function){TREE_MERGED, "", strlen(TREE_MERGED), FRAME_MARK};
 	}
 	for (uint32_t i = 1; i < count; i++)
 		kept[i].function = ranks[kept[i].function];
@@ -327,25 +268,18 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 	}
 }
 
-/* Whether the profile's own stacks are the nodes of the tree. */
-static bool has_shape(const struct profile *p, const struct tree_options *o)
-{
-	bool by_label = (o->by_comm || o->by_process || o->by_thread) && p->series_count > 1;
-
-	return !p->has_detail && !by_label && !o->delimited && !o->reversed;
-}
-
 struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 {
 	struct tree *t = mem_alloc(sizeof(*t));
 	uint32_t count;
 
 	t->unit = o->column == TREE_VALUE ? p->info.unit : "samples";
-	if (!has_shape(p, o))
+	if (fold_is_needed(p, o))
 		p = t->folded = fold(p, o);
 
-	CLEANUP(freep) struct kept *kept = keep(p, o->column, o->min_fraction, &count);
+	CLEANUP(freep) struct kept *kept = keep(p, o, &t->least, &count);
 	t->pruned = p->stack_count - count;
+	kept = merge_pruned(kept, &count);
 	name_functions(t, p, kept, count);
 	lay_out(t, kept, count);
 	return t;

@@ -6,8 +6,10 @@
  * first order: a node's children follow it, nodes[0] is the root and has no function. Children are
  * sorted by name (so that the same code stands at the same place in two graphs).
  *
- * Nodes whose total is less than `min_fraction` of the root's are left out, as are those of 0; what
- * they held stays in their parents' totals, so sums are exact, and `pruned` counts them.
+ * Nodes whose total is less than `min_fraction` of the root's are left out, and more of the small
+ * ones if there would be more than `max_nodes`. Siblings that were left out are one node of the
+ * function TREE_MERGED instead, behind the others, so sums are exact in every format; `pruned`
+ * counts them, and `least` says which total was the least to stay. Nodes of 0 are left out always.
  * Sums that do not fit into 64 bits stop at the largest number that does.
  */
 #pragma once
@@ -17,6 +19,8 @@
 
 #include "base/mem.h"
 #include "profile/profile.h"
+
+#define TREE_MERGED "[merged]"
 
 enum tree_column { TREE_COUNT, TREE_VALUE }; /* which of a sample's numbers is shown */
 
@@ -28,6 +32,7 @@ struct tree_options {
 	bool delimited;  /* a "-" frame between user and kernel frames, as BCC's -d */
 	bool reversed;   /* leaf first: callers */
 	double min_fraction;
+	uint32_t max_nodes; /* without those of TREE_MERGED; 0: no cap */
 };
 
 struct tree_function {
@@ -50,10 +55,12 @@ struct tree {
 	struct tree_node *nodes;
 	uint32_t count;
 	uint32_t depth; /* of the deepest node */
-	/* Those of the nodes, in order of name, module and kind; [0] is the root's: no name. */
+	/* Those of the nodes, in order of name, module, kind; [0] is the root's: no name. */
 	struct tree_function *functions;
 	uint32_t function_count;
+	uint32_t merged; /* the function that is TREE_MERGED; 0: nothing was left out */
 	uint64_t pruned;
+	uint64_t least;
 	const char *unit;       /* what total and self count: "samples", "nanoseconds", … */
 	struct profile *folded; /* private */
 };

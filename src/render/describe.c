@@ -98,6 +98,24 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 	return ret;
 }
 
+const char *describe_title(const struct profile *p, const char *title,
+			   char ret[static TEXT_MAX + 1])
+{
+	static const struct {
+		const char *type, *title;
+	} known[] = {{"samples", "Flame graph"},
+		     {"cpu", "CPU flame graph"},
+		     {"offcpu", "Off-CPU flame graph"}};
+
+	for (size_t i = 0; !title && i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i].type, p->info.type) == 0)
+			title = known[i].title;
+	if (!title)
+		title = p->info.type;
+	text_clean(title, strlen(title), ret);
+	return ret;
+}
+
 const char *describe_kind(enum frame_kind kind)
 {
 	static const char *const names[FRAME_KINDS] = {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "query/tree.h"
 
 #define DESCRIBE_MAX 256
@@ -16,6 +17,10 @@ const char *describe_amount(uint64_t amount, const char *unit, char ret[static D
 /* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": all that the numbers rest on. */
 const char *describe_profile(const struct profile *p, const struct tree *t,
 			     char ret[static DESCRIBE_MAX]);
+
+/* The title given, made fit to show, or one that the profile's type suggests. */
+const char *describe_title(const struct profile *p, const char *title,
+			   char ret[static TEXT_MAX + 1]);
 
 /* "user", "kernel", "inlined", … */
 const char *describe_kind(enum frame_kind kind);

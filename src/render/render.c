@@ -4,8 +4,12 @@
 #include <strings.h>
 
 const struct renderer renderers[] = {
+	{"svg", "svg", "an interactive flame graph for a browser", render_svg},
 	{"pprof", "pb.gz,pprof,pb", "protobuf for go tool pprof, in gzip", render_pprof},
 	{"folded", "folded", "one line a stack: a;b;c 12", render_folded},
+	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
+	 render_speedscope},
+	{"json", "json", "the tree for other programs, flat", render_json},
 	{"text", "txt", "stacks in full, the leaf first, as BCC's profile prints them",
 	 render_text},
 	{"top", "top", "a table of functions: self and total", render_top},

@@ -2,6 +2,7 @@
  * top: a table of functions by the time spent in themselves, for a terminal of 100 columns.
  */
 #include "base/mem.h"
+#include "query/top.h"
 #include "render/describe.h"
 #include "render/render.h"
 
@@ -11,51 +12,6 @@
 #define MODULE_MAX  22
 #define ROWS        30
 #define MODULE_HEAD "MODULE"
-
-struct row {
-	uint32_t function;
-	uint64_t self;
-	uint64_t total;
-};
-
-static int by_self(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-
-	if (x->self != y->self)
-		return x->self < y->self ? 1 : -1;
-	if (x->total != y->total)
-		return x->total < y->total ? 1 : -1;
-	return (x->function > y->function) - (x->function < y->function);
-}
-
-/* One row a function, sorted; a function that calls itself counts once in its total. */
-static struct row *sum_functions(const struct tree *t, uint32_t *ret_count)
-{
-	struct row *rows = mem_alloc_array(t->function_count, sizeof(*rows));
-	CLEANUP(freep) uint32_t *inside = mem_alloc_array(t->function_count, sizeof(*inside));
-	uint32_t count = 0;
-
-	for (uint32_t i = 1; i < t->count; i++) {
-		const struct tree_node *n = &t->nodes[i];
-		struct row *r = &rows[n->function];
-
-		r->self += n->self;
-		if (i >= inside[n->function]) {
-			r->total += n->total;
-			inside[n->function] = n->next;
-		}
-	}
-	for (uint32_t f = 1; f < t->function_count; f++) {
-		if (t->functions[f].kind == FRAME_MARK)
-			continue;
-		rows[count] = rows[f];
-		rows[count++].function = f;
-	}
-	qsort(rows, count, sizeof(*rows), by_self);
-	*ret_count = count;
-	return rows;
-}
 
 /* Writes text into a column: cut with "…" if it is longer, filled up with spaces if `pad`. */
 static void write_column(FILE *out, const char *s, size_t columns, bool pad)
@@ -74,7 +30,7 @@ static void write_column(FILE *out, const char *s, size_t columns, bool pad)
 		fprintf(out, "%*s", (int)(columns - used), "");
 }
 
-static size_t module_columns(const struct tree *t, const struct row *rows, uint32_t count)
+static size_t module_columns(const struct tree *t, const struct top_row *rows, uint32_t count)
 {
 	size_t widest = 0, used;
 
@@ -108,7 +64,7 @@ int render_top(const struct profile *p, const struct render_options *o, FILE *ou
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
 	char sentence[DESCRIBE_MAX];
 	uint32_t count;
-	CLEANUP(freep) struct row *rows = sum_functions(t, &count);
+	CLEANUP(freep) struct top_row *rows = top_new(t, &count);
 	uint32_t shown = MIN(count, o->top ? o->top : ROWS);
 	size_t module = module_columns(t, rows, shown);
 	size_t name = COLUMNS - NUMBERS - (module ? module + 2 : 0);

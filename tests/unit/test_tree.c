@@ -68,9 +68,50 @@ static void prunes_what_is_small(void **state)
 		    "  main 80/10\n"
 		    "    b 69/0\n"
 		    "      c 60/60\n"
+		    "      [merged] 9/9\n"
+		    "    [merged] 1/1\n"
 		    "  z 20/20\n"
 		    "pruned 3\n",
 		    .min_fraction = 0.1);
+	assert_tree(p,
+		    "all 100/0\n"
+		    "  main 80/10\n"
+		    "    b 69/0\n"
+		    "      [merged] 69/69\n"
+		    "    [merged] 1/1\n"
+		    "  [merged] 20/20\n"
+		    "pruned 5\n",
+		    .max_nodes = 2);
+	assert_tree(p,
+		    "all 100/0\n"
+		    "  [merged] 100/100\n"
+		    "pruned 7\n",
+		    .min_fraction = 1);
+	profile_free(p);
+}
+
+static void a_cap_keeps_the_largest(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new();
+
+	for (uint64_t i = 1; i <= 5000; i++) {
+		char line[64];
+		snprintf(line, sizeof(line), "f%lu %lu", i, i * i * i);
+		sample_add(p, line);
+	}
+	for (uint32_t max = 1; max < 6000; max = max * 3 + 1) {
+		struct tree *t = tree_new(p, &(struct tree_options){.max_nodes = max});
+		uint32_t kept = t->count - 1 - (t->merged != 0);
+		uint64_t sum = 0;
+		for (uint32_t i = 1; i < t->count; i++)
+			sum += t->nodes[i].self;
+		assert_int_equal(sum, t->nodes[0].total);
+		assert_int_equal(kept + t->pruned, 5000);
+		/* As many as fit, but for those whose totals the cap cannot tell apart. */
+		assert_true(kept <= max && kept + 120 >= MIN(max, 5000u));
+		tree_free(t);
+	}
 	profile_free(p);
 }
 
@@ -248,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_and_sorts),
 		cmocka_unit_test(prunes_what_is_small),
+		cmocka_unit_test(a_cap_keeps_the_largest),
 		cmocka_unit_test(merges_by_function),
 		cmocka_unit_test(same_name_elsewhere_is_another_function),
 		cmocka_unit_test(labels_become_root_frames),
