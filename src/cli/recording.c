@@ -211,7 +211,8 @@ static int set_filters(struct recording *r)
 		memcpy(f->comm, o->comm, strnlen(o->comm, sizeof(f->comm) - 1));
 	}
 	if (o->cgroup) {
-		int err = cgroup_resolve(o->cgroup, &f->cgroup, &f->cgroup_subsys);
+		uint64_t id = 0;
+		int err = cgroup_resolve(o->cgroup, &id, &f->cgroup_subsys);
 		if (err) {
 			log_error("cannot filter by the control group %s: %s", o->cgroup,
 				  err == -ENOENT    ? "there is no such group"
@@ -221,6 +222,7 @@ static int set_filters(struct recording *r)
 			return 1;
 		}
 		f->by_cgroup = true;
+		f->cgroup = id;
 	}
 	return 0;
 }
