@@ -41,6 +41,8 @@ PROGRAMS = {
     "exec-after": ("exec.c", C + ["-DAFTER"]),
     "comm": ("comm.c", C),
     "aspid": ("aspid.c", C),
+    "jitted": ("jitted.c", C),
+    "jitted-static": ("jitted.c", C + ["-static"]),
     "shares-cc": ("shares.cc", CXX),
     "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
                                        "-C", "symbol-mangling-version=legacy"]),

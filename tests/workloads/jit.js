@@ -19,9 +19,9 @@ let sink = 0;
 const until = Date.now() + 300;
 while (Date.now() < until)
 	sink ^= stoke(1000); // compiled before anyone looks
+process.on('SIGTERM', () => process.exit(0));
 console.log(`ready ${process.pid}`);
 
-process.on('SIGTERM', () => process.exit(0));
 (function burn() {
 	const stop = Date.now() + 50;
 	while (Date.now() < stop)
