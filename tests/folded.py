@@ -16,7 +16,7 @@ class Stacks(list):
         return sum(n for _, n in self)
 
     def count(self, name):
-        """Samples with a frame that is `name`, or contains it if it ends in an open bracket."""
+        """Samples with a frame that is `name`, or contains it if it is a qualified name."""
         return sum(n for frames, n in self if any(is_function(f, name) for f in frames))
 
     def share(self, name):

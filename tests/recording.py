@@ -1,24 +1,31 @@
 """Runs smolder in tests of live sampling."""
+import fcntl
+import functools
 import os
 import pty
 import re
 import select
 import shutil
-import signal
 import subprocess
 import tempfile
+import termios
 import time
 
 import folded
-from tap import SMOLDER, skip
+from tap import SMOLDER, skip, test
 
 END = re.compile(r"(\d+) samples?, (\d+) lost")
 NOBODY = 65534
 
 
-def need_root():
-    if os.geteuid() != 0:
-        skip("needs root: sudo make test")
+def live(fn):
+    """A test that samples: needs root."""
+    @functools.wraps(fn)
+    def guarded():
+        if os.geteuid() != 0:
+            skip("needs root: sudo make test")
+        fn()
+    return test(guarded)
 
 
 class Run:
@@ -89,8 +96,6 @@ class Terminal:
 
         def session():
             os.setsid()
-            import fcntl
-            import termios
             fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 
         self.process = subprocess.Popen([SMOLDER, *map(str, args)], stdin=slave, stderr=slave,
@@ -159,6 +164,3 @@ def wait_cpu(workload, seconds, timeout=60):
 def is_death(code, sig):
     """Ended by that signal, or with the code a shell gives it."""
     return code in (-sig, 128 + sig)
-
-
-SIGINT = signal.SIGINT

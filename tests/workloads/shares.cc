@@ -67,10 +67,10 @@ static uint64_t lambda(uint64_t until)
 int main(int argc, char **argv)
 {
 	struct workload_part parts[] = {
-		{"kiln::fire<", 0.50, fire, 0},
-		{"kiln::Oven::bake(", 0.30, bake, 0},
-		{"kiln::call(", 0.15, lambda, 0},
-		{"kiln::scorch(", 0.05, kiln::scorch, 0},
+		{"kiln::fire", 0.50, fire, 0},
+		{"kiln::Oven::bake", 0.30, bake, 0},
+		{"kiln::call", 0.15, lambda, 0},
+		{"kiln::scorch", 0.05, kiln::scorch, 0},
 	};
 
 	workload_ready();
