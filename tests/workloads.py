@@ -24,7 +24,7 @@ OUT = os.path.join(ROOT, "build", "workloads")
 
 # Every function stays itself and keeps its frame: no tail calls, no folding of equal bodies.
 GNU = ["-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer",
-       "-fno-optimize-sibling-calls", "-fno-ipa-icf", "-fno-shrink-wrap", "-pthread"]
+       "-fno-optimize-sibling-calls", "-fno-ipa-icf", "-pthread"]
 C = ["gcc", "-std=gnu17"] + GNU
 CXX = ["g++", "-std=c++17"] + GNU
 RUST = ["rustc", "--edition", "2021", "-C", "opt-level=2", "-C", "force-frame-pointers=yes"]
