@@ -3,16 +3,30 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+static uint32_t find(const struct strs *s, uint32_t hash, const char *str, size_t len)
+{
+	uint32_t id;
+
+	INDEX_EACH(&s->index, hash, id)
+		if (s->len_by_id[id] == len && memcmp(s->by_id[id], str, len) == 0)
+			return id;
+	return 0;
+}
+
+uint32_t strs_find(const struct strs *s, const char *str, size_t len)
+{
+	return len ? find(s, (uint32_t)XXH3_64bits(str, len), str, len) : 0;
+}
+
 uint32_t strs_put(struct strs *s, const char *str, size_t len)
 {
 	if (len == 0)
 		return 0;
 
 	uint32_t hash = (uint32_t)XXH3_64bits(str, len);
-	uint32_t id;
-	INDEX_EACH(&s->index, hash, id)
-		if (s->len_by_id[id] == len && memcmp(s->by_id[id], str, len) == 0)
-			return id;
+	uint32_t id = find(s, hash, str, len);
+	if (id)
+		return id;
 
 	if (s->count == 0)
 		s->count = 1;

@@ -22,6 +22,7 @@ struct strs { /* embedded; zero-initialised is empty */
 };
 
 uint32_t strs_put(struct strs *s, const char *str, size_t len);
+uint32_t strs_find(const struct strs *s, const char *str, size_t len); /* 0 if it is not there */
 const char *strs_get(const struct strs *s, uint32_t id); /* borrowed, NUL-terminated */
 size_t strs_len(const struct strs *s, uint32_t id);
 size_t strs_bytes(const struct strs *s);

@@ -80,8 +80,10 @@ uint32_t profile_string(struct profile *p, const char *s, size_t len)
 {
 	char clean[TEXT_MAX + 1];
 
-	if (text_is_plain(s, len))
-		return strs_put(&p->tables->strings, s, len);
+	/* What is in the pool is clean, and most strings are seen again and again. */
+	uint32_t id = strs_find(&p->tables->strings, s, len);
+	if (id || text_is_plain(s, len))
+		return id ? id : strs_put(&p->tables->strings, s, len);
 	return strs_put(&p->tables->strings, clean, text_clean(s, len, clean));
 }
 
@@ -152,9 +154,12 @@ void profile_set_stacks_max(struct profile *p, uint32_t max)
 uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame)
 {
 	struct profile_tables *t = p->tables;
-	uint32_t hash = index_hash2(parent, frame);
-	uint32_t id;
+	uint32_t id = parent + 1;
 
+	/* A child made right after its parent is found by its place, and needs no entry. */
+	if (id < p->stack_count && t->stacks[id].parent == parent && t->stacks[id].frame == frame)
+		return id;
+	uint32_t hash = index_hash2(parent, frame);
 	INDEX_EACH(&t->by_stack, hash, id)
 		if (t->stacks[id].parent == parent && t->stacks[id].frame == frame)
 			return id;
@@ -167,7 +172,8 @@ uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame)
 	view(p);
 	id = p->stack_count++;
 	t->stacks[id] = (struct stack){parent, frame};
-	index_put(&t->by_stack, hash, id);
+	if (id != parent + 1)
+		index_put(&t->by_stack, hash, id);
 	return id;
 }
 

@@ -3,49 +3,69 @@
  *
  * A tree is a profile's samples merged by function: each node is one function reached by one path,
  * with its own value (self) and that of everything it called (total). Nodes are laid out in depth
- * first order: a node's children follow it, nodes[0] is the root and has no frame. Children are
+ * first order: a node's children follow it, nodes[0] is the root and has no function. Children are
  * sorted by name (so that the same code stands at the same place in two graphs).
  *
- * Nodes whose total is less than `min_fraction` of the root's are left out; what they held stays in
- * their parents' totals, so sums are exact, and `pruned` counts them.
+ * Nodes whose total is less than `min_fraction` of the root's are left out, and more of the small
+ * ones if there would be more than `max_nodes`. Siblings that were left out are one node of the
+ * function TREE_MERGED instead, behind the others, so sums are exact in every format; `pruned`
+ * counts them, and `least` says which total was the least to stay. Nodes of 0 are left out always.
+ * Sums that do not fit into 64 bits stop at the largest number that does.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "profile/profile.h"
+
+#define TREE_MERGED "[merged]"
 
 enum tree_column { TREE_COUNT, TREE_VALUE }; /* which of a sample's numbers is shown */
 
 struct tree_options {
 	enum tree_column column;
-	bool by_comm;      /* root frames: the process (label comm) … */
-	bool by_thread;    /* … then the thread (labels thread and tid) */
-	bool delimited;    /* a "-" frame between user and kernel frames, as BCC's -d */
-	bool reversed;     /* leaf first: callers */
+	bool by_comm;    /* root frames from labels: the process, as "COMM" … */
+	bool by_process; /* … or as "COMM (PID)" … */
+	bool by_thread;  /* … then the thread, as "THREAD (TID)" */
+	bool delimited;  /* a "-" frame between user and kernel frames, as BCC's -d */
+	bool reversed;   /* leaf first: callers */
 	double min_fraction;
+	uint32_t max_nodes; /* without those of TREE_MERGED; 0: no cap */
+};
+
+struct tree_function {
+	const char *name;   /* borrowed from the tree or its profile */
+	const char *module; /* "" if there is none */
+	uint32_t name_len;
+	enum frame_kind kind;
 };
 
 struct tree_node {
-	uint32_t name;   /* string of the profile */
-	uint32_t module; /* of the profile */
-	uint32_t parent; /* index; the root's is 0 */
-	uint32_t next;   /* index just past this node's subtree */
-	uint32_t depth;  /* the root's is 0 */
-	enum frame_kind kind;
+	uint32_t function; /* index; the root's is 0 */
+	uint32_t parent;   /* index; the root's is 0 */
+	uint32_t next;     /* index just past this node's subtree */
+	uint32_t depth;    /* the root's is 0 */
 	uint64_t total;
 	uint64_t self;
 };
 
 struct tree {
-	const struct profile *profile; /* borrowed; outlives the tree */
 	struct tree_node *nodes;
 	uint32_t count;
 	uint32_t depth; /* of the deepest node */
+	/* Those of the nodes, in order of name, module, kind; [0] is the root's: no name. */
+	struct tree_function *functions;
+	uint32_t function_count;
+	uint32_t merged; /* the function that is TREE_MERGED; 0: nothing was left out */
 	uint64_t pruned;
-	const char *unit; /* what total and self count: "samples", "nanoseconds", … */
+	uint64_t least;
+	const char *unit;       /* what total and self count: "samples", "nanoseconds", … */
+	struct profile *folded; /* private */
 };
 
+/* The profile must outlive the tree. */
 struct tree *tree_new(const struct profile *p, const struct tree_options *o);
 void tree_free(struct tree *t);
+DEFINE_CLEANUP(struct tree *, tree_free)

@@ -4,6 +4,14 @@
 #include <strings.h>
 
 const struct renderer renderers[] = {
+	{"pprof", "pb.gz,pprof,pb", "protobuf for go tool pprof, in gzip", render_pprof},
+	{"folded", "folded", "one line a stack: a;b;c 12", render_folded},
+	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
+	 render_speedscope},
+	{"json", "json", "the tree for other programs, flat", render_json},
+	{"text", "txt", "stacks in full, the leaf first, as BCC's profile prints them",
+	 render_text},
+	{"top", "top", "a table of functions: self and total", render_top},
 	{},
 };
 

@@ -10,12 +10,12 @@
 #include "query/tree.h"
 
 struct render_options {
-	const char *title;   /* NULL: made from the profile */
-	struct tree_options tree; /* column, by_comm, by_thread, delimited, reversed, min_fraction */
-	bool annotations;    /* "_[k]" behind kernel frames, "_[j]", "_[i]": flamegraph.pl's marks */
-	unsigned width;      /* svg: pixels; 0: 1200 */
-	unsigned top;        /* top: rows; 0: 30 */
-	bool icicle;         /* svg, html: root at the top */
+	const char *title; /* NULL: made from the profile */
+	struct tree_options tree;
+	bool annotations; /* "_[k]" behind kernel frames, "_[j]", "_[i]": flamegraph.pl's marks */
+	unsigned width;   /* svg: pixels; 0: 1200 */
+	unsigned top;     /* top: rows; 0: 30 */
+	bool icicle;      /* svg, html: root at the top */
 };
 
 struct renderer {
@@ -27,6 +27,14 @@ struct renderer {
 };
 
 extern const struct renderer renderers[]; /* ends with a NULL name */
+
+/* The functions in that table, each in the file of its name. */
+int render_folded(const struct profile *p, const struct render_options *o, FILE *out);
+int render_text(const struct profile *p, const struct render_options *o, FILE *out);
+int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
+int render_json(const struct profile *p, const struct render_options *o, FILE *out);
+int render_speedscope(const struct profile *p, const struct render_options *o, FILE *out);
+int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 
 const struct renderer *render_by_name(const char *name); /* NULL if there is none */
 const struct renderer *render_by_path(const char *path); /* by extension, NULL if not known */

@@ -1,0 +1,140 @@
+#include "query/fold.h"
+
+#include "base/mem.h"
+
+#define DELIMITER "-"
+
+struct folding {
+	const struct profile *in;
+	const struct tree_options *options;
+	struct profile *out;
+	uint32_t *functions; /* frame of in -> frame of out; 0: not yet made */
+	uint32_t *modules;   /* the same of modules */
+	uint32_t *path;      /* scratch: the frames of one stack of in, in the order shown */
+	uint32_t path_cap;
+	uint32_t delimiter; /* frame of out */
+};
+
+static uint32_t mark(struct profile *p, const char *name)
+{
+	struct frame f = {.name = profile_string(p, name, strlen(name)), .kind = FRAME_MARK};
+
+	return profile_frame(p, &f);
+}
+
+static uint32_t function_of(struct folding *f, uint32_t id)
+{
+	if (f->functions[id])
+		return f->functions[id];
+
+	const struct frame *frame = &f->in->frames[id];
+	const struct module *m = &f->in->modules[frame->module];
+	struct frame function = {
+		.name = profile_string(f->out, profile_str(f->in, frame->name),
+				       profile_str_len(f->in, frame->name)),
+		.kind = frame->kind,
+	};
+
+	if (frame->module && !f->modules[frame->module]) {
+		struct module copy = {
+			.name = profile_string(f->out, profile_str(f->in, m->name),
+					       profile_str_len(f->in, m->name)),
+			.build_id = profile_string(f->out, profile_str(f->in, m->build_id),
+						   profile_str_len(f->in, m->build_id)),
+		};
+		f->modules[frame->module] = profile_module(f->out, &copy);
+	}
+	function.module = f->modules[frame->module];
+	return f->functions[id] = profile_frame(f->out, &function);
+}
+
+/* Adds the root frame "NAME" or "NAME (ID)" of two labels, if the series has the first. */
+static uint32_t fold_label(struct folding *f, uint32_t stack, uint32_t series, const char *name_key,
+			   const char *id_key)
+{
+	const char *name = profile_label(f->in, series, name_key);
+	const char *id = id_key ? profile_label(f->in, series, id_key) : NULL;
+
+	if (!name)
+		return stack;
+	CLEANUP(freep) char *both = id ? mem_printf("%s (%s)", name, id) : NULL;
+	return profile_stack(f->out, stack, mark(f->out, both ? both : name));
+}
+
+static uint32_t fold_roots(struct folding *f, uint32_t series)
+{
+	const struct tree_options *o = f->options;
+	uint32_t stack = 0;
+
+	if (o->by_process)
+		stack = fold_label(f, stack, series, "comm", "pid");
+	else if (o->by_comm)
+		stack = fold_label(f, stack, series, "comm", NULL);
+	if (o->by_thread)
+		stack = fold_label(f, stack, series, "thread", "tid");
+	return stack;
+}
+
+/* Lists the frames of a stack in the order they will be shown; returns how many. */
+static uint32_t fold_path(struct folding *f, uint32_t stack)
+{
+	uint32_t depth = 0;
+
+	for (; stack; stack = f->in->stacks[stack].parent) {
+		MEM_GROW(f->path, depth, f->path_cap);
+		f->path[depth++] = f->in->stacks[stack].frame;
+	}
+	for (uint32_t i = 0; !f->options->reversed && i < depth / 2; i++) {
+		uint32_t swap = f->path[i];
+		f->path[i] = f->path[depth - 1 - i];
+		f->path[depth - 1 - i] = swap;
+	}
+	return depth;
+}
+
+static bool is_border(const struct frame *a, const struct frame *b)
+{
+	return a->kind != FRAME_MARK && b->kind != FRAME_MARK &&
+	       (a->kind == FRAME_KERNEL) != (b->kind == FRAME_KERNEL);
+}
+
+static void fold_sample(struct folding *f, const struct sample *s)
+{
+	const struct frame *frames = f->in->frames;
+	uint32_t stack = fold_roots(f, s->series);
+	uint32_t depth = fold_path(f, s->stack);
+
+	for (uint32_t i = 0; i < depth; i++) {
+		if (f->options->delimited && i &&
+		    is_border(&frames[f->path[i - 1]], &frames[f->path[i]]))
+			stack = profile_stack(f->out, stack, f->delimiter);
+		stack = profile_stack(f->out, stack, function_of(f, f->path[i]));
+	}
+	profile_add(f->out, 0, stack, s->count, s->value);
+}
+
+struct profile *fold(const struct profile *p, const struct tree_options *o)
+{
+	struct folding f = {
+		.in = p,
+		.options = o,
+		.out = profile_new(),
+		.functions = mem_alloc_array(p->frame_count, sizeof(*f.functions)),
+		.modules = mem_alloc_array(p->module_count, sizeof(*f.modules)),
+	};
+
+	f.delimiter = mark(f.out, DELIMITER);
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		fold_sample(&f, &p->samples[i]);
+	free(f.functions);
+	free(f.modules);
+	free(f.path);
+	return f.out;
+}
+
+bool fold_is_needed(const struct profile *p, const struct tree_options *o)
+{
+	bool by_label = (o->by_comm || o->by_process || o->by_thread) && p->series_count > 1;
+
+	return p->has_detail || by_label || o->delimited || o->reversed;
+}

@@ -1,0 +1,18 @@
+/*
+ * fold: a profile merged by function, its stacks in the shape that was asked for.
+ *
+ * The result has no labels and no detail: its frames are functions (name, module, kind), its stacks
+ * the nodes of a flame tree.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "profile/profile.h"
+#include "query/tree.h"
+
+/* Whether the profile's own stacks are not yet of that shape. */
+bool fold_is_needed(const struct profile *p, const struct tree_options *o);
+
+/* Caller frees. */
+struct profile *fold(const struct profile *p, const struct tree_options *o);

@@ -1,0 +1,296 @@
+#include "query/tree.h"
+
+#include <math.h>
+
+#include "query/fold.h"
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t shown(const struct sample *s, enum tree_column column)
+{
+	return column == TREE_VALUE ? s->value : s->count;
+}
+
+/* The frame of nodes that stand for what was left out: the "none" of the profile's frames. */
+#define MERGED 0
+
+/* A stack that is kept. Entry 0 is the root; parents come before their children. */
+struct kept {
+	uint32_t parent; /* index of kept */
+	uint32_t function;
+	uint64_t total;
+	uint64_t self;
+};
+
+/* Each stack's total. Parents have lesser ids, so one sweep backwards is enough. */
+static uint64_t *sum_totals(const struct profile *p, enum tree_column column)
+{
+	uint64_t *totals = mem_alloc_array(p->stack_count, sizeof(*totals));
+
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		totals[p->samples[i].stack] =
+			add(totals[p->samples[i].stack], shown(&p->samples[i], column));
+	for (uint32_t id = p->stack_count - 1; id > 0; id--)
+		totals[p->stacks[id].parent] = add(totals[p->stacks[id].parent], totals[id]);
+	return totals;
+}
+
+/*
+ * A histogram of totals for the cap of nodes: each power of two is cut into SLICES, so that a
+ * bucket's least number is at most a SLICES-th below any other number in it; small ones are exact.
+ */
+enum { SLICES = 16, SLICE_BITS = 4, BUCKETS = (64 - SLICE_BITS + 1) * SLICES };
+
+static uint32_t bucket_of(uint64_t n)
+{
+	if (n < SLICES)
+		return (uint32_t)n;
+	uint32_t shift = 63 - (uint32_t)__builtin_clzll(n) - SLICE_BITS;
+	return (shift + 1) * SLICES + (uint32_t)((n >> shift) - SLICES);
+}
+
+static uint64_t bucket_least(uint32_t bucket)
+{
+	if (bucket < SLICES)
+		return bucket;
+	return (uint64_t)(SLICES + bucket % SLICES) << (bucket / SLICES - 1);
+}
+
+/* The least total of which there are not more than `max`. */
+static uint64_t least_for_max(const uint64_t *totals, uint32_t count, uint32_t max)
+{
+	CLEANUP(freep) uint32_t *buckets = mem_alloc_array(BUCKETS, sizeof(*buckets));
+	uint64_t kept = 0;
+	uint32_t b = BUCKETS;
+
+	for (uint32_t i = 1; i < count; i++)
+		buckets[bucket_of(totals[i])]++;
+	while (b > 1 && kept + buckets[b - 1] <= max)
+		kept += buckets[--b];
+	return b < BUCKETS ? bucket_least(b) : UINT64_MAX;
+}
+
+static uint64_t least_kept(const struct profile *p, const uint64_t *totals,
+			   const struct tree_options *o)
+{
+	double fraction = ceil((double)totals[0] * o->min_fraction);
+	uint64_t least = fraction < 0x1p64 ? (uint64_t)MAX(fraction, 1.0) : UINT64_MAX;
+
+	if (o->max_nodes && p->stack_count > o->max_nodes)
+		least = MAX(least, least_for_max(totals, p->stack_count, o->max_nodes));
+	return least;
+}
+
+/*
+ * Picks the stacks of at least `least`. Totals and places share one array, since millions of
+ * stacks may stand in it: a parent's total is done with once its children look for its place.
+ */
+static struct kept *keep(const struct profile *p, const struct tree_options *o, uint64_t *ret_least,
+			 uint32_t *ret_count)
+{
+	CLEANUP(freep) uint64_t *totals = sum_totals(p, o->column);
+	uint64_t *places = totals, least = least_kept(p, totals, o);
+	uint32_t count = 1;
+
+	for (uint32_t id = 1; id < p->stack_count; id++)
+		count += totals[id] >= least;
+
+	struct kept *kept = mem_alloc_array(count, sizeof(*kept));
+	count = 0;
+	for (uint32_t id = 0; id < p->stack_count; id++) {
+		if (id && totals[id] < least) {
+			places[id] = UINT64_MAX;
+			continue;
+		}
+		kept[count] = (struct kept){
+			.parent = id ? (uint32_t)places[p->stacks[id].parent] : 0,
+			.function = p->stacks[id].frame,
+			.total = totals[id],
+		};
+		places[id] = count++;
+	}
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		uint64_t place = places[p->samples[i].stack];
+		if (place != UINT64_MAX)
+			kept[place].self = add(kept[place].self, shown(&p->samples[i], o->column));
+	}
+	*ret_least = least;
+	*ret_count = count;
+	return kept;
+}
+
+/* Gives each node that lost children one in their place, of function MERGED. */
+static struct kept *merge_pruned(struct kept *kept, uint32_t *count)
+{
+	CLEANUP(freep) uint64_t *known = mem_alloc_array(*count, sizeof(*known));
+	uint32_t merged = 0, at = *count;
+
+	for (uint32_t i = *count; i-- > 0;) {
+		known[i] = add(known[i], kept[i].self);
+		merged += known[i] < kept[i].total;
+		if (i)
+			known[kept[i].parent] = add(known[kept[i].parent], kept[i].total);
+	}
+	kept = mem_resize_array(kept, (size_t)*count + merged, sizeof(*kept));
+	for (uint32_t i = 0; i < *count; i++) {
+		if (known[i] >= kept[i].total)
+			continue;
+		uint64_t rest = kept[i].total - known[i];
+		kept[at++] = (struct kept){i, MERGED, rest, rest};
+	}
+	*count = at;
+	return kept;
+}
+
+static int function_order(const void *a, const void *b)
+{
+	const struct tree_function *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+
+	if (c == 0)
+		c = strcmp(x->module, y->module);
+	return c ? c : (int)x->kind - (int)y->kind;
+}
+
+struct named {
+	struct tree_function function; /* first: sorted by function_order */
+	uint32_t frame;
+};
+
+static struct tree_function describe(const struct profile *p, const struct frame *f)
+{
+	return (struct tree_function){
+		.name = profile_str(p, f->name),
+		.module = profile_str(p, p->modules[f->module].name),
+		.name_len = (uint32_t)profile_str_len(p, f->name),
+		.kind = f->kind,
+	};
+}
+
+/* Lists the functions of the nodes, sorted, and changes kept[].function from frame to index. */
+static void name_functions(struct tree *t, const struct profile *p, struct kept *kept,
+			   uint32_t count)
+{
+	CLEANUP(freep) uint32_t *ranks = mem_alloc_array(p->frame_count, sizeof(*ranks));
+	CLEANUP(freep) struct named *named = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i < count; i++)
+		n += ranks[kept[i].function]++ == 0;
+	named = mem_alloc_array(n, sizeof(*named));
+	n = 0;
+	for (uint32_t id = 1; id < p->frame_count; id++)
+		if (ranks[id])
+			named[n++] = (struct named){describe(p, &p->frames[id]), id};
+	qsort(named, n, sizeof(*named), function_order);
+
+	t->functions = mem_alloc_array((size_t)n + 2, sizeof(*t->functions));
+	t->functions[t->function_count++] =
+		(struct tree_function){.name = "", .module = "", .kind = FRAME_MARK};
+	for (uint32_t i = 0; i < n; i++) {
+		ranks[named[i].frame] = t->function_count;
+		t->functions[t->function_count++] = named[i].function;
+	}
+	if (ranks[MERGED]) {
+		ranks[MERGED] = t->merged = t->function_count;
+		t->functions[t->function_count++] =
+			(struct tree_function){TREE_MERGED, "", strlen(TREE_MERGED), FRAME_MARK};
+	}
+	for (uint32_t i = 1; i < count; i++)
+		kept[i].function = ranks[kept[i].function];
+}
+
+/*
+ * Lists the children of every node in order of function: those of node i are ret[first[i]] to
+ * ret[first[i + 1] - 1]. Two counting sorts: by function, then by parent.
+ */
+static uint32_t *order_children(const struct kept *kept, uint32_t count, uint32_t function_count,
+				uint32_t *first)
+{
+	uint32_t *children = mem_alloc_array(count, sizeof(*children));
+	CLEANUP(freep) uint32_t *sorted = mem_alloc_array(count, sizeof(*sorted));
+	CLEANUP(freep) uint32_t *ends = mem_alloc_array(function_count, sizeof(*ends));
+
+	for (uint32_t i = 1; i < count; i++) {
+		ends[kept[i].function]++;
+		first[kept[i].parent]++;
+	}
+	for (uint32_t f = 1; f < function_count; f++)
+		ends[f] += ends[f - 1];
+	for (uint32_t i = 1; i <= count; i++)
+		first[i] += first[i - 1];
+
+	/* Filled from the back, an end moves down to its start. */
+	for (uint32_t i = count - 1; i > 0; i--)
+		sorted[--ends[kept[i].function]] = i;
+	for (uint32_t i = count - 1; i > 0; i--)
+		children[--first[kept[sorted[i - 1]].parent]] = sorted[i - 1];
+	return children;
+}
+
+/* Writes the nodes depth first. No recursion: an outsider decides how deep a stack is. */
+static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
+{
+	CLEANUP(freep) uint32_t *first = mem_alloc_array((size_t)count + 1, sizeof(*first));
+	CLEANUP(freep) uint32_t *children = order_children(kept, count, t->function_count, first);
+	CLEANUP(freep) uint32_t *sizes = mem_alloc_array(count, sizeof(*sizes)); /* of subtrees */
+	CLEANUP(freep) uint32_t *places = mem_alloc_array(count, sizeof(*places));
+
+	for (uint32_t i = count; i-- > 0;) {
+		sizes[i]++;
+		if (i)
+			sizes[kept[i].parent] += sizes[i];
+	}
+
+	t->nodes = mem_alloc_array(count, sizeof(*t->nodes));
+	t->count = count;
+	t->nodes[0].next = count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct tree_node *n = &t->nodes[places[i]];
+		uint32_t place = places[i] + 1;
+
+		n->function = kept[i].function;
+		n->total = kept[i].total;
+		n->self = kept[i].self;
+		t->depth = MAX(t->depth, n->depth);
+		for (uint32_t c = first[i]; c < first[i + 1]; c++) {
+			places[children[c]] = place;
+			t->nodes[place].parent = places[i];
+			t->nodes[place].depth = n->depth + 1;
+			t->nodes[place].next = place + sizes[children[c]];
+			place = t->nodes[place].next;
+		}
+	}
+}
+
+struct tree *tree_new(const struct profile *p, const struct tree_options *o)
+{
+	struct tree *t = mem_alloc(sizeof(*t));
+	uint32_t count;
+
+	t->unit = o->column == TREE_VALUE ? p->info.unit : "samples";
+	if (fold_is_needed(p, o))
+		p = t->folded = fold(p, o);
+
+	CLEANUP(freep) struct kept *kept = keep(p, o, &t->least, &count);
+	t->pruned = p->stack_count - count;
+	kept = merge_pruned(kept, &count);
+	name_functions(t, p, kept, count);
+	lay_out(t, kept, count);
+	return t;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	profile_free(t->folded);
+	free(t->nodes);
+	free(t->functions);
+	free(t);
+}

@@ -1,0 +1,143 @@
+#include "render/describe.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+static void group_digits(uint64_t n, char *ret, size_t size)
+{
+	char plain[24];
+	int len = snprintf(plain, sizeof(plain), "%" PRIu64, n);
+	size_t at = 0;
+
+	for (int i = 0; i < len && at + 2 < size; i++) {
+		if (i && (len - i) % 3 == 0)
+			ret[at++] = ',';
+		ret[at++] = plain[i];
+	}
+	ret[at] = '\0';
+}
+
+struct scale {
+	double least;
+	const char *suffix;
+};
+
+static void scaled(double amount, const struct scale *scale, char *ret)
+{
+	while (scale->least > amount && scale->least > 1)
+		scale++;
+	double n = amount / scale->least;
+	snprintf(ret, DESCRIBE_MAX,
+		 n < 10    ? "%.2f %s"
+		 : n < 100 ? "%.1f %s"
+			   : "%.0f %s",
+		 n, scale->suffix);
+}
+
+const char *describe_amount(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX])
+{
+	static const struct scale time[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}};
+	static const struct scale bytes[] = {{1ull << 40, "TiB"},
+					     {1 << 30, "GiB"},
+					     {1 << 20, "MiB"},
+					     {1 << 10, "KiB"},
+					     {1, "B"}};
+
+	if (strcmp(unit, "nanoseconds") == 0)
+		scaled((double)amount, time, ret);
+	else if (strcmp(unit, "bytes") == 0)
+		scaled((double)amount, bytes, ret);
+	else
+		group_digits(amount, ret, DESCRIBE_MAX);
+	return ret;
+}
+
+__attribute__((format(printf, 2, 3))) static void append(char *ret, const char *fmt, ...)
+{
+	size_t n = strlen(ret);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(ret + n, DESCRIBE_MAX - n, fmt, ap);
+	va_end(ap);
+}
+
+static void append_count(char *ret, uint64_t n, const char *what)
+{
+	char digits[DESCRIBE_MAX];
+
+	if (n)
+		append(ret, ", %s %s", describe_amount(n, "", digits), what);
+}
+
+const char *describe_profile(const struct profile *p, const struct tree *t,
+			     char ret[static DESCRIBE_MAX])
+{
+	const struct profile_info *info = &p->info;
+	char amount[DESCRIBE_MAX];
+	bool is_time = strcmp(info->unit, "nanoseconds") == 0;
+	bool is_count = strcmp(t->unit, "samples") == 0;
+
+	ret[0] = '\0';
+	if (strcmp(info->type, "samples") != 0)
+		append(ret, "%s: ", info->type);
+	append(ret, "%s", describe_amount(t->nodes[0].total, t->unit, amount));
+	if (is_count)
+		append(ret, t->nodes[0].total == 1 ? " sample" : " samples");
+	else if (!is_time && strcmp(t->unit, "bytes") != 0)
+		append(ret, " %s", t->unit);
+	if (info->duration_ns)
+		append(ret, " in %.1f s", (double)info->duration_ns / 1e9);
+	if (is_time && info->period)
+		append(ret, " at %.4g Hz", 1e9 / (double)info->period);
+	/* What was measured says that nothing was lost; what was converted cannot know. */
+	if (info->lost || info->duration_ns)
+		append(ret, ", %s lost", describe_amount(info->lost, "", amount));
+	append_count(ret, info->truncated, "truncated");
+	append_count(ret, info->capped, "cut short at the cap");
+	return ret;
+}
+
+const char *describe_title(const struct profile *p, const char *title,
+			   char ret[static TEXT_MAX + 1])
+{
+	static const struct {
+		const char *type, *title;
+	} known[] = {{"samples", "Flame graph"},
+		     {"cpu", "CPU flame graph"},
+		     {"offcpu", "Off-CPU flame graph"}};
+
+	for (size_t i = 0; !title && i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i].type, p->info.type) == 0)
+			title = known[i].title;
+	if (!title)
+		title = p->info.type;
+	text_clean(title, strlen(title), ret);
+	return ret;
+}
+
+const char *describe_kind(enum frame_kind kind)
+{
+	static const char *const names[FRAME_KINDS] = {
+		[FRAME_USER] = "user",       [FRAME_KERNEL] = "kernel",
+		[FRAME_INLINED] = "inlined", [FRAME_INTERPRETED] = "interpreted",
+		[FRAME_JIT] = "jit",         [FRAME_GO] = "go",
+		[FRAME_BPF] = "bpf",         [FRAME_MARK] = "mark",
+	};
+
+	return names[kind];
+}
+
+size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_columns)
+{
+	size_t n = 0, used = 0;
+
+	for (; n < len; n++) {
+		bool starts = ((unsigned char)s[n] & 0xc0) != 0x80;
+		if (starts && used == columns)
+			break;
+		used += starts;
+	}
+	*ret_columns = used;
+	return n;
+}

@@ -1,0 +1,29 @@
+/*
+ * describe: amounts and facts of a profile, in words that people read.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "query/tree.h"
+
+#define DESCRIBE_MAX 256
+
+/* "1,234", "1.50 s", "3.2 MiB": an amount of a unit, without the unit's name where it is plain. */
+const char *describe_amount(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX]);
+
+/* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": all that the numbers rest on. */
+const char *describe_profile(const struct profile *p, const struct tree *t,
+			     char ret[static DESCRIBE_MAX]);
+
+/* The title given, made fit to show, or one that the profile's type suggests. */
+const char *describe_title(const struct profile *p, const char *title,
+			   char ret[static TEXT_MAX + 1]);
+
+/* "user", "kernel", "inlined", … */
+const char *describe_kind(enum frame_kind kind);
+
+/* The bytes of s that show in `columns` columns, and how many columns those take. */
+size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_columns);

@@ -1,0 +1,19 @@
+/*
+ * escape: text of a profile, written so that a format takes it as text and nothing else.
+ *
+ * The profile has already made it valid UTF-8 without controls (base/text.h).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A JSON string with its quotes; also safe inside <script>, CDATA and XML: no <, > or & in it. */
+void escape_json(FILE *out, const char *s, size_t len);
+
+/* Text or an attribute value (either quote) of XML and HTML. */
+void escape_xml(FILE *out, const char *s, size_t len);
+
+/* A decimal number, quicker than fprintf. */
+void escape_number(FILE *out, uint64_t n);

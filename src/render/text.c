@@ -1,0 +1,54 @@
+/*
+ * text: stacks in full, in the shape of BCC's profile: the leaf first, then the process, then how
+ * often; the most frequent stack last, where the eye is.
+ */
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "render/render.h"
+
+/* The process that by_process put below the stack, or NULL. */
+static const char *write_frames(const struct tree *t, uint32_t i, bool annotations, FILE *out)
+{
+	for (; i; i = t->nodes[i].parent) {
+		const struct tree_function *f = &t->functions[t->nodes[i].function];
+		bool is_mark = f->kind == FRAME_MARK;
+
+		if (is_mark && t->nodes[i].depth == 1 && f->name_len &&
+		    f->name[f->name_len - 1] == ')')
+			return f->name;
+		fprintf(out, "    %s%s\n", is_mark && strcmp(f->name, "-") == 0 ? "--" : f->name,
+			annotations && f->kind == FRAME_KERNEL ? "_[k]" : "");
+	}
+	return NULL;
+}
+
+static int by_self(const void *a, const void *b, void *nodes)
+{
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	const struct tree_node *n = nodes;
+
+	return n[i].self != n[j].self ? (n[i].self > n[j].self) - (n[i].self < n[j].self)
+				      : (i > j) - (i < j);
+}
+
+int render_text(const struct profile *p, const struct render_options *o, FILE *out)
+{
+	struct tree_options options = o->tree;
+	options.by_process = true;
+	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
+	CLEANUP(freep) uint32_t *leaves = mem_alloc_array(t->count, sizeof(*leaves));
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		if (t->nodes[i].self)
+			leaves[count++] = i;
+	qsort_r(leaves, count, sizeof(*leaves), by_self, t->nodes);
+	for (uint32_t i = 0; i < count; i++) {
+		const char *process = write_frames(t, leaves[i], o->annotations, out);
+		if (process)
+			fprintf(out, "    %-16s %s\n", "-", process);
+		fprintf(out, "        %" PRIu64 "\n\n", t->nodes[leaves[i]].self);
+	}
+	return 0;
+}

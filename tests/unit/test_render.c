@@ -1,0 +1,177 @@
+#include "unit/unit.h"
+
+#include "render/render.h"
+#include "unit/sample.h"
+
+static char *render(const struct profile *p, const char *format, const struct render_options *o)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_int_equal(render_by_name(format)->render(p, o, f), 0);
+	fclose(f);
+	return text;
+}
+
+#define assert_render(p, format, want, ...)                                                        \
+	do {                                                                                       \
+		CLEANUP(freep)                                                                     \
+		char *got_ = render((p), (format), &(struct render_options){__VA_ARGS__});         \
+		assert_string_equal(got_, (want));                                                 \
+	} while (0)
+
+static void finds_formats(void **state)
+{
+	(void)state;
+	assert_string_equal(render_by_name("folded")->name, "folded");
+	assert_null(render_by_name("nonsense"));
+	assert_string_equal(render_by_path("x/y.FOLDED")->name, "folded");
+	assert_string_equal(render_by_path("a.txt")->name, "text");
+	assert_null(render_by_path("folded"));
+	assert_null(render_by_path("x.docx"));
+}
+
+static void folded(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("comm=sh,pid=1|main;read;[k]vfs 3", "comm=sh,pid=2|main 2",
+				   "comm=awk,pid=3|[j]js;[i]in 1", "[m][truncated];x 7");
+
+	assert_render(p, "folded",
+		      "[truncated];x 7\n"
+		      "js;in 1\n"
+		      "main 2\n"
+		      "main;read;vfs 3\n");
+	struct render_options all = {.annotations = true};
+	all.tree.by_comm = all.tree.delimited = true;
+	char *text = render(p, "folded", &all);
+	assert_string_equal(text, "[truncated];x 7\n"
+				  "awk;js_[j];in_[i] 1\n"
+				  "sh;main 2\n"
+				  "sh;main;read;-;vfs_[k] 3\n");
+	free(text);
+	profile_free(p);
+}
+
+static void folded_splits_where_frames_end(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new();
+	struct frame f = {.name = sample_string(p, "a;b\nc 5")};
+
+	profile_add(p, 0, profile_stack(p, 0, profile_frame(p, &f)), 2, 2);
+	profile_add(p, 0, 0, 3, 3);
+	assert_render(p, "folded",
+		      "[no stack] 3\na:b\xef\xbf\xbd"
+		      "c 5 2\n");
+	profile_free(p);
+}
+
+static void text_in_the_shape_of_bcc(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("comm=sh,pid=1,tid=1|main;read;[k]entry;[k]vfs 3",
+				   "comm=sh,pid=1,tid=2|main;read;[k]entry;[k]vfs 3",
+				   "comm=sh,pid=2|main 2", "main 1");
+	struct render_options o = {.annotations = true};
+
+	o.tree.delimited = true;
+	char *text = render(p, "text", &o);
+	assert_string_equal(text, "    main\n"
+				  "        1\n"
+				  "\n"
+				  "    main\n"
+				  "    -                sh (2)\n"
+				  "        2\n"
+				  "\n"
+				  "    vfs_[k]\n"
+				  "    entry_[k]\n"
+				  "    --\n"
+				  "    read\n"
+				  "    main\n"
+				  "    -                sh (1)\n"
+				  "        6\n"
+				  "\n");
+	free(text);
+	profile_free(p);
+}
+
+static void top_counts_a_recursive_function_once(void **state)
+{
+	(void)state;
+	struct profile *p =
+		SAMPLE("comm=x|main@app;fib@app;fib@app;fib@app 60",
+		       "comm=x|main@app;fib@app;[k]page_fault@[kernel] 30", "comm=x|main@app 1110");
+	p->info.type = "cpu";
+	p->info.unit = "nanoseconds";
+	p->info.period = 10101010;
+	p->info.duration_ns = 12500000000;
+	p->info.truncated = 3;
+	struct render_options o = {};
+
+	o.tree.by_comm = true;
+	char *text = render(p, "top", &o);
+	assert_string_equal(
+		text,
+		"cpu: 1,200 samples in 12.5 s at 99 Hz, 0 lost, 3 truncated\n\n"
+		"       SELF       %      TOTAL       %  FUNCTION                                  "
+		"          MODULE\n"
+		"      1,110  92.50%      1,200 100.00%  main                                      "
+		"          app\n"
+		"         60   5.00%         90   7.50%  fib                                       "
+		"          app\n"
+		"         30   2.50%         30   2.50%  page_fault                                "
+		"          [kernel]\n");
+	free(text);
+	profile_free(p);
+}
+
+static size_t columns(const char *line)
+{
+	size_t n = 0;
+
+	for (; *line; line++)
+		n += ((unsigned char)*line & 0xc0) != 0x80;
+	return n;
+}
+
+static void top_fits_100_columns(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new();
+	char name[400], *save;
+
+	for (int i = 0; i < 50; i++) {
+		snprintf(name, sizeof(name), "%0*d\xc3\xbc\xc3\xbc\xc3\xbc@%0*d 1000000000000000",
+			 i * 4, i, i * 2, i);
+		sample_add(p, name);
+	}
+	struct render_options o = {.top = 40};
+	char *text = render(p, "top", &o);
+	int lines = 0;
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save), lines++)
+		assert_true(columns(l) <= 100);
+	assert_int_equal(lines, 43); /* a sentence, the head, 40 rows, what is missing */
+	free(text);
+
+	o.tree.column = TREE_VALUE;
+	p->info.unit = "nanoseconds";
+	text = render(p, "top", &o);
+	assert_non_null(strstr(text, "2.00%"));
+	free(text);
+	profile_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_formats),
+		cmocka_unit_test(folded),
+		cmocka_unit_test(folded_splits_where_frames_end),
+		cmocka_unit_test(text_in_the_shape_of_bcc),
+		cmocka_unit_test(top_counts_a_recursive_function_once),
+		cmocka_unit_test(top_fits_100_columns),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
