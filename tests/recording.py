@@ -14,7 +14,7 @@ import time
 import folded
 from tap import SMOLDER, skip, test
 
-END = re.compile(r"(\d+) samples?, (\d+) lost")
+END = re.compile(r"(\d+) samples? in [\d.]+ s, (\d+) lost")
 NOBODY = 65534
 
 

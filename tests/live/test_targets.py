@@ -21,8 +21,9 @@ def a_started_program_is_profiled_and_its_exit_code_passed_on():
     r = record("-F", 499, "--", workloads.path("shares"), 0.5, 7)
     assert r.code == 7, (r.code, r.err)
     assert b"ready" in r.printed and r.lost == 0, r.printed
-    assert r.stacks.comms() == {"shares"}, r.stacks.comms()
-    assert r.stacks.count("share_fifty")
+    # Until its exec the child is still called smolder.
+    assert r.stacks.comms() <= {"shares", "smolder"}, r.stacks.comms()
+    assert r.stacks.of("shares").share("share_fifty") > 0.3, r.stacks
 
 
 @live
@@ -90,7 +91,7 @@ def a_process_that_does_not_exist_is_refused():
         run("record", "-p", pid, "-d", 1, "-o", out).refused(str(pid))
         run("record", "-L", pid, "-d", 1, "-o", out).refused(str(pid))
         assert not os.listdir(d)
-    for bad in ("0", "-1", "12x", "", "99999999999999999999", "1,,2"):
+    for bad in ("0", "-1", "12x", "", "99999999999999999999", ","):
         run("record", "-p", bad, "-d", 1, "-o", "-").refused()
 
 
