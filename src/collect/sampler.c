@@ -152,26 +152,37 @@ static int on_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+static int make_ring(size_t bytes)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, (uint32_t)bytes, NULL);
+
+	return fd >= 0 ? fd : -errno;
+}
+
 static int make_rings(struct sampler *s, size_t bytes)
 {
-	unsigned count = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
-
-	for (unsigned i = 0; i < count; i++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, (uint32_t)bytes, NULL);
+	for (uint32_t i = 0; i < bpf_map__max_entries(s->skel->maps.rings); i++) {
+		/* The outer map and libbpf's mapping keep the ring. */
+		CLEANUP(fd_closep) int fd = make_ring(bytes);
 		if (fd < 0)
-			return -errno;
+			return fd;
 		int r = bpf_map_update_elem(bpf_map__fd(s->skel->maps.rings), &i, &fd, 0);
-		if (r == 0 && i == 0) {
+		if (r)
+			return r;
+		if (i == 0)
 			s->rings = ring_buffer__new(fd, on_record, s, NULL);
-			r = s->rings ? 0 : -errno;
-		} else if (r == 0) {
-			r = ring_buffer__add(s->rings, fd, on_record, s);
-		}
-		close(fd); /* the outer map and libbpf's mapping keep the ring */
+		r = i == 0 ? (s->rings ? 0 : -errno) : ring_buffer__add(s->rings, fd, on_record, s);
 		if (r)
 			return r;
 	}
 	return 0;
+}
+
+static size_t ring_bytes(const struct sampler_options *o)
+{
+	if (o->ring_bytes)
+		return o->ring_bytes;
+	return o->frequency && o->frequency <= 250 ? 1 << 20 : 4 << 20;
 }
 
 static int load(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
@@ -188,16 +199,16 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
 	bpf_program__set_autoload(s->skel->progs.follow_exit, o->filter.follow);
 
-	/* Rings of the size asked for: the inner map's template must have the same. */
-	size_t bytes = o->ring_bytes;
-	if (!bytes)
-		bytes = o->frequency && o->frequency <= 250 ? 1 << 20 : 4 << 20;
-	bpf_map__set_max_entries(bpf_map__inner_map(s->skel->maps.rings), (uint32_t)bytes);
+	/* The outer map takes only rings of the size of its template. */
+	CLEANUP(fd_closep) int template = make_ring(ring_bytes(o));
+	if (template < 0)
+		return fail(e, "make a ring buffer", template);
+	bpf_map__set_inner_map_fd(s->skel->maps.rings, template);
 
 	int r = sample__load(s->skel);
 	if (r)
 		return fail(e, "load the BPF program", r);
-	r = make_rings(s, bytes);
+	r = make_rings(s, ring_bytes(o));
 	if (r)
 		return fail(e, "make the ring buffers", r);
 	for (size_t i = 0; i < o->target_count; i++) {

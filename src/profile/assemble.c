@@ -178,8 +178,9 @@ static uint32_t put_module(struct assembler *a, const char *name, const char *pa
 static void want_kernel(struct assembler *a, uint64_t ip, uint64_t time)
 {
 	struct symbol sym;
+	const char *module;
 
-	if (a->kernel && kallsyms_find(a->kernel, ip, &sym, NULL) == 0)
+	if (a->kernel && kallsyms_find(a->kernel, ip, &sym, &module) == 0)
 		return;
 	if (a->kernel_tried && (!a->kernel || time < a->kernel_read_ns + KERNEL_RELOAD_NS))
 		return;
