@@ -39,11 +39,12 @@ static void help(void)
 	     "  --delimited       a '-' between user and kernel frames\n"
 	     "  --annotations     _[k] behind kernel frames, _[j] behind JIT ones\n"
 	     "  --title TEXT      of the graph\n"
+	     "  --top N           rows of the format top (30)\n"
 	     "  -q, -v            fewer words, more words\n"
 	     "  -h, --help        this");
 }
 
-enum { OPT_CGROUP = 256, OPT_COMM, OPT_THREADS, OPT_DELIMITED, OPT_ANNOTATIONS, OPT_TITLE };
+enum { OPT_CGROUP = 256, OPT_COMM, OPT_THREADS, OPT_DELIMITED, OPT_ANNOTATIONS, OPT_TITLE, OPT_TOP };
 
 static const struct option long_options[] = {
 	{"cgroup", required_argument, NULL, OPT_CGROUP},
@@ -52,6 +53,7 @@ static const struct option long_options[] = {
 	{"delimited", no_argument, NULL, OPT_DELIMITED},
 	{"annotations", no_argument, NULL, OPT_ANNOTATIONS},
 	{"title", required_argument, NULL, OPT_TITLE},
+	{"top", required_argument, NULL, OPT_TOP},
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
@@ -84,6 +86,7 @@ static bool parse_option(struct record_args *a, int c)
 	struct recording_options *r = &a->recording;
 	struct sampler_options *s = &r->sampler;
 	struct render_options *look = &a->output.options;
+	uint64_t n;
 
 	switch (c) {
 	case 'p':
@@ -137,6 +140,11 @@ static bool parse_option(struct record_args *a, int c)
 		return true;
 	case OPT_TITLE:
 		look->title = optarg;
+		return true;
+	case OPT_TOP:
+		if (!cli_number("--top", optarg, 1, 1000000, &n))
+			return false;
+		look->top = (unsigned)n;
 		return true;
 	case 'q':
 		log_level = LOG_QUIET;
