@@ -51,7 +51,8 @@ PROGRAMS = {
     "shares-go-stripped": ("shares.go", ["go", "build", "-ldflags=-s -w"]),
 }
 SCRIPTS = {
-    "jit": ["node", "--perf-basic-prof", os.path.join(SRC, "jit.js")],
+    "jit": ["node", "--perf-basic-prof", "--no-turbo-inlining", "--no-logfile-per-isolate",
+            "--logfile=/dev/null", os.path.join(SRC, "jit.js")],
     "node": ["node", os.path.join(SRC, "jit.js")],
     "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
 }
