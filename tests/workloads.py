@@ -39,6 +39,7 @@ PROGRAMS = {
     "forks": ("forks.c", C),
     "exec": ("exec.c", C),
     "exec-after": ("exec.c", C + ["-DAFTER"]),
+    "exec-thread": ("exec.c", C + ["-DTHREAD"]),
     "comm": ("comm.c", C),
     "aspid": ("aspid.c", C),
     "jitted": ("jitted.c", C),

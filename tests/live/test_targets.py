@@ -115,12 +115,28 @@ def a_program_that_becomes_another_has_the_functions_of_both():
 
 
 @live
+def a_program_is_followed_when_another_thread_than_the_first_becomes_another():
+    r = record("-F", 999, "--", workloads.path("exec-thread"), 0.3, workloads.path("exec-after"),
+               0.3).ok()
+    before, after = r.stacks.of("exec-thread"), r.stacks.of("exec-after")
+    assert before.share("before_exec") > 0.8 and not before.count("after_exec"), before
+    assert after.share("after_exec") > 0.8 and not after.count("before_exec"), after
+
+
+@live
+def a_program_may_be_started_while_the_whole_machine_is_recorded():
+    with workloads.start("comm", "bystander"):
+        r = record("-a", "-F", 499, "--", workloads.path("shares"), 0.5).ok()
+    assert {"bystander", "shares"} <= r.stacks.comms(), r.stacks.comms()
+
+
+@live
 def a_reused_pid_is_another_process():
     aspid, first, second = (workloads.path(n) for n in ("aspid", "exec", "exec-after"))
     with open("/proc/sys/kernel/pid_max") as f:
         pid = int(f.read()) - 7
     assert not os.path.exists(f"/proc/{pid}")
-    r = record("-a", "-F", 999, "--", "/bin/sh", "-c",
+    r = record("-F", 999, "--", "/bin/sh", "-c",
                f"{aspid} {pid} {first} 0.5; {aspid} {pid} {second} 0.5").ok()
     before, after = r.stacks.of("exec"), r.stacks.of("exec-after")
     assert before.share("before_exec") > 0.9 and not before.count("after_exec"), before

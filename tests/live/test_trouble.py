@@ -242,6 +242,7 @@ def numbers_out_of_range_are_refused():
         r = run("record", option, value, "-o", "-", *([] if option == "-d" else ["-d", "1"]))
         r.refused(value)
     run("record", "-F", "99", "-c", "1000", "-d", "1", "-o", "-").refused("-F", "-c")
+    run("record", "-a", "-p", "1", "-d", "1", "-o", "-").refused("-a", "-p")
 
 
 @live
