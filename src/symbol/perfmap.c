@@ -166,7 +166,7 @@ static const char *parse_line(const char *line, const char *end, uint64_t *ret_s
 	const char *p = parse_hex(line, end, ret_start);
 
 	p = p ? parse_hex(p, end, ret_size) : NULL;
-	return p && p < end && *ret_size && *ret_start <= UINT64_MAX - *ret_size ? p : NULL;
+	return p && p < end && *p && *ret_size && *ret_start <= UINT64_MAX - *ret_size ? p : NULL;
 }
 
 static void add_line(struct perfmap *m, const char *line, const char *end, uint64_t offset)
