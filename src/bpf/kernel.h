@@ -28,6 +28,14 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } KERNEL_TYPE;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to exit */
+} KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -39,8 +47,8 @@ struct task_struct {
 	void *stack;
 	char comm[16];
 	struct css_set *cgroups;
+	struct signal_struct *signal;
 } KERNEL_TYPE;
-
 
 #define PF_KTHREAD 0x00200000
 #define USER_CODE_64 0x33 /* cs of 64-bit user code */
