@@ -173,6 +173,10 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
 	}
+	h->ip = w->pc;
+	h->sp = w->sp;
+	h->bp = w->bp;
+	h->r10 = w->r10;
 	/* A child that has not run another program has its parent's mappings. */
 	if (walk_find_process(w, h, h->pid) ||
 	    walk_find_process(w, h, BPF_CORE_READ(task, group_leader, real_parent, tgid))) {
@@ -180,15 +184,13 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		h->walk = walk_user(w);
 		h->user_frames = w->frames;
 		h->version = w->version;
-		return;
+	} else {
+		walk_by_frame_pointers(ctx, s, kernel);
 	}
-	walk_by_frame_pointers(ctx, s, kernel);
-	h->ip = w->pc;
-	h->sp = w->sp;
-	h->bp = w->bp;
-	h->r10 = w->r10;
-	h->stack_bytes = copy_stack(s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES),
-				    w->sp);
+	/* Where what was missing is something that user space may know by now, it walks again. */
+	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE))
+		h->stack_bytes = copy_stack(
+			s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp);
 }
 
 /* Whether the filters let a sample pass that the pid alone does not decide. */

@@ -68,6 +68,7 @@ _Static_assert(sizeof(struct unwind_rule) == 8, "a rule");
 #define UNWIND_FILES_MAX 4096
 #define UNWIND_MAPPINGS_MAX (32 * 1024)
 #define UNWIND_PROCESSES_MAX 8192
+#define UNWIND_PENDING (~0u) /* a file whose table is not there (yet, or any more) */
 
 struct unwind_process {
 	__u64 start;   /* as in the sample: with exec, which program this is about */
@@ -81,7 +82,7 @@ struct unwind_process {
 struct unwind_mapping {
 	__u64 start, end;
 	__u64 bias; /* an address less this is a virtual address of the file */
-	__u32 file; /* 0: none, or no table: a frame-pointer step */
+	__u32 file; /* 0: has no table and never will: a frame-pointer step; or UNWIND_PENDING */
 	__u32 pad;
 };
 

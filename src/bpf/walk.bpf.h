@@ -75,6 +75,7 @@ struct walk {
 	__u32 frames; /* written so far … */
 	__u32 base;   /* … from here on in scratch.frames */
 	__u32 exact;  /* pc is an instruction that runs, not a return address */
+	__u32 pending; /* the mapping's table is not there */
 };
 
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
@@ -122,11 +123,13 @@ __noinline int walk_find_mapping(__u64 addr)
 	if (!m || !w->count || addr < m->start || addr >= m->end)
 		return 0;
 
-	__u32 file = m->file;
+	/* User space sets bias before file: reading them the other way round is always right. */
+	__u32 file = *(volatile __u32 *)&m->file;
 	struct unwind_file *f = bpf_map_lookup_elem(&files, &file);
 	w->low = m->start;
 	w->high = m->end;
 	w->bias = m->bias;
+	w->pending = file == UNWIND_PENDING;
 	w->file = (struct unwind_file){};
 	if (file && f)
 		w->file = *f;
@@ -280,6 +283,10 @@ __noinline int walk_step(int frame)
 		return WIRE_WALK_NO_MAPPING;
 	s->frames[(w->base + w->frames) & (2 * WIRE_FRAMES + 1)] = addr;
 	w->frames++;
+	if (w->pending) {
+		s->head.flags |= WIRE_NO_TABLE;
+		return WIRE_WALK_NO_ROW;
+	}
 
 	__u32 index = walk_find_rule(addr - w->bias);
 	struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);

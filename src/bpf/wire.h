@@ -22,6 +22,7 @@ enum wire_flag {
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
 	WIRE_KTHREAD = 4,    /* no user side at all */
 	WIRE_FRAME_POINTERS = 8, /* the process was not known: user frames are the kernel's own walk */
+	WIRE_NO_TABLE = 16, /* the walk came to a file whose table was not there */
 };
 
 /* How the walk of the user stack ended. */
@@ -40,7 +41,7 @@ struct wire_sample {
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */
 	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
-	__u64 ip, sp, bp, r10; /* user registers, where user frames are not yet walked (stack_bytes) */
+	__u64 ip, sp, bp, r10; /* the user's registers, where there are stack_bytes */
 	__u32 pid;
 	__u32 tid;
 	__u32 version; /* of the mappings that the walk used, 0 if none */

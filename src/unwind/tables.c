@@ -1,0 +1,287 @@
+#include "unwind/tables.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/mem.h"
+#include "unwind/extents.h"
+
+#define SHARD_BYTES (UNWIND_SHARD_ROWS * sizeof(struct unwind_row))
+
+struct slot {
+	uint32_t first_page, page_count; /* in `pages`; count 0: not in use */
+};
+
+/* Something that a walk may still read. */
+struct grave {
+	struct extents *from;
+	uint32_t start, count;
+	uint32_t slot; /* to be free again with it; 0: none */
+};
+
+struct tables {
+	struct tables_maps maps;
+	struct unwind_mapping *mappings; /* these are the maps' own memory */
+	struct unwind_file *files;
+	struct unwind_page *pages;
+	struct unwind_rule *rules;
+	struct unwind_row *shards[UNWIND_SHARDS_MAX]; /* NULL: not asked for yet */
+	uint32_t shard_max, shard_count;
+	uint32_t rule_count; /* copied so far */
+	struct extents free_rows, free_pages, free_mappings;
+	struct slot slots[UNWIND_FILES_MAX];
+	uint32_t slot_count;
+	struct grave *graves;
+	size_t grave_count, grave_cap;
+	int grace_fd; /* of shard 0; -1 until there is one */
+	uint64_t graces;
+};
+
+static void *map_memory(int fd, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+int tables_new(const struct tables_maps *maps, size_t max_bytes, struct tables **ret)
+{
+	struct tables *t = mem_alloc(sizeof(*t));
+
+	t->maps = *maps;
+	t->grace_fd = -1;
+	t->mappings = map_memory(maps->mappings, UNWIND_MAPPINGS_MAX * sizeof(*t->mappings));
+	t->files = map_memory(maps->files, UNWIND_FILES_MAX * sizeof(*t->files));
+	t->pages = map_memory(maps->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
+	t->rules = map_memory(maps->rules, UNWIND_RULES_MAX * sizeof(*t->rules));
+	t->shard_max = (uint32_t)MIN(max_bytes / SHARD_BYTES, UNWIND_SHARDS_MAX);
+	extents_init(&t->free_rows, 0, t->shard_max * UNWIND_SHARD_ROWS);
+	extents_init(&t->free_pages, 0, UNWIND_PAGES_MAX);
+	extents_init(&t->free_mappings, 0, UNWIND_MAPPINGS_MAX);
+	if (!t->mappings || !t->files || !t->pages || !t->rules) {
+		tables_free(t);
+		return -ENOMEM;
+	}
+	*ret = t;
+	return 0;
+}
+
+static void unmap_memory(void *p, size_t size)
+{
+	if (p)
+		munmap(p, size);
+}
+
+void tables_free(struct tables *t)
+{
+	if (!t)
+		return;
+	unmap_memory(t->mappings, UNWIND_MAPPINGS_MAX * sizeof(*t->mappings));
+	unmap_memory(t->files, UNWIND_FILES_MAX * sizeof(*t->files));
+	unmap_memory(t->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
+	unmap_memory(t->rules, UNWIND_RULES_MAX * sizeof(*t->rules));
+	for (size_t i = 0; i < ARRAY_SIZE(t->shards); i++)
+		unmap_memory(t->shards[i], SHARD_BYTES);
+	fd_closep(&t->grace_fd);
+	extents_done(&t->free_rows);
+	extents_done(&t->free_pages);
+	extents_done(&t->free_mappings);
+	free(t->graves);
+	free(t);
+}
+
+/* Asks the kernel for a shard that rows are about to go into. */
+static int want_shard(struct tables *t, uint32_t index)
+{
+	if (t->shards[index])
+		return 0;
+
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	CLEANUP(fd_closep) int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "shard", sizeof(uint32_t),
+						   SHARD_BYTES, 1, &opts);
+	if (fd < 0)
+		return -errno;
+	struct unwind_row *rows = map_memory(fd, SHARD_BYTES);
+	if (!rows)
+		return -errno;
+	int r = bpf_map_update_elem(t->maps.shards, &index, &fd, 0);
+	if (r) {
+		munmap(rows, SHARD_BYTES);
+		return r;
+	}
+	t->shards[index] = rows;
+	t->shard_count++;
+	if (index == 0)
+		t->grace_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static struct unwind_row *row_at(const struct tables *t, uint32_t at)
+{
+	return &t->shards[at / UNWIND_SHARD_ROWS][at % UNWIND_SHARD_ROWS];
+}
+
+static int put_page(struct tables *t, const struct image *image, uint32_t page,
+		    struct unwind_page *ret)
+{
+	const struct image_page *from = &image->pages[page];
+
+	*ret = (struct unwind_page){};
+	if (from->count == 0)
+		return 0;
+	uint32_t at;
+	int r = extents_take(&t->free_rows, from->count, UNWIND_SHARD_ROWS, &at);
+	if (r)
+		return r;
+	r = want_shard(t, at / UNWIND_SHARD_ROWS);
+	if (r) {
+		extents_give(&t->free_rows, at, from->count);
+		return r;
+	}
+	memcpy(row_at(t, at), image->rows + from->first, from->count * sizeof(struct unwind_row));
+	*ret = (struct unwind_page){at, from->count};
+	return 0;
+}
+
+static uint32_t free_slot(const struct tables *t)
+{
+	for (uint32_t i = 1; i < UNWIND_FILES_MAX; i++)
+		if (t->slots[i].page_count == 0)
+			return i;
+	return 0;
+}
+
+int tables_put(struct tables *t, const struct image *image, const struct rules *rules,
+	       uint32_t *ret_slot)
+{
+	uint32_t slot = free_slot(t), first;
+
+	if (!slot || image->page_count == 0 || image->base_page > UINT32_MAX ||
+	    extents_take(&t->free_pages, image->page_count, 0, &first) != 0)
+		return -ENOSPC;
+	while (t->rule_count < rules_count(rules)) {
+		t->rules[t->rule_count] = *rules_get(rules, (uint16_t)t->rule_count);
+		t->rule_count++;
+	}
+
+	int r = 0;
+	uint32_t done = 0;
+	for (; done < image->page_count && r == 0; done++)
+		r = put_page(t, image, done, &t->pages[first + done]);
+	if (r) { /* nobody has seen any of it */
+		for (uint32_t i = 0; i + 1 < done; i++)
+			extents_give(&t->free_rows, t->pages[first + i].first,
+				     t->pages[first + i].count);
+		extents_give(&t->free_pages, first, image->page_count);
+		return r;
+	}
+	t->slots[slot] = (struct slot){first, image->page_count};
+	t->slot_count++;
+	t->files[slot] = (struct unwind_file){
+		.first = first,
+		.base_page = (uint32_t)image->base_page,
+		.page_count = image->page_count,
+	};
+	*ret_slot = slot;
+	return 0;
+}
+
+static void bury(struct tables *t, struct extents *from, uint32_t start, uint32_t count,
+		 uint32_t slot)
+{
+	MEM_GROW(t->graves, t->grave_count, t->grave_cap);
+	t->graves[t->grave_count++] = (struct grave){from, start, count, slot};
+}
+
+void tables_drop(struct tables *t, uint32_t slot)
+{
+	const struct slot *s = &t->slots[slot];
+
+	for (uint32_t i = 0; i < s->page_count; i++) {
+		const struct unwind_page *p = &t->pages[s->first_page + i];
+		if (p->count)
+			bury(t, &t->free_rows, p->first, p->count, 0);
+	}
+	bury(t, &t->free_pages, s->first_page, s->page_count, slot);
+}
+
+void tables_grace(struct tables *t)
+{
+	if (t->grave_count == 0)
+		return;
+
+	/*
+	 * When user space sets an element of an array of maps, the kernel waits for the programs
+	 * that are running: setting shard 0 to what it is already is a grace period.
+	 */
+	uint32_t index = 0;
+	if (want_shard(t, 0) != 0 ||
+	    bpf_map_update_elem(t->maps.shards, &index, &t->grace_fd, 0) != 0)
+		return; /* then nothing is freed */
+	t->graces++;
+	for (size_t i = 0; i < t->grave_count; i++) {
+		const struct grave *g = &t->graves[i];
+		extents_give(g->from, g->start, g->count);
+		if (g->slot) {
+			t->slots[g->slot] = (struct slot){};
+			t->slot_count--;
+		}
+	}
+	t->grave_count = 0;
+}
+
+const struct unwind_rule *tables_find(const struct tables *t, uint32_t slot, uint64_t vaddr)
+{
+	const struct unwind_file *f = &t->files[slot];
+	uint64_t page = (vaddr >> UNWIND_PAGE_BITS) - f->base_page;
+	if (page >= f->page_count)
+		return &t->rules[0];
+	const struct unwind_page *p = &t->pages[f->first + page];
+	if (p->count == 0)
+		return &t->rules[0];
+
+	const struct unwind_row *rows = row_at(t, p->first);
+	uint32_t at = 0, n = p->count;
+	while (n > 1) {
+		uint32_t half = n / 2;
+		if (rows[at + half].low <= (uint16_t)vaddr) {
+			at += half;
+			n -= half;
+		} else {
+			n = half;
+		}
+	}
+	return &t->rules[rows[at].rule];
+}
+
+int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first, struct unwind_mapping **ret_run)
+{
+	int r = extents_take(&t->free_mappings, count, 0, ret_first);
+
+	if (r == 0)
+		*ret_run = &t->mappings[*ret_first];
+	return r;
+}
+
+void tables_unmap(struct tables *t, uint32_t first, uint32_t count)
+{
+	bury(t, &t->free_mappings, first, count, 0);
+}
+
+void tables_stats(const struct tables *t, struct tables_stats *ret)
+{
+	*ret = (struct tables_stats){
+		.bytes = t->shard_count * SHARD_BYTES +
+			 UNWIND_MAPPINGS_MAX * sizeof(struct unwind_mapping) +
+			 UNWIND_PAGES_MAX * sizeof(struct unwind_page) +
+			 UNWIND_FILES_MAX * sizeof(struct unwind_file) +
+			 UNWIND_RULES_MAX * sizeof(struct unwind_rule),
+		.rows = t->free_rows.taken,
+		.slots = t->slot_count,
+		.mappings = t->free_mappings.taken,
+		.graces = t->graces,
+	};
+}

@@ -1,0 +1,54 @@
+/*
+ * tables: unwind tables where the BPF walk reads them.
+ *
+ * A file's image (see image.h) is copied into the shared arrays of bpf/unwind.h and named by a
+ * slot. Memory is taken from the kernel a shard (512 KB) at a time and stays under a cap. What is
+ * dropped is not written again before tables_grace(), so a walk that is under way never reads a
+ * table that turns into another.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/unwind.h"
+#include "unwind/image.h"
+
+struct tables_maps { /* fds of the BPF maps; borrowed */
+	int processes, mappings, files, pages, rules, shards;
+};
+
+struct tables;
+
+int tables_new(const struct tables_maps *maps, size_t max_bytes, struct tables **ret);
+void tables_free(struct tables *t);
+
+/* 0 with a slot from 1 on; -ENOSPC when it does not fit as things are. The image can go then. */
+int tables_put(struct tables *t, const struct image *image, const struct rules *rules,
+	       uint32_t *ret_slot);
+
+/* No mapping names the slot any more: its place is free after the next grace period. */
+void tables_drop(struct tables *t, uint32_t slot);
+
+/* The rule at a virtual address of the file of a slot; the same search as the BPF side's. */
+const struct unwind_rule *tables_find(const struct tables *t, uint32_t slot, uint64_t vaddr);
+
+/*
+ * Runs of the array of mappings, for processes. Written through `ret_run`, which stays valid until
+ * tables_unmap() of the same run; that defers as tables_drop() does.
+ */
+int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first, struct unwind_mapping **ret_run);
+void tables_unmap(struct tables *t, uint32_t first, uint32_t count);
+
+/* Waits until no walk that began before is under way, and frees what was dropped; cheap if nothing was. */
+void tables_grace(struct tables *t);
+
+struct tables_stats {
+	uint64_t bytes; /* of BPF memory for tables, shards and arrays */
+	uint64_t rows;  /* in use */
+	uint32_t slots;
+	uint32_t mappings;
+	uint64_t graces;
+};
+
+void tables_stats(const struct tables *t, struct tables_stats *ret);

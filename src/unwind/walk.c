@@ -1,0 +1,127 @@
+#include "unwind/walk.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct state {
+	uint64_t pc, sp, bp, r10;
+	bool exact;
+	const struct walk_input *in;
+};
+
+static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
+{
+	uint64_t at = addr - s->in->sp;
+
+	if (at >= s->in->stack_len || s->in->stack_len - at < sizeof(*to))
+		return false;
+	memcpy(to, s->in->stack + at, sizeof(*to));
+	return true;
+}
+
+/* Where the kernel puts registers when it delivers a signal: struct ucontext at sp. */
+enum { UC_R10 = 40 + 2 * 8, UC_RBP = 40 + 10 * 8, UC_RSP = 40 + 15 * 8, UC_RIP = 40 + 16 * 8 };
+
+static int step_signal(struct state *s)
+{
+	uint64_t sp = s->sp;
+
+	if (!read_word(s, &s->pc, sp + UC_RIP) || !read_word(s, &s->bp, sp + UC_RBP) ||
+	    !read_word(s, &s->sp, sp + UC_RSP) || !read_word(s, &s->r10, sp + UC_R10))
+		return WIRE_WALK_FAULT;
+	s->exact = true;
+	return 0;
+}
+
+static int step_frame_pointer(struct state *s)
+{
+	uint64_t bp = s->bp;
+
+	if (bp == 0)
+		return WIRE_WALK_COMPLETE;
+	if (!read_word(s, &s->bp, bp) || !read_word(s, &s->pc, bp + 8))
+		return WIRE_WALK_FAULT;
+	s->sp = bp + 16;
+	s->exact = false;
+	return s->pc ? 0 : WIRE_WALK_COMPLETE;
+}
+
+static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
+{
+	uint64_t offset = (uint64_t)(int64_t)r->cfa_offset;
+
+	switch (r->cfa) {
+	case UNWIND_RSP:
+		*ret = s->sp + offset;
+		break;
+	case UNWIND_RBP:
+		*ret = s->bp + offset;
+		break;
+	case UNWIND_R10:
+		if (!s->exact)
+			return WIRE_WALK_NO_ROW;
+		*ret = s->r10 + offset;
+		break;
+	case UNWIND_RBP_MEM:
+		return read_word(s, ret, s->bp + offset) ? 0 : WIRE_WALK_FAULT;
+	case UNWIND_RSP_MEM:
+		return read_word(s, ret, s->sp + offset) ? 0 : WIRE_WALK_FAULT;
+	case UNWIND_PLT:
+		*ret = s->sp + 8 + ((s->pc & 15) >= offset ? 8 : 0);
+		break;
+	default:
+		return WIRE_WALK_NO_ROW;
+	}
+	return *ret > s->sp ? 0 : WIRE_WALK_NO_ROW; /* a stack only grows this way */
+}
+
+static int step_rule(struct state *s, const struct unwind_rule *r)
+{
+	uint64_t cfa, pc, bp = s->bp;
+	int result = find_cfa(s, r, &cfa);
+
+	if (result)
+		return result;
+	if (!read_word(s, &pc, cfa - 8))
+		return WIRE_WALK_FAULT;
+	uint64_t offset = (uint64_t)(int64_t)r->rbp_offset;
+	if ((r->rbp == UNWIND_RBP_AT_CFA && !read_word(s, &bp, cfa + offset)) ||
+	    (r->rbp == UNWIND_RBP_AT_RBP && !read_word(s, &bp, s->bp + offset)))
+		return WIRE_WALK_FAULT;
+	s->sp = cfa;
+	s->bp = r->rbp == UNWIND_RBP_LOST ? 0 : bp;
+	s->pc = pc;
+	s->exact = false;
+	return pc ? 0 : WIRE_WALK_COMPLETE;
+}
+
+int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint64_t *frames,
+	       size_t max, size_t *ret_count)
+{
+	struct state s = {in->pc, in->sp, in->bp, in->r10, in->exact, in};
+	size_t count = 0;
+	int result = 0;
+
+	while (result == 0 && count < max) {
+		const struct unwind_rule *r;
+		uint64_t addr = s.pc - !s.exact;
+		int err = rule(ctx, addr, &r);
+		if (err == -EAGAIN)
+			return err;
+		if (err) {
+			result = WIRE_WALK_NO_MAPPING;
+			break;
+		}
+		frames[count++] = addr;
+		if (r->cfa == UNWIND_END)
+			result = WIRE_WALK_COMPLETE;
+		else if (r->cfa == UNWIND_SIGNAL)
+			result = step_signal(&s);
+		else if (r->cfa == UNWIND_UNKNOWN)
+			result = step_frame_pointer(&s);
+		else
+			result = step_rule(&s, r);
+	}
+	*ret_count = count;
+	return result ? result : WIRE_WALK_CUT;
+}

@@ -1,0 +1,32 @@
+/*
+ * walk: a user stack, walked in user space from the registers and the copy of the stack's top that
+ * came with a sample. The same rules and steps as bpf/walk.bpf.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/unwind.h"
+#include "bpf/wire.h"
+
+struct walk_input {
+	uint64_t pc, sp, bp, r10;
+	bool exact;           /* pc is the instruction that runs, not a return address */
+	const uint8_t *stack; /* the bytes from sp on */
+	size_t stack_len;
+};
+
+/*
+ * The rule that holds at an address. Returns 0; -ENOENT when nothing is mapped there; -EAGAIN when
+ * its table is not there yet.
+ */
+typedef int walk_rule_fn(void *ctx, uint64_t addr, const struct unwind_rule **ret);
+
+/*
+ * Writes the addresses (a caller's one byte before the return address, inside its call) leaf first.
+ * Returns enum wire_walk, or -EAGAIN as soon as a rule is not there yet.
+ */
+int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint64_t *frames,
+	       size_t max, size_t *ret_count);
