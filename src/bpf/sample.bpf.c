@@ -20,7 +20,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile struct wire_filter filter = {.cgroup_subsys = -1, .walk = 1};
+const volatile struct wire_filter filter = {.cgroup_subsys = -1};
 
 #define CGROUP_DEPTH 24
 #define TARGETS_MAX 16384
@@ -169,7 +169,7 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	struct walk *w = &s->walk;
 	__u32 kernel = h->kernel_frames;
 
-	if (!filter.walk || !user_registers(ctx, task, in_kernel, w)) {
+	if (!user_registers(ctx, task, in_kernel, w)) {
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
 	}

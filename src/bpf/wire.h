@@ -59,6 +59,15 @@ struct wire_sample {
 
 _Static_assert(sizeof(struct wire_sample) == 128, "the head of a sample");
 
+#ifndef __bpf__
+/* How long a sample is, all in. */
+static inline __u64 wire_sample_size(const struct wire_sample *s)
+{
+	return sizeof(*s) + ((__u64)s->kernel_frames + s->user_frames) * sizeof(__u64) +
+	       s->stack_bytes;
+}
+#endif
+
 /*
  * Counters, one per CPU and reason, that only ever grow. taken = what user space receives +
  * ring_full, exactly.
@@ -81,8 +90,6 @@ struct wire_filter {
 	__u8 idle; /* the idle task as well */
 	__u8 no_kernel;
 	__u8 no_user;
-	__u8 walk; /* unwind by tables; else the kernel's own frame-pointer walk is all there is */
-	__u8 pad[7];
 	__u64 cgroup; /* kernfs id; its descendants as well */
 	char comm[WIRE_COMM];
 };

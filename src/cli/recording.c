@@ -88,7 +88,10 @@ static void drain(struct recording *r, bool last)
 	struct stream_handler h = {on_sample, on_event, r};
 
 	stream_drain(r->stream, &h, last);
-	assembler_settle(r->assembler, r->sideband ? sideband_lost(r->sideband) : 0);
+	assembler_settle(r->assembler, r->sideband ? sideband_lost(r->sideband) : 0,
+			 now_ns(CLOCK_MONOTONIC));
+	if (last)
+		assembler_finish(r->assembler);
 }
 
 static void on_tick(void *ctx, int what)

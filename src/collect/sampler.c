@@ -143,8 +143,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	struct sampler *s = ctx;
 	const struct wire_sample *h = data;
 
-	if (size < sizeof(*h) ||
-	    size < sizeof(*h) + ((size_t)h->kernel_frames + h->user_frames) * sizeof(uint64_t)) {
+	if (size < sizeof(*h) || size < wire_sample_size(h)) {
 		s->malformed++;
 		return 0;
 	}
@@ -182,7 +181,7 @@ static size_t ring_bytes(const struct sampler_options *o)
 {
 	if (o->ring_bytes)
 		return o->ring_bytes;
-	return o->frequency && o->frequency <= 250 ? 1 << 20 : 4 << 20;
+	return o->frequency && o->frequency <= 250 ? 2 << 20 : 4 << 20;
 }
 
 static int load(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
@@ -282,6 +281,18 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 	}
 	*ret = s;
 	return 0;
+}
+
+void sampler_maps(const struct sampler *s, struct sampler_maps *ret)
+{
+	*ret = (struct sampler_maps){
+		.processes = bpf_map__fd(s->skel->maps.processes),
+		.mappings = bpf_map__fd(s->skel->maps.mappings),
+		.files = bpf_map__fd(s->skel->maps.files),
+		.pages = bpf_map__fd(s->skel->maps.pages),
+		.rules = bpf_map__fd(s->skel->maps.rules),
+		.shards = bpf_map__fd(s->skel->maps.shards),
+	};
 }
 
 int sampler_add_target(struct sampler *s, uint32_t pid)

@@ -47,6 +47,13 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 		struct sampler_error *ret_err);
 void sampler_free(struct sampler *s);
 
+/* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
+struct sampler_maps {
+	int processes, mappings, files, pages, rules, shards;
+};
+
+void sampler_maps(const struct sampler *s, struct sampler_maps *ret);
+
 /* Makes a process (and, with filter.follow, its children) a target while it runs. */
 int sampler_add_target(struct sampler *s, uint32_t pid);
 

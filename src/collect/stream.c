@@ -45,17 +45,12 @@ static void put(struct stream *s, uint64_t time, bool is_event, void *data)
 	s->items[s->count++] = (struct item){time, is_event, data};
 }
 
-static size_t sample_size(const struct wire_sample *w)
-{
-	return sizeof(*w) + ((size_t)w->kernel_frames + w->user_frames) * sizeof(uint64_t);
-}
-
 static void put_sample(void *ctx, const struct wire_sample *w, const uint64_t *frames)
 {
 	struct stream *s = ctx;
 
 	(void)frames; /* they follow the head */
-	put(s, w->time, false, arena_dup(&s->records, w, sample_size(w)));
+	put(s, w->time, false, arena_dup(&s->records, w, wire_sample_size(w)));
 }
 
 static void put_event(void *ctx, const struct sideband_event *e)

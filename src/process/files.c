@@ -52,11 +52,6 @@ uint32_t files_count(const struct files *f)
 	return f->count;
 }
 
-int files_take_fd(struct files *f, uint32_t id)
-{
-	return TAKE_FD(f->list[id].fd);
-}
-
 /* The GNU build id among the notes of an ELF file: its length, 0 if there is none. */
 static uint8_t find_build_id(const char *notes, size_t len, uint8_t ret[static 20])
 {
@@ -253,11 +248,31 @@ uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m
 	if (new.build_id_len)
 		id = find_build_id_file(f, new.build_id, new.build_id_len);
 	if (!id) {
-		new.fd = TAKE_FD(fd);
+		new.fd = TAKE_FD(fd); /* files are read with pread: sharing a position is fine */
 		id = add(f, path, &new);
+		if (id > FILES_OPEN_MAX && f->list[id - FILES_OPEN_MAX].fd >= 0)
+			close(TAKE_FD(f->list[id - FILES_OPEN_MAX].fd));
 		if (new.build_id_len)
 			index_put(&f->by_build_id, hash_bytes(new.build_id, new.build_id_len), id);
 		index_put(&f->by_inode, inode_hash(&st), id);
 	}
 	return id;
+}
+
+int files_open(struct files *f, uint32_t id)
+{
+	const struct file *x = &f->list[id];
+
+	if (x->fd >= 0) {
+		int fd = fcntl(x->fd, F_DUPFD_CLOEXEC, 0);
+		return fd >= 0 ? fd : -errno;
+	}
+	struct stat st;
+	int fd = open_regular(x->path, &st);
+	if (fd < 0)
+		return fd;
+	if (st.st_ino == x->inode && mtime_ns(&st) == x->mtime_ns)
+		return fd;
+	close(fd);
+	return -ESTALE;
 }

@@ -3,7 +3,7 @@
  *
  * A file is known by its build id; one without is known by device, inode and modification time.
  * Ids are dense and start at 1. A file is opened when it is first seen, while it can still be
- * reached, and its fd is handed on to whoever reads symbols.
+ * reached; the latest FILES_OPEN_MAX stay open for those who read tables from them.
  */
 #pragma once
 
@@ -13,13 +13,15 @@
 #include "base/strs.h"
 #include "process/maps.h"
 
+#define FILES_OPEN_MAX 128
+
 struct file {
 	const char *path; /* as mapped */
 	const char *name; /* its last part */
 	uint8_t build_id[20];
 	uint8_t build_id_len;
 	uint64_t device, inode, mtime_ns, size; /* 0 where it could not be opened */
-	int fd; /* -1: could not be opened, or taken */
+	int fd; /* -1: could not be opened, or closed since */
 };
 
 struct files;
@@ -36,4 +38,6 @@ uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m
 
 const struct file *files_get(const struct files *f, uint32_t id);
 uint32_t files_count(const struct files *f); /* ids are 1 … count */
-int files_take_fd(struct files *f, uint32_t id); /* the caller closes it; -1 if there is none */
+
+/* Another fd of the file; the caller closes it. -errno when it cannot be opened (any more). */
+int files_open(struct files *f, uint32_t id);

@@ -30,12 +30,34 @@ struct processes *processes_new(void)
 	return ps;
 }
 
+static void free_hooks(struct process *p)
+{
+	for (size_t i = 0; i < PROCESS_HOOKS; i++)
+		if (p->hooks[i].data)
+			p->hooks[i].free(p->hooks[i].data);
+	memset(p->hooks, 0, sizeof(p->hooks));
+}
+
 static void process_free(struct process *p)
 {
+	free_hooks(p);
+	p->dropped = true;
+	if (p->holds)
+		return;
 	maps_unref(p->maps);
-	if (p->attachment_free)
-		p->attachment_free(p->attachment);
 	free(p);
+}
+
+struct process *process_hold(struct process *p)
+{
+	p->holds++;
+	return p;
+}
+
+void process_release(struct process *p)
+{
+	if (--p->holds == 0 && p->dropped)
+		process_free(p);
 }
 
 void processes_free(struct processes *ps)
@@ -153,10 +175,7 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 		p->stale = false;
 		p->read_pause_ns = READ_PAUSE_NS;
 		p->next_read_ns = 0;
-		if (p->attachment_free)
-			p->attachment_free(p->attachment);
-		p->attachment = NULL;
-		p->attachment_free = NULL;
+		free_hooks(p);
 		break;
 	case SIDEBAND_EXIT:
 		p = lookup(ps, e->pid);

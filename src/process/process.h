@@ -16,6 +16,14 @@
 #include "process/files.h"
 #include "process/maps.h"
 
+/* What a later stage keeps with a program: freed when it runs another program, or ends. */
+enum process_stage { PROCESS_JIT, PROCESS_SPACE, PROCESS_HOOKS };
+
+struct process_hook {
+	void *data; /* NULL: none */
+	void (*free)(void *data);
+};
+
 struct process {
 	uint32_t pid;
 	uint32_t parent; /* 0: not known */
@@ -26,8 +34,9 @@ struct process {
 	unsigned idle_sweeps;
 	uint64_t next_read_ns; /* no reading of /proc before */
 	uint64_t read_pause_ns;
-	void *attachment; /* a later stage's, freed by attachment_free with the process */
-	void (*attachment_free)(void *);
+	struct process_hook hooks[PROCESS_HOOKS];
+	unsigned holds;       /* by those who keep it past a sweep */
+	bool dropped;         /* no longer in the table: goes with the last hold */
 	struct process *next; /* in the table */
 };
 
@@ -51,6 +60,10 @@ void processes_distrust(struct processes *ps);
 
 /* The process of a sample. `time` is the sample's. Never NULL; borrowed until the next sweep. */
 struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start, uint64_t time);
+
+/* Keeps a process, whatever becomes of it, until it is released as often. */
+struct process *process_hold(struct process *p);
+void process_release(struct process *p);
 
 /* Who maps addr: NULL if nobody. `sure`: the address is real, so when it is unknown look again. */
 struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,

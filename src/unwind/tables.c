@@ -23,14 +23,13 @@ struct grave {
 };
 
 struct tables {
-	struct tables_maps maps;
+	struct sampler_maps maps;
 	struct unwind_mapping *mappings; /* these are the maps' own memory */
 	struct unwind_file *files;
 	struct unwind_page *pages;
 	struct unwind_rule *rules;
 	struct unwind_row *shards[UNWIND_SHARDS_MAX]; /* NULL: not asked for yet */
 	uint32_t shard_max, shard_count;
-	uint32_t rule_count; /* copied so far */
 	struct extents free_rows, free_pages, free_mappings;
 	struct slot slots[UNWIND_FILES_MAX];
 	uint32_t slot_count;
@@ -47,7 +46,7 @@ static void *map_memory(int fd, size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-int tables_new(const struct tables_maps *maps, size_t max_bytes, struct tables **ret)
+int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables **ret)
 {
 	struct tables *t = mem_alloc(sizeof(*t));
 
@@ -65,6 +64,7 @@ int tables_new(const struct tables_maps *maps, size_t max_bytes, struct tables *
 		tables_free(t);
 		return -ENOMEM;
 	}
+	t->rules[RULES_OTHER].cfa = UNWIND_OTHER; /* rule 0, all zeroes, is UNWIND_UNKNOWN */
 	*ret = t;
 	return 0;
 }
@@ -154,18 +154,21 @@ static uint32_t free_slot(const struct tables *t)
 	return 0;
 }
 
-int tables_put(struct tables *t, const struct image *image, const struct rules *rules,
-	       uint32_t *ret_slot)
+void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule *rules,
+		      uint32_t count)
+{
+	if (first < UNWIND_RULES_MAX)
+		memcpy(t->rules + first, rules,
+		       MIN(count, UNWIND_RULES_MAX - first) * sizeof(*rules));
+}
+
+int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot)
 {
 	uint32_t slot = free_slot(t), first;
 
 	if (!slot || image->page_count == 0 || image->base_page > UINT32_MAX ||
 	    extents_take(&t->free_pages, image->page_count, 0, &first) != 0)
 		return -ENOSPC;
-	while (t->rule_count < rules_count(rules)) {
-		t->rules[t->rule_count] = *rules_get(rules, (uint16_t)t->rule_count);
-		t->rule_count++;
-	}
 
 	int r = 0;
 	uint32_t done = 0;

@@ -12,20 +12,20 @@
 #include <stdint.h>
 
 #include "bpf/unwind.h"
+#include "collect/sampler.h"
 #include "unwind/image.h"
-
-struct tables_maps { /* fds of the BPF maps; borrowed */
-	int processes, mappings, files, pages, rules, shards;
-};
 
 struct tables;
 
-int tables_new(const struct tables_maps *maps, size_t max_bytes, struct tables **ret);
+int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables **ret);
 void tables_free(struct tables *t);
 
+/* Rules come before the images whose rows name them. */
+void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule *rules,
+		      uint32_t count);
+
 /* 0 with a slot from 1 on; -ENOSPC when it does not fit as things are. The image can go then. */
-int tables_put(struct tables *t, const struct image *image, const struct rules *rules,
-	       uint32_t *ret_slot);
+int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot);
 
 /* No mapping names the slot any more: its place is free after the next grace period. */
 void tables_drop(struct tables *t, uint32_t slot);

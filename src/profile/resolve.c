@@ -1,0 +1,257 @@
+#include "profile/resolve.h"
+
+#include <errno.h>
+
+#include "base/index.h"
+#include "base/mem.h"
+#include "symbol/kallsyms.h"
+#include "symbol/perfmap.h"
+#include "symbol/symbols.h"
+
+#define SYMBOL_BYTES (20u << 20)
+#define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
+
+struct place { /* a resolved (file, offset) */
+	uint64_t offset;
+	uint32_t file; /* 0: the kernel; UINT32_MAX: the vdso */
+	uint32_t frame;
+	bool named;
+};
+
+struct resolver {
+	struct profile *profile;
+	struct processes *processes;
+	struct symbols *symbols;
+	struct kallsyms *kernel; /* NULL: not read yet, or not readable */
+	bool kernel_tried;
+	uint64_t kernel_read_ns;
+
+	uint32_t *symbol_files; /* by id of struct files; 0: not added yet */
+	uint32_t *modules;      /* by id of struct files: module of the profile */
+	uint32_t file_cap;
+	uint32_t vdso;
+	uint32_t vdso_module;
+
+	struct place *places; /* [0] is not used: index ids start at 1 */
+	uint32_t place_count, place_cap;
+	struct index by_place;
+	struct resolver_stats stats;
+};
+
+static uint32_t intern(struct resolver *r, const char *s)
+{
+	return profile_string(r->profile, s, strlen(s));
+}
+
+struct resolver *resolver_new(struct profile *p, struct processes *ps, size_t symbol_bytes)
+{
+	struct resolver *r = mem_alloc(sizeof(*r));
+
+	r->profile = p;
+	r->processes = ps;
+	r->symbols = symbols_new(symbol_bytes ? symbol_bytes : SYMBOL_BYTES);
+	r->place_count = 1;
+	return r;
+}
+
+void resolver_free(struct resolver *r)
+{
+	if (!r)
+		return;
+	symbols_free(r->symbols);
+	kallsyms_free(r->kernel);
+	free(r->symbol_files);
+	free(r->modules);
+	free(r->places);
+	index_done(&r->by_place);
+	free(r);
+}
+
+static const struct place *find_place(const struct resolver *r, uint32_t file, uint64_t offset)
+{
+	uint32_t id;
+
+	INDEX_EACH(&r->by_place, index_hash2(offset, file), id)
+		if (r->places[id].offset == offset && r->places[id].file == file)
+			return &r->places[id];
+	return NULL;
+}
+
+static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t offset,
+				     const struct symbol *sym, uint32_t module, bool named)
+{
+	struct frame f = {
+		.name = intern(r, sym->name),
+		.module = module,
+		.addr = sym->addr,
+		.kind = sym->kind,
+	};
+
+	MEM_GROW(r->places, r->place_count, r->place_cap);
+	uint32_t id = r->place_count++;
+	r->places[id] = (struct place){offset, file, profile_frame(r->profile, &f), named};
+	index_put(&r->by_place, index_hash2(offset, file), id);
+	return &r->places[id];
+}
+
+static uint32_t put_module(struct resolver *r, const char *name, const char *path, uint32_t file)
+{
+	struct module m = {.name = intern(r, name), .path = path ? intern(r, path) : 0};
+	struct symbols_module info;
+
+	if (file && symbols_module(r->symbols, file, &info) == 0) {
+		char hex[2 * sizeof(info.build_id) + 1] = "";
+		for (size_t i = 0; i < info.build_id_len; i++)
+			snprintf(hex + 2 * i, 3, "%02x", info.build_id[i]);
+		m.build_id = intern(r, hex);
+		m.start = info.start;
+		m.end = info.end;
+		m.offset = info.offset;
+	}
+	return profile_module(r->profile, &m);
+}
+
+/* The kernel's names are read when the first kernel frame is met, and again for one not known. */
+static void want_kernel(struct resolver *r, uint64_t ip, uint64_t time)
+{
+	struct symbol sym;
+	const char *module;
+
+	if (r->kernel && kallsyms_find(r->kernel, ip, &sym, &module) == 0)
+		return;
+	if (r->kernel_tried && (!r->kernel || time < r->kernel_read_ns + KERNEL_RELOAD_NS))
+		return;
+	kallsyms_free(r->kernel);
+	r->kernel = NULL;
+	r->stats.kernel_error = kallsyms_load(NULL, &r->kernel);
+	r->kernel_tried = true;
+	r->kernel_read_ns = time;
+}
+
+uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time)
+{
+	const struct place *at = find_place(r, 0, ip);
+
+	r->stats.kernel_frames++;
+	if (!at) {
+		struct symbol sym = {.name = "[kernel]", .kind = FRAME_KERNEL};
+		const char *module = "[kernel]";
+		bool named = false;
+		want_kernel(r, ip, time);
+		if (r->kernel)
+			named = kallsyms_find(r->kernel, ip, &sym, &module) == 0;
+		at = put_place(r, 0, ip, &sym, put_module(r, module, NULL, 0), named);
+	}
+	r->stats.kernel_unnamed += !at->named;
+	return at->frame;
+}
+
+/* The symbols' own id of a file, and its module; both are made when the file is first hit. */
+static uint32_t want_file(struct resolver *r, const struct process *p, uint32_t file)
+{
+	if (file >= r->file_cap) {
+		uint32_t cap = MAX(64, file * 2);
+		r->symbol_files = mem_resize_array(r->symbol_files, cap, sizeof(uint32_t));
+		r->modules = mem_resize_array(r->modules, cap, sizeof(uint32_t));
+		memset(r->symbol_files + r->file_cap, 0, (cap - r->file_cap) * sizeof(uint32_t));
+		r->file_cap = cap;
+	}
+	if (r->symbol_files[file])
+		return r->symbol_files[file];
+
+	struct files *files = processes_files(r->processes);
+	const struct file *f = files_get(files, file);
+	CLEANUP(freep) char *root = mem_printf("/proc/%u/root", p->pid);
+	struct symbols_file spec = {
+		.path = f->path,
+		.root = root,
+		.build_id = f->build_id,
+		.build_id_len = f->build_id_len,
+		.fd = files_open(files, file),
+	};
+	r->symbol_files[file] = symbols_add_file(r->symbols, &spec);
+	r->modules[file] = put_module(r, f->name, f->path, r->symbol_files[file]);
+	return r->symbol_files[file];
+}
+
+static uint32_t vdso_frame(struct resolver *r, uint64_t offset, bool *ret_named)
+{
+	if (!r->vdso) {
+		r->vdso = symbols_add_vdso(r->symbols);
+		r->vdso_module = put_module(r, "[vdso]", NULL, r->vdso);
+	}
+	const struct place *at = find_place(r, UINT32_MAX, offset);
+	if (!at) {
+		struct symbol sym;
+		bool named = symbols_find(r->symbols, r->vdso, offset, &sym) == 0;
+		at = put_place(r, UINT32_MAX, offset, &sym, r->vdso_module, named);
+	}
+	*ret_named = at->named;
+	return at->frame;
+}
+
+static void free_perfmap(void *map)
+{
+	perfmap_free(map);
+}
+
+/* Memory without a file: code that a program made itself, named if it left a perf map. */
+static uint32_t jit_frame(struct resolver *r, struct process *p, uint64_t addr, const char *path,
+			  bool *ret_named)
+{
+	struct symbol sym = {.name = "[anon]", .kind = FRAME_JIT};
+
+	struct process_hook *hook = &p->hooks[PROCESS_JIT];
+	if (!hook->data)
+		*hook = (struct process_hook){perfmap_new((int)p->pid), free_perfmap};
+	*ret_named = perfmap_find(hook->data, addr, &sym) == 0;
+	if (!*ret_named && path[0] == '[')
+		sym.name = path; /* [heap], [stack], [vsyscall] */
+	struct frame f = {.name = intern(r, sym.name), .kind = FRAME_JIT};
+	return profile_frame(r->profile, &f);
+}
+
+static uint32_t file_frame(struct resolver *r, const struct process *p, uint32_t file,
+			   uint64_t offset, bool *ret_named)
+{
+	const struct place *at = find_place(r, file, offset);
+
+	if (!at) {
+		struct symbol sym;
+		uint32_t id = want_file(r, p, file);
+		bool named = symbols_find(r->symbols, id, offset, &sym) == 0;
+		at = put_place(r, file, offset, &sym, r->modules[file], named);
+	}
+	*ret_named = at->named;
+	return at->frame;
+}
+
+uint32_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr)
+{
+	struct mapping *m = maps_find(maps, addr);
+	if (!m)
+		return 0;
+
+	const char *path = process_path(r->processes, m);
+	uint64_t offset = addr - m->start + m->offset;
+	uint32_t file, frame;
+	bool named;
+	if (strcmp(path, "[vdso]") == 0)
+		frame = vdso_frame(r, offset, &named);
+	else if ((file = process_file(r->processes, p, m)) != 0)
+		frame = file_frame(r, p, file, offset, &named);
+	else
+		frame = jit_frame(r, p, addr, path, &named);
+	r->stats.user_frames++;
+	r->stats.user_unnamed += !named;
+	return frame;
+}
+
+void resolver_stats(const struct resolver *r, struct resolver_stats *ret)
+{
+	struct symbols_stats symbols;
+
+	symbols_stats(r->symbols, &symbols);
+	*ret = r->stats;
+	ret->symbol_bytes = symbols.bytes;
+}

@@ -1,0 +1,193 @@
+#include "unwind/builder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "unwind/cache.h"
+
+struct request {
+	uint32_t file;
+	int fd;
+};
+
+struct builder {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake, done;
+	bool stop, busy;
+	struct rules rules; /* the thread's own */
+	char *cache_dir;
+	struct request *wanted; /* a queue: first in, first out */
+	size_t wanted_count, wanted_cap;
+	struct builder_result *made;
+	size_t made_count, made_cap;
+};
+
+static int open_elf(struct elf_file *e, int fd)
+{
+	if (fd >= 0)
+		return elf_file_init(e, fd);
+	const Elf64_Ehdr *vdso = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT */
+	if (!vdso)
+		return -ENOENT;
+	return elf_file_init_mem(e, vdso, vdso->e_shoff + vdso->e_shnum * sizeof(Elf64_Shdr));
+}
+
+static void find_segments(const struct elf_file *e, struct builder_result *r)
+{
+	for (uint32_t i = 0; i < e->segment_count && r->segment_count < BUILDER_SEGMENTS_MAX; i++) {
+		const Elf64_Phdr *p = &e->segments[i];
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
+			r->segments[r->segment_count++] =
+				(struct builder_segment){p->p_offset, p->p_filesz, p->p_vaddr};
+	}
+}
+
+static void build(struct builder *b, int fd, struct builder_result *r)
+{
+	struct elf_file e;
+
+	r->error = open_elf(&e, fd);
+	if (r->error)
+		return;
+	r->first_rule = b->rules.count;
+	rules_begin_file(&b->rules);
+	r->error = cache_image(b->cache_dir, &e, &b->rules, &r->image);
+	r->rule_count = b->rules.count - r->first_rule;
+	r->rules = mem_dup(b->rules.all + r->first_rule, r->rule_count * sizeof(*r->rules));
+	if (r->error == 0)
+		find_segments(&e, r);
+	elf_file_done(&e);
+}
+
+void builder_result_done(struct builder_result *r)
+{
+	image_free(r->image);
+	free(r->rules);
+}
+
+static void *work(void *arg)
+{
+	struct builder *b = arg;
+	struct sched_param lowest = {};
+
+	pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest);
+	pthread_setname_np(pthread_self(), "smolder-tables");
+	pthread_mutex_lock(&b->lock);
+	while (!b->stop) {
+		if (b->wanted_count == 0) {
+			b->busy = false;
+			pthread_cond_broadcast(&b->done);
+			pthread_cond_wait(&b->wake, &b->lock);
+			continue;
+		}
+		struct request next = b->wanted[0];
+		memmove(b->wanted, b->wanted + 1, --b->wanted_count * sizeof(*b->wanted));
+		pthread_mutex_unlock(&b->lock);
+
+		struct builder_result result = {.file = next.file};
+		build(b, next.fd, &result);
+		fd_closep(&next.fd);
+
+		pthread_mutex_lock(&b->lock);
+		MEM_GROW(b->made, b->made_count, b->made_cap);
+		b->made[b->made_count++] = result;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return NULL;
+}
+
+struct builder *builder_new(const char *cache_dir)
+{
+	struct builder *b = mem_alloc(sizeof(*b));
+	sigset_t all, before;
+
+	rules_init(&b->rules);
+	b->cache_dir = cache_dir ? mem_strdup(cache_dir) : NULL;
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->wake, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&b->done, &attr);
+	pthread_condattr_destroy(&attr);
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (pthread_create(&b->thread, NULL, work, b) != 0)
+		b->stop = true; /* then nothing is made: all walks are by frame pointers */
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return b;
+}
+
+void builder_free(struct builder *b)
+{
+	if (!b)
+		return;
+	pthread_mutex_lock(&b->lock);
+	bool runs = !b->stop;
+	b->stop = true;
+	pthread_cond_signal(&b->wake);
+	pthread_mutex_unlock(&b->lock);
+	if (runs)
+		pthread_join(b->thread, NULL);
+
+	for (size_t i = 0; i < b->wanted_count; i++)
+		fd_closep(&b->wanted[i].fd);
+	for (size_t i = 0; i < b->made_count; i++)
+		builder_result_done(&b->made[i]);
+	rules_done(&b->rules);
+	free(b->wanted);
+	free(b->made);
+	free(b->cache_dir);
+	pthread_mutex_destroy(&b->lock);
+	pthread_cond_destroy(&b->wake);
+	pthread_cond_destroy(&b->done);
+	free(b);
+}
+
+void builder_want(struct builder *b, uint32_t file, int fd)
+{
+	pthread_mutex_lock(&b->lock);
+	MEM_GROW(b->wanted, b->wanted_count, b->wanted_cap);
+	b->wanted[b->wanted_count++] = (struct request){file, fd};
+	b->busy = true;
+	pthread_cond_signal(&b->wake);
+	pthread_mutex_unlock(&b->lock);
+}
+
+bool builder_next(struct builder *b, struct builder_result *ret)
+{
+	pthread_mutex_lock(&b->lock);
+	bool any = b->made_count > 0;
+	if (any) {
+		*ret = b->made[0];
+		memmove(b->made, b->made + 1, --b->made_count * sizeof(*b->made));
+	}
+	pthread_mutex_unlock(&b->lock);
+	return any;
+}
+
+void builder_wait(struct builder *b, unsigned ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&b->lock);
+	while (b->busy && !b->stop &&
+	       pthread_cond_timedwait(&b->done, &b->lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&b->lock);
+}

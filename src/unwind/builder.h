@@ -1,0 +1,46 @@
+/*
+ * builder: makes unwind tables of files on a thread of its own, at the lowest priority, so that
+ * parsing a library of a million rows never delays a drain.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/image.h"
+
+struct builder;
+
+#define BUILDER_SEGMENTS_MAX 8
+
+struct builder_segment { /* an executable part of a file */
+	uint64_t offset, size; /* in the file */
+	uint64_t vaddr;
+};
+
+struct builder_result {
+	uint32_t file; /* as asked for */
+	int error;     /* 0, or why there is no table to be had: see image_build() */
+	struct image *image;
+	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
+	uint32_t segment_count;
+	/* The rules that the image added to those of earlier results. */
+	struct unwind_rule *rules;
+	uint32_t first_rule, rule_count;
+};
+
+void builder_result_done(struct builder_result *r);
+
+/* `cache_dir` keeps images across runs; NULL: none. */
+struct builder *builder_new(const char *cache_dir);
+void builder_free(struct builder *b); /* waits for the image that is being made */
+
+/* Takes fd. `file` comes back with the result. -1 asks for our own vdso. */
+void builder_want(struct builder *b, uint32_t file, int fd);
+
+/* The next image that is done, if any. */
+bool builder_next(struct builder *b, struct builder_result *ret);
+
+/* Waits until nothing is being made, at most so long. */
+void builder_wait(struct builder *b, unsigned ms);

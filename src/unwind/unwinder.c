@@ -1,0 +1,533 @@
+#include "unwind/unwinder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/mem.h"
+#include "unwind/builder.h"
+#include "unwind/walk.h"
+
+#define MAX_BYTES (24u << 20)
+#define UNUSED_NS (300ull * 1000000000) /* a table that no walk used for so long goes */
+#define RETIRED_MAX 256 /* versions of mappings that samples on their way may still name */
+#define WAIT_MS 5000
+
+enum table_state {
+	TABLE_NONE,
+	TABLE_WANTED, /* being made */
+	TABLE_READY,
+	TABLE_NEVER, /* no rows in it, or not readable: frame pointers */
+};
+
+struct table { /* of a file */
+	enum table_state state;
+	uint32_t slot;
+	uint32_t rows;
+	uint64_t used_ns; /* when a walk last came by */
+	uint64_t uses;    /* since it was made, halved now and then */
+	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
+	uint32_t segment_count;
+};
+
+/* A program's mappings as the BPF side knows them. */
+struct space {
+	struct unwinder *owner;
+	struct process *process; /* whose hook this is */
+	struct maps *maps;       /* as installed; NULL: not installed */
+	uint32_t first, count, version;
+	struct unwind_mapping *run;
+	uint64_t exec, installed_exec;
+	bool wanted; /* sampled, and not (or no longer truly) known to the BPF side */
+	struct space *prev, *next;
+};
+
+struct retired {
+	uint32_t version;
+	struct maps *maps;
+};
+
+struct unwinder {
+	struct tables *tables;
+	struct builder *builder;
+	struct processes *processes;
+	int processes_fd;
+	struct table *files; /* by id of struct files; [0] is the vdso */
+	uint32_t file_cap;
+	struct space *spaces;
+	struct retired retired[RETIRED_MAX];
+	uint32_t retired_at;
+	uint32_t version;
+	uint64_t now;
+	struct unwinder_stats stats;
+};
+
+int unwinder_new(const struct sampler_maps *maps, struct processes *ps,
+		 const struct unwinder_options *o, struct unwinder **ret)
+{
+	struct unwinder *u = mem_alloc(sizeof(*u));
+	int r = tables_new(maps, o->max_bytes ? o->max_bytes : MAX_BYTES, &u->tables);
+
+	if (r) {
+		free(u);
+		return r;
+	}
+	u->processes = ps;
+	u->processes_fd = maps->processes;
+	u->builder = builder_new(o->cache_dir);
+	*ret = u;
+	return 0;
+}
+
+void unwinder_free(struct unwinder *u)
+{
+	if (!u)
+		return;
+	for (struct space *s = u->spaces; s; s = s->next) {
+		s->owner = NULL; /* the process frees it later */
+		maps_unref(s->maps);
+		s->maps = NULL;
+	}
+	for (size_t i = 0; i < RETIRED_MAX; i++)
+		maps_unref(u->retired[i].maps);
+	builder_free(u->builder);
+	tables_free(u->tables);
+	free(u->files);
+	free(u);
+}
+
+/* ---- tables of files --------------------------------------------------------------------------- */
+
+static struct table *table_of(struct unwinder *u, uint32_t file)
+{
+	if (file >= u->file_cap) {
+		uint32_t cap = MAX(64, file * 2);
+		u->files = mem_resize_array(u->files, cap, sizeof(*u->files));
+		memset(u->files + u->file_cap, 0, (cap - u->file_cap) * sizeof(*u->files));
+		u->file_cap = cap;
+	}
+	return &u->files[file];
+}
+
+#define NO_FILE UINT32_MAX
+
+/* The file of a mapping: 0 is the vdso, NO_FILE memory without one. */
+static uint32_t file_of(struct unwinder *u, struct process *p, struct mapping *m)
+{
+	const char *path = process_path(u->processes, m);
+
+	if (strcmp(path, "[vdso]") == 0)
+		return 0;
+	uint32_t file = process_file(u->processes, p, m);
+	return file ? file : NO_FILE;
+}
+
+static void want_table(struct unwinder *u, uint32_t file)
+{
+	struct table *t = table_of(u, file);
+	int fd = -1;
+
+	if (file) {
+		fd = files_open(processes_files(u->processes), file);
+		if (fd < 0) {
+			t->state = TABLE_NEVER;
+			u->stats.tables_failed++;
+			return;
+		}
+	}
+	t->state = TABLE_WANTED;
+	builder_want(u->builder, file, fd);
+}
+
+/* What to take from an address for a virtual address of the file; false: not in a segment. */
+static bool bias_of(const struct table *t, const struct mapping *m, uint64_t *ret)
+{
+	for (uint32_t i = 0; i < t->segment_count; i++) {
+		const struct builder_segment *s = &t->segments[i];
+		/* A mapping begins at or, rounded down to a page, just before its segment. */
+		if (m->offset + (m->end - m->start) > s->offset &&
+		    m->offset < s->offset + s->size) {
+			*ret = m->start - m->offset - (s->vaddr - s->offset);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Writes what the BPF side should know of one mapping. */
+static void write_mapping(struct unwinder *u, struct unwind_mapping *to, const struct mapping *m)
+{
+	uint32_t slot = UNWIND_PENDING;
+	uint64_t bias = 0;
+
+	if (m->unwind_file == NO_FILE) {
+		slot = 0;
+	} else if (m->unwind_file) {
+		const struct table *t = table_of(u, m->unwind_file - 1);
+		if (t->state == TABLE_NEVER)
+			slot = 0;
+		else if (t->state == TABLE_READY)
+			slot = bias_of(t, m, &bias) ? t->slot : 0;
+	}
+	to->start = m->start;
+	to->end = m->end;
+	to->bias = bias;
+	__atomic_store_n(&to->file, slot, __ATOMIC_RELEASE);
+}
+
+/* Tells all installed programs that a file's table has come or gone. */
+static void publish(struct unwinder *u, uint32_t file)
+{
+	for (struct space *s = u->spaces; s; s = s->next)
+		for (size_t i = 0; s->maps && i < s->maps->count; i++)
+			if (s->maps->list[i].unwind_file == file + 1)
+				write_mapping(u, &s->run[i], &s->maps->list[i]);
+}
+
+static void evict(struct unwinder *u, uint32_t file)
+{
+	struct table *t = &u->files[file];
+
+	t->state = TABLE_NONE;
+	publish(u, file);
+	tables_drop(u->tables, t->slot);
+	u->stats.tables_evicted++;
+}
+
+/* Makes room: the table that was used least for its size goes. False if there is none. */
+static bool evict_least(struct unwinder *u)
+{
+	uint32_t worst = NO_FILE;
+	double least = 0;
+
+	for (uint32_t i = 0; i < u->file_cap; i++) {
+		const struct table *t = &u->files[i];
+		double benefit = (double)t->uses / (double)MAX(t->rows, 1u);
+		if (t->state == TABLE_READY && (worst == NO_FILE || benefit < least)) {
+			worst = i;
+			least = benefit;
+		}
+	}
+	if (worst == NO_FILE)
+		return false;
+	evict(u, worst);
+	tables_grace(u->tables);
+	return true;
+}
+
+static void take_table(struct unwinder *u, struct builder_result *r)
+{
+	struct table *t = table_of(u, r->file);
+	int err = r->error;
+
+	t->state = TABLE_NEVER;
+	tables_put_rules(u->tables, r->first_rule, r->rules, r->rule_count);
+	while (!err && (err = tables_put(u->tables, r->image, &t->slot)) == -ENOSPC &&
+	       evict_least(u))
+		err = 0;
+	if (!err) {
+		t->state = TABLE_READY;
+		t->rows = r->image->row_count;
+		t->uses = 1;
+		t->used_ns = u->now;
+		t->segment_count = r->segment_count;
+		memcpy(t->segments, r->segments, sizeof(t->segments));
+		u->stats.tables_made++;
+	} else {
+		u->stats.tables_failed++;
+	}
+	publish(u, r->file);
+	builder_result_done(r);
+}
+
+/* ---- mappings of programs ----------------------------------------------------------------------- */
+
+static void retire(struct unwinder *u, uint32_t version, struct maps *maps)
+{
+	struct retired *old = &u->retired[u->retired_at++ % RETIRED_MAX];
+
+	maps_unref(old->maps);
+	*old = (struct retired){version, maps};
+}
+
+static void space_uninstall(struct space *s)
+{
+	struct unwinder *u = s->owner;
+
+	if (!s->maps)
+		return;
+	bpf_map_delete_elem(u->processes_fd, &s->process->pid);
+	tables_unmap(u->tables, s->first, s->count);
+	retire(u, s->version, TAKE_PTR(s->maps));
+}
+
+static void space_free(void *data)
+{
+	struct space *s = data;
+
+	if (s->owner) {
+		space_uninstall(s);
+		if (s->prev)
+			s->prev->next = s->next;
+		else
+			s->owner->spaces = s->next;
+		if (s->next)
+			s->next->prev = s->prev;
+	}
+	free(s);
+}
+
+static struct space *space_of(struct unwinder *u, struct process *p)
+{
+	struct process_hook *hook = &p->hooks[PROCESS_SPACE];
+
+	if (!hook->data) {
+		struct space *s = mem_alloc(sizeof(*s));
+		s->owner = u;
+		s->process = p;
+		s->next = u->spaces;
+		if (s->next)
+			s->next->prev = s;
+		u->spaces = s;
+		*hook = (struct process_hook){s, space_free};
+	}
+	return hook->data;
+}
+
+static void space_install(struct unwinder *u, struct space *s)
+{
+	struct process *p = s->process;
+	struct maps *maps = maps_ref(p->maps);
+	struct unwind_mapping *run;
+	uint32_t first;
+
+	if (maps->count == 0 || tables_map(u->tables, (uint32_t)maps->count, &first, &run) != 0) {
+		u->stats.spaces_full += maps->count != 0;
+		maps_unref(maps);
+		return;
+	}
+	for (size_t i = 0; i < maps->count; i++)
+		write_mapping(u, &run[i], &maps->list[i]);
+
+	struct unwind_process value = {
+		.start = p->start,
+		.exec = s->exec,
+		.first = first,
+		.count = (uint32_t)maps->count,
+		.version = ++u->version ? u->version : ++u->version,
+	};
+	if (bpf_map_update_elem(u->processes_fd, &p->pid, &value, BPF_ANY) != 0) {
+		tables_unmap(u->tables, first, value.count);
+		maps_unref(maps);
+		u->stats.spaces_full++;
+		return;
+	}
+	if (s->maps) { /* the old run is no longer named */
+		tables_unmap(u->tables, s->first, s->count);
+		retire(u, s->version, s->maps);
+	}
+	s->maps = maps;
+	s->run = run;
+	s->first = first;
+	s->count = value.count;
+	s->version = value.version;
+	s->installed_exec = value.exec;
+}
+
+/* Brings what the BPF side knows of a program up to date. */
+static void space_update(struct unwinder *u, struct space *s)
+{
+	if (s->maps != s->process->maps || s->installed_exec != s->exec)
+		space_install(u, s);
+	else
+		for (size_t i = 0; i < s->maps->count; i++)
+			write_mapping(u, &s->run[i], &s->maps->list[i]);
+}
+
+/* The mappings of a version, or NULL when that is too long ago. */
+static struct maps *maps_of_version(const struct unwinder *u, const struct space *s,
+				    uint32_t version)
+{
+	if (s->maps && s->version == version)
+		return s->maps;
+	for (size_t i = 0; i < RETIRED_MAX; i++)
+		if (u->retired[i].maps && u->retired[i].version == version)
+			return u->retired[i].maps;
+	for (const struct space *other = u->spaces; other; other = other->next)
+		if (other->maps && other->version == version)
+			return other->maps; /* a parent's */
+	return NULL;
+}
+
+/* ---- walks ------------------------------------------------------------------------------------ */
+
+static bool same_mapping(const struct mapping *a, const struct mapping *b)
+{
+	return a && b && a->start - a->offset == b->start - b->offset && a->path == b->path &&
+	       a->inode == b->inode && a->build_id_len == b->build_id_len &&
+	       memcmp(a->build_id, b->build_id, a->build_id_len) == 0;
+}
+
+static void note_use(struct unwinder *u, const struct mapping *m)
+{
+	if (m->unwind_file && m->unwind_file != NO_FILE) {
+		struct table *t = table_of(u, m->unwind_file - 1);
+		t->used_ns = u->now;
+		t->uses++;
+	}
+}
+
+/* A walk of the BPF side: every frame must lie in a mapping that was true then. */
+static void check_walk(struct unwinder *u, struct space *space, struct maps *maps,
+		       const struct wire_sample *s, const uint64_t *user, struct unwound *ret)
+{
+	struct maps *installed = maps_of_version(u, space, s->version);
+	unsigned good = 0;
+
+	for (; good < s->user_frames; good++) {
+		const struct mapping *m = maps_find(maps, user[good]);
+		if (!installed ||
+		    (installed != maps && !same_mapping(m, maps_find(installed, user[good]))))
+			break;
+		note_use(u, m ? m : maps_find(installed, user[good]));
+	}
+	ret->walk = s->walk;
+	if (good < s->user_frames) {
+		u->stats.mistrusted++;
+		ret->walk = WIRE_WALK_NO_MAPPING;
+		good = MAX(good, 1u); /* where it ran is true in any case */
+	}
+	ret->count = MIN(good, s->user_frames);
+	memcpy(ret->frames, user, ret->count * sizeof(*user));
+	if (installed != maps)
+		space->wanted = true;
+}
+
+struct rule_context {
+	struct unwinder *u;
+	struct process *process;
+	struct maps *maps;
+	bool last;
+};
+
+static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
+{
+	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
+	static const struct unwind_rule missing = {.cfa = UNWIND_OTHER};
+	struct rule_context *c = ctx;
+	struct unwinder *u = c->u;
+	struct mapping *m = maps_find(c->maps, addr);
+	if (!m)
+		return -ENOENT;
+
+	if (!m->unwind_file) {
+		uint32_t file = file_of(u, c->process, m);
+		m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
+	}
+	if (m->unwind_file == NO_FILE) {
+		*ret = &unknown;
+		return 0;
+	}
+	uint32_t file = m->unwind_file - 1;
+	if (table_of(u, file)->state == TABLE_NONE)
+		want_table(u, file);
+	const struct table *t = table_of(u, file);
+	uint64_t bias;
+	switch (t->state) {
+	case TABLE_READY:
+		note_use(u, m);
+		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : &unknown;
+		return 0;
+	case TABLE_NEVER:
+		*ret = &unknown;
+		return 0;
+	default:
+		*ret = &missing;
+		return c->last ? 0 : -EAGAIN;
+	}
+}
+
+/* The kernel's own walk, where there is nothing better: addresses are return addresses. */
+static void take_frame_pointers(struct unwinder *u, const struct maps *maps,
+				const struct wire_sample *s, const uint64_t *user,
+				struct unwound *ret)
+{
+	u->stats.by_frame_pointers++;
+	ret->walk = s->walk;
+	ret->count = 0;
+	for (unsigned i = 0; i < s->user_frames; i++) {
+		bool exact = i == 0 && !(s->flags & WIRE_IN_KERNEL);
+		uint64_t addr = user[i] - !exact;
+		if (!maps_find(maps, addr))
+			break;
+		ret->frames[ret->count++] = addr;
+	}
+}
+
+int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
+		  const struct wire_sample *s, const uint64_t *user, bool last, struct unwound *ret)
+{
+	struct space *space = space_of(u, p);
+
+	space->exec = s->exec;
+	if (s->stack_bytes) {
+		struct walk_input in = {s->ip, s->sp, s->bp, s->r10,
+					!(s->flags & WIRE_IN_KERNEL),
+					(const uint8_t *)(user + s->user_frames), s->stack_bytes};
+		struct rule_context ctx = {u, p, maps, last};
+		size_t count;
+		space->wanted = true;
+		int r = walk_stack(&in, find_rule, &ctx, ret->frames, WIRE_FRAMES, &count);
+		if (r == -EAGAIN)
+			return r;
+		ret->walk = (enum wire_walk)r;
+		ret->count = (unsigned)count;
+		u->stats.from_copy++;
+	} else if (s->version) {
+		u->stats.in_kernel++;
+		check_walk(u, space, maps, s, user, ret);
+	} else {
+		take_frame_pointers(u, maps, s, user, ret);
+	}
+	u->stats.walks[ret->walk]++;
+	return 0;
+}
+
+static unsigned take_tables(struct unwinder *u)
+{
+	struct builder_result made;
+	unsigned count = 0;
+
+	for (; builder_next(u->builder, &made); count++)
+		take_table(u, &made);
+	return count;
+}
+
+void unwinder_settle(struct unwinder *u, uint64_t now)
+{
+	u->now = now;
+	take_tables(u);
+	for (uint32_t i = 0; i < u->file_cap; i++)
+		if (u->files[i].state == TABLE_READY && u->files[i].used_ns + UNUSED_NS < now)
+			evict(u, i);
+	for (struct space *s = u->spaces; s; s = s->next) {
+		if (s->wanted && !s->process->exited && !s->process->dropped)
+			space_update(u, s);
+		s->wanted = false;
+	}
+	tables_grace(u->tables);
+}
+
+unsigned unwinder_finish(struct unwinder *u)
+{
+	builder_wait(u->builder, WAIT_MS);
+	return take_tables(u);
+}
+
+void unwinder_stats(const struct unwinder *u, struct unwinder_stats *ret)
+{
+	*ret = u->stats;
+	tables_stats(u->tables, &ret->tables);
+}

@@ -1,0 +1,63 @@
+/*
+ * unwinder: whole user stacks. It decides what the BPF side knows (which files' tables, which
+ * processes' mappings), checks what comes back, and walks itself where the BPF side could not.
+ *
+ * A table is made when a walk first comes to its file, and a process's mappings are installed when
+ * it is first sampled; until then its samples bring the top of their stack along and are walked
+ * here, after the table is there (-EAGAIN: hold it back until after the next settle).
+ *
+ * A walk in the kernel goes by the mappings that were installed last. Whether they were still true
+ * at the time of the sample is checked frame by frame against what the process had mapped then: a
+ * stack is cut where they differ, never guessed.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/wire.h"
+#include "process/process.h"
+#include "unwind/tables.h"
+
+struct unwinder;
+
+struct unwinder_options {
+	size_t max_bytes;      /* of BPF-side rows; 0: 24 MB */
+	const char *cache_dir; /* tables across runs; NULL: none */
+};
+
+/* `ps` is borrowed and outlives the unwinder. 0 or -errno. */
+int unwinder_new(const struct sampler_maps *maps, struct processes *ps,
+		 const struct unwinder_options *o, struct unwinder **ret);
+void unwinder_free(struct unwinder *u);
+
+struct unwound { /* addresses inside the call, leaf first */
+	uint64_t frames[WIRE_FRAMES];
+	unsigned count;
+	enum wire_walk walk;
+};
+
+/*
+ * The user frames of a sample, given what its process had mapped at that time. 0, or -EAGAIN while
+ * a table is being made; with `last` it does without. `user` are the frames that came with it.
+ */
+int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
+		  const struct wire_sample *s, const uint64_t *user, bool last, struct unwound *ret);
+
+/* After each drain, when every sample of it was walked or is held back. `now`: CLOCK_MONOTONIC. */
+void unwinder_settle(struct unwinder *u, uint64_t now);
+
+/* After the last drain: waits for the tables that are being made; returns how many came. */
+unsigned unwinder_finish(struct unwinder *u);
+
+struct unwinder_stats {
+	uint64_t walks[WIRE_WALKS];
+	uint64_t in_kernel;  /* of them, walked by the BPF side alone */
+	uint64_t from_copy;  /* walked here */
+	uint64_t by_frame_pointers;
+	uint64_t mistrusted; /* cut because mappings had changed */
+	uint64_t tables_made, tables_failed, tables_evicted, spaces_full;
+	struct tables_stats tables;
+};
+
+void unwinder_stats(const struct unwinder *u, struct unwinder_stats *ret);
