@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "symbol/elf_file.h"
+#include "process/elf_file.h"
 #include "symbol/kallsyms.h"
 #include "symbol/symbols.h"
 

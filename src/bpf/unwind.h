@@ -21,16 +21,18 @@ struct unwind_row {
 
 /* Where the canonical frame address (CFA) is. The return address is at CFA - 8, but for SIGNAL. */
 enum unwind_cfa {
-	UNWIND_UNKNOWN, /* no FDE covers this: take a frame-pointer step */
-	UNWIND_END,     /* the return address is undefined: this is the outermost frame */
-	UNWIND_RSP,     /* rsp + offset */
-	UNWIND_RBP,     /* rbp + offset */
-	UNWIND_R10,     /* r10 + offset: a prologue that realigns the stack; only a leaf has r10 */
-	UNWIND_RBP_MEM, /* *(rbp + offset): after such a prologue */
-	UNWIND_RSP_MEM, /* *(rsp + offset) */
-	UNWIND_PLT,     /* rsp + 8 + ((pc & 15) >= offset ? 8 : 0): lazy binding stubs */
-	UNWIND_SIGNAL,  /* a signal frame: all registers are in the ucontext at rsp */
-	UNWIND_OTHER,   /* a rule that cannot be followed: the walk ends here, and says so */
+	UNWIND_UNKNOWN,  /* no FDE covers this: take a frame-pointer step */
+	UNWIND_END,      /* the return address is undefined: this is the outermost frame */
+	UNWIND_RSP,      /* rsp + offset */
+	UNWIND_RBP,      /* rbp + offset */
+	UNWIND_R10,      /* r10 + offset: a prologue that realigns the stack; only a leaf has r10 */
+	UNWIND_RBP_MEM,  /* *(rbp + offset): after such a prologue */
+	UNWIND_RSP_MEM,  /* *(rsp + offset) */
+	UNWIND_PLT,      /* rsp + 8 + ((pc & 15) >= offset ? 8 : 0): lazy binding stubs */
+	UNWIND_SIGNAL,   /* a signal frame: all registers are in the ucontext at rsp */
+	UNWIND_OTHER,    /* a rule that cannot be followed: the walk ends here, and says so */
+	UNWIND_RBP_MEM8, /* *(rbp + offset) + 8: OpenSSL's assembly, with its own aligned stack */
+	UNWIND_RSP_MEM8, /* *(rsp + offset) + 8 */
 };
 
 /* Where the caller's rbp is. */

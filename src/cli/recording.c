@@ -271,8 +271,12 @@ static int start_sampling(struct recording *r)
 	}
 	r->stream = stream_new(r->sampler, r->sideband);
 	r->profile = profile_new();
-	r->assembler = assembler_new(r->profile, &(struct assembler_options){});
-	return 0;
+	struct sampler_maps maps;
+	sampler_maps(r->sampler, &maps);
+	err = assembler_new(r->profile, &(struct assembler_options){.maps = &maps}, &r->assembler);
+	if (err)
+		log_error("cannot map the unwind tables: %s", strerror(-err));
+	return err ? 1 : 0;
 }
 
 static int watch(struct recording *r)
@@ -342,6 +346,29 @@ static void describe(struct recording *r)
 	info->lost = c.lost + c.malformed;
 }
 
+static void describe_walks(const struct unwinder_stats *u)
+{
+	static const char *const names[WIRE_WALKS] = {
+		[WIRE_WALK_COMPLETE] = "complete",     [WIRE_WALK_CUT] = "cut",
+		[WIRE_WALK_NO_MAPPING] = "no mapping", [WIRE_WALK_NO_ROW] = "no row",
+		[WIRE_WALK_FAULT] = "read fault",
+	};
+	char text[256] = "";
+
+	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++) {
+		size_t n = strlen(text);
+		snprintf(text + n, sizeof(text) - n, "%s%llu %s", n ? ", " : "",
+			 (unsigned long long)u->walks[i], names[i]);
+	}
+	log_debug("user stacks: %s; %llu walked in the kernel, %llu from a copy, %llu by frame "
+		  "pointers, %llu cut as mappings had changed; %llu tables made, %llu evicted, "
+		  "%llu rows in %.1f MB",
+		  text, (unsigned long long)u->in_kernel, (unsigned long long)u->from_copy,
+		  (unsigned long long)u->by_frame_pointers, (unsigned long long)u->mistrusted,
+		  (unsigned long long)u->tables_made, (unsigned long long)u->tables_evicted,
+		  (unsigned long long)u->tables.rows, (double)u->tables.bytes / 1e6);
+}
+
 static void finish(struct recording *r, struct recording_result *ret)
 {
 	struct assembler_stats a;
@@ -355,27 +382,26 @@ static void finish(struct recording *r, struct recording_result *ret)
 	sampler_counts(r->sampler, &c);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
-	ret->frames = a.user_frames + a.kernel_frames;
-	ret->unnamed = a.user_unnamed + a.kernel_unnamed;
+	ret->frames = a.names.user_frames + a.names.kernel_frames;
+	ret->unnamed = a.names.user_unnamed + a.names.kernel_unnamed;
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 
-	if (a.kernel_error)
+	if (a.names.kernel_error)
 		log_warn("kernel functions have no names: %s",
-			 a.kernel_error == -EPERM
+			 a.names.kernel_error == -EPERM
 				 ? "the kernel hides their addresses; run with CAP_SYSLOG, or "
 				   "'sudo sysctl kernel.kptr_restrict=0'"
-				 : strerror(-a.kernel_error));
+				 : strerror(-a.names.kernel_error));
 	if (c.failed_cpus)
 		log_warn("%llu CPUs that came online could not be sampled",
 			 (unsigned long long)c.failed_cpus);
 	log_debug("BPF programs ran for %.1f ms (%.2f us a sample), symbol tables hold %.1f MB, "
-		  "/proc/PID/maps was read %llu times, %llu walks ended astray, %llu side-band "
-		  "records lost",
+		  "/proc/PID/maps was read %llu times, %llu side-band records lost",
 		  (double)c.run_ns / 1e6, c.taken ? (double)c.run_ns / 1e3 / (double)c.taken : 0.0,
-		  (double)a.symbol_bytes / 1e6, (unsigned long long)a.maps_read,
-		  (unsigned long long)a.strays,
+		  (double)a.names.symbol_bytes / 1e6, (unsigned long long)a.maps_read,
 		  (unsigned long long)(r->sideband ? sideband_lost(r->sideband) : 0));
+	describe_walks(&a.unwind);
 }
 
 static int run(struct recording *r, struct recording_result *ret)

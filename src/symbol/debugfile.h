@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbol/elf_file.h"
+#include "process/elf_file.h"
 
 /*
  * Opens the debug file of `e`, which was mapped as `path` (may be NULL) in `root` (NULL: ours).

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbol/elf_file.h"
+#include "process/elf_file.h"
 #include "symbol/symtab.h"
 
 struct gopclntab {             /* embedded; zero-initialised: none */

@@ -9,8 +9,8 @@
 #include <fcntl.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "symbol/ksym.h"
-#include "symbol/sort.h"
 
 #define BUFFER   (64u << 10) /* a line is at most 512 + some: KSYM_NAME_LEN */
 #define BLOB_MAX (64u << 20)

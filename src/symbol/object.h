@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "symbol/demangle.h"
-#include "symbol/elf_file.h"
+#include "process/elf_file.h"
 #include "symbol/symbol.h"
 #include "symbol/symtab.h"
 

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/root.h"
-#include "symbol/sort.h"
+#include "base/sort.h"
 
 #define FILE_MAX    (64u << 20)
 #define ENTRIES_MAX (1u << 20) /* 16 MB */

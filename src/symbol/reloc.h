@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "symbol/elf_file.h"
+#include "process/elf_file.h"
 
 struct reloc {
 	uint32_t type, symbol; /* symbol: index in .dynsym */

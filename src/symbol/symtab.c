@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "symbol/sort.h"
+#include "base/sort.h"
 
 #define SIZE_MAX_27 ((1u << 27) - 1)
 #define SYMBOLS_MAX (8u << 20) /* read from one section: 192 MB; the largest browsers have 2 M */

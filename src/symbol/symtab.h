@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbol/elf_file.h"
+#include "process/elf_file.h"
 
 enum symtab_rank { SYMTAB_GO, SYMTAB_GLOBAL, SYMTAB_LOCAL, SYMTAB_UNTYPED };
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "unwind/cache.h"
 
 struct request {
 	uint32_t file;
@@ -58,7 +57,7 @@ static void build(struct builder *b, int fd, struct builder_result *r)
 		return;
 	r->first_rule = b->rules.count;
 	rules_begin_file(&b->rules);
-	r->error = cache_image(b->cache_dir, &e, &b->rules, &r->image);
+	r->error = image_build(&e, &b->rules, &r->image, NULL);
 	r->rule_count = b->rules.count - r->first_rule;
 	r->rules = mem_dup(b->rules.all + r->first_rule, r->rule_count * sizeof(*r->rules));
 	if (r->error == 0)

@@ -15,8 +15,8 @@
 
 #include "base/mem.h"
 #include "symbol/demangle.h"
-#include "symbol/elf_file.h"
-#include "symbol/sort.h"
+#include "process/elf_file.h"
+#include "base/sort.h"
 #include "symbol/symbols.h"
 
 int find_me(int x);

@@ -1,4 +1,4 @@
-#include "symbol/sort.h"
+#include "base/sort.h"
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "symbol/elf_file.h"
+#include "process/elf_file.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,0 +1,98 @@
+/*
+ * What unwind tables cost: build/bench/tables FILE...
+ *
+ * For each file: functions, rows, distinct rules (of it and of all so far), pages and bytes of its
+ * image, share of rows that cannot be followed, CPU time to build it and to load it from the cache.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "process/elf_file.h"
+#include "unwind/image.h"
+
+enum { ROUNDS = 5, LOOKUPS = 5000000 };
+
+static double cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Nanoseconds to find the rule of a random address. */
+static double lookup(const struct image *im)
+{
+	uint64_t state = 88172645463325252ull, sum = 0;
+	uint64_t from = im->base_page << UNWIND_PAGE_BITS;
+	uint64_t len = (uint64_t)im->page_count << UNWIND_PAGE_BITS;
+	double began = cpu();
+
+	for (int i = 0; i < LOOKUPS; i++) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		sum += image_find(im, from + state % len);
+	}
+	double each = (cpu() - began) * 1e9 / LOOKUPS;
+	return sum ? each : 0;
+}
+
+static int measure(const char *path, struct rules *all)
+{
+	struct rules own;
+	struct elf_file e;
+	struct cfi_stats stats;
+	struct image *im = NULL, *shared = NULL;
+	double best = 1e9;
+	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : elf_file_init(&e, fd);
+	if (r < 0) {
+		fprintf(stderr, "tables: %s: %s\n", path, strerror(-r));
+		return 1;
+	}
+	for (int i = 0; i < ROUNDS && r == 0; i++) {
+		image_free(TAKE_PTR(im));
+		rules_init(&own);
+		double began = cpu();
+		r = image_build(&e, &own, &im, &stats);
+		best = MIN(best, cpu() - began);
+		if (i < ROUNDS - 1)
+			rules_done(&own);
+	}
+	if (r < 0) {
+		fprintf(stderr, "tables: %s: %s%s%s\n", path, strerror(-r), stats.why ? ": " : "",
+			stats.why ? stats.why : "");
+	} else {
+		image_build(&e, all, &shared, NULL);
+		printf("%-40s %7u %8u %5u %5u %5u %9zu %8.3f %9.2f %7.1f\n", path, stats.functions,
+		       im->row_count, own.count, all->count, im->page_count, image_bytes(im),
+		       100.0 * stats.other / stats.rows, best * 1e3, lookup(im));
+		rules_done(&own);
+	}
+	image_free(im);
+	image_free(shared);
+	elf_file_done(&e);
+	return r < 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct rusage use;
+	struct rules all;
+	int failed = 0;
+
+	rules_init(&all);
+	printf("%-40s %7s %8s %5s %5s %5s %9s %8s %9s %7s\n", "file", "fdes", "rows", "rules",
+	       "all", "pages", "bytes", "other %", "parse ms", "find ns");
+	for (int i = 1; i < argc; i++)
+		failed |= measure(argv[i], &all);
+	rules_done(&all);
+	getrusage(RUSAGE_SELF, &use);
+	printf("peak memory %ld KB\n", use.ru_maxrss);
+	return failed;
+}

@@ -1,0 +1,146 @@
+/*
+ * bytes: numbers read from bytes that may end anywhere, for tables of DWARF.
+ *
+ * A read past the end, or of a number that no writer would write, sets `bad`, moves to the end and
+ * gives 0; one look at `bad` after several reads is enough. Embedded.
+ */
+#pragma once
+
+#include <dwarf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct bytes {
+	const uint8_t *at, *end; /* borrowed */
+	bool bad;
+};
+
+static inline size_t bytes_left(const struct bytes *b)
+{
+	return (size_t)(b->end - b->at);
+}
+
+static inline uint64_t bytes_fail(struct bytes *b)
+{
+	b->bad = true;
+	b->at = b->end;
+	return 0;
+}
+
+static inline const uint8_t *bytes_skip(struct bytes *b, uint64_t len)
+{
+	const uint8_t *at = b->at;
+
+	if (len > bytes_left(b)) {
+		bytes_fail(b);
+		return b->end;
+	}
+	b->at += len;
+	return at;
+}
+
+/* `size` bytes of at most 8, little-endian. */
+static inline uint64_t bytes_uint(struct bytes *b, unsigned size)
+{
+	uint64_t v = 0;
+
+	if (size > bytes_left(b))
+		return bytes_fail(b);
+	memcpy(&v, b->at, size);
+	b->at += size;
+	return v;
+}
+
+static inline int64_t bytes_int(struct bytes *b, unsigned size)
+{
+	unsigned unused = 64 - 8 * size;
+
+	return (int64_t)(bytes_uint(b, size) << unused) >> unused;
+}
+
+/* The bits of a LEB128 number and how many there are; of ten bytes at most, which 64 bits need. */
+static inline uint64_t bytes_leb(struct bytes *b, unsigned *ret_bits)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 70 && b->at < b->end; shift += 7) {
+		uint8_t byte = *b->at++;
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret_bits = shift + 7;
+			return v;
+		}
+	}
+	*ret_bits = 64;
+	return bytes_fail(b);
+}
+
+static inline uint64_t bytes_uleb(struct bytes *b)
+{
+	unsigned bits;
+
+	return bytes_leb(b, &bits);
+}
+
+static inline int64_t bytes_sleb(struct bytes *b)
+{
+	unsigned bits;
+	uint64_t v = bytes_leb(b, &bits);
+
+	return bits < 64 && v >> (bits - 1) & 1 ? (int64_t)(v | ~0ull << bits) : (int64_t)v;
+}
+
+/*
+ * A pointer in one of the encodings DW_EH_PE_…; `here` is the address of the bytes at b->at,
+ * `data` what DW_EH_PE_datarel counts from. Those that no x86-64 file has in its tables of
+ * addresses (indirect, aligned, relative to the text or the function) are bad.
+ */
+static inline uint64_t bytes_pointer(struct bytes *b, uint8_t encoding, uint64_t here,
+				     uint64_t data)
+{
+	uint64_t v, base;
+
+	switch (encoding & 0xf0) {
+	case DW_EH_PE_absptr:
+		base = 0;
+		break;
+	case DW_EH_PE_pcrel:
+		base = here;
+		break;
+	case DW_EH_PE_datarel:
+		base = data;
+		break;
+	default:
+		return bytes_fail(b);
+	}
+	switch (encoding & 0x0f) {
+	case DW_EH_PE_uleb128:
+		v = bytes_uleb(b);
+		break;
+	case DW_EH_PE_udata2:
+		v = bytes_uint(b, 2);
+		break;
+	case DW_EH_PE_udata4:
+		v = bytes_uint(b, 4);
+		break;
+	case DW_EH_PE_sleb128:
+		v = (uint64_t)bytes_sleb(b);
+		break;
+	case DW_EH_PE_sdata2:
+		v = (uint64_t)bytes_int(b, 2);
+		break;
+	case DW_EH_PE_sdata4:
+		v = (uint64_t)bytes_int(b, 4);
+		break;
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
+		v = bytes_uint(b, 8);
+		break;
+	default:
+		return bytes_fail(b);
+	}
+	return b->bad ? 0 : base + v;
+}

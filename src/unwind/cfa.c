@@ -1,0 +1,424 @@
+#include "unwind/cfa.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+
+/* The registers of x86-64 by their DWARF numbers, and where they are kept in a state. */
+enum { REG_RBP = 6, REG_RSP = 7, REG_R10 = 10, REG_RA = 16 };
+enum { SLOT_RBP, SLOT_RSP, SLOT_RA, SLOT_OTHERS };
+
+enum place {
+	PLACE_SAME, /* also: nothing was said */
+	PLACE_UNDEFINED,
+	PLACE_OFFSET,     /* saved at CFA + offset */
+	PLACE_VAL_OFFSET, /* is CFA + offset */
+	PLACE_REGISTER,   /* of the CFA: cfa_register + offset */
+	PLACE_EXPR,       /* saved where it says; of the CFA: what it says */
+	PLACE_VAL_EXPR,
+};
+
+struct machine {
+	const struct cfa_cie *cie;
+	bool in_cie;
+	unsigned kept_count;
+	struct cfa_state now;
+	struct cfa_state kept[CFA_KEPT_MAX];
+};
+
+/* ---- what a state comes to ------------------------------------------------------------------ */
+
+/* Of `DW_OP_breg<reg> offset …`: the rest is left in *ret_rest. */
+static bool is_breg(const struct cfa_place *p, unsigned *ret_reg, int64_t *ret_offset,
+		    struct bytes *ret_rest)
+{
+	if (p->how != PLACE_EXPR)
+		return false;
+	struct bytes b = {.at = p->expr, .end = p->expr + p->len};
+	uint64_t op = bytes_uint(&b, 1);
+	if (op < DW_OP_breg0 || op > DW_OP_breg31)
+		return false;
+	*ret_reg = (unsigned)(op - DW_OP_breg0);
+	*ret_offset = bytes_sleb(&b);
+	*ret_rest = b;
+	return !b.bad;
+}
+
+/* Whether a value is saved at exactly *(reg + offset). */
+static bool is_saved_at(const struct cfa_place *p, unsigned reg, int64_t offset)
+{
+	struct bytes rest;
+	unsigned r;
+	int64_t o;
+
+	return is_breg(p, &r, &o, &rest) && r == reg && o == offset && bytes_left(&rest) == 0;
+}
+
+static bool equals(const struct bytes *b, const void *what, size_t len)
+{
+	return bytes_left(b) == len && memcmp(b->at, what, len) == 0;
+}
+
+/* … DW_OP_breg16 0; lit15; and; lit<N>; ge; lit3; shl; plus: a stub of binutils' .plt */
+static bool is_plt(const struct bytes *b, int64_t *ret_n)
+{
+	static const uint8_t head[] = {DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and};
+	static const uint8_t tail[] = {DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus};
+	const uint8_t *p = b->at;
+
+	if (bytes_left(b) != sizeof(head) + 1 + sizeof(tail) ||
+	    memcmp(p, head, sizeof(head)) != 0 ||
+	    memcmp(p + sizeof(head) + 1, tail, sizeof(tail)) != 0)
+		return false;
+	*ret_n = p[sizeof(head)] - DW_OP_lit0;
+	return *ret_n >= 0 && *ret_n <= 15;
+}
+
+static unsigned cfa_expression(const struct cfa_place *p, int64_t *ret_offset)
+{
+	static const uint8_t deref[] = {DW_OP_deref};
+	static const uint8_t deref8[] = {DW_OP_deref, DW_OP_plus_uconst, 8};
+	struct bytes rest;
+	unsigned reg;
+
+	if (!is_breg(p, &reg, ret_offset, &rest) || (reg != REG_RSP && reg != REG_RBP))
+		return UNWIND_OTHER;
+	if (equals(&rest, deref, sizeof(deref)))
+		return reg == REG_RSP ? UNWIND_RSP_MEM : UNWIND_RBP_MEM;
+	if (equals(&rest, deref8, sizeof(deref8)))
+		return reg == REG_RSP ? UNWIND_RSP_MEM8 : UNWIND_RBP_MEM8;
+	if (reg == REG_RSP && *ret_offset == 8 && is_plt(&rest, ret_offset))
+		return UNWIND_PLT;
+	if (bytes_left(&rest) == 0)
+		return reg == REG_RSP ? UNWIND_RSP : UNWIND_RBP;
+	return UNWIND_OTHER;
+}
+
+static unsigned cfa_kind(const struct cfa_state *s, int64_t *ret_offset)
+{
+	*ret_offset = s->cfa.offset;
+	if (s->cfa.how == PLACE_EXPR)
+		return cfa_expression(&s->cfa, ret_offset);
+	if (s->cfa.how != PLACE_REGISTER)
+		return UNWIND_OTHER;
+	switch (s->cfa_register) {
+	case REG_RSP:
+		return UNWIND_RSP;
+	case REG_RBP:
+		return UNWIND_RBP;
+	case REG_R10:
+		return UNWIND_R10;
+	default:
+		return UNWIND_OTHER;
+	}
+}
+
+/* The frame that the kernel makes for a signal handler: rt_sigreturn's registers lie at rsp. */
+static bool is_signal(const struct cfa_state *s)
+{
+	enum { UC_RBP = 120, UC_RSP = 160, UC_RIP = 168 };
+	int64_t offset;
+
+	return is_saved_at(&s->regs[SLOT_RA], REG_RSP, UC_RIP) &&
+	       is_saved_at(&s->regs[SLOT_RBP], REG_RSP, UC_RBP) &&
+	       cfa_kind(s, &offset) == UNWIND_RSP_MEM && offset == UC_RSP;
+}
+
+static void set_rbp(const struct cfa_place *p, struct unwind_rule *rule)
+{
+	struct bytes rest;
+	unsigned reg;
+	int64_t offset = p->offset;
+
+	rule->rbp = UNWIND_RBP_LOST;
+	if (p->how == PLACE_SAME)
+		rule->rbp = UNWIND_RBP_SAME;
+	else if (p->how == PLACE_OFFSET)
+		rule->rbp = UNWIND_RBP_AT_CFA;
+	else if (is_breg(p, &reg, &offset, &rest) && reg == REG_RBP && bytes_left(&rest) == 0)
+		rule->rbp = UNWIND_RBP_AT_RBP;
+	if (rule->rbp == UNWIND_RBP_SAME || rule->rbp == UNWIND_RBP_LOST)
+		return;
+	if (offset != (int16_t)offset)
+		rule->rbp = UNWIND_RBP_LOST;
+	else
+		rule->rbp_offset = (int16_t)offset;
+}
+
+static struct unwind_rule rule_of(const struct machine *m)
+{
+	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
+	const struct cfa_state *s = &m->now;
+	const struct cfa_place *ra = &s->regs[SLOT_RA], *rsp = &s->regs[SLOT_RSP];
+	struct unwind_rule rule = {};
+	int64_t offset;
+
+	if (m->cie->ra != REG_RA)
+		return other;
+	if (ra->how == PLACE_UNDEFINED)
+		return (struct unwind_rule){.cfa = UNWIND_END};
+	if (is_signal(s))
+		return (struct unwind_rule){.cfa = UNWIND_SIGNAL};
+	if (ra->how != PLACE_OFFSET || ra->offset != -8)
+		return other;
+	if (rsp->how != PLACE_SAME && (rsp->how != PLACE_VAL_OFFSET || rsp->offset != 0))
+		return other;
+	rule.cfa = (uint8_t)cfa_kind(s, &offset);
+	if (rule.cfa == UNWIND_OTHER || offset != (int32_t)offset)
+		return other;
+	rule.cfa_offset = (int32_t)offset;
+	set_rbp(&s->regs[SLOT_RBP], &rule);
+	return rule;
+}
+
+/* ---- instructions --------------------------------------------------------------------------- */
+
+static unsigned slot_of(uint64_t reg)
+{
+	switch (reg) {
+	case REG_RBP:
+		return SLOT_RBP;
+	case REG_RSP:
+		return SLOT_RSP;
+	case REG_RA:
+		return SLOT_RA;
+	default:
+		return SLOT_OTHERS;
+	}
+}
+
+static bool set(struct machine *m, uint64_t reg, enum place how, int64_t offset)
+{
+	m->now.regs[slot_of(reg)] = (struct cfa_place){.how = how, .offset = offset};
+	return true;
+}
+
+/* An offset, given as a number of times the data alignment. */
+static int64_t factored(const struct machine *m, struct bytes *b, int64_t number)
+{
+	if (__builtin_mul_overflow(number, m->cie->data_align, &number))
+		bytes_fail(b);
+	return number;
+}
+
+static int64_t factored_unsigned(const struct machine *m, struct bytes *b)
+{
+	return factored(m, b, (int64_t)bytes_uleb(b));
+}
+
+static int64_t factored_signed(const struct machine *m, struct bytes *b)
+{
+	return factored(m, b, bytes_sleb(b));
+}
+
+static int64_t negative_offset(const struct machine *m, struct bytes *b)
+{
+	int64_t v = factored_unsigned(m, b);
+
+	if (__builtin_sub_overflow(0, v, &v))
+		bytes_fail(b);
+	return v;
+}
+
+static struct cfa_place expression(struct bytes *b, enum place how)
+{
+	uint64_t len = bytes_uleb(b);
+	const uint8_t *expr = bytes_skip(b, len);
+
+	return (struct cfa_place){.how = how, .len = b->bad ? 0 : (uint32_t)len, .expr = expr};
+}
+
+static bool set_cfa(struct machine *m, uint64_t reg, int64_t offset)
+{
+	m->now.cfa_register = reg;
+	m->now.cfa = (struct cfa_place){.how = PLACE_REGISTER, .offset = offset};
+	return true;
+}
+
+static bool remember(struct machine *m)
+{
+	if (m->kept_count == CFA_KEPT_MAX)
+		return false;
+	m->kept[m->kept_count++] = m->now;
+	return true;
+}
+
+static bool restore(struct machine *m, uint64_t reg)
+{
+	m->now.regs[slot_of(reg)] = m->cie->initial.regs[slot_of(reg)];
+	return !m->in_cie;
+}
+
+/* The instructions about the CFA; false: this makes no sense. */
+static bool obey_cfa(struct machine *m, struct bytes *b, uint8_t op)
+{
+	bool in_register = m->now.cfa.how == PLACE_REGISTER;
+	uint64_t reg = m->now.cfa_register;
+
+	switch (op) {
+	case DW_CFA_def_cfa:
+		reg = bytes_uleb(b);
+		return set_cfa(m, reg, (int64_t)bytes_uleb(b));
+	case DW_CFA_def_cfa_sf:
+		reg = bytes_uleb(b);
+		return set_cfa(m, reg, factored_signed(m, b));
+	case DW_CFA_def_cfa_register:
+		return set_cfa(m, bytes_uleb(b), m->now.cfa.offset) && in_register;
+	case DW_CFA_def_cfa_offset:
+		return set_cfa(m, reg, (int64_t)bytes_uleb(b)) && in_register;
+	case DW_CFA_def_cfa_offset_sf:
+		return set_cfa(m, reg, factored_signed(m, b)) && in_register;
+	case DW_CFA_def_cfa_expression:
+		m->now.cfa = expression(b, PLACE_EXPR);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* All instructions but those that move on; false: this makes no sense. */
+static bool obey(struct machine *m, struct bytes *b, uint8_t op)
+{
+	uint64_t reg;
+
+	if ((op & 0xc0) == DW_CFA_offset)
+		return set(m, op & 0x3f, PLACE_OFFSET, factored_unsigned(m, b));
+	if ((op & 0xc0) == DW_CFA_restore)
+		return restore(m, op & 0x3f);
+
+	switch (op) {
+	case DW_CFA_nop:
+		return true;
+	case DW_CFA_remember_state:
+		return remember(m);
+	case DW_CFA_restore_state:
+		if (m->kept_count == 0)
+			return false;
+		m->now = m->kept[--m->kept_count];
+		return true;
+	case DW_CFA_offset_extended:
+		reg = bytes_uleb(b);
+		return set(m, reg, PLACE_OFFSET, factored_unsigned(m, b));
+	case DW_CFA_offset_extended_sf:
+		reg = bytes_uleb(b);
+		return set(m, reg, PLACE_OFFSET, factored_signed(m, b));
+	case DW_CFA_GNU_negative_offset_extended:
+		reg = bytes_uleb(b);
+		return set(m, reg, PLACE_OFFSET, negative_offset(m, b));
+	case DW_CFA_val_offset:
+		reg = bytes_uleb(b);
+		return set(m, reg, PLACE_VAL_OFFSET, factored_unsigned(m, b));
+	case DW_CFA_val_offset_sf:
+		reg = bytes_uleb(b);
+		return set(m, reg, PLACE_VAL_OFFSET, factored_signed(m, b));
+	case DW_CFA_register:
+		reg = bytes_uleb(b);
+		return set(m, reg, PLACE_REGISTER, (int64_t)bytes_uleb(b));
+	case DW_CFA_undefined:
+		return set(m, bytes_uleb(b), PLACE_UNDEFINED, 0);
+	case DW_CFA_same_value:
+		return set(m, bytes_uleb(b), PLACE_SAME, 0);
+	case DW_CFA_restore_extended:
+		return restore(m, bytes_uleb(b));
+	case DW_CFA_expression:
+		reg = slot_of(bytes_uleb(b));
+		m->now.regs[reg] = expression(b, PLACE_EXPR);
+		return true;
+	case DW_CFA_val_expression:
+		reg = slot_of(bytes_uleb(b));
+		m->now.regs[reg] = expression(b, PLACE_VAL_EXPR);
+		return true;
+	case DW_CFA_GNU_args_size:
+		bytes_uleb(b); /* of use to exceptions only */
+		return true;
+	default:
+		return obey_cfa(m, b, op);
+	}
+}
+
+/* Where an instruction moves on to; false: it is not one of those. */
+static bool moves(const struct cfa_fde *f, struct bytes *b, uint8_t op, uint64_t at,
+		  uint64_t *ret_to)
+{
+	uint64_t by;
+
+	if ((op & 0xc0) == DW_CFA_advance_loc)
+		by = op & 0x3f;
+	else if (op == DW_CFA_advance_loc1)
+		by = bytes_uint(b, 1);
+	else if (op == DW_CFA_advance_loc2)
+		by = bytes_uint(b, 2);
+	else if (op == DW_CFA_advance_loc4)
+		by = bytes_uint(b, 4);
+	else if (op == DW_CFA_MIPS_advance_loc8)
+		by = bytes_uint(b, 8);
+	else if (op == DW_CFA_set_loc) {
+		uint64_t here = f->code_vaddr + (uint64_t)(b->at - f->code.at);
+		*ret_to = bytes_pointer(b, f->cie->pointers, here, 0);
+		return true;
+	} else {
+		return false;
+	}
+	if (__builtin_mul_overflow(by, f->cie->code_align, &by) ||
+	    __builtin_add_overflow(at, by, ret_to))
+		*ret_to = UINT64_MAX;
+	return true;
+}
+
+/* ---- programs ------------------------------------------------------------------------------- */
+
+int cfa_run_cie(struct cfa_cie *cie, uint64_t *budget)
+{
+	struct machine m;
+	struct bytes b = cie->code;
+
+	m.cie = cie;
+	m.in_cie = true;
+	m.kept_count = 0;
+	m.now = (struct cfa_state){};
+	while (b.at < b.end) {
+		if (*budget == 0)
+			return -E2BIG;
+		--*budget;
+		uint8_t op = *b.at++;
+		if (!obey(&m, &b, op) || b.bad)
+			return -EBADMSG;
+	}
+	cie->initial = m.now;
+	return 0;
+}
+
+int cfa_run(const struct cfa_fde *f, uint64_t *budget, cfa_row_fn *row, void *arg)
+{
+	struct machine m;
+	struct bytes b = f->code;
+	uint64_t at = f->start, to;
+
+	m.cie = f->cie;
+	m.in_cie = false;
+	m.kept_count = 0;
+	m.now = f->cie->initial;
+	while (b.at < b.end) {
+		if (*budget == 0)
+			return -E2BIG;
+		--*budget;
+		uint8_t op = *b.at++;
+		if (!moves(f, &b, op, at, &to)) {
+			if (!obey(&m, &b, op) || b.bad)
+				goto bad;
+			continue;
+		}
+		if (b.bad || to < at)
+			goto bad;
+		if (to == at)
+			continue;
+		int r = row(arg, at, rule_of(&m));
+		if (r != 0 || to >= f->end)
+			return r;
+		at = to;
+	}
+	return row(arg, at, rule_of(&m));
+bad:;
+	int r = row(arg, at, (struct unwind_rule){.cfa = UNWIND_OTHER});
+	return r ? r : -EBADMSG;
+}

@@ -1,0 +1,51 @@
+#include "unwind/rules.h"
+
+#include "base/mem.h"
+
+static uint64_t word_of(struct unwind_rule rule)
+{
+	uint64_t w;
+
+	memcpy(&w, &rule, sizeof(w));
+	return w;
+}
+
+void rules_init(struct rules *r)
+{
+	*r = (struct rules){.file_end = 2};
+	MEM_GROW(r->all, r->count, r->cap);
+	r->all[r->count++] = (struct unwind_rule){.cfa = UNWIND_UNKNOWN};
+	rules_put(r, (struct unwind_rule){.cfa = UNWIND_OTHER});
+}
+
+void rules_done(struct rules *r)
+{
+	free(r->all);
+	index_done(&r->index);
+	*r = (struct rules){};
+}
+
+void rules_begin_file(struct rules *r)
+{
+	r->file_end = MIN(r->count + RULES_PER_FILE, (uint32_t)UNWIND_RULES_MAX);
+}
+
+uint16_t rules_put(struct rules *r, struct unwind_rule rule)
+{
+	uint64_t word = word_of(rule);
+	uint32_t hash = index_hash2(word, 0), id;
+
+	if (word == 0)
+		return RULES_UNKNOWN;
+	INDEX_EACH(&r->index, hash, id)
+		if (word_of(r->all[id]) == word)
+			return (uint16_t)id;
+	if (r->count >= r->file_end) {
+		r->refused++;
+		return RULES_OTHER;
+	}
+	MEM_GROW(r->all, r->count, r->cap);
+	r->all[r->count] = rule;
+	index_put(&r->index, hash, r->count);
+	return (uint16_t)r->count++;
+}
