@@ -204,7 +204,7 @@ static int set_filters(struct recording *r)
 		o->sampler.targets = o->tids;
 		o->sampler.target_count = o->tid_count;
 	}
-	if (o->program)
+	if (o->program && !o->machine)
 		f->by_pid = f->follow = true;
 	if (o->comm) {
 		f->by_comm = true;
