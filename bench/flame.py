@@ -38,10 +38,17 @@ def strangers(r):
     return [";".join(r.choice(known) for _ in range(30)) for _ in range(STACKS)]
 
 
-def write(path, stacks, r):
-    with open(path, "w") as f:
-        for stack in stacks:
-            f.write(f"{stack} {r.randrange(1, 50)}\n")
+def write(path, make):
+    """In a process of its own: a child's peak memory begins with that of its parent."""
+    pid = os.fork()
+    if pid == 0:
+        r = random.Random(1)
+        with open(path, "w") as f:
+            for stack in make(r):
+                f.write(f"{stack} {r.randrange(1, 50)}\n")
+        os._exit(0)
+    if os.waitpid(pid, 0)[1]:
+        sys.exit("the input could not be made")
 
 
 def measure(argv, out, runs):
@@ -67,9 +74,8 @@ def main():
     print(f"SVG of {STACKS:,} distinct stacks        CPU s    peak MB    SVG MB")
     with tempfile.TemporaryDirectory() as d:
         for what, make in (("shared prefixes", shared), ("hardly any shared", strangers)):
-            r = random.Random(1)
             folded, out = os.path.join(d, "in.folded"), os.path.join(d, "out.svg")
-            write(folded, make(r), r)
+            write(folded, make)
             rows = []
             for tool, argv, runs in (
                     ("flamegraph.pl", ["perl", FLAMEGRAPH, folded], 1),
