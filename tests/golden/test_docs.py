@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from examples import examples  # noqa: E402
 from tap import ROOT, SMOLDER, main, skip, test  # noqa: E402
 
 OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
@@ -138,15 +139,6 @@ def every_package_has_its_reason():
             for p in row.split(",")} - {"package"}
     packages = tools_deps()
     assert rows == packages, f"no reason {sorted(packages - rows)}, no use {sorted(rows - packages)}"
-
-
-def examples():
-    """Command lines with smolder in README.md and the manual pages."""
-    for block in re.findall(r"^```sh\n(.*?)^```", read("README.md"), re.M | re.S):
-        yield from (("README.md", line) for line in block.splitlines() if "smolder" in line)
-    for page in sorted(os.listdir(os.path.join(ROOT, "man"))):
-        for line in re.findall(r"^\.Dl (.*smolder .*)$", read(f"man/{page}"), re.M):
-            yield page, line
 
 
 @test
