@@ -46,14 +46,6 @@ struct drawing {
 	FILE *out;            /* NULL: only find how many rows and boxes there are */
 };
 
-struct tree *flame_tree(const struct profile *p, const struct render_options *o)
-{
-	struct tree_options options = o->tree;
-
-	options.max_nodes = NODES_MAX;
-	return tree_new(p, &options);
-}
-
 /* ---- the picture ---------------------------------------------------------------------------- */
 
 /* Hundredths of a pixel are enough. */
@@ -217,6 +209,8 @@ static void write_subtitle(const struct tree *t, const struct profile *p, FILE *
 		fprintf(out, "; frames under %s", describe_amount(t->least, t->unit, amount));
 		fprintf(out, " are merged (%s of them)", describe_amount(t->pruned, "", amount));
 	}
+	if (t->depth >= ROWS_MAX)
+		fprintf(out, "; stacks are cut at %d of %u frames", ROWS_MAX - 1, t->depth);
 }
 
 /* ---- the data ---------------------------------------------------------------------------- */
@@ -294,38 +288,15 @@ static void write_data(const struct drawing *d, FILE *out)
 	fputs("}</script>\n", out);
 }
 
-static void write_asset(FILE *out, const char *start, const char *end)
+void flame_asset(FILE *out, const char *start, const char *end)
 {
 	fwrite(start, 1, (size_t)(end - start), out);
 }
 
-void flame_write(const struct tree *t, const struct profile *p, const struct render_options *o,
-		 FILE *out)
+static void write_header(const struct tree *t, const struct profile *p,
+			 const struct render_options *o, FILE *out)
 {
-	struct drawing d = {
-		.tree = t,
-		.icicle = o->icicle,
-		.width = o->width ? o->width : WIDTH,
-		.starts = mem_alloc_array((size_t)t->depth + 2, sizeof(*d.starts)),
-		.blocks = mem_alloc_array((size_t)t->depth + 1, sizeof(*d.blocks)),
-	};
 	char title[TEXT_MAX + 1];
-
-	/* A browser reads this picture before its script draws another: keep it quick to read. */
-	for (double wider = 1; wider == 1 || d.boxes > BOXES_MAX; wider *= 2) {
-		d.boxes = d.rows = 0;
-		d.frame_min = FRAME_MIN * wider;
-		d.block_min = BLOCK_MIN * wider;
-		draw(&d);
-	}
-	unsigned height = HEADER + d.rows * ROW + PAD;
-	fprintf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"smolder\" width=\"%u\" "
-		"height=\"%u\" viewBox=\"0 0 %u %u\">\n<style><![CDATA[\n",
-		d.width, height, d.width, height);
-	write_asset(out, _binary_flame_css_start, _binary_flame_css_end);
-	palette_css(out);
-	fputs("]]></style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n", out);
 
 	describe_title(p, o->title, title);
 	fputs("<title>", out);
@@ -336,6 +307,42 @@ void flame_write(const struct tree *t, const struct profile *p, const struct ren
 	write_subtitle(t, p, out);
 	fputs("</text>\n", out);
 	write_legend(t, out);
+}
+
+/* Finds the rows and the least width for which the static picture has at most BOXES_MAX. */
+static void fit_picture(struct drawing *d)
+{
+	for (double wider = 1; wider == 1 || d->boxes > BOXES_MAX; wider *= 2) {
+		d->boxes = d->rows = 0;
+		d->frame_min = FRAME_MIN * wider;
+		d->block_min = BLOCK_MIN * wider;
+		draw(d);
+	}
+}
+
+void flame_write(const struct profile *p, const struct render_options *o, FILE *out)
+{
+	struct tree_options options = o->tree;
+	options.max_nodes = NODES_MAX;
+	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
+	struct drawing d = {
+		.tree = t,
+		.icicle = o->icicle,
+		.width = o->width ? o->width : WIDTH,
+		.starts = mem_alloc_array((size_t)t->depth + 2, sizeof(*d.starts)),
+		.blocks = mem_alloc_array((size_t)t->depth + 1, sizeof(*d.blocks)),
+	};
+
+	fit_picture(&d);
+	unsigned height = HEADER + d.rows * ROW + PAD;
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"smolder\" width=\"%u\" "
+		"height=\"%u\" viewBox=\"0 0 %u %u\">\n<style><![CDATA[\n",
+		d.width, height, d.width, height);
+	flame_asset(out, _binary_flame_css_start, _binary_flame_css_end);
+	palette_css(out);
+	fputs("]]></style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n", out);
+	write_header(t, p, o, out);
 
 	fputs("<g class=\"frames\">\n", out);
 	d.out = out;
@@ -343,7 +350,7 @@ void flame_write(const struct tree *t, const struct profile *p, const struct ren
 	fputs("</g>\n", out);
 	write_data(&d, out);
 	fputs("<script><![CDATA[\n", out);
-	write_asset(out, _binary_flame_js_start, _binary_flame_js_end);
+	flame_asset(out, _binary_flame_js_start, _binary_flame_js_end);
 	fputs("]]></script>\n</svg>\n", out);
 	free(d.starts);
 	free(d.blocks);

@@ -9,11 +9,9 @@
 
 #include <stdio.h>
 
-#include "query/tree.h"
 #include "render/render.h"
 
-/* The tree that is shown: that of the options, with a cap of nodes. Caller frees. */
-struct tree *flame_tree(const struct profile *p, const struct render_options *o);
+void flame_write(const struct profile *p, const struct render_options *o, FILE *out);
 
-void flame_write(const struct tree *t, const struct profile *p, const struct render_options *o,
-		 FILE *out);
+/* Writes a file of this folder that the build has put into the program. */
+void flame_asset(FILE *out, const char *start, const char *end);

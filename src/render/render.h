@@ -35,6 +35,7 @@ int render_json(const struct profile *p, const struct render_options *o, FILE *o
 int render_speedscope(const struct profile *p, const struct render_options *o, FILE *out);
 int render_svg(const struct profile *p, const struct render_options *o, FILE *out);
 int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
+int render_html(const struct profile *p, const struct render_options *o, FILE *out);
 int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 
 const struct renderer *render_by_name(const char *name); /* NULL if there is none */
