@@ -40,12 +40,13 @@ enum unwind_cfa {
 			   * stack the call was at rsp + cfa_offset */
 	UNWIND_GO_SYSTEM, /* systemstack: any g of this thread is at fs + cfa_offset, its m holds
 			   * the goroutine at rbp_offset, and that the rsp of the call */
-	UNWIND_GO_GROW,   /* morestack: the same, but the rsp before it */
+	UNWIND_GO_GROW,   /* morestack: the same, but the rsp before the call and its rip: what was
+			   * on the stack may have moved to another already */
 };
 
 #define UNWIND_GO_STACK_HI 0x08 /* in a g: where its stack ends, */
 #define UNWIND_GO_M 0x30        /* its thread, */
-#define UNWIND_GO_SP 0x38       /* and its rsp while another runs */
+#define UNWIND_GO_SP 0x38       /* and its rsp while another runs, followed by its rip */
 
 /* Where the caller's rbp is. */
 enum unwind_rbp {

@@ -212,28 +212,43 @@ static __always_inline int step_frame_pointer(struct walk *w)
 	return w->pc ? 0 : WIRE_WALK_COMPLETE;
 }
 
-/*
- * The CFA of a function that Go's scheduler runs for a goroutine, on the goroutine's own stack; 0
- * if it cannot be read.
- */
-static __always_inline __u64 find_go_cfa(const struct walk *w, const struct unwind_rule *r)
+/* The goroutine that Go's scheduler runs something for, on this thread; 0 if it cannot be read. */
+static __always_inline __u64 find_goroutine(const struct unwind_rule *r)
 {
-	__u64 g, at;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 g, m, fs = BPF_CORE_READ(task, thread.fsbase);
+
+	if (!read_word(&g, fs + (__s64)r->cfa_offset) || !read_word(&m, g + UNWIND_GO_M) ||
+	    !read_word(&g, m + (__s64)r->rbp_offset))
+		return 0;
+	return g;
+}
+
+/* From g0's stack to that of a goroutine; rbp is as it is. */
+static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
+{
+	__u64 g, depth, sp[2];
 
 	if (r->cfa == UNWIND_GO_CGO) {
-		__u64 depth;
 		if (!read_word(&g, w->sp + (__s64)r->rbp_offset) ||
 		    !read_word(&depth, w->sp + (__s64)r->cfa_offset) ||
-		    !read_word(&at, g + UNWIND_GO_STACK_HI))
-			return 0;
-		return at - depth + 8;
+		    !read_word(&sp[0], g + UNWIND_GO_STACK_HI))
+			return WIRE_WALK_FAULT;
+		sp[0] -= depth;
+	} else {
+		g = find_goroutine(r);
+		if (!g || bpf_probe_read_user(sp, sizeof(sp), (void *)(g + UNWIND_GO_SP)) != 0)
+			return WIRE_WALK_FAULT;
 	}
-	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 m, fs = BPF_CORE_READ(task, thread.fsbase);
-	if (!read_word(&g, fs + (__s64)r->cfa_offset) || !read_word(&m, g + UNWIND_GO_M) ||
-	    !read_word(&g, m + (__s64)r->rbp_offset) || !read_word(&at, g + UNWIND_GO_SP))
-		return 0;
-	return at + (r->cfa == UNWIND_GO_SYSTEM ? 8 : 0);
+	if (r->cfa != UNWIND_GO_GROW) { /* rsp is at the return address */
+		if (!read_word(&sp[1], sp[0]))
+			return WIRE_WALK_FAULT;
+		sp[0] += 8;
+	}
+	w->sp = sp[0];
+	w->pc = sp[1];
+	w->exact = 0;
+	return w->pc ? 0 : WIRE_WALK_FAULT;
 }
 
 static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r)
@@ -267,10 +282,7 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 	case UNWIND_GO_CGO:
 	case UNWIND_GO_SYSTEM:
 	case UNWIND_GO_GROW:
-		cfa = find_go_cfa(w, r);
-		if (!cfa)
-			return WIRE_WALK_FAULT;
-		break;
+		return step_go(w, r);
 	case UNWIND_PLT:
 		cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)r->cfa_offset ? 8 : 0);
 		break;

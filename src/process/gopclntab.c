@@ -234,6 +234,6 @@ int gopclntab_func(const struct gopclntab *g, const struct elf_file *e, uint64_t
 		return -EIO;
 	ret->flags = g->flag_field ? flag : GO_FLAGS_UNKNOWN;
 	ret->depths = g->values + word32(depths);
-	ret->depths_len = room - word32(depths);
+	ret->depths_len = word32(depths) ? room - word32(depths) : 0;
 	return 0;
 }

@@ -51,7 +51,9 @@ enum { /* as Go 1.17 and later say them */
 
 struct gopclntab_func {
 	unsigned flags;
-	uint64_t depths, depths_len; /* where in the file its stack depths are; the most there is */
+	/* Where in the file its stack depths are, and the most there is of them; 0: none, a
+	 * function of C that Go's own linker put in */
+	uint64_t depths, depths_len;
 };
 
 /* 0, or -EIO when the record makes no sense. */

@@ -15,6 +15,8 @@ static enum how how_of(const char *name)
 		{"runtime.rt0_go", END},
 		{"_rt0_amd64", END},
 		{"_rt0_amd64_linux", END},
+		{"runtime.gopreempt_m", END},
+		{"runtime.preemptPark", END},
 		{"runtime.mcall", END_AFTER_SWITCH},
 		{"runtime.gogo", END_AFTER_SWITCH},
 		{"gogo", END_AFTER_SWITCH},

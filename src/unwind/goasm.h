@@ -4,8 +4,9 @@
  *
  *	systemstack, morestack  g0 -> the goroutine's stack, by the sp that its g keeps
  *	asmcgocall              g0 -> the goroutine's stack, by the depth that was put on g0's
- *	mcall, gogo             nobody will return: the outermost frame
  *	goexit, mstart, rt0_go  the outermost frame
+ *	mcall, gogo             the same: what they lead to never returns
+ *	gopreempt_m             the same, in newstack: the goroutine has left the thread
  *	sigreturn               what the kernel saved for a signal
  *	with a frame of its own (cgocallback, nanotime1): a frame-pointer step
  *

@@ -136,14 +136,13 @@ static int put_special(struct reader *r, struct depths *d, struct goasm_func *f)
 	return goasm_rows(&r->goasm, f, put_row, r);
 }
 
-/* Reads the name of a function that may be special. */
 static bool is_special(const struct reader *r, uint64_t record, unsigned flags,
 		       char name[static NAME_MAX_LEN])
 {
 	uint64_t at;
 
-	name[0] = '\0';
-	if (flags == 0 || (at = gopclntab_name(r->go, r->e, record)) == 0)
+	at = gopclntab_name(r->go, r->e, record);
+	if (at == 0)
 		return false;
 	size_t len = (size_t)MIN(r->e->size - at, (uint64_t)NAME_MAX_LEN - 1);
 	if (elf_file_read(r->e, name, len, at) < 0)
@@ -157,6 +156,7 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 	struct reader *r = arg;
 	struct gopclntab_func func;
 	char name[NAME_MAX_LEN];
+	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
 
 	if (start < r->end || start == 0 || size > UINT32_MAX) {
 		broken(r, record, "a function is out of order");
@@ -177,8 +177,10 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 	r->end = start + size;
 	if (gopclntab_func(r->go, r->e, record, &func) < 0) {
 		broken(r, record, "a function's record makes no sense");
-		return put_row(r, start, (struct unwind_rule){.cfa = UNWIND_OTHER});
+		return put_row(r, start, other);
 	}
+	if (func.depths_len == 0)
+		return put_row(r, start, other);
 	struct depths d = {.e = r->e,
 			   .offset = func.depths,
 			   .left = func.depths_len,
