@@ -19,8 +19,8 @@
 #include "collect/stream.h"
 #include "profile/assemble.h"
 
-/* Drained so often that a quarter of a ring fills in between, and at least four times a second. */
-#define DRAIN_MS_MAX 250
+/* So often that a ring fills by a quarter, and a new process is soon known to the BPF side. */
+#define DRAIN_MS_MAX 100
 #define DRAIN_MS_MIN 10
 
 struct recording {

@@ -473,9 +473,16 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 
 	space->exec = s->exec;
 	if (s->stack_bytes) {
-		struct walk_input in = {s->ip, s->sp, s->bp, s->r10,
-					!(s->flags & WIRE_IN_KERNEL),
-					(const uint8_t *)(user + s->user_frames), s->stack_bytes};
+		struct walk_input in = {
+			.pc = s->ip,
+			.sp = s->sp,
+			.bp = s->bp,
+			.r10 = s->r10,
+			.exact = !(s->flags & WIRE_IN_KERNEL),
+			.stack = (const uint8_t *)(user + s->user_frames),
+			.stack_start = s->sp & ~(WIRE_STACK_CHUNK - 1ull),
+			.stack_len = s->stack_bytes,
+		};
 		struct rule_context ctx = {u, p, maps, last};
 		size_t count;
 		space->wanted = true;
