@@ -57,6 +57,26 @@ int file_pread(int fd, void *buf, size_t len, uint64_t offset)
 	return 0;
 }
 
+/* A file in the directory of o->path, with no name if that can be, else with a temporary one. */
+static int open_temp(struct file_out *o)
+{
+	CLEANUP(freep) char *dir = mem_strdup(o->path);
+	char *slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+
+	int fd = open(slash ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
+		return fd >= 0 ? fd : -errno;
+	o->temp = mem_printf("%s.XXXXXX", o->path);
+	fd = mkostemp(o->temp, O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	int r = -errno;
+	free(TAKE_PTR(o->temp));
+	return r;
+}
+
 int file_out_open(struct file_out *o, const char *path)
 {
 	struct stat st;
@@ -73,18 +93,16 @@ int file_out_open(struct file_out *o, const char *path)
 		o->f = fopen(path, "we");
 		return o->f ? 0 : -errno;
 	}
+	if (there && access(path, W_OK) != 0)
+		return -errno;
 
 	/* Follow a symbolic link, so that the file it names is replaced and not the link. */
 	char *real = there ? realpath(path, NULL) : NULL;
 	o->path = real ? real : mem_strdup(path);
-	o->temp = mem_printf("%s.XXXXXX", o->path);
-	int fd = mkostemp(o->temp, O_CLOEXEC);
+	int fd = open_temp(o);
 	if (fd < 0) {
-		int r = -errno;
-		free(o->path);
-		free(o->temp);
-		*o = (struct file_out){};
-		return r;
+		file_out_abort(o);
+		return fd;
 	}
 	if (there) {
 		/* A file keeps its mode and owner; failing to give it away is no failure. */
@@ -100,29 +118,39 @@ int file_out_open(struct file_out *o, const char *path)
 	return 0;
 }
 
-static int close_out(FILE *f)
+/* Gives a file without a name a temporary one, from which it can be renamed over another. */
+static int name_temp(struct file_out *o)
 {
-	int r = ferror(f) ? -EIO : 0;
+	char self[64];
 
-	errno = 0;
-	if (fflush(f) != 0)
-		r = errno ? -errno : -EIO;
-	if (f != stdout && fclose(f) != 0 && r == 0)
-		r = errno ? -errno : -EIO;
-	return r;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fileno(o->f));
+	for (unsigned i = 0; i < 100; i++) {
+		o->temp = mem_printf("%s.%d.%u", o->path, (int)getpid(), i);
+		if (linkat(AT_FDCWD, self, AT_FDCWD, o->temp, AT_SYMLINK_FOLLOW) == 0)
+			return 0;
+		int r = -errno;
+		free(TAKE_PTR(o->temp));
+		if (r != -EEXIST)
+			return r;
+	}
+	return -EEXIST;
 }
 
 int file_out_commit(struct file_out *o)
 {
-	int r = close_out(o->f);
+	int r = ferror(o->f) ? -EIO : 0;
 
-	o->f = NULL;
+	errno = 0;
+	if (fflush(o->f) != 0)
+		r = errno ? -errno : -EIO;
+	if (r == 0 && o->path && !o->temp)
+		r = name_temp(o);
+	if (o->f != stdout && fclose(TAKE_PTR(o->f)) != 0 && r == 0)
+		r = errno ? -errno : -EIO;
 	if (r == 0 && o->temp && rename(o->temp, o->path) != 0)
 		r = -errno;
-	if (r == 0) {
-		free(o->temp);
-		o->temp = NULL;
-	}
+	if (r == 0)
+		free(TAKE_PTR(o->temp));
 	file_out_abort(o);
 	return r;
 }

@@ -18,14 +18,15 @@ int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
 int file_pread(int fd, void *buf, size_t len, uint64_t offset);
 
 /*
- * A file that appears whole or not at all: it is written beside its place under a temporary name
- * and renamed on commit; a failed write (full disk) leaves what stood there before. "-" is stdout.
- * Something that is not a regular file (a pipe, /dev/null) is written in place.
+ * A file that appears whole or not at all: it is written without a name (O_TMPFILE; under a
+ * temporary one where the file system cannot) and takes its place on commit. A failed write (full
+ * disk) or a sudden end leaves what stood there before. "-" is stdout. Something that is not a
+ * regular file (a pipe, /dev/null) is written in place.
  */
 struct file_out {
 	FILE *f;    /* write here */
 	char *path; /* NULL for stdout and files written in place */
-	char *temp;
+	char *temp; /* the temporary name; NULL while there is none */
 };
 
 int file_out_open(struct file_out *o, const char *path);

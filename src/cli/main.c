@@ -5,6 +5,10 @@
 #include "cli/cli.h"
 
 const struct command commands[] = {
+	{"record", cmd_record, "on-CPU profile of the machine, a process or a program"},
+	{"profile", cmd_profile, "the same, with BCC profile's flags and output"},
+	{"flame", cmd_flame, "folded, pprof or perf script in, any format out"},
+	{"doctor", cmd_doctor, "what this kernel and these permissions allow"},
 	{},
 };
 

@@ -34,6 +34,7 @@ int render_text(const struct profile *p, const struct render_options *o, FILE *o
 int render_json(const struct profile *p, const struct render_options *o, FILE *out);
 int render_speedscope(const struct profile *p, const struct render_options *o, FILE *out);
 int render_svg(const struct profile *p, const struct render_options *o, FILE *out);
+int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
 int render_html(const struct profile *p, const struct render_options *o, FILE *out);
 int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 

@@ -1,0 +1,47 @@
+/*
+ * kernel: the few kernel types the programs read, with only the members they read. CO-RE moves each
+ * access to where the running kernel keeps the member, so nothing here depends on a kernel version.
+ */
+#pragma once
+
+#define KERNEL_TYPE __attribute__((preserve_access_index))
+
+struct kernfs_node {
+	__u64 id;
+} KERNEL_TYPE;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} KERNEL_TYPE;
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+} KERNEL_TYPE;
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[16];
+	struct cgroup *dfl_cgrp;
+} KERNEL_TYPE;
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to exit */
+} KERNEL_TYPE;
+
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
+	char comm[16];
+	struct css_set *cgroups;
+	struct signal_struct *signal;
+} KERNEL_TYPE;
+
+#define PF_KTHREAD 0x00200000

@@ -1,0 +1,52 @@
+/*
+ * unwind: how a frame finds its caller, in the form that the BPF walk and user space share.
+ *
+ * A file's text is cut into pages of 64 KB. A page is a sorted run of rows; a row is 4 bytes: where
+ * in the page it begins to hold, and the index of its rule. The first row of each page stands at
+ * 0, so a page needs no other page. Rules are few (hundreds) and shared by all files.
+ */
+#pragma once
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+#define UNWIND_PAGE_BITS 16
+#define UNWIND_RULES_MAX 8192
+
+struct unwind_row {
+	__u16 low;  /* of the address */
+	__u16 rule; /* 0: nothing is known here */
+};
+
+/* Where the canonical frame address (CFA) is. The return address is at CFA - 8, but for SIGNAL. */
+enum unwind_cfa {
+	UNWIND_UNKNOWN, /* no FDE covers this: take a frame-pointer step */
+	UNWIND_END,     /* the return address is undefined: this is the outermost frame */
+	UNWIND_RSP,     /* rsp + offset */
+	UNWIND_RBP,     /* rbp + offset */
+	UNWIND_R10,     /* r10 + offset: a prologue that realigns the stack; only a leaf has r10 */
+	UNWIND_RBP_MEM, /* *(rbp + offset): after such a prologue */
+	UNWIND_RSP_MEM, /* *(rsp + offset) */
+	UNWIND_PLT,     /* rsp + 8 + ((pc & 15) >= offset ? 8 : 0): lazy binding stubs */
+	UNWIND_SIGNAL,  /* a signal frame: all registers are in the ucontext at rsp */
+	UNWIND_OTHER,   /* a rule that cannot be followed: the walk ends here, and says so */
+};
+
+/* Where the caller's rbp is. */
+enum unwind_rbp {
+	UNWIND_RBP_SAME,
+	UNWIND_RBP_AT_CFA, /* at CFA + rbp_offset */
+	UNWIND_RBP_AT_RBP, /* at rbp + rbp_offset */
+	UNWIND_RBP_LOST,
+};
+
+struct unwind_rule {
+	__u8 cfa; /* enum unwind_cfa */
+	__u8 rbp; /* enum unwind_rbp */
+	__s16 rbp_offset;
+	__s32 cfa_offset;
+};
+
+_Static_assert(sizeof(struct unwind_row) == 4, "a row");
+_Static_assert(sizeof(struct unwind_rule) == 8, "a rule");

@@ -1,0 +1,286 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "ingest/ingest.h"
+
+#define WIDTH_MIN 100
+#define WIDTH_MAX 100000
+
+struct flame {
+	struct cli_output out;
+	struct ingest_options in;
+	char **files; /* borrowed from argv; none: standard input */
+	int file_count;
+};
+
+static void help(void)
+{
+	puts("Usage: smolder flame [options] [FILE|-]...\n"
+	     "\n"
+	     "Turns stacks that another tool collected into a flame graph or any other format.\n"
+	     "Reads folded stacks, pprof, and the text of 'perf script', each also in gzip; "
+	     "several\n"
+	     "files are added up. Without FILE it reads standard input. Needs no privileges.\n"
+	     "\n"
+	     "  -o, --output FILE|-   where to write; its extension tells the format. Otherwise "
+	     "SVG\n"
+	     "                        goes to standard output, or, where that is a terminal, to a\n"
+	     "                        file here named after the first FILE (prof.folded: "
+	     "prof.svg)\n"
+	     "  -f, --format FORMAT   one of the formats below\n"
+	     "      --from FORMAT     read as folded, pprof or perf, instead of guessing\n"
+	     "      --sample-type T   pprof: the type to show (inuse_space); perf: the event\n"
+	     "      --threads         a frame for each thread, above that of its process\n"
+	     "      --reverse         merge stacks from the leaf on: who calls it\n"
+	     "      --min-fraction F  leave out frames below this share of the whole (0.001)\n"
+	     "      --annotations     mark kernel frames with _[k], inlined _[i], JIT _[j]\n"
+	     "      --title TEXT      above the graph\n"
+	     "      --width PIXELS    of the graph (1200)\n"
+	     "      --icicle          root at the top\n"
+	     "      --top ROWS        of the table 'top' (30)\n"
+	     "  -q, --quiet           no words but errors\n"
+	     "  -h, --help            this\n"
+	     "\n"
+	     "Formats:");
+	for (const struct renderer *r = renderers; r->name; r++)
+		printf("  %-10s %s\n", r->name, r->help);
+	puts("\n"
+	     "Examples:\n"
+	     "  perf script | smolder flame -o perf.svg\n"
+	     "  smolder flame stacks.folded -o stacks.pb.gz");
+}
+
+enum {
+	OPT_FROM = 256,
+	OPT_SAMPLE_TYPE,
+	OPT_THREADS,
+	OPT_REVERSE,
+	OPT_MIN_FRACTION,
+	OPT_ANNOTATIONS,
+	OPT_TITLE,
+	OPT_WIDTH,
+	OPT_ICICLE,
+	OPT_TOP,
+};
+
+static const struct option long_options[] = {
+	{"output", required_argument, NULL, 'o'},
+	{"format", required_argument, NULL, 'f'},
+	{"from", required_argument, NULL, OPT_FROM},
+	{"sample-type", required_argument, NULL, OPT_SAMPLE_TYPE},
+	{"threads", no_argument, NULL, OPT_THREADS},
+	{"reverse", no_argument, NULL, OPT_REVERSE},
+	{"min-fraction", required_argument, NULL, OPT_MIN_FRACTION},
+	{"annotations", no_argument, NULL, OPT_ANNOTATIONS},
+	{"title", required_argument, NULL, OPT_TITLE},
+	{"width", required_argument, NULL, OPT_WIDTH},
+	{"icicle", no_argument, NULL, OPT_ICICLE},
+	{"top", required_argument, NULL, OPT_TOP},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{},
+};
+
+static bool fraction(const char *arg, double *ret)
+{
+	char *end;
+	double d = strtod(arg, &end);
+
+	if (end == arg || *end || !(d >= 0 && d < 1)) {
+		log_error("--min-fraction takes a number from 0 to less than 1, not '%s'", arg);
+		return false;
+	}
+	*ret = d;
+	return true;
+}
+
+static bool option(struct flame *f, int opt, const char *arg)
+{
+	struct render_options *look = &f->out.options;
+	uint64_t n;
+
+	switch (opt) {
+	case 'o':
+		f->out.path = arg;
+		return true;
+	case 'f':
+		f->out.format = arg;
+		return true;
+	case 'q':
+		log_level = LOG_QUIET;
+		return true;
+	case OPT_FROM:
+		if (ingest_format_by_name(arg, &f->in.format))
+			return true;
+		log_error("--from takes folded, pprof or perf, not '%s'", arg);
+		return false;
+	case OPT_SAMPLE_TYPE:
+		f->in.sample_type = arg;
+		return true;
+	case OPT_THREADS:
+		look->tree.by_thread = true;
+		return true;
+	case OPT_REVERSE:
+		look->tree.reversed = true;
+		return true;
+	case OPT_MIN_FRACTION:
+		return fraction(arg, &look->tree.min_fraction);
+	case OPT_ANNOTATIONS:
+		look->annotations = true;
+		return true;
+	case OPT_TITLE:
+		look->title = arg;
+		return true;
+	case OPT_WIDTH:
+		if (!cli_number("--width", arg, WIDTH_MIN, WIDTH_MAX, &n))
+			return false;
+		look->width = (unsigned)n;
+		return true;
+	case OPT_ICICLE:
+		look->icicle = true;
+		return true;
+	case OPT_TOP:
+		if (!cli_number("--top", arg, 1, UINT32_MAX, &n))
+			return false;
+		look->top = (unsigned)n;
+		return true;
+	default: /* getopt has said it */
+		return false;
+	}
+}
+
+static void say_report(const char *name, const struct ingest_report *report)
+{
+	if (report->skipped)
+		log_warn("%s: %llu lines were not understood and left out, the first is line %llu",
+			 name, (unsigned long long)report->skipped,
+			 (unsigned long long)report->skipped_first);
+	if (report->other_samples)
+		log_warn("%s: %llu samples of other events (%s) were left out; --sample-type "
+			 "chooses the event",
+			 name, (unsigned long long)report->other_samples, report->other_name);
+}
+
+static bool read_file(const struct flame *f, const char *path, struct profile *p)
+{
+	bool std = strcmp(path, "-") == 0;
+	const char *name = std ? "standard input" : path;
+	CLEANUP(file_closep) FILE *opened = std ? NULL : fopen(path, "re");
+	struct ingest_report report;
+
+	if (!std && !opened) {
+		log_error("cannot read %s: %s", path, strerror(errno));
+		return false;
+	}
+	if (ingest_read(std ? stdin : opened, &f->in, p, &report) != 0) {
+		log_error("cannot read %s: %s%s%s", name, report.where, *report.where ? ": " : "",
+			  report.why);
+		return false;
+	}
+	say_report(name, &report);
+	return true;
+}
+
+static bool read_all(const struct flame *f, struct profile *p)
+{
+	if (f->file_count == 0)
+		return read_file(f, "-", p);
+	for (int i = 0; i < f->file_count; i++)
+		if (!read_file(f, f->files[i], p))
+			return false;
+	return true;
+}
+
+/* FILE's name in this folder with the renderer's first extension instead of its own. */
+static char *default_path(const struct flame *f, const struct renderer *r)
+{
+	const char *in = f->file_count && strcmp(f->files[0], "-") ? f->files[0] : "flame";
+	const char *slash = strrchr(in, '/');
+	const char *base = slash ? slash + 1 : in;
+	size_t len = strlen(base);
+
+	if (len > 3 && strcmp(base + len - 3, ".gz") == 0)
+		len -= 3;
+	const char *dot = memrchr(base, '.', len);
+	if (dot && dot > base)
+		len = (size_t)(dot - base);
+	return mem_printf("%.*s.%.*s", (int)len, base, (int)strcspn(r->extensions, ","),
+			  r->extensions);
+}
+
+/* Whether people read the format as it is, so that it may go to a terminal. */
+static bool for_reading(const struct renderer *r)
+{
+	static const char *const formats[] = {"folded", "text", "top"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (strcmp(r->name, formats[i]) == 0)
+			return true;
+	return false;
+}
+
+static int write_profile(const struct flame *f, const struct renderer *r, const struct profile *p)
+{
+	if (f->out.path || !isatty(STDOUT_FILENO) || for_reading(r))
+		return cli_write(p, r, &f->out, f->out.path);
+
+	CLEANUP(freep) char *path = default_path(f, r);
+	for (int i = 0; i < f->file_count; i++)
+		if (strcmp(f->files[i], path) == 0) {
+			log_error("will not write over %s, which was read; name the output with -o",
+				  path);
+			return 1;
+		}
+	int err = cli_write(p, r, &f->out, path);
+	if (!err)
+		log_info("wrote %s", path);
+	return err;
+}
+
+DEFINE_CLEANUP(struct profile *, profile_free)
+
+int cmd_flame(int argc, char **argv)
+{
+	struct flame f = {.out.options.tree = {.column = TREE_VALUE, .by_comm = true}};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "o:f:qh", long_options, NULL)) != -1) {
+		if (opt == 'h') {
+			help();
+			return 0;
+		}
+		if (!option(&f, opt, optarg))
+			return cli_usage("flame");
+	}
+	f.files = argv + optind;
+	f.file_count = argc - optind;
+
+	const struct renderer *r = cli_renderer(&f.out, "svg");
+	if (!r)
+		return 1;
+	if (f.file_count == 0 && isatty(STDIN_FILENO)) {
+		log_error(
+			"give a FILE, or pipe stacks in: perf script | smolder flame -o perf.svg");
+		return cli_usage("flame");
+	}
+
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+	if (!read_all(&f, p))
+		return 1;
+	if (p->sample_count == 0) {
+		log_error("there are no samples in %s",
+			  f.file_count == 1 ? f.files[0] : "the input");
+		return 1;
+	}
+	if (p->info.capped)
+		log_warn("%llu stacks were cut: there are more than %u different ones",
+			 (unsigned long long)p->info.capped, INGEST_STACKS_MAX);
+	if (p->info.truncated)
+		log_warn("%llu samples were cut to %u frames",
+			 (unsigned long long)p->info.truncated, INGEST_DEPTH_MAX);
+	return write_profile(&f, r, p);
+}

@@ -1,0 +1,269 @@
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/recording.h"
+
+static void help(void)
+{
+	puts("Usage: smolder record [options] [SECONDS] [-- program args...]\n"
+	     "\n"
+	     "Samples what runs on the CPUs, of the whole machine or of a target, until the time is\n"
+	     "up, the target has ended or Ctrl-C, and writes a flame graph.\n"
+	     "\n"
+	     "What:\n"
+	     "  -p PID[,PID]      only these processes\n"
+	     "  -L TID[,TID]      only these threads\n"
+	     "  -a                the whole machine (the default); with a program to start:\n"
+	     "                    not only that\n"
+	     "  --cgroup PATH     only processes in this control group or below\n"
+	     "  --comm NAME       only processes by this name\n"
+	     "  -- program ...    start a program, profile it and its children, pass its exit\n"
+	     "                    code on; under sudo it runs as the user who called sudo\n"
+	     "How:\n"
+	     "  -d SECONDS        how long; the same as the plain argument\n"
+	     "  -F HZ             samples a second and CPU (99)\n"
+	     "  -c PERIOD         instead: one sample every PERIOD events (ns for clocks)\n"
+	     "  -e EVENT          what to sample by (cpu-clock); page-faults, cycles, ...\n"
+	     "  -U, -K            only user frames, only kernel frames\n"
+	     "  -I                the idle task as well\n"
+	     "Output:\n"
+	     "  -o FILE           where to; - is standard output. The format is that of its\n"
+	     "                    extension. Default: smolder-COMM-20261115T010203Z.svg");
+	fputs("  -f FORMAT         ", stdout);
+	for (const struct renderer *r = renderers; r->name; r++)
+		printf("%s%s", r == renderers ? "" : ", ", r->name);
+	puts("\n"
+	     "  --threads         a frame for each thread under its process\n"
+	     "  --delimited       a '-' between user and kernel frames\n"
+	     "  --annotations     _[k] behind kernel frames, _[j] behind JIT ones\n"
+	     "  --title TEXT      of the graph\n"
+	     "  --top N           rows of the format top (30)\n"
+	     "  -q, -v            fewer words, more words\n"
+	     "  -h, --help        this");
+}
+
+enum { OPT_CGROUP = 256, OPT_COMM, OPT_THREADS, OPT_DELIMITED, OPT_ANNOTATIONS, OPT_TITLE, OPT_TOP };
+
+static const struct option long_options[] = {
+	{"cgroup", required_argument, NULL, OPT_CGROUP},
+	{"comm", required_argument, NULL, OPT_COMM},
+	{"threads", no_argument, NULL, OPT_THREADS},
+	{"delimited", no_argument, NULL, OPT_DELIMITED},
+	{"annotations", no_argument, NULL, OPT_ANNOTATIONS},
+	{"title", required_argument, NULL, OPT_TITLE},
+	{"top", required_argument, NULL, OPT_TOP},
+	{"help", no_argument, NULL, 'h'},
+	{},
+};
+
+struct record_args {
+	struct recording_options recording;
+	struct cli_output output;
+	bool help;
+};
+
+#define RATE     99
+#define RATE_MAX 100000
+#define SECONDS_MAX (366 * 24 * 3600.0)
+
+/* Seconds, with a fraction if need be: "5", "0.5". */
+static bool parse_seconds(const char *arg, uint64_t *ret_ms)
+{
+	char *end;
+	double seconds = strtod(arg, &end);
+
+	if (end == arg || *end || !(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
+		log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'", arg);
+		return false;
+	}
+	*ret_ms = (uint64_t)(seconds * 1000 + 0.5);
+	return true;
+}
+
+static bool parse_option(struct record_args *a, int c)
+{
+	struct recording_options *r = &a->recording;
+	struct sampler_options *s = &r->sampler;
+	struct render_options *look = &a->output.options;
+	uint64_t n;
+
+	switch (c) {
+	case 'p':
+		return recording_ids("-p", optarg, r->pids, &r->pid_count);
+	case 'L':
+		return recording_ids("-L", optarg, r->tids, &r->tid_count);
+	case 'a':
+		r->machine = true;
+		return true;
+	case 'd':
+		return parse_seconds(optarg, &r->duration_ms);
+	case 'F':
+		return cli_number("-F", optarg, 1, RATE_MAX, &s->frequency);
+	case 'c':
+		return cli_number("-c", optarg, 1, UINT32_MAX, &s->period);
+	case 'e':
+		if (sampler_event(optarg, &s->event) == 0)
+			return true;
+		log_error("there is no event '%s'; known are %s", optarg, sampler_event_names());
+		return false;
+	case 'U':
+		s->filter.no_kernel = true;
+		return true;
+	case 'K':
+		s->filter.no_user = true;
+		return true;
+	case 'I':
+		s->filter.idle = true;
+		return true;
+	case 'o':
+		a->output.path = optarg;
+		return true;
+	case 'f':
+		a->output.format = optarg;
+		return true;
+	case OPT_CGROUP:
+		r->cgroup = optarg;
+		return true;
+	case OPT_COMM:
+		r->comm = optarg;
+		return true;
+	case OPT_THREADS:
+		look->tree.by_thread = true;
+		return true;
+	case OPT_DELIMITED:
+		look->tree.delimited = true;
+		return true;
+	case OPT_ANNOTATIONS:
+		look->annotations = true;
+		return true;
+	case OPT_TITLE:
+		look->title = optarg;
+		return true;
+	case OPT_TOP:
+		if (!cli_number("--top", optarg, 1, 1000000, &n))
+			return false;
+		look->top = (unsigned)n;
+		return true;
+	case 'q':
+		log_level = LOG_QUIET;
+		return true;
+	case 'v':
+		log_level = LOG_VERBOSE;
+		return true;
+	case 'h':
+		a->help = true;
+		return true;
+	default:
+		return false; /* getopt has said why */
+	}
+}
+
+/* Options and SECONDS in any order, then -- and the program. */
+static bool parse(int argc, char **argv, struct record_args *a)
+{
+	int words = 1, c;
+
+	while (words < argc && strcmp(argv[words], "--") != 0)
+		words++;
+	if (words == argc - 1) {
+		log_error("there is no program after --");
+		return false;
+	}
+	if (words < argc)
+		a->recording.program = argv + words + 1;
+
+	while ((c = getopt_long(words, argv, "p:L:ad:F:c:e:UKIo:f:qvh", long_options, NULL)) != -1) {
+		if (!parse_option(a, c))
+			return false;
+		if (a->help)
+			return true;
+	}
+	if (optind < words && !parse_seconds(argv[optind++], &a->recording.duration_ms))
+		return false;
+	if (optind < words) {
+		log_error("'%s' is one argument too many; a program to start stands after --",
+			  argv[optind]);
+		return false;
+	}
+	return true;
+}
+
+static bool check(const struct record_args *a)
+{
+	const struct recording_options *r = &a->recording;
+	const char *why = NULL;
+
+	if (r->sampler.filter.no_kernel && r->sampler.filter.no_user)
+		why = "-U and -K exclude each other";
+	else if (r->pid_count && r->tid_count)
+		why = "-p and -L exclude each other";
+	else if (r->program && (r->pid_count || r->tid_count))
+		why = "a program to start and -p or -L exclude each other";
+	else if (r->machine && (r->pid_count || r->tid_count))
+		why = "-a and -p or -L exclude each other";
+	else if (r->sampler.frequency && r->sampler.period)
+		why = "-F and -c exclude each other";
+	if (why)
+		log_error("%s", why);
+	return !why;
+}
+
+/* smolder-COMM-20261115T010203Z.svg */
+static char *default_path(const char *name, const struct renderer *r)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+	char stamp[32];
+
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+	return mem_printf("smolder-%s-%s.%.*s", name, stamp, (int)strcspn(r->extensions, ","),
+			  r->extensions);
+}
+
+/* Text for people goes to the terminal, files for programs to a file of a default name. */
+static bool is_for_reading(const struct renderer *r)
+{
+	return strcmp(r->name, "text") == 0 || strcmp(r->name, "top") == 0 ||
+	       strcmp(r->name, "folded") == 0;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record_args *a CLEANUP(freep) = mem_alloc(sizeof(*a));
+
+	a->recording.sampler.cpu = -1;
+	a->output.options.tree.by_comm = true;
+	sampler_event("cpu-clock", &a->recording.sampler.event);
+	if (!parse(argc, argv, a) || (!a->help && !check(a)))
+		return cli_usage("record");
+	if (a->help) {
+		help();
+		return 0;
+	}
+	if (!a->recording.sampler.period && !a->recording.sampler.frequency)
+		a->recording.sampler.frequency = RATE;
+	const struct renderer *renderer = cli_renderer(&a->output, "svg");
+	if (!renderer)
+		return EXIT_USAGE;
+	if (a->output.path && !cli_writable(a->output.path))
+		return 1;
+
+	struct recording_result result;
+	int code = recording_run(&a->recording, &result);
+	if (code)
+		return code;
+
+	CLEANUP(freep) char *made = NULL;
+	const char *path = a->output.path;
+	if (!path)
+		path = made = is_for_reading(renderer) ? mem_strdup("-")
+						       : default_path(result.name, renderer);
+	code = cli_write(result.profile, renderer, &a->output, path);
+	if (code == 0)
+		recording_report(&result, strcmp(path, "-") ? path : NULL);
+	profile_free(result.profile);
+	return code ? code : result.exit_code;
+}

@@ -1,0 +1,454 @@
+#include "cli/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/program.h"
+#include "collect/cgroup.h"
+#include "collect/cpus.h"
+#include "collect/probe.h"
+#include "collect/stream.h"
+#include "profile/assemble.h"
+
+/* Drained so often that a quarter of a ring fills in between, and at least four times a second. */
+#define DRAIN_MS_MAX 250
+#define DRAIN_MS_MIN 10
+
+struct recording {
+	struct recording_options *options;
+	struct loop *loop;
+	struct sampler *sampler;
+	struct sideband *sideband;
+	struct stream *stream;
+	struct assembler *assembler;
+	struct profile *profile;
+	struct program program;
+	bool has_program;
+	int program_status;
+	int pidfds[RECORDING_TARGETS_MAX];
+	unsigned pidfd_count, alive;
+	int hotplug_fd; /* -1: CPUs that come later are not seen */
+	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
+	uint64_t wall_ns;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+bool recording_ids(const char *option, const char *arg, uint32_t *list, unsigned *count)
+{
+	CLEANUP(freep) char *copy = mem_strdup(arg);
+	char *save = NULL;
+
+	for (char *one = strtok_r(copy, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
+		uint64_t id;
+		if (!cli_number(option, one, 1, INT32_MAX, &id))
+			return false;
+		if (*count == RECORDING_TARGETS_MAX) {
+			log_error("%s takes at most %d ids", option, RECORDING_TARGETS_MAX);
+			return false;
+		}
+		list[(*count)++] = (uint32_t)id;
+	}
+	if (*count == 0)
+		log_error("%s needs at least one id", option);
+	return *count > 0;
+}
+
+static void on_sample(void *ctx, const struct wire_sample *s, const uint64_t *frames)
+{
+	struct recording *r = ctx;
+
+	assembler_sample(r->assembler, s, frames);
+}
+
+static void on_event(void *ctx, const struct sideband_event *e)
+{
+	struct recording *r = ctx;
+
+	assembler_event(r->assembler, e);
+}
+
+static void drain(struct recording *r, bool last)
+{
+	struct stream_handler h = {on_sample, on_event, r};
+
+	stream_drain(r->stream, &h, last);
+	assembler_settle(r->assembler, r->sideband ? sideband_lost(r->sideband) : 0);
+}
+
+static void on_tick(void *ctx, int what)
+{
+	struct recording *r = ctx;
+
+	(void)what;
+	drain(r, false);
+	if (r->until_ns && now_ns(CLOCK_MONOTONIC) >= r->until_ns)
+		loop_stop(r->loop);
+}
+
+static void on_progress(void *ctx, int what)
+{
+	struct recording *r = ctx;
+	struct sampler_counts c;
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	char left[32] = "Ctrl-C to stop";
+
+	(void)what;
+	if (r->until_ns)
+		snprintf(left, sizeof(left), "%.0f s left",
+			 r->until_ns > now ? (double)(r->until_ns - now) / 1e9 : 0.0);
+	sampler_counts(r->sampler, &c);
+	log_progress("recording: %s, %llu samples, %llu lost", left, (unsigned long long)c.taken,
+		     (unsigned long long)c.lost);
+}
+
+static void on_signal(void *ctx, int signo)
+{
+	struct recording *r = ctx;
+
+	(void)signo;
+	loop_stop(r->loop);
+}
+
+static void on_child(void *ctx, int signo)
+{
+	struct recording *r = ctx;
+
+	(void)signo;
+	if (waitpid(r->program.pid, &r->program_status, WNOHANG) == r->program.pid) {
+		r->program.pid = -1;
+		loop_stop(r->loop);
+	}
+}
+
+static void on_target_end(void *ctx, int fd)
+{
+	struct recording *r = ctx;
+
+	loop_forget_fd(r->loop, fd);
+	if (--r->alive == 0)
+		loop_stop(r->loop);
+}
+
+static void on_cpu(void *ctx, unsigned cpu, bool online)
+{
+	struct recording *r = ctx;
+
+	drain(r, false); /* a ring that is closed with its CPU takes nothing along */
+	sampler_cpu(r->sampler, cpu, online);
+	if (r->sideband)
+		sideband_cpu(r->sideband, cpu, online);
+}
+
+static void on_hotplug(void *ctx, int fd)
+{
+	cpus_changes(fd, on_cpu, ctx);
+}
+
+/* Opens a pidfd for each target, so that its end is seen; a target that is not there is an error. */
+static int find_targets(struct recording *r)
+{
+	const struct recording_options *o = r->options;
+
+	for (unsigned i = 0; i < o->pid_count; i++) {
+		int fd = (int)syscall(SYS_pidfd_open, o->pids[i], 0);
+		if (fd < 0 && errno == EINVAL) {
+			log_error("%u is a thread, not a process; use -L %u", o->pids[i],
+				  o->pids[i]);
+			return 1;
+		}
+		if (fd < 0) {
+			log_error("there is no process %u", o->pids[i]);
+			return 1;
+		}
+		r->pidfds[r->pidfd_count++] = fd;
+	}
+	r->alive = r->pidfd_count;
+	for (unsigned i = 0; i < o->tid_count; i++) {
+		if (kill((pid_t)o->tids[i], 0) != 0 && errno == ESRCH) {
+			log_error("there is no thread %u", o->tids[i]);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int set_filters(struct recording *r)
+{
+	struct recording_options *o = r->options;
+	struct wire_filter *f = &o->sampler.filter;
+
+	f->cgroup_subsys = -1;
+	if (o->pid_count) {
+		f->by_pid = true;
+		o->sampler.targets = o->pids;
+		o->sampler.target_count = o->pid_count;
+	}
+	if (o->tid_count) {
+		f->by_tid = true;
+		o->sampler.targets = o->tids;
+		o->sampler.target_count = o->tid_count;
+	}
+	if (o->program && !o->machine)
+		f->by_pid = f->follow = true;
+	if (o->comm) {
+		f->by_comm = true;
+		memcpy(f->comm, o->comm, strnlen(o->comm, sizeof(f->comm) - 1));
+	}
+	if (o->cgroup) {
+		uint64_t id = 0;
+		int err = cgroup_resolve(o->cgroup, &id, &f->cgroup_subsys);
+		if (err) {
+			log_error("cannot filter by the control group %s: %s", o->cgroup,
+				  err == -ENOENT    ? "there is no such group"
+				  : err == -ENOTSUP ? "its hierarchy has no controller; name the "
+						      "group under another one"
+						    : strerror(-err));
+			return 1;
+		}
+		f->by_cgroup = true;
+		f->cgroup = id;
+	}
+	return 0;
+}
+
+static int start_program(struct recording *r)
+{
+	struct recording_options *o = r->options;
+
+	int err = program_start(&r->program, o->program);
+	if (err) {
+		log_error("cannot start %s: %s", o->program[0], strerror(-err));
+		return 1;
+	}
+	r->has_program = true;
+	o->pids[0] = (uint32_t)r->program.pid;
+	o->sampler.targets = o->pids;
+	o->sampler.target_count = 1;
+	return 0;
+}
+
+static int start_sampling(struct recording *r)
+{
+	struct sampler_error why;
+	char text[1024];
+
+	/* Mappings first: what starts after this is known from its beginning. */
+	int err = sideband_new(&r->sideband);
+	if (err)
+		log_debug("no side-band events (%s): mappings are read from /proc", strerror(-err));
+	err = sampler_new(&r->options->sampler, &r->sampler, &why);
+	if (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP) {
+		log_error("cannot %s '%s': %s", why.doing, r->options->sampler.event.name,
+			  err == -EINVAL ? "the kernel does not take this rate or period"
+					 : "this machine does not have it; cpu-clock works everywhere");
+		return 1;
+	}
+	if (err) {
+		probe_explain(err, text, sizeof(text));
+		log_error("cannot %s: %s", why.doing, text);
+		if (why.detail[0])
+			log_debug("%s", why.detail);
+		return 1;
+	}
+	r->stream = stream_new(r->sampler, r->sideband);
+	r->profile = profile_new();
+	r->assembler = assembler_new(r->profile, &(struct assembler_options){});
+	return 0;
+}
+
+static int watch(struct recording *r)
+{
+	const struct sampler_options *s = &r->options->sampler;
+	uint64_t rate = s->frequency ? s->frequency : 1000;
+	uint64_t every = MAX(DRAIN_MS_MIN, MIN(DRAIN_MS_MAX, 25000 / rate));
+	int err = 0;
+
+	r->loop = loop_new();
+	err = err ? err : loop_signal(r->loop, SIGINT, on_signal, r);
+	err = err ? err : loop_signal(r->loop, SIGTERM, on_signal, r);
+	err = err ? err : loop_signal(r->loop, SIGHUP, on_signal, r);
+	if (r->has_program)
+		err = err ? err : loop_signal(r->loop, SIGCHLD, on_child, r);
+	err = err ? err : loop_timer(r->loop, every, on_tick, r);
+	if (isatty(STDERR_FILENO))
+		err = err ? err : loop_timer(r->loop, 500, on_progress, r);
+	if (r->until_ns)
+		err = err ? err : loop_after(r->loop, r->options->duration_ms, on_tick, r);
+	for (unsigned i = 0; i < r->pidfd_count; i++)
+		err = err ? err : loop_fd(r->loop, r->pidfds[i], on_target_end, r);
+	r->hotplug_fd = cpus_watch();
+	if (r->hotplug_fd >= 0)
+		err = err ? err : loop_fd(r->loop, r->hotplug_fd, on_hotplug, r);
+	if (err)
+		log_error("cannot wait for events: %s", strerror(-err));
+	return err ? 1 : 0;
+}
+
+/* A name for the output file: the target's, with only what is safe in a file name. */
+static void name_target(const struct recording *r, char *ret, size_t size)
+{
+	const struct recording_options *o = r->options;
+	char comm[64] = "machine", path[64];
+
+	if (o->program) {
+		const char *slash = strrchr(o->program[0], '/');
+		snprintf(comm, sizeof(comm), "%s", slash ? slash + 1 : o->program[0]);
+	} else if (o->comm) {
+		snprintf(comm, sizeof(comm), "%s", o->comm);
+	} else if (o->pid_count || o->tid_count) {
+		snprintf(path, sizeof(path), "/proc/%u/comm",
+			 o->pid_count ? o->pids[0] : o->tids[0]);
+		CLEANUP(freep) char *text = NULL;
+		if (file_read(path, 4096, &text, NULL) == 0)
+			snprintf(comm, sizeof(comm), "%.*s", (int)strcspn(text, "\n"), text);
+	}
+	snprintf(ret, size, "%s", comm);
+	for (char *c = ret; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
+			*c = '_';
+}
+
+static void describe(struct recording *r)
+{
+	const struct sampler_options *s = &r->options->sampler;
+	struct profile_info *info = &r->profile->info;
+	struct sampler_counts c;
+
+	sampler_counts(r->sampler, &c);
+	info->type = s->event.is_clock ? "cpu" : s->event.name;
+	info->unit = s->event.is_clock ? "nanoseconds" : "events";
+	info->period = !s->frequency ? s->period : s->event.is_clock ? 1000000000 / s->frequency : 0;
+	info->start_ns = r->wall_ns;
+	info->duration_ns = now_ns(CLOCK_MONOTONIC) - r->began_ns;
+	info->lost = c.lost + c.malformed;
+}
+
+static void finish(struct recording *r, struct recording_result *ret)
+{
+	struct assembler_stats a;
+	struct sampler_counts c;
+
+	sampler_stop(r->sampler);
+	describe(r);
+	drain(r, true);
+	log_progress_done();
+	assembler_stats(r->assembler, &a);
+	sampler_counts(r->sampler, &c);
+	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
+	ret->lost = r->profile->info.lost;
+	ret->frames = a.user_frames + a.kernel_frames;
+	ret->unnamed = a.user_unnamed + a.kernel_unnamed;
+	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
+	ret->profile = TAKE_PTR(r->profile);
+
+	if (a.kernel_error)
+		log_warn("kernel functions have no names: %s",
+			 a.kernel_error == -EPERM
+				 ? "the kernel hides their addresses; run with CAP_SYSLOG, or "
+				   "'sudo sysctl kernel.kptr_restrict=0'"
+				 : strerror(-a.kernel_error));
+	if (c.failed_cpus)
+		log_warn("%llu CPUs that came online could not be sampled",
+			 (unsigned long long)c.failed_cpus);
+	log_debug("BPF programs ran for %.1f ms (%.2f us a sample), symbol tables hold %.1f MB, "
+		  "/proc/PID/maps was read %llu times, %llu walks ended astray, %llu side-band "
+		  "records lost",
+		  (double)c.run_ns / 1e6, c.taken ? (double)c.run_ns / 1e3 / (double)c.taken : 0.0,
+		  (double)a.symbol_bytes / 1e6, (unsigned long long)a.maps_read,
+		  (unsigned long long)a.strays,
+		  (unsigned long long)(r->sideband ? sideband_lost(r->sideband) : 0));
+}
+
+static int run(struct recording *r, struct recording_result *ret)
+{
+	struct recording_options *o = r->options;
+	int code;
+
+	if ((code = find_targets(r)) || (code = set_filters(r)))
+		return code;
+	name_target(r, ret->name, sizeof(ret->name));
+	if (o->program && (code = start_program(r)))
+		return code;
+	if ((code = start_sampling(r)))
+		return code;
+
+	r->wall_ns = now_ns(CLOCK_REALTIME);
+	r->began_ns = now_ns(CLOCK_MONOTONIC);
+	if (o->duration_ms)
+		r->until_ns = r->began_ns + o->duration_ms * 1000000;
+	if ((code = watch(r)))
+		return code;
+	if (o->program) {
+		int err = program_go(&r->program);
+		if (err) {
+			log_error("cannot start %s: %s", o->program[0], strerror(-err));
+			return err == -ENOENT ? 127 : 126;
+		}
+	}
+	loop_run(r->loop);
+	finish(r, ret);
+
+	/* Time was up before the program: it goes on, and its exit code is still passed on. */
+	if (r->has_program && r->program.pid > 0 && o->duration_ms) {
+		loop_free(TAKE_PTR(r->loop));
+		if (waitpid(r->program.pid, &r->program_status, 0) > 0)
+			ret->exit_code = program_exit_code(r->program_status);
+	}
+	return 0;
+}
+
+int recording_run(struct recording_options *o, struct recording_result *ret)
+{
+	struct recording r = {.options = o, .hotplug_fd = -1,
+			      .program = {.pid = -1, .go_fd = -1, .status_fd = -1}};
+
+	*ret = (struct recording_result){};
+	int code = run(&r, ret);
+	if (code)
+		program_done(&r.program);
+	loop_free(r.loop); /* from here on Ctrl-C ends us at once */
+	assembler_free(r.assembler);
+	profile_free(r.profile);
+	stream_free(r.stream);
+	sampler_free(r.sampler);
+	sideband_free(r.sideband);
+	fd_closep(&r.hotplug_fd);
+	for (unsigned i = 0; i < r.pidfd_count; i++)
+		close(r.pidfds[i]);
+	return code;
+}
+
+void recording_report(const struct recording_result *r, const char *path)
+{
+	uint64_t samples = 0;
+	const struct profile *p = r->profile;
+
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		samples += p->samples[i].count;
+	log_info("%llu samples in %.1f s, %llu lost%s%s", (unsigned long long)samples, r->seconds,
+		 (unsigned long long)r->lost, path ? ": " : "", path ? path : "");
+	if (samples == 0)
+		log_warn("nothing was sampled: the target did not run on a CPU meanwhile, or ended");
+	if (p->info.truncated)
+		log_warn("%llu stacks were deeper than %d frames and are marked [truncated]",
+			 (unsigned long long)p->info.truncated, WIRE_FRAMES);
+	if (r->unnamed)
+		log_debug("%.2f %% of frames have no name",
+			  100.0 * (double)r->unnamed / (double)r->frames);
+}

@@ -1,0 +1,18 @@
+/*
+ * cpus: which CPUs are online, and word of those that come and go.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+typedef void cpus_fn(void *ctx, unsigned cpu, bool online);
+
+/* Calls fn for each CPU that is online: 0 or -errno. */
+int cpus_each_online(cpus_fn *fn, void *ctx);
+
+/* A fd that is readable when a CPU went on- or offline (the kernel's uevents); -errno if not. */
+int cpus_watch(void);
+void cpus_changes(int fd, cpus_fn *fn, void *ctx); /* calls fn for each change */
+
+/* Reads a list as sysfs writes it, "0-3,8,10-11": 0 or -EINVAL. */
+int cpus_parse(const char *text, cpus_fn *fn, void *ctx);

@@ -1,0 +1,341 @@
+#include "collect/sampler.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/mem.h"
+#include "collect/cpus.h"
+#include "sample.skel.h"
+
+#define CPUS_PER_RING 16
+
+struct cpu_event {
+	struct bpf_link *link; /* NULL: not sampled */
+	int fd;
+};
+
+struct sampler {
+	struct sample *skel;
+	struct ring_buffer *rings;
+	struct cpu_event *cpus; /* by CPU number */
+	unsigned cpu_count;     /* possible CPUs */
+	int only_cpu; /* -1: all */
+	struct perf_event_attr attr;
+	uint64_t malformed;
+	uint64_t failed_cpus;
+	sampler_fn *fn; /* during a drain */
+	void *ctx;
+};
+
+static const struct sampler_event events[] = {
+	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
+	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
+	{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false},
+	{"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
+	{"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
+	{"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, false},
+	{"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false},
+	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+	{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false},
+	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
+	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
+	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
+};
+
+int sampler_event(const char *name, struct sampler_event *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		if (strcmp(events[i].name, name) == 0) {
+			*ret = events[i];
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+const char *sampler_event_names(void)
+{
+	return "cpu-clock, task-clock, page-faults, minor-faults, major-faults, context-switches, "
+	       "cpu-migrations, cycles, instructions, cache-references, cache-misses, branches, "
+	       "branch-misses";
+}
+
+/* libbpf says why through a callback without a context; the last line of a load is kept here. */
+static _Thread_local char libbpf_words[sizeof(((struct sampler_error *)0)->detail)];
+
+static int keep_words(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	if (level == LIBBPF_WARN)
+		vsnprintf(libbpf_words, sizeof(libbpf_words), fmt, ap);
+	return 0;
+}
+
+static int fail(struct sampler_error *e, const char *doing, int r)
+{
+	e->doing = doing;
+	snprintf(e->detail, sizeof(e->detail), "%s", libbpf_words);
+	e->detail[strcspn(e->detail, "\n")] = '\0';
+	return r;
+}
+
+static void cpu_close(struct sampler *s, unsigned cpu)
+{
+	struct cpu_event *e = &s->cpus[cpu];
+
+	bpf_link__destroy(e->link); /* closes the perf event's fd as well */
+	*e = (struct cpu_event){.fd = -1};
+}
+
+static int cpu_open(struct sampler *s, unsigned cpu)
+{
+	struct cpu_event *e = &s->cpus[cpu];
+	int fd = (int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1,
+			      PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+
+	e->link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
+	if (!e->link) {
+		int r = -errno;
+		close(fd);
+		return r;
+	}
+	e->fd = fd;
+	return 0;
+}
+
+/* Opens a CPU's event unless it is open or not asked for. */
+static void cpu_want(struct sampler *s, unsigned cpu)
+{
+	if (s->only_cpu >= 0 && cpu != (unsigned)s->only_cpu)
+		return;
+	if (!s->cpus[cpu].link && cpu_open(s, cpu) != 0)
+		s->failed_cpus++;
+}
+
+void sampler_cpu(struct sampler *s, unsigned cpu, bool online)
+{
+	if (cpu >= s->cpu_count)
+		return;
+	cpu_close(s, cpu); /* an event does not survive its CPU, nor come back with it */
+	if (online)
+		cpu_want(s, cpu);
+}
+
+static void on_online(void *ctx, unsigned cpu, bool online)
+{
+	struct sampler *s = ctx;
+
+	(void)online;
+	if (cpu < s->cpu_count)
+		cpu_want(s, cpu);
+}
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct sampler *s = ctx;
+	const struct wire_sample *h = data;
+
+	if (size < sizeof(*h) ||
+	    size < sizeof(*h) + ((size_t)h->kernel_frames + h->user_frames) * sizeof(uint64_t)) {
+		s->malformed++;
+		return 0;
+	}
+	s->fn(s->ctx, h, (const uint64_t *)(h + 1));
+	return 0;
+}
+
+static int make_ring(size_t bytes)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, (uint32_t)bytes, NULL);
+
+	return fd >= 0 ? fd : -errno;
+}
+
+static int make_rings(struct sampler *s, size_t bytes)
+{
+	for (uint32_t i = 0; i < bpf_map__max_entries(s->skel->maps.rings); i++) {
+		/* The outer map and libbpf's mapping keep the ring. */
+		CLEANUP(fd_closep) int fd = make_ring(bytes);
+		if (fd < 0)
+			return fd;
+		int r = bpf_map_update_elem(bpf_map__fd(s->skel->maps.rings), &i, &fd, 0);
+		if (r)
+			return r;
+		if (i == 0)
+			s->rings = ring_buffer__new(fd, on_record, s, NULL);
+		r = i == 0 ? (s->rings ? 0 : -errno) : ring_buffer__add(s->rings, fd, on_record, s);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static size_t ring_bytes(const struct sampler_options *o)
+{
+	if (o->ring_bytes)
+		return o->ring_bytes;
+	return o->frequency && o->frequency <= 250 ? 1 << 20 : 4 << 20;
+}
+
+static int load(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
+{
+	s->skel = sample__open();
+	if (!s->skel)
+		return fail(e, "open the BPF program", -errno);
+
+	memcpy((void *)&s->skel->rodata->filter, &o->filter, sizeof(o->filter));
+	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
+	bpf_map__set_max_entries(s->skel->maps.rings, rings);
+	if (!o->filter.by_pid && !o->filter.by_tid)
+		bpf_map__set_max_entries(s->skel->maps.targets, 1);
+	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
+	bpf_program__set_autoload(s->skel->progs.follow_exit, o->filter.follow);
+
+	/* The outer map takes only rings of the size of its template. */
+	CLEANUP(fd_closep) int template = make_ring(ring_bytes(o));
+	if (template < 0)
+		return fail(e, "make a ring buffer", template);
+	bpf_map__set_inner_map_fd(s->skel->maps.rings, template);
+
+	int r = sample__load(s->skel);
+	if (r)
+		return fail(e, "load the BPF program", r);
+	r = make_rings(s, ring_bytes(o));
+	if (r)
+		return fail(e, "make the ring buffers", r);
+	for (size_t i = 0; i < o->target_count; i++) {
+		r = sampler_add_target(s, o->targets[i]);
+		if (r)
+			return fail(e, "set the targets", r);
+	}
+	if (o->filter.follow) {
+		r = sample__attach(s->skel);
+		if (r)
+			return fail(e, "follow the children of the program", r);
+	}
+	return 0;
+}
+
+static int attach(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
+{
+	s->attr = (struct perf_event_attr){
+		.size = sizeof(s->attr),
+		.type = o->event.type,
+		.config = o->event.config,
+	};
+	if (o->event.is_clock && o->frequency) {
+		s->attr.sample_period = 1000000000 / o->frequency;
+	} else if (o->frequency) {
+		s->attr.freq = 1;
+		s->attr.sample_freq = o->frequency;
+	} else {
+		s->attr.sample_period = o->period;
+	}
+
+	/* The first CPU's failure is everyone's: say why. Later ones may be going offline. */
+	int r = -ENODEV;
+	if (s->only_cpu >= (int)s->cpu_count)
+		return fail(e, "find the CPU", -ENODEV);
+	if (s->only_cpu >= 0)
+		r = cpu_open(s, (unsigned)s->only_cpu);
+	for (unsigned cpu = 0; s->only_cpu < 0 && cpu < s->cpu_count && r == -ENODEV; cpu++)
+		r = cpu_open(s, cpu);
+	if (r)
+		return fail(e, "open the perf event", r);
+	r = cpus_each_online(on_online, s);
+	if (r)
+		return fail(e, "read the list of CPUs", r);
+	return 0;
+}
+
+int sampler_new(const struct sampler_options *o, struct sampler **ret,
+		struct sampler_error *ret_err)
+{
+	*ret_err = (struct sampler_error){};
+	libbpf_words[0] = '\0';
+	libbpf_set_print(keep_words);
+	int cpus = libbpf_num_possible_cpus();
+	if (cpus < 0)
+		return fail(ret_err, "count the CPUs", cpus);
+
+	struct sampler *s = mem_alloc(sizeof(*s));
+	s->cpu_count = (unsigned)cpus;
+	s->only_cpu = o->cpu;
+	s->cpus = mem_alloc_array(s->cpu_count, sizeof(*s->cpus));
+	for (unsigned i = 0; i < s->cpu_count; i++)
+		s->cpus[i].fd = -1;
+
+	int r = load(s, o, ret_err);
+	if (r == 0)
+		r = attach(s, o, ret_err);
+	if (r) {
+		sampler_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+int sampler_add_target(struct sampler *s, uint32_t pid)
+{
+	uint8_t one = 1;
+
+	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.targets), &pid, &one, 0);
+}
+
+int sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx)
+{
+	s->fn = fn;
+	s->ctx = ctx;
+	return ring_buffer__consume(s->rings);
+}
+
+void sampler_stop(struct sampler *s)
+{
+	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
+		if (s->cpus[cpu].link)
+			cpu_close(s, cpu);
+}
+
+void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
+{
+	uint64_t sums[WIRE_COUNTERS] = {};
+	uint64_t *per_cpu = mem_alloc_array(s->cpu_count, sizeof(*per_cpu));
+
+	for (uint32_t i = 0; i < WIRE_COUNTERS; i++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &i, per_cpu) != 0)
+			continue;
+		for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
+			sums[i] += per_cpu[cpu];
+	}
+	free(per_cpu);
+
+	*ret = (struct sampler_counts){
+		.taken = sums[WIRE_TAKEN],
+		.lost = sums[WIRE_RING_FULL],
+		.run_ns = sums[WIRE_RUN_NS],
+		.malformed = s->malformed,
+		.failed_cpus = s->failed_cpus,
+	};
+	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
+		ret->cpus += s->cpus[cpu].link != NULL;
+}
+
+void sampler_free(struct sampler *s)
+{
+	if (!s)
+		return;
+	sampler_stop(s);
+	ring_buffer__free(s->rings);
+	sample__destroy(s->skel);
+	free(s->cpus);
+	free(s);
+}

@@ -1,0 +1,75 @@
+/*
+ * sampler: takes the samples. Loads the BPF programs, opens one perf event per online CPU (and per
+ * CPU that comes online later), and drains the ring buffers when told to.
+ *
+ * Nothing is lost without being counted: taken = handed to the callback + lost.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/wire.h"
+
+struct sampler;
+
+struct sampler_event {
+	const char *name; /* as given: "cpu-clock", "page-faults", "cycles" */
+	uint32_t type;    /* perf_event_attr.type and .config */
+	uint64_t config;
+	bool is_clock; /* a period is nanoseconds */
+};
+
+/* Finds an event by name: 0 or -ENOENT. sampler_event_names() lists them, comma-separated. */
+int sampler_event(const char *name, struct sampler_event *ret);
+const char *sampler_event_names(void);
+
+struct sampler_options {
+	struct sampler_event event;
+	uint64_t frequency; /* per second; 0: use period */
+	uint64_t period;    /* in events, ns for a clock */
+	struct wire_filter filter;
+	const uint32_t *targets; /* pids, or tids when filter.by_tid */
+	size_t target_count;
+	int cpu;           /* only this one; -1: all */
+	size_t ring_bytes; /* of each ring, a power of two; 0: by frequency */
+};
+
+/* Why sampler_new failed: what was being done, for the user's sentence. */
+struct sampler_error {
+	const char *doing; /* static: "load the BPF program" */
+	char detail[512];  /* the kernel's or libbpf's own words, may be empty */
+};
+
+/* 0, or -errno with *ret_err filled in. Samples flow from here on. */
+int sampler_new(const struct sampler_options *o, struct sampler **ret,
+		struct sampler_error *ret_err);
+void sampler_free(struct sampler *s);
+
+/* Makes a process (and, with filter.follow, its children) a target while it runs. */
+int sampler_add_target(struct sampler *s, uint32_t pid);
+
+/*
+ * Hands every sample that is waiting to `fn`; the sample is borrowed for the call. `frames` has
+ * kernel_frames + user_frames entries. Returns how many, or -errno.
+ */
+typedef void sampler_fn(void *ctx, const struct wire_sample *s, const uint64_t *frames);
+int sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx);
+
+/* No more samples from here on; what is in the rings can still be drained. */
+void sampler_stop(struct sampler *s);
+
+struct sampler_counts {
+	uint64_t taken;
+	uint64_t lost;      /* ring full */
+	uint64_t malformed; /* records that did not make sense; always 0 */
+	uint64_t run_ns;    /* the BPF programs' own time */
+	unsigned cpus;      /* being sampled now */
+	uint64_t failed_cpus; /* came online but could not be sampled */
+};
+
+void sampler_counts(const struct sampler *s, struct sampler_counts *ret);
+
+/* A CPU came online or went (see cpus.h). */
+void sampler_cpu(struct sampler *s, unsigned cpu, bool online);

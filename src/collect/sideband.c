@@ -1,0 +1,286 @@
+#include "collect/sideband.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+#include <bpf/libbpf.h>
+
+#define RING_PAGES 32
+#define RECORD_MAX 8192 /* a path is at most 4096 */
+
+#ifndef PERF_RECORD_MISC_MMAP_BUILD_ID
+#define PERF_RECORD_MISC_MMAP_BUILD_ID (1 << 14)
+#endif
+
+struct ring {
+	int fd; /* -1: this CPU has none */
+	struct perf_event_mmap_page *page;
+};
+
+struct sideband {
+	struct ring *rings; /* by CPU */
+	unsigned count;
+	size_t page_size;
+	uint64_t lost;
+	struct perf_event_attr attr;
+	uint64_t record[RECORD_MAX / 8]; /* a record that wraps around is put together here */
+};
+
+/* The records that are read; each is followed by struct sample_id, as attr.sample_type says. */
+struct task_record {
+	struct perf_event_header header;
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+struct comm_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	char comm[];
+};
+
+struct mmap2_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	union {
+		struct {
+			uint32_t major, minor;
+			uint64_t inode, generation;
+		};
+		struct {
+			uint8_t build_id_len, reserved1;
+			uint16_t reserved2;
+			uint8_t build_id[20];
+		};
+	};
+	uint32_t prot, flags;
+	char path[];
+};
+
+struct lost_record {
+	struct perf_event_header header;
+	uint64_t id, lost;
+};
+
+struct sample_id { /* PERF_SAMPLE_TID | PERF_SAMPLE_TIME */
+	uint32_t pid, tid;
+	uint64_t time;
+};
+
+static int open_cpu(struct sideband *s, unsigned cpu)
+{
+	struct ring *r = &s->rings[cpu];
+	int fd = (int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1,
+			      PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+
+	void *page = mmap(NULL, (RING_PAGES + 1) * s->page_size, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED) {
+		int err = -errno;
+		close(fd);
+		return err;
+	}
+	r->fd = fd;
+	r->page = page;
+	return 0;
+}
+
+static void close_cpu(struct sideband *s, unsigned cpu)
+{
+	struct ring *r = &s->rings[cpu];
+
+	if (r->fd < 0)
+		return;
+	munmap(r->page, (RING_PAGES + 1) * s->page_size);
+	close(r->fd);
+	r->fd = -1;
+}
+
+int sideband_new(struct sideband **ret)
+{
+	int cpus = libbpf_num_possible_cpus();
+	if (cpus < 0)
+		return cpus;
+
+	struct sideband *s = mem_alloc(sizeof(*s));
+	s->count = (unsigned)cpus;
+	s->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	s->rings = mem_alloc_array(s->count, sizeof(*s->rings));
+	for (unsigned i = 0; i < s->count; i++)
+		s->rings[i].fd = -1;
+	s->attr = (struct perf_event_attr){
+		.size = sizeof(s->attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+		.sample_id_all = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.build_id = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = UINT32_MAX, /* wake nobody */
+	};
+
+	int opened = 0, r = 0;
+	for (unsigned cpu = 0; cpu < s->count; cpu++) {
+		r = open_cpu(s, cpu);
+		if (r == -EINVAL && s->attr.build_id) { /* before 5.12 */
+			s->attr.build_id = 0;
+			r = open_cpu(s, cpu);
+		}
+		if (r == 0)
+			opened++;
+		else if (r != -ENODEV) /* ENODEV: offline */
+			break;
+	}
+	if (!opened || (r && r != -ENODEV)) {
+		sideband_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void sideband_free(struct sideband *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < s->count; i++)
+		close_cpu(s, i);
+	free(s->rings);
+	free(s);
+}
+
+void sideband_cpu(struct sideband *s, unsigned cpu, bool online)
+{
+	if (cpu >= s->count || !online)
+		return; /* the ring of a CPU that went is still drained */
+	close_cpu(s, cpu);
+	if (open_cpu(s, cpu) != 0)
+		s->lost++; /* what happens on that CPU is not told: mappings are read instead */
+}
+
+uint64_t sideband_lost(const struct sideband *s)
+{
+	return s->lost;
+}
+
+/* A string inside a record ends at its NUL or where the sample id begins. */
+static const char *record_string(const char *str, char *end)
+{
+	if (str >= end)
+		return "";
+	end[-1] = '\0';
+	return str;
+}
+
+static void on_map(struct sideband_event *e, struct mmap2_record *m, char *end)
+{
+	e->type = SIDEBAND_MAP;
+	e->pid = m->pid;
+	e->start = m->addr;
+	e->end = m->addr + m->len;
+	e->offset = m->pgoff;
+	e->name = record_string(m->path, end);
+	if (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		e->build_id_len = MIN(m->build_id_len, SIDEBAND_BUILD_ID_MAX);
+		memcpy(e->build_id, m->build_id, e->build_id_len);
+	} else {
+		e->device = makedev(m->major, m->minor);
+		e->inode = m->inode;
+	}
+}
+
+/* Turns a record into an event; false for those nobody needs (threads, renames). */
+static bool parse(struct sideband *s, struct perf_event_header *h, struct sideband_event *e)
+{
+	struct sample_id *id = (void *)((char *)h + h->size - sizeof(*id));
+	struct task_record *task = (void *)h;
+	struct comm_record *comm = (void *)h;
+
+	*e = (struct sideband_event){.time = id->time};
+	switch (h->type) {
+	case PERF_RECORD_FORK:
+		if (h->size < sizeof(*task) + sizeof(*id) || task->pid == task->ppid ||
+		    task->pid != task->tid)
+			return false;
+		e->type = SIDEBAND_FORK;
+		e->pid = task->pid;
+		e->parent = task->ppid;
+		return true;
+	case PERF_RECORD_EXIT:
+		if (h->size < sizeof(*task) + sizeof(*id) || task->pid != task->tid)
+			return false;
+		e->type = SIDEBAND_EXIT;
+		e->pid = task->pid;
+		return true;
+	case PERF_RECORD_COMM:
+		if (h->size < sizeof(*comm) + sizeof(*id) || !(h->misc & PERF_RECORD_MISC_COMM_EXEC))
+			return false;
+		e->type = SIDEBAND_EXEC;
+		e->pid = comm->pid;
+		e->name = record_string(comm->comm, (char *)id);
+		return true;
+	case PERF_RECORD_MMAP2:
+		if (h->size < sizeof(struct mmap2_record) + sizeof(*id))
+			return false;
+		on_map(e, (void *)h, (char *)id);
+		return true;
+	case PERF_RECORD_LOST:
+		if (h->size >= sizeof(struct lost_record))
+			s->lost += ((struct lost_record *)h)->lost;
+		return false;
+	default:
+		return false;
+	}
+}
+
+static void drain_ring(struct sideband *s, struct ring *r, sideband_fn *fn, void *ctx)
+{
+	char *data = (char *)r->page + s->page_size;
+	uint64_t size = RING_PAGES * s->page_size;
+	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = r->page->data_tail;
+
+	while (tail < head) {
+		struct perf_event_header *h = (void *)(data + tail % size);
+		uint64_t len = h->size;
+		if (len < sizeof(*h) || len > head - tail || len > RECORD_MAX) {
+			tail = head; /* cannot be: give up on what is in there */
+			s->lost++;
+			break;
+		}
+
+		/* Copied out always: a record is patched (NUL ends) and may wrap around. */
+		uint64_t first = MIN(len, size - tail % size);
+		memcpy(s->record, h, first);
+		memcpy((char *)s->record + first, data, len - first);
+		tail += len;
+
+		struct sideband_event e;
+		if (parse(s, (void *)s->record, &e))
+			fn(ctx, &e);
+	}
+	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+void sideband_drain(struct sideband *s, sideband_fn *fn, void *ctx)
+{
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->rings[i].fd >= 0)
+			drain_ring(s, &s->rings[i], fn, ctx);
+}

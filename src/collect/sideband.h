@@ -1,0 +1,48 @@
+/*
+ * sideband: what processes do to their memory maps, as the kernel tells it (perf's side-band
+ * records): fork, exec, exit, and each executable mapping, with its build id where the kernel has
+ * it (5.12+). System-wide, in small per-CPU rings that wake nobody and are drained on a timer.
+ *
+ * Complete even for processes that live for milliseconds; munmap is not told.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIDEBAND_BUILD_ID_MAX 20
+
+enum sideband_type {
+	SIDEBAND_FORK, /* a new process (not a thread): pid from parent */
+	SIDEBAND_EXEC, /* pid replaced its program: all mappings are gone, its name is `name` */
+	SIDEBAND_EXIT, /* the process's first thread ended */
+	SIDEBAND_MAP,  /* an executable mapping appeared */
+};
+
+struct sideband_event {
+	enum sideband_type type;
+	uint32_t pid;
+	uint32_t parent; /* FORK */
+	uint64_t time;   /* CLOCK_MONOTONIC */
+	uint64_t start, end, offset; /* MAP */
+	const char *name;            /* MAP: path; EXEC: comm. Borrowed for the call */
+	uint8_t build_id[SIDEBAND_BUILD_ID_MAX];
+	uint8_t build_id_len; /* 0: none told, then which file it is by device and inode */
+	uint64_t device, inode;
+};
+
+struct sideband;
+
+int sideband_new(struct sideband **ret); /* 0 or -errno */
+void sideband_free(struct sideband *s);
+
+/* Hands over everything that is waiting, in order of time for each CPU, not between CPUs. */
+typedef void sideband_fn(void *ctx, const struct sideband_event *e);
+void sideband_drain(struct sideband *s, sideband_fn *fn, void *ctx);
+
+/* Records the kernel could not store. When it grows, what is known of mappings may be stale. */
+uint64_t sideband_lost(const struct sideband *s);
+
+/* A CPU came online or went (see cpus.h). */
+void sideband_cpu(struct sideband *s, unsigned cpu, bool online);

@@ -1,0 +1,120 @@
+#include "collect/stream.h"
+
+#include <time.h>
+
+#include "base/mem.h"
+
+/* From a program's time stamp to its record being in the ring. */
+#define SETTLE_NS 1000000
+
+struct item {
+	uint64_t time;
+	bool is_event; /* at the same time, events come first */
+	void *data;
+};
+
+struct stream {
+	struct sampler *sampler;
+	struct sideband *sideband;
+	struct arena records; /* what the items point to */
+	struct item *items;
+	size_t count, cap;
+};
+
+struct stream *stream_new(struct sampler *sampler, struct sideband *sideband)
+{
+	struct stream *s = mem_alloc(sizeof(*s));
+
+	s->sampler = sampler;
+	s->sideband = sideband;
+	return s;
+}
+
+void stream_free(struct stream *s)
+{
+	if (!s)
+		return;
+	arena_done(&s->records);
+	free(s->items);
+	free(s);
+}
+
+static void put(struct stream *s, uint64_t time, bool is_event, void *data)
+{
+	MEM_GROW(s->items, s->count, s->cap);
+	s->items[s->count++] = (struct item){time, is_event, data};
+}
+
+static size_t sample_size(const struct wire_sample *w)
+{
+	return sizeof(*w) + ((size_t)w->kernel_frames + w->user_frames) * sizeof(uint64_t);
+}
+
+static void put_sample(void *ctx, const struct wire_sample *w, const uint64_t *frames)
+{
+	struct stream *s = ctx;
+
+	(void)frames; /* they follow the head */
+	put(s, w->time, false, arena_dup(&s->records, w, sample_size(w)));
+}
+
+static void put_event(void *ctx, const struct sideband_event *e)
+{
+	struct stream *s = ctx;
+	struct sideband_event *copy = arena_dup(&s->records, e, sizeof(*e));
+
+	if (e->name)
+		copy->name = arena_strndup(&s->records, e->name, strlen(e->name));
+	put(s, e->time, true, copy);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return y->is_event - x->is_event;
+}
+
+/* Moves the items from `from` on, and what they point to, to the beginning of an empty stream. */
+static void hold_back(struct stream *s, size_t from)
+{
+	struct arena old = s->records;
+	size_t count = s->count;
+
+	s->records = (struct arena){};
+	s->count = 0;
+	for (size_t i = from; i < count; i++) {
+		struct item it = s->items[i];
+		if (it.is_event)
+			put_event(s, it.data);
+		else
+			put_sample(s, it.data, NULL);
+	}
+	arena_done(&old);
+}
+
+void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t until = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - SETTLE_NS;
+	sampler_drain(s->sampler, put_sample, s);
+	if (s->sideband)
+		sideband_drain(s->sideband, put_event, s);
+	qsort(s->items, s->count, sizeof(*s->items), by_time);
+
+	size_t i = 0;
+	for (; i < s->count && (last || s->items[i].time <= until); i++) {
+		const struct item *it = &s->items[i];
+		if (it->is_event) {
+			h->event(h->ctx, it->data);
+		} else {
+			const struct wire_sample *w = it->data;
+			h->sample(h->ctx, w, (const uint64_t *)(w + 1));
+		}
+	}
+	hold_back(s, i);
+}

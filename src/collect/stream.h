@@ -1,0 +1,26 @@
+/*
+ * stream: samples and side-band events in one order of time.
+ *
+ * Both come from rings of their own, each drained whole. What is newer than the beginning of a
+ * drain is held back to the next one, since something older may still be on its way from another
+ * ring. So a sample is always seen with the mappings its process had when it was taken.
+ */
+#pragma once
+
+#include "collect/sampler.h"
+#include "collect/sideband.h"
+
+struct stream;
+
+struct stream_handler {
+	void (*sample)(void *ctx, const struct wire_sample *s, const uint64_t *frames);
+	void (*event)(void *ctx, const struct sideband_event *e);
+	void *ctx;
+};
+
+/* Both are borrowed and outlive the stream; sideband may be NULL. */
+struct stream *stream_new(struct sampler *sampler, struct sideband *sideband);
+void stream_free(struct stream *s);
+
+/* `last`: nothing will follow, hold nothing back. */
+void stream_drain(struct stream *s, const struct stream_handler *h, bool last);

@@ -1,0 +1,109 @@
+#include "process/maps.h"
+
+#include "base/mem.h"
+
+struct maps *maps_new(void)
+{
+	struct maps *m = mem_alloc(sizeof(*m));
+
+	m->refs = 1;
+	return m;
+}
+
+struct maps *maps_ref(struct maps *m)
+{
+	m->refs++;
+	return m;
+}
+
+void maps_unref(struct maps *m)
+{
+	if (!m || --m->refs)
+		return;
+	free(m->list);
+	free(m);
+}
+
+struct maps *maps_own(struct maps *m)
+{
+	if (m->refs == 1)
+		return m;
+
+	struct maps *copy = maps_new();
+	copy->count = copy->cap = m->count;
+	copy->list = mem_dup(m->list, m->count * sizeof(*m->list));
+	maps_unref(m);
+	return copy;
+}
+
+/* The first mapping that ends after addr; count if there is none. */
+static size_t first_after(const struct maps *m, uint64_t addr)
+{
+	size_t lo = 0, hi = m->count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (m->list[mid].end > addr)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+static void insert_at(struct maps *m, size_t at, const struct mapping *new)
+{
+	MEM_GROW(m->list, m->count, m->cap);
+	memmove(&m->list[at + 1], &m->list[at], (m->count - at) * sizeof(*m->list));
+	m->list[at] = *new;
+	m->count++;
+}
+
+static void remove_at(struct maps *m, size_t at, size_t count)
+{
+	memmove(&m->list[at], &m->list[at + count], (m->count - at - count) * sizeof(*m->list));
+	m->count -= count;
+}
+
+void maps_insert(struct maps *m, const struct mapping *new)
+{
+	if (new->start >= new->end)
+		return;
+	if (m->count >= MAPS_MAX) {
+		m->dropped++;
+		return;
+	}
+
+	size_t at = first_after(m, new->start);
+	if (at < m->count && m->list[at].start < new->start) {
+		struct mapping *old = &m->list[at];
+		if (old->end > new->end) { /* new lies inside old: keep both ends of it */
+			struct mapping right = *old;
+			right.offset += new->end - right.start;
+			right.start = new->end;
+			old->end = new->start;
+			insert_at(m, at + 1, &right);
+			insert_at(m, at + 1, new);
+			return;
+		}
+		old->end = new->start;
+		at++;
+	}
+
+	size_t covered = at;
+	while (covered < m->count && m->list[covered].end <= new->end)
+		covered++;
+	remove_at(m, at, covered - at);
+	if (at < m->count && m->list[at].start < new->end) {
+		m->list[at].offset += new->end - m->list[at].start;
+		m->list[at].start = new->end;
+	}
+	insert_at(m, at, new);
+}
+
+struct mapping *maps_find(const struct maps *m, uint64_t addr)
+{
+	size_t at = first_after(m, addr);
+
+	return at < m->count && m->list[at].start <= addr ? &m->list[at] : NULL;
+}

@@ -1,0 +1,37 @@
+/*
+ * maps: the executable mappings of one address space, sorted, never overlapping.
+ *
+ * Shared between a process and the children it forked until one of them changes its own.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAPS_MAX 16384 /* executable mappings of a process; more are not taken in, and counted */
+
+struct mapping {
+	uint64_t start, end;
+	uint64_t offset;  /* in the file */
+	uint64_t device, inode; /* 0: not known */
+	uint32_t path;    /* string of the process table, as mapped */
+	uint32_t file;    /* of struct files; 0: not looked up yet */
+	uint8_t build_id[20];
+	uint8_t build_id_len;
+};
+
+struct maps {
+	unsigned refs;
+	size_t count, cap;
+	uint64_t dropped; /* at MAPS_MAX */
+	struct mapping *list;
+};
+
+struct maps *maps_new(void);
+struct maps *maps_ref(struct maps *m);
+void maps_unref(struct maps *m); /* NULL is fine */
+struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share it; takes m */
+
+/* Puts a mapping in; what it covers of others goes. */
+void maps_insert(struct maps *m, const struct mapping *new);
+struct mapping *maps_find(const struct maps *m, uint64_t addr); /* NULL: not mapped */

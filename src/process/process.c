@@ -1,0 +1,330 @@
+#include "process/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/sysmacros.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/strs.h"
+
+#define BUCKETS 4096
+#define PROCESSES_MAX 65536
+#define MAPS_TEXT_MAX (32 << 20) /* of /proc/PID/maps */
+#define READ_PAUSE_NS 1000000000ull
+#define READ_PAUSE_MAX_NS (64 * READ_PAUSE_NS)
+#define SWEEPS_KEPT 2 /* a process whose first thread ended may have others still */
+
+struct processes {
+	struct process *table[BUCKETS];
+	struct files *files;
+	struct strs paths;
+	struct processes_stats stats;
+};
+
+struct processes *processes_new(void)
+{
+	struct processes *ps = mem_alloc(sizeof(*ps));
+
+	ps->files = files_new();
+	return ps;
+}
+
+static void process_free(struct process *p)
+{
+	maps_unref(p->maps);
+	if (p->attachment_free)
+		p->attachment_free(p->attachment);
+	free(p);
+}
+
+void processes_free(struct processes *ps)
+{
+	if (!ps)
+		return;
+	for (size_t i = 0; i < BUCKETS; i++) {
+		for (struct process *p = ps->table[i], *next; p; p = next) {
+			next = p->next;
+			process_free(p);
+		}
+	}
+	files_free(ps->files);
+	strs_done(&ps->paths);
+	free(ps);
+}
+
+static struct process *lookup(const struct processes *ps, uint32_t pid)
+{
+	struct process *p = ps->table[pid % BUCKETS];
+
+	while (p && p->pid != pid)
+		p = p->next;
+	return p;
+}
+
+static void drop(struct processes *ps, struct process *p)
+{
+	struct process **at = &ps->table[p->pid % BUCKETS];
+
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	ps->stats.known--;
+	process_free(p);
+}
+
+/* A new process; whoever had the pid before is gone. */
+static struct process *add(struct processes *ps, uint32_t pid)
+{
+	struct process *old = lookup(ps, pid);
+	if (old)
+		drop(ps, old);
+	if (ps->stats.known >= PROCESSES_MAX) {
+		/* Never in practice: pid_max is less on most machines. Any victim will do. */
+		for (size_t i = 0; i < BUCKETS; i++) {
+			if (ps->table[(pid + i) % BUCKETS]) {
+				drop(ps, ps->table[(pid + i) % BUCKETS]);
+				ps->stats.capped++;
+				break;
+			}
+		}
+	}
+
+	struct process *p = mem_alloc(sizeof(*p));
+	p->pid = pid;
+	p->read_pause_ns = READ_PAUSE_NS;
+	p->next = ps->table[pid % BUCKETS];
+	ps->table[pid % BUCKETS] = p;
+	ps->stats.known++;
+	return p;
+}
+
+static uint32_t put_path(struct processes *ps, const char *path, size_t len)
+{
+	static const char deleted[] = " (deleted)";
+	size_t cut = sizeof(deleted) - 1;
+
+	if (len > cut && memcmp(path + len - cut, deleted, cut) == 0)
+		len -= cut;
+	return strs_put(&ps->paths, path, len);
+}
+
+static void on_map(struct processes *ps, const struct sideband_event *e)
+{
+	struct process *p = lookup(ps, e->pid);
+	if (!p || !p->maps)
+		return; /* will be read whole when it is first sampled */
+
+	struct mapping m = {
+		.start = e->start,
+		.end = e->end,
+		.offset = e->offset,
+		.device = e->device,
+		.inode = e->inode,
+		.path = put_path(ps, e->name, strlen(e->name)),
+		.build_id_len = e->build_id_len,
+	};
+	memcpy(m.build_id, e->build_id, sizeof(m.build_id));
+	p->maps = maps_own(p->maps);
+	maps_insert(p->maps, &m);
+}
+
+void processes_event(struct processes *ps, const struct sideband_event *e)
+{
+	struct process *p;
+
+	switch (e->type) {
+	case SIDEBAND_FORK: {
+		struct process *parent = lookup(ps, e->parent);
+		struct maps *maps = parent && parent->maps ? maps_ref(parent->maps) : NULL;
+		bool stale = parent && parent->stale;
+		p = add(ps, e->pid);
+		p->parent = e->parent;
+		p->maps = maps;
+		p->stale = stale;
+		break;
+	}
+	case SIDEBAND_EXEC:
+		p = lookup(ps, e->pid);
+		if (!p)
+			p = add(ps, e->pid);
+		maps_unref(p->maps);
+		p->maps = maps_new();
+		p->stale = false;
+		p->read_pause_ns = READ_PAUSE_NS;
+		p->next_read_ns = 0;
+		if (p->attachment_free)
+			p->attachment_free(p->attachment);
+		p->attachment = NULL;
+		p->attachment_free = NULL;
+		break;
+	case SIDEBAND_EXIT:
+		p = lookup(ps, e->pid);
+		if (p)
+			p->exited = true;
+		break;
+	case SIDEBAND_MAP:
+		on_map(ps, e);
+		break;
+	}
+}
+
+void processes_distrust(struct processes *ps)
+{
+	for (size_t i = 0; i < BUCKETS; i++) {
+		for (struct process *p = ps->table[i]; p; p = p->next) {
+			p->stale = true;
+			p->next_read_ns = 0;
+			if (kill((pid_t)p->pid, 0) != 0 && errno == ESRCH)
+				p->exited = true;
+		}
+	}
+}
+
+/* One line of maps: "start-end perms offset major:minor inode    path". */
+static bool parse_line(struct processes *ps, const char *line, size_t len, struct mapping *ret)
+{
+	unsigned long start, end, offset, inode;
+	unsigned major, minor;
+	char perms[5];
+	int at = 0;
+
+	if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &start, &end, perms, &offset, &major,
+		   &minor, &inode, &at) < 7 ||
+	    perms[2] != 'x')
+		return false;
+	if ((size_t)at > len)
+		at = (int)len;
+	*ret = (struct mapping){
+		.start = start,
+		.end = end,
+		.offset = offset,
+		.device = makedev(major, minor),
+		.inode = inode,
+		.path = put_path(ps, line + at, len - (size_t)at),
+	};
+	return true;
+}
+
+/* 0; -ENOENT when the process is gone or a kernel thread. */
+static int read_maps(struct processes *ps, uint32_t pid, struct maps **ret)
+{
+	CLEANUP(freep) char *path = mem_printf("/proc/%u/maps", pid);
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	int r = file_read(path, MAPS_TEXT_MAX, &text, &len);
+	if (r)
+		return r;
+	ps->stats.maps_read++;
+	if (len == 0)
+		return -ENOENT;
+
+	struct maps *maps = maps_new();
+	for (char *line = text, *end; *line; line = end + 1) {
+		end = strchrnul(line, '\n');
+		bool last = !*end;
+		*end = '\0';
+		/* Most lines are not executable: look before parsing. */
+		const char *perms = strchr(line, ' ');
+		struct mapping m;
+		if (perms && end - perms > 4 && perms[3] == 'x' &&
+		    parse_line(ps, line, (size_t)(end - line), &m))
+			maps_insert(maps, &m);
+		if (last)
+			break;
+	}
+	*ret = maps;
+	return 0;
+}
+
+static void refresh(struct processes *ps, struct process *p, uint64_t time)
+{
+	struct maps *maps;
+	int r = read_maps(ps, p->pid, &maps);
+
+	/* A child that is gone before it ran another program had its parent's mappings. */
+	if (r && !p->maps && p->parent) {
+		const struct process *parent = lookup(ps, p->parent);
+		if (parent && parent->maps) {
+			maps = maps_ref(parent->maps);
+			r = 0;
+		} else {
+			r = read_maps(ps, p->parent, &maps);
+		}
+	}
+	p->next_read_ns = time + p->read_pause_ns;
+	p->read_pause_ns = MIN(p->read_pause_ns * 2, READ_PAUSE_MAX_NS);
+	p->stale = false;
+	if (r == 0) {
+		maps_unref(p->maps);
+		p->maps = maps;
+	} else if (!p->maps) {
+		ps->stats.maps_failed++;
+		p->maps = maps_new();
+	}
+}
+
+struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start, uint64_t time)
+{
+	struct process *p = lookup(ps, pid);
+
+	if (p && p->start == 0)
+		p->start = start;
+	if (!p || p->start != start) {
+		p = add(ps, pid);
+		p->start = start;
+	}
+	p->idle_sweeps = 0;
+	if (!p->maps || p->stale)
+		refresh(ps, p, time);
+	return p;
+}
+
+struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,
+			     uint64_t time)
+{
+	struct mapping *m = maps_find(p->maps, addr);
+
+	if (!m && sure && time >= p->next_read_ns && !p->exited) {
+		refresh(ps, p, time);
+		m = maps_find(p->maps, addr);
+		if (m)
+			p->read_pause_ns = READ_PAUSE_NS;
+	}
+	return m;
+}
+
+const char *process_path(const struct processes *ps, const struct mapping *m)
+{
+	return strs_get(&ps->paths, m->path);
+}
+
+uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m)
+{
+	const char *path = process_path(ps, m);
+
+	if (m->file == 0 && path[0] == '/' && strncmp(path, "//anon", 6) != 0)
+		m->file = files_of_mapping(ps->files, p->pid, m, path);
+	return m->file;
+}
+
+struct files *processes_files(struct processes *ps)
+{
+	return ps->files;
+}
+
+void processes_sweep(struct processes *ps)
+{
+	for (size_t i = 0; i < BUCKETS; i++) {
+		for (struct process *p = ps->table[i], *next; p; p = next) {
+			next = p->next;
+			if (p->exited && p->idle_sweeps++ >= SWEEPS_KEPT)
+				drop(ps, p);
+		}
+	}
+}
+
+void processes_stats(const struct processes *ps, struct processes_stats *ret)
+{
+	*ret = ps->stats;
+}

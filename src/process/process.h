@@ -1,0 +1,67 @@
+/*
+ * process: which processes there are, and what each has mapped where, at the time of a sample.
+ *
+ * A process is (pid, start time). One that was there before us is read from /proc/PID/maps when it
+ * is first sampled; from then on, and for all that start later, side-band events keep it true, and
+ * /proc is not read again but for an address that nothing known covers (a lost event) and, with
+ * longer and longer pauses, for one that stays unknown. Nothing ever lists /proc.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collect/sideband.h"
+#include "process/files.h"
+#include "process/maps.h"
+
+struct process {
+	uint32_t pid;
+	uint32_t parent; /* 0: not known */
+	uint64_t start;  /* CLOCK_BOOTTIME ns; 0: not sampled yet */
+	struct maps *maps; /* NULL: not known yet */
+	bool stale;        /* maps may have missed something: read again when asked */
+	bool exited;
+	unsigned idle_sweeps;
+	uint64_t next_read_ns; /* no reading of /proc before */
+	uint64_t read_pause_ns;
+	void *attachment; /* a later stage's, freed by attachment_free with the process */
+	void (*attachment_free)(void *);
+	struct process *next; /* in the table */
+};
+
+struct processes;
+
+struct processes_stats {
+	uint64_t known;      /* now */
+	uint64_t maps_read;  /* reads of /proc/PID/maps */
+	uint64_t maps_failed; /* … of a process that was gone, and nothing known of it */
+	uint64_t capped;     /* processes let go because there were too many */
+};
+
+struct processes *processes_new(void);
+void processes_free(struct processes *ps);
+
+/* Fork, exec, exit, mapping; in order of time with processes_get. */
+void processes_event(struct processes *ps, const struct sideband_event *e);
+
+/* Side-band events were lost: trust no mapping until it is read again. */
+void processes_distrust(struct processes *ps);
+
+/* The process of a sample. `time` is the sample's. Never NULL; borrowed until the next sweep. */
+struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start, uint64_t time);
+
+/* Who maps addr: NULL if nobody. `sure`: the address is real, so when it is unknown look again. */
+struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,
+			     uint64_t time);
+
+/* The file of a mapping (see files.h), 0 for memory without one; and its path as mapped. */
+uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m);
+const char *process_path(const struct processes *ps, const struct mapping *m);
+struct files *processes_files(struct processes *ps);
+
+/* Forgets the processes that ended; call it after each drain. */
+void processes_sweep(struct processes *ps);
+
+void processes_stats(const struct processes *ps, struct processes_stats *ret);

@@ -1,0 +1,164 @@
+#include "symbol/debugfile.h"
+
+#include <errno.h>
+
+#include <lzma.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/root.h"
+
+#define DEBUG_DIR  "/usr/lib/debug"
+#define CRC_MAX    (512ull << 20) /* of debug files without a build id: 0.3 s at most */
+#define PACKED_MAX (16u << 20)
+#define UNPACK_MAX (32u << 20)
+#define UNPACK_MEM (64u << 20) /* what the decoder may use: xz -9 needs it */
+
+struct wanted {
+	uint8_t id[ELF_BUILD_ID_MAX];
+	size_t id_len;
+	struct stat self;
+	bool by_link; /* found by name: without build ids the CRC decides */
+	uint32_t crc;
+};
+
+static bool crc_matches(int fd, uint64_t size, uint32_t want)
+{
+	enum { CHUNK = 256 << 10 };
+	CLEANUP(freep) uint8_t *buf = mem_resize_array(NULL, CHUNK, 1);
+	uLong crc = crc32(0, NULL, 0);
+
+	if (size > CRC_MAX)
+		return false;
+	for (uint64_t at = 0; at < size; at += CHUNK) {
+		size_t n = (size_t)MIN(size - at, (uint64_t)CHUNK);
+		if (file_pread(fd, buf, n, at) < 0)
+			return false;
+		crc = crc32(crc, buf, (uInt)n);
+	}
+	return crc == want;
+}
+
+static bool belongs(const struct wanted *w, int fd)
+{
+	struct elf_file d;
+	uint8_t id[ELF_BUILD_ID_MAX];
+	if (elf_file_init(&d, fd) < 0)
+		return false;
+
+	size_t len = elf_file_build_id(&d, id);
+	bool yes = elf_file_section_of_type(&d, SHT_SYMTAB);
+	if (yes && len && w->id_len)
+		yes = len == w->id_len && memcmp(id, w->id, len) == 0;
+	else if (yes)
+		yes = w->by_link && crc_matches(fd, d.size, w->crc);
+	elf_file_done(&d);
+	return yes;
+}
+
+static int try_open(const struct wanted *w, const char *root, const char *path)
+{
+	struct stat st;
+	CLEANUP(fd_closep) int fd = root_open(root, path, false, &st);
+	if (fd < 0 || (st.st_dev == w->self.st_dev && st.st_ino == w->self.st_ino) ||
+	    !belongs(w, fd))
+		return -ENOENT;
+	return TAKE_FD(fd);
+}
+
+static int open_by_id(const struct wanted *w, const char *root)
+{
+	char path[sizeof(DEBUG_DIR "/.build-id//.debug") + 2 * ELF_BUILD_ID_MAX + 1];
+	size_t n = (size_t)snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%02x/", w->id[0]);
+
+	if (w->id_len < 2)
+		return -ENOENT;
+	for (size_t i = 1; i < w->id_len; i++)
+		n += (size_t)snprintf(path + n, sizeof(path) - n, "%02x", w->id[i]);
+	snprintf(path + n, sizeof(path) - n, ".debug");
+	return try_open(w, root, path);
+}
+
+static int open_by_link(const struct wanted *w, const char *root, const char *path,
+			const char *link)
+{
+	const char *slash = strrchr(path, '/');
+	int dir = (int)(slash - path);
+	CLEANUP(freep) char *beside = mem_printf("%.*s/%s", dir, path, link);
+	CLEANUP(freep) char *below = mem_printf("%.*s/.debug/%s", dir, path, link);
+	CLEANUP(freep) char *global = mem_printf(DEBUG_DIR "%.*s/%s", dir, path, link);
+	int fd = try_open(w, root, beside);
+
+	if (fd < 0)
+		fd = try_open(w, root, below);
+	if (fd < 0)
+		fd = try_open(w, root, global);
+	return fd;
+}
+
+int debugfile_open(const struct elf_file *e, const char *root, const char *path)
+{
+	struct wanted w = {};
+	CLEANUP(freep) char *link = NULL;
+	if (e->fd < 0 || fstat(e->fd, &w.self) < 0)
+		return -ENOENT;
+
+	w.id_len = elf_file_build_id(e, w.id);
+	bool linked = path && path[0] == '/' && elf_file_debuglink(e, &link, &w.crc) == 0;
+	for (int ours = root ? 0 : 1; ours < 2; ours++) {
+		const char *in = ours ? NULL : root;
+		w.by_link = false;
+		int fd = open_by_id(&w, in);
+		w.by_link = true;
+		if (fd < 0 && linked)
+			fd = open_by_link(&w, in, path, link);
+		if (fd >= 0)
+			return fd;
+	}
+	return -ENOENT;
+}
+
+/* ---- .gnu_debugdata ------------------------------------------------------------------------- */
+
+/* Decodes into a buffer that doubles as it fills, so that what is small stays small. */
+static int unxz(const uint8_t *in, size_t in_len, uint8_t **ret, size_t *ret_len)
+{
+	CLEANUP(freep) uint8_t *out = NULL;
+	size_t cap = MIN(MAX(in_len * 4, (size_t)4096), (size_t)UNPACK_MAX);
+	lzma_stream z = LZMA_STREAM_INIT;
+	if (lzma_stream_decoder(&z, UNPACK_MEM, 0) != LZMA_OK)
+		return -EINVAL;
+
+	lzma_ret r = LZMA_OK;
+	z.next_in = in;
+	z.avail_in = in_len;
+	while (r == LZMA_OK) {
+		out = mem_resize_array(out, cap, 1);
+		z.next_out = out + z.total_out;
+		z.avail_out = cap - z.total_out;
+		r = lzma_code(&z, LZMA_FINISH);
+		if (r == LZMA_OK && cap == UNPACK_MAX)
+			break;
+		cap = MIN(cap * 2, (size_t)UNPACK_MAX);
+	}
+	*ret_len = z.total_out;
+	lzma_end(&z);
+	if (r != LZMA_STREAM_END)
+		return r == LZMA_OK ? -EFBIG : -EINVAL;
+	*ret = TAKE_PTR(out);
+	return 0;
+}
+
+int debugfile_unpack(const struct elf_file *e, uint8_t **ret, size_t *ret_len)
+{
+	const Elf64_Shdr *s = elf_file_section(e, ".gnu_debugdata");
+	if (!s || s->sh_size == 0)
+		return -ENOENT;
+	if (s->sh_size > PACKED_MAX)
+		return -EFBIG;
+	CLEANUP(freep) uint8_t *in = mem_resize_array(NULL, s->sh_size, 1);
+	if (elf_file_read(e, in, s->sh_size, s->sh_offset) < 0)
+		return -EINVAL;
+	return unxz(in, s->sh_size, ret, ret_len);
+}

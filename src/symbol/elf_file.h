@@ -1,0 +1,61 @@
+/*
+ * elf_file: the headers of an ELF file that may lie, and bounded reads of the rest.
+ *
+ * ELF64 little-endian only. Everything is read with pread, never mapped, so that a file which is
+ * truncated under us gives -EIO and not SIGBUS; every offset is checked against the file's size at
+ * open. Tables are read by the modules that know them (symtab, plt, gopclntab). libelf is not used
+ * here: it maps or copies whole sections and hands out symbols one call at a time.
+ *
+ * Embedded; not thread-safe.
+ */
+#pragma once
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ELF_BUILD_ID_MAX 20
+
+struct elf_file {
+	int fd;             /* borrowed; -1: `mem` */
+	const uint8_t *mem; /* borrowed; NULL: `fd` */
+	uint64_t size;
+	uint16_t machine;
+	Elf64_Phdr *segments;
+	Elf64_Shdr *sections;
+	char *names; /* of sections; NUL-terminated */
+	uint32_t segment_count, section_count, names_len;
+};
+
+/*
+ * Reads the headers. 0; -EINVAL not a regular file, or not a program or a library; -ENOTSUP ELF of
+ * another kind (32-bit, big-endian); -EIO truncated. Section headers that make no sense count as
+ * none: segments alone are enough to run a program, so they are enough here.
+ */
+int elf_file_init(struct elf_file *e, int fd);
+int elf_file_init_mem(struct elf_file *e, const void *mem, size_t size);
+void elf_file_done(struct elf_file *e); /* leaves fd and mem alone */
+size_t elf_file_bytes(const struct elf_file *e);
+
+/* Exactly `len` bytes at `offset`: 0, or -EIO when they are not all there. */
+int elf_file_read(const struct elf_file *e, void *buf, size_t len, uint64_t offset);
+
+/* The section of that name whose contents lie inside the file, or NULL. Borrowed. */
+const Elf64_Shdr *elf_file_section(const struct elf_file *e, const char *name);
+const Elf64_Shdr *elf_file_section_of_type(const struct elf_file *e, uint32_t type);
+const Elf64_Shdr *elf_file_section_at(const struct elf_file *e, uint32_t index);
+const Elf64_Shdr *elf_file_section_covering(const struct elf_file *e, uint64_t vaddr);
+
+/* The GNU build id, cut at ELF_BUILD_ID_MAX bytes: its length, 0 if there is none. */
+size_t elf_file_build_id(const struct elf_file *e, uint8_t ret[static ELF_BUILD_ID_MAX]);
+bool elf_file_is_go(const struct elf_file *e);
+
+/* .gnu_debuglink: the name of the debug file (no slashes; caller frees) and its CRC, or -ENOENT. */
+int elf_file_debuglink(const struct elf_file *e, char **ret_name, uint32_t *ret_crc);
+
+/* Between offsets in the file and virtual addresses; executable segments are asked first. */
+bool elf_file_vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr);
+bool elf_file_offset(const struct elf_file *e, uint64_t vaddr, uint64_t *ret_offset);
+const Elf64_Phdr *elf_file_text(const struct elf_file *e); /* first executable PT_LOAD, or NULL */
+bool elf_file_is_text(const struct elf_file *e, uint64_t vaddr);

@@ -1,0 +1,245 @@
+#include "symbol/object.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+#include "symbol/debugfile.h"
+#include "symbol/gopclntab.h"
+#include "symbol/reloc.h"
+
+enum source { SOURCE_SYMTAB, SOURCE_DEBUG, SOURCE_PACKED, SOURCE_DYNSYM, SOURCE_GO, SOURCES };
+
+struct names { /* a string table: a piece of a file or of memory */
+	const struct elf_file *file;
+	const char *mem;
+	uint64_t offset, size;
+};
+
+struct object {
+	struct elf_file main, debug;
+	int debug_fd;
+	struct symtab table;
+	struct gopclntab go;
+	struct names names[SOURCES];
+	char *packed_names;
+};
+
+const struct elf_file *object_elf(const struct object *o)
+{
+	return &o->main;
+}
+
+size_t object_bytes(const struct object *o)
+{
+	return sizeof(*o) + elf_file_bytes(&o->main) + elf_file_bytes(&o->debug) +
+	       symtab_bytes(&o->table) + o->names[SOURCE_PACKED].size;
+}
+
+uint32_t object_symbols(const struct object *o)
+{
+	return o->table.count;
+}
+
+uint64_t object_dropped(const struct object *o)
+{
+	return o->table.dropped;
+}
+
+int object_fds(const struct object *o)
+{
+	return o->debug_fd >= 0;
+}
+
+void object_free(struct object *o)
+{
+	if (!o)
+		return;
+	elf_file_done(&o->main);
+	elf_file_done(&o->debug);
+	if (o->debug_fd >= 0)
+		close(o->debug_fd);
+	symtab_done(&o->table);
+	free(o->packed_names);
+	free(o);
+}
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+static void add_section(struct object *o, const struct elf_file *e, const Elf64_Shdr *symbols,
+			enum source source)
+{
+	const Elf64_Shdr *names = elf_file_section_at(e, symbols->sh_link);
+
+	if (!names || names->sh_type != SHT_STRTAB)
+		return;
+	o->names[source] =
+		(struct names){.file = e, .offset = names->sh_offset, .size = names->sh_size};
+	/* What could be read before the file ended is still true. */
+	symtab_add_section(&o->table, e, symbols, source);
+}
+
+static bool add_debug_file(struct object *o, const struct object_source *source)
+{
+	o->debug_fd = debugfile_open(&o->main, source->root, source->path);
+	if (o->debug_fd < 0 || elf_file_init(&o->debug, o->debug_fd) < 0)
+		return false;
+	const Elf64_Shdr *s = elf_file_section_of_type(&o->debug, SHT_SYMTAB);
+	if (s)
+		add_section(o, &o->debug, s, SOURCE_DEBUG);
+	return s;
+}
+
+/* Keeps the names of what is unpacked, and nothing else of it. */
+static void add_packed(struct object *o)
+{
+	CLEANUP(freep) uint8_t *data = NULL;
+	size_t len;
+	struct elf_file e;
+	if (debugfile_unpack(&o->main, &data, &len) < 0 || elf_file_init_mem(&e, data, len) < 0)
+		return;
+
+	const Elf64_Shdr *s = elf_file_section_of_type(&e, SHT_SYMTAB);
+	if (s)
+		add_section(o, &e, s, SOURCE_PACKED);
+	struct names *n = &o->names[SOURCE_PACKED];
+	if (n->file) {
+		o->packed_names = mem_dup(data + n->offset, n->size);
+		*n = (struct names){.mem = o->packed_names, .size = n->size};
+	}
+	elf_file_done(&e);
+}
+
+static void load(struct object *o, const struct object_source *source)
+{
+	const Elf64_Shdr *full = elf_file_section_of_type(&o->main, SHT_SYMTAB);
+	const Elf64_Shdr *dynamic = elf_file_section_of_type(&o->main, SHT_DYNSYM);
+	/* .symtab holds all of .dynsym, unless somebody stripped all but a few names from it. */
+	bool whole = full && (!dynamic || full->sh_size >= dynamic->sh_size);
+
+	if (full)
+		add_section(o, &o->main, full, SOURCE_SYMTAB);
+	if (!whole) {
+		if (!add_debug_file(o, source))
+			add_packed(o);
+		if (dynamic)
+			add_section(o, &o->main, dynamic, SOURCE_DYNSYM);
+	}
+	if (gopclntab_init(&o->go, &o->main) == 0)
+		gopclntab_add(&o->go, &o->main, &o->table, SOURCE_GO);
+	symtab_finish(&o->table);
+}
+
+int object_open(const struct object_source *source, uint32_t max_symbols, struct object **ret)
+{
+	struct object *o = mem_alloc(sizeof(*o));
+
+	o->debug_fd = -1;
+	int r = source->fd >= 0 ? elf_file_init(&o->main, source->fd)
+				: elf_file_init_mem(&o->main, source->mem, source->mem_size);
+	if (r < 0) {
+		free(o);
+		return r;
+	}
+	symtab_init(&o->table, &o->main, max_symbols);
+	load(o, source);
+	*ret = o;
+	return 0;
+}
+
+/* ---- looking up ----------------------------------------------------------------------------- */
+
+int object_find(const struct object *o, uint64_t vaddr, struct object_hit *ret)
+{
+	*ret = (struct object_hit){};
+	if (symtab_find(&o->table, vaddr, &ret->in_table)) {
+		ret->start = ret->in_table.start;
+		return 0;
+	}
+	struct plt_stub stub;
+	if (plt_find(&o->main, vaddr, &stub) < 0 ||
+	    (!stub.name && !symtab_find(&o->table, stub.target, &ret->in_table)))
+		return -ENOENT;
+	ret->start = stub.start;
+	ret->name = stub.name;
+	ret->plt = true;
+	return 0;
+}
+
+/* The string at `offset` of a file, of which at most `limit` bytes belong to it; cut at its NUL. */
+static int read_string(const struct elf_file *e, uint64_t offset, uint64_t limit,
+		       char ret[static DEMANGLE_MAX])
+{
+	size_t max = (size_t)MIN(limit, (uint64_t)DEMANGLE_MAX - 1);
+	size_t len = MIN(max, (size_t)160); /* most names, in one small read */
+
+	if (elf_file_read(e, ret, len, offset) < 0)
+		return -EIO;
+	if (!memchr(ret, '\0', len) && len < max) {
+		if (elf_file_read(e, ret + len, max - len, offset + len) < 0)
+			return -EIO;
+		len = max;
+	}
+	ret[len] = '\0';
+	return 0;
+}
+
+static int read_name(const struct object *o, const struct symtab_entry *e,
+		     char ret[static DEMANGLE_MAX])
+{
+	const struct names *n = &o->names[e->source];
+
+	if (e->source == SOURCE_GO) {
+		uint64_t at = gopclntab_name(&o->go, &o->main, e->name);
+		return at ? read_string(&o->main, at, o->main.size - at, ret) : -EIO;
+	}
+	if (e->name >= n->size)
+		return -EIO;
+	if (n->file)
+		return read_string(n->file, n->offset + e->name, n->size - e->name, ret);
+	size_t len = strnlen(n->mem + e->name, MIN(n->size - e->name, DEMANGLE_MAX - 1));
+	memcpy(ret, n->mem + e->name, len);
+	ret[len] = '\0';
+	return 0;
+}
+
+/* Of the names of one function, the one that people call it by: write, not __GI___libc_write. */
+static bool nicer(const char *a, const char *b)
+{
+	size_t ua = strspn(a, "_"), ub = strspn(b, "_");
+	size_t la = strlen(a), lb = strlen(b);
+
+	if (ua != ub)
+		return ua < ub;
+	return la != lb ? la < lb : strcmp(a, b) < 0;
+}
+
+int object_name(const struct object *o, const struct object_hit *hit, char ret[static DEMANGLE_MAX],
+		enum frame_kind *ret_kind)
+{
+	char best[DEMANGLE_MAX] = "", other[DEMANGLE_MAX];
+
+	*ret_kind = FRAME_USER;
+	if (hit->name) {
+		if (read_string(&o->main, hit->name, o->main.size - hit->name, best) < 0)
+			return -EIO;
+	} else {
+		const struct symtab_entry *e = &o->table.entries[hit->in_table.first];
+		if (e->source == SOURCE_GO)
+			*ret_kind = FRAME_GO;
+		for (uint32_t i = 0; i < hit->in_table.count; i++)
+			if (read_name(o, &e[i], other) == 0 && other[0] &&
+			    (!best[0] || nicer(other, best)))
+				memcpy(best, other, strlen(other) + 1);
+	}
+
+	/* A library's own .symtab may carry versions: memcpy@@GLIBC_2.14. */
+	char *version = *ret_kind == FRAME_GO || best[0] == '\0' ? NULL : strchr(best + 1, '@');
+	if (version)
+		*version = '\0';
+	if (best[0] == '\0')
+		return -EIO;
+	size_t len = demangle(best, ret);
+	if (hit->plt && len + sizeof("@plt") <= DEMANGLE_MAX)
+		memcpy(ret + len, "@plt", sizeof("@plt"));
+	return 0;
+}

@@ -1,0 +1,58 @@
+/*
+ * object: all that names the functions of one file, loaded.
+ *
+ * Built from the best sources that there are, merged:
+ *
+ *	.symtab of the file; if it was stripped, of its debug file or of .gnu_debugdata
+ *	.dynsym, unless .symtab holds it too
+ *	.gopclntab of Go programs
+ *	PLT stubs, decoded when an address is in one
+ *
+ * Names stay in the file until asked for. Not thread-safe.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbol/demangle.h"
+#include "symbol/elf_file.h"
+#include "symbol/symbol.h"
+#include "symbol/symtab.h"
+
+struct object;
+
+struct object_source {
+	int fd;          /* borrowed, and read from as long as the object lives; -1: mem */
+	const void *mem; /* borrowed as well */
+	size_t mem_size;
+	const char *path, *root; /* where to look for debug files; either may be NULL */
+};
+
+struct object_hit {
+	uint64_t start; /* of the function; a virtual address */
+	bool plt;       /* a stub that calls it */
+	struct symtab_hit in_table;
+	uint64_t name; /* where in the file it stands; 0: as in_table says */
+};
+
+/*
+ * 0, or why the file cannot be read (elf_file_init). A file that can be, but has no symbols, is an
+ * object that finds nothing. At most `max_symbols` are kept.
+ */
+int object_open(const struct object_source *source, uint32_t max_symbols, struct object **ret);
+void object_free(struct object *o);
+
+const struct elf_file *object_elf(const struct object *o); /* borrowed */
+size_t object_bytes(const struct object *o);
+uint32_t object_symbols(const struct object *o);
+uint64_t object_dropped(const struct object *o); /* symbols that did not fit */
+int object_fds(const struct object *o);          /* descriptors that it holds itself */
+
+/* 0 or -ENOENT. */
+int object_find(const struct object *o, uint64_t vaddr, struct object_hit *ret);
+
+/* Reads the name of a hit and demangles it. 0, or -EIO when it cannot be read back. */
+int object_name(const struct object *o, const struct object_hit *hit, char ret[static DEMANGLE_MAX],
+		enum frame_kind *ret_kind);

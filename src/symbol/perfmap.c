@@ -1,0 +1,325 @@
+#include "symbol/perfmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/root.h"
+#include "symbol/sort.h"
+
+#define FILE_MAX    (64u << 20)
+#define ENTRIES_MAX (1u << 20) /* 16 MB */
+#define CHUNK       (64u << 10)
+#define LINE_CAP    4096 /* of a line whose name is shown; the rest is cut */
+#define LOOK_BACK   32   /* entries before the nearest that may still cover an address */
+#define SECOND      1000000000ull
+/* New code runs at once, so a miss looks again soon; a fiftieth of the time may go into that. */
+#define PAUSE_MIN   (SECOND / 50)
+#define PAUSE_TIMES 50
+
+struct entry {
+	uint64_t start;
+	uint32_t size;
+	uint32_t line; /* where in the file; a greater one is newer */
+};
+
+struct perfmap {
+	int pid;
+	int fd;
+	uint64_t read_to;      /* the file up to here is in entries */
+	uint64_t looked_ns;    /* when it was last looked at */
+	uint64_t pause_ns;     /* until it may be looked at for an address that has no name */
+	bool skipping;         /* read_to is inside a line too long to be one */
+	struct entry *entries; /* sorted by start */
+	size_t count, cap;
+	struct perfmap_stats stats;
+	char name[LINE_CAP];
+};
+
+struct perfmap *perfmap_new(int pid)
+{
+	struct perfmap *m = mem_alloc(sizeof(*m));
+
+	m->pid = pid;
+	m->fd = -1;
+	return m;
+}
+
+struct perfmap *perfmap_new_fd(int fd)
+{
+	struct perfmap *m = perfmap_new(0);
+
+	m->fd = fd;
+	return m;
+}
+
+static void forget(struct perfmap *m)
+{
+	free(m->entries);
+	m->entries = NULL;
+	m->count = m->cap = 0;
+	m->read_to = 0;
+	m->skipping = false;
+}
+
+void perfmap_free(struct perfmap *m)
+{
+	if (!m)
+		return;
+	if (m->fd >= 0)
+		close(m->fd);
+	forget(m);
+	free(m);
+}
+
+size_t perfmap_bytes(const struct perfmap *m)
+{
+	return sizeof(*m) + m->cap * sizeof(*m->entries);
+}
+
+void perfmap_stats(const struct perfmap *m, struct perfmap_stats *ret)
+{
+	*ret = m->stats;
+	ret->entries = m->count;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* The pid that the process has in its innermost namespace, and its user. */
+static int identify(int pid, long *ret_pid, uid_t *ret_uid)
+{
+	CLEANUP(freep) char *path = mem_printf("/proc/%d/status", pid);
+	CLEANUP(freep) char *text = NULL;
+	int r = file_read(path, 64 << 10, &text, NULL);
+	if (r < 0)
+		return r;
+
+	unsigned uid;
+	const char *line = strstr(text, "\nUid:");
+	if (!line || sscanf(line, "\nUid: %*u %u", &uid) != 1) /* the second is the effective one */
+		return -EINVAL;
+	*ret_uid = uid;
+	*ret_pid = pid;
+	line = strstr(text, "\nNSpid:"); /* outermost first */
+	for (char *at = line ? (char *)line + strlen("\nNSpid:") : NULL, *end; at; at = end) {
+		long v = strtol(at, &end, 10);
+		if (end == at || memchr(at, '\n', (size_t)(end - at)))
+			break;
+		*ret_pid = v;
+	}
+	return 0;
+}
+
+static int open_map(struct perfmap *m)
+{
+	long inner;
+	uid_t uid;
+	struct stat st;
+	int r = identify(m->pid, &inner, &uid);
+	if (r < 0)
+		return r;
+
+	CLEANUP(freep) char *root = mem_printf("/proc/%d/root", m->pid);
+	CLEANUP(freep) char *path = mem_printf("/tmp/perf-%ld.map", inner);
+	CLEANUP(fd_closep) int fd = root_open(root, path, true, &st);
+	if (fd < 0) {
+		m->stats.refused += fd != -ENOENT;
+		return fd;
+	}
+	if (st.st_uid != uid && st.st_uid != 0) {
+		m->stats.refused++;
+		return -EPERM;
+	}
+	m->fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static const char *parse_hex(const char *p, const char *end, uint64_t *ret)
+{
+	const char *from = p;
+	uint64_t v = 0;
+
+	if (end - p > 2 && p[0] == '0' && (p[1] | 32) == 'x')
+		from = p += 2;
+	for (; p < end; p++) {
+		unsigned c = (unsigned char)*p;
+		unsigned d = c - '0' < 10 ? c - '0' : (c | 32) - 'a' < 6 ? (c | 32) - 'a' + 10 : 16;
+		if (d == 16)
+			break;
+		if (v >> 60)
+			return NULL;
+		v = v << 4 | d;
+	}
+	*ret = v;
+	return p > from && p < end && *p == ' ' ? p + 1 : NULL;
+}
+
+/* Where the name begins; NULL when the line is none. */
+static const char *parse_line(const char *line, const char *end, uint64_t *ret_start,
+			      uint64_t *ret_size)
+{
+	const char *p = parse_hex(line, end, ret_start);
+
+	p = p ? parse_hex(p, end, ret_size) : NULL;
+	return p && p < end && *p && *ret_size && *ret_start <= UINT64_MAX - *ret_size ? p : NULL;
+}
+
+static void add_line(struct perfmap *m, const char *line, const char *end, uint64_t offset)
+{
+	uint64_t start, size;
+
+	if (!parse_line(line, end, &start, &size)) {
+		m->stats.malformed++;
+		return;
+	}
+	if (m->count == ENTRIES_MAX) {
+		m->stats.capped += (uint64_t)(end - line);
+		return;
+	}
+	MEM_GROW(m->entries, m->count, m->cap);
+	m->entries[m->count++] =
+		(struct entry){start, (uint32_t)MIN(size, UINT32_MAX), (uint32_t)offset};
+}
+
+/* Sorted, stably: of those that start at one address the last is the newest, and stays. */
+static void put_in_order(struct perfmap *m)
+{
+	size_t out = 0;
+
+	sort_by_u64(m->entries, m->count, sizeof(*m->entries));
+	for (size_t i = 0; i < m->count; i++) {
+		if (out && m->entries[out - 1].start == m->entries[i].start)
+			out--;
+		m->entries[out++] = m->entries[i];
+	}
+	m->count = out;
+}
+
+/* Reads whole lines from read_to up to `end`; a last line without its end waits for it. */
+static void read_tail(struct perfmap *m, uint64_t end)
+{
+	CLEANUP(freep) char *buf = mem_resize_array(NULL, CHUNK, 1);
+
+	while (m->read_to < end) {
+		size_t want = (size_t)MIN(end - m->read_to, (uint64_t)CHUNK);
+		ssize_t n = pread(m->fd, buf, want, (off_t)m->read_to);
+		if (n <= 0)
+			break;
+		const char *line = buf, *stop = buf + n, *nl;
+		while ((nl = memchr(line, '\n', (size_t)(stop - line)))) {
+			if (!m->skipping)
+				add_line(m, line, nl, m->read_to + (uint64_t)(line - buf));
+			m->skipping = false;
+			line = nl + 1;
+		}
+		if (line == buf) {
+			if ((size_t)n < CHUNK)
+				break;
+			m->stats.malformed += !m->skipping;
+			m->skipping = true;
+			line = stop;
+		}
+		m->read_to += (uint64_t)(line - buf);
+	}
+	put_in_order(m);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static void look(struct perfmap *m)
+{
+	struct stat st;
+
+	/* A runtime that writes its map anew may replace the file. */
+	if (m->fd >= 0 && m->pid && fstat(m->fd, &st) == 0 && st.st_nlink == 0) {
+		int old = m->fd;
+		m->fd = -1;
+		if (open_map(m) == 0) {
+			close(old);
+			forget(m);
+		} else {
+			m->fd = old;
+		}
+	}
+	if ((m->fd < 0 && open_map(m) < 0) || fstat(m->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	if ((uint64_t)st.st_size < m->read_to)
+		forget(m);
+	m->stats.capped = st.st_size > FILE_MAX ? (uint64_t)st.st_size - FILE_MAX : 0;
+	if ((uint64_t)st.st_size > m->read_to)
+		read_tail(m, MIN((uint64_t)st.st_size, (uint64_t)FILE_MAX));
+}
+
+/* Looks unless that was done in the last `pause`; false if it was. */
+static bool look_again(struct perfmap *m, uint64_t pause)
+{
+	uint64_t now = now_ns();
+
+	if (m->looked_ns && now - m->looked_ns < pause)
+		return false;
+	look(m);
+	m->looked_ns = now_ns();
+	m->pause_ns = MIN(MAX(PAUSE_MIN, (m->looked_ns - now) * PAUSE_TIMES), SECOND);
+	return true;
+}
+
+/* ---- lookups -------------------------------------------------------------------------------- */
+
+/* The newest entry that covers the address. */
+static const struct entry *find(const struct perfmap *m, uint64_t addr)
+{
+	const struct entry *found = NULL;
+	size_t low = 0, high = m->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (m->entries[mid].start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (size_t i = low; i > 0 && low - i < LOOK_BACK; i--) {
+		const struct entry *e = &m->entries[i - 1];
+		if (addr - e->start < e->size && (!found || e->line > found->line))
+			found = e;
+	}
+	return found;
+}
+
+int perfmap_find(struct perfmap *m, uint64_t addr, struct symbol *ret)
+{
+	uint64_t start, size;
+
+	look_again(m, SECOND);
+	const struct entry *e = find(m, addr);
+	if (!e && look_again(m, m->pause_ns))
+		e = find(m, addr);
+	if (!e)
+		return -ENOENT;
+
+	ssize_t n = pread(m->fd, m->name, sizeof(m->name) - 1, e->line);
+	if (n <= 0)
+		return -ENOENT;
+	char *end = memchr(m->name, '\n', (size_t)n);
+	end = end ? end : m->name + n;
+	*end = '\0';
+	/* The file may have been written over since: the line must still be the one we read. */
+	const char *name = parse_line(m->name, end, &start, &size);
+	if (!name || start != e->start) {
+		forget(m);
+		return -ENOENT;
+	}
+	*ret = (struct symbol){.name = name, .kind = FRAME_JIT, .addr = addr, .start = e->start};
+	return 0;
+}

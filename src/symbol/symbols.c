@@ -1,0 +1,422 @@
+#include "symbol/symbols.h"
+
+#include <errno.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "base/root.h"
+#include "symbol/cache.h"
+#include "symbol/demangle.h"
+#include "symbol/object.h"
+#include "symbol/symtab.h"
+
+#define FDS_MAX  256
+#define UNNAMED  UINT64_MAX /* as the start of a function */
+#define VDSO_MAX (1u << 20)
+
+/*
+ * How max_bytes is shared out: tables take what they need up to TABLES_SHARE, names what tables
+ * leave of it but at least an eighth, and a sixteenth is for the files themselves.
+ */
+#define PLACES_SHARE(max) ((max) / 16)
+#define TABLES_SHARE(max) ((max) / 4 * 3)
+#define NAMES_SHARE(max, tables)                                                                   \
+	MIN((max) / 8 * 3, (max) / 8 * 7 - MIN((tables), TABLES_SHARE(max)))
+
+struct file {
+	char *path, *root;
+	int fd;
+	bool opened;     /* it had a descriptor once: it may be opened again */
+	struct stat st;  /* which file that was */
+	const void *mem; /* instead of fd; borrowed */
+	size_t mem_size;
+	struct object *object; /* NULL: not loaded */
+	int error;             /* why it never will be */
+	bool module_known;
+	struct symbols_module module;
+	uint8_t build_id[ELF_BUILD_ID_MAX]; /* as the kernel said */
+	size_t build_id_len;
+	uint64_t used; /* symbols.clock of the last time that its object was needed */
+};
+
+struct place { /* the memo of one offset */
+	uint64_t vaddr;
+	uint64_t start; /* of the function, or UNNAMED */
+};
+
+struct name { /* the memo of one function */
+	uint32_t kind;
+	char text[];
+};
+
+struct symbols {
+	struct file *files; /* by id - 1 */
+	uint32_t count, cap;
+	size_t max_bytes, file_bytes, object_bytes;
+	struct cache places; /* (file, offset) -> struct place */
+	struct cache names;  /* (file, start) -> struct name */
+	uint64_t clock;
+	uint32_t fds;
+	struct symbols_stats stats;
+	char scratch[DEMANGLE_MAX + 256];
+};
+
+struct symbols *symbols_new(size_t max_bytes)
+{
+	struct symbols *s = mem_alloc(sizeof(*s));
+
+	s->max_bytes = max_bytes;
+	cache_init(&s->places, PLACES_SHARE(max_bytes));
+	cache_init(&s->names, NAMES_SHARE(max_bytes, 0));
+	return s;
+}
+
+/* ---- files and their objects ---------------------------------------------------------------- */
+
+static size_t bytes(const struct symbols *s)
+{
+	return s->file_bytes + s->object_bytes + cache_bytes(&s->places) + cache_bytes(&s->names);
+}
+
+static void drop_object(struct symbols *s, struct file *f)
+{
+	if (!f->object)
+		return;
+	s->object_bytes -= object_bytes(f->object);
+	s->fds -= (uint32_t)object_fds(f->object);
+	s->stats.symbols -= object_symbols(f->object);
+	s->stats.tables--;
+	object_free(f->object);
+	f->object = NULL;
+}
+
+static void close_file(struct symbols *s, struct file *f)
+{
+	drop_object(s, f);
+	if (f->fd >= 0) {
+		close(f->fd);
+		s->fds--;
+	}
+	f->fd = -1;
+}
+
+/* The least recently used file but `keep` that holds a table or, if asked, a descriptor. */
+static struct file *oldest(struct symbols *s, const struct file *keep, bool with_fd)
+{
+	struct file *found = NULL;
+
+	for (struct file *f = s->files; f < s->files + s->count; f++)
+		if (f != keep && (f->object || (with_fd && f->fd >= 0)) &&
+		    (!found || f->used < found->used))
+			found = f;
+	return found;
+}
+
+static void make_room(struct symbols *s, const struct file *keep)
+{
+	struct file *f;
+
+	while (s->object_bytes > TABLES_SHARE(s->max_bytes) && (f = oldest(s, keep, false))) {
+		drop_object(s, f);
+		s->stats.evictions++;
+	}
+	cache_set_max(&s->names, NAMES_SHARE(s->max_bytes, s->object_bytes));
+	while (s->fds > FDS_MAX && (f = oldest(s, keep, true))) {
+		close_file(s, f);
+		s->stats.evictions++;
+	}
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	for (struct file *f = s->files; f < s->files + s->count; f++) {
+		close_file(s, f);
+		free(f->path);
+		free(f->root);
+	}
+	free(s->files);
+	cache_done(&s->places);
+	cache_done(&s->names);
+	free(s);
+}
+
+static struct file *add(struct symbols *s, const char *path, const char *root)
+{
+	static const char deleted[] = " (deleted)"; /* as /proc/PID/maps says it */
+	size_t len = strlen(path), tail = len - MIN(len, strlen(deleted));
+
+	if (tail && strcmp(path + tail, deleted) == 0)
+		len = tail;
+	MEM_GROW(s->files, s->count, s->cap);
+	struct file *f = &s->files[s->count++];
+	*f = (struct file){.fd = -1, .path = mem_strndup(path, len), .used = ++s->clock};
+	f->root = root ? mem_strdup(root) : NULL;
+	s->file_bytes += sizeof(*f) + len + 1 + (root ? strlen(root) + 1 : 0);
+	return f;
+}
+
+uint32_t symbols_add_file(struct symbols *s, const struct symbols_file *file)
+{
+	struct file *f = add(s, file->path ? file->path : "", file->root);
+
+	f->build_id_len = MIN(file->build_id_len, sizeof(f->build_id));
+	if (f->build_id_len)
+		memcpy(f->build_id, file->build_id, f->build_id_len);
+	f->fd = file->fd;
+	f->opened = f->fd >= 0;
+	if (!f->opened) {
+		f->error = -ENOENT;
+		s->stats.failures++;
+	} else if (fstat(f->fd, &f->st) < 0 || !S_ISREG(f->st.st_mode)) {
+		close(f->fd);
+		f->fd = -1;
+		f->error = -EINVAL;
+		s->stats.failures++;
+	} else {
+		s->fds++;
+		make_room(s, f);
+	}
+	return s->count;
+}
+
+/* The size of an image in memory whose headers say nothing of the kind: its sections come last. */
+static size_t image_size(const void *image)
+{
+	Elf64_Ehdr h;
+
+	memcpy(&h, image, sizeof(h));
+	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_shentsize != sizeof(Elf64_Shdr) ||
+	    h.e_shoff > VDSO_MAX)
+		return 0;
+	return h.e_shoff + (size_t)h.e_shnum * sizeof(Elf64_Shdr);
+}
+
+uint32_t symbols_add_vdso(struct symbols *s)
+{
+	struct file *f = add(s, "[vdso]", NULL);
+
+	f->mem = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: the kernel's own pointer */
+	f->mem_size = f->mem ? image_size(f->mem) : 0;
+	if (f->mem_size == 0)
+		f->error = -ENOENT;
+	return s->count;
+}
+
+/* A file that was closed for want of descriptors; only the same file will do. */
+static int reopen(struct symbols *s, struct file *f)
+{
+	struct stat st;
+	int fd = f->opened ? root_open(f->root, f->path, false, &st) : -ENOENT;
+	if (fd < 0)
+		return fd;
+	if (st.st_dev != f->st.st_dev || st.st_ino != f->st.st_ino || st.st_size != f->st.st_size ||
+	    st.st_mtim.tv_sec != f->st.st_mtim.tv_sec ||
+	    st.st_mtim.tv_nsec != f->st.st_mtim.tv_nsec) {
+		close(fd);
+		return -ESTALE;
+	}
+	f->fd = fd;
+	s->fds++;
+	return 0;
+}
+
+/* What is wrong with a file stays wrong: it is not tried again. */
+static int give_up(struct symbols *s, struct file *f, int error)
+{
+	s->stats.failures += error != -ESTALE;
+	f->error = error;
+	close_file(s, f);
+	return error;
+}
+
+static int describe(struct symbols *s, struct file *f, const struct elf_file *e)
+{
+	struct symbols_module *m = &f->module;
+	const Elf64_Phdr *text = elf_file_text(e);
+
+	m->build_id_len = elf_file_build_id(e, m->build_id);
+	m->go = elf_file_is_go(e);
+	if (text) {
+		m->start = text->p_vaddr;
+		m->end = text->p_vaddr + text->p_memsz;
+		m->offset = text->p_offset;
+	}
+	f->module_known = true;
+	if (!f->build_id_len || (m->build_id_len == f->build_id_len &&
+				 memcmp(m->build_id, f->build_id, f->build_id_len) == 0))
+		return 0;
+	s->stats.mismatches++;
+	return -ESTALE;
+}
+
+/* Of one file; leaves room in the tables' share for its headers. */
+static uint32_t symbols_max(const struct symbols *s)
+{
+	return (uint32_t)(TABLES_SHARE(s->max_bytes) / 16 * 15 / sizeof(struct symtab_entry));
+}
+
+static int load(struct symbols *s, struct file *f)
+{
+	if (f->error)
+		return f->error;
+	f->used = ++s->clock;
+	if (f->object)
+		return 0;
+
+	int r = f->fd < 0 && !f->mem ? reopen(s, f) : 0;
+	struct object_source source = {f->fd, f->mem, f->mem_size, f->path, f->root};
+	if (r == 0)
+		r = object_open(&source, symbols_max(s), &f->object);
+	if (r == 0) {
+		s->object_bytes += object_bytes(f->object);
+		s->fds += (uint32_t)object_fds(f->object);
+		s->stats.symbols += object_symbols(f->object);
+		s->stats.dropped += object_dropped(f->object);
+		s->stats.tables++;
+		s->stats.loads++;
+		if (!f->module_known)
+			r = describe(s, f, object_elf(f->object));
+	}
+	if (r < 0)
+		give_up(s, f, r);
+	make_room(s, f);
+	return r;
+}
+
+/* The headers alone: a file that is only mapped needs no table. */
+static int read_module(struct symbols *s, struct file *f)
+{
+	struct elf_file e;
+	int r = f->fd < 0 && !f->mem ? reopen(s, f) : 0;
+
+	if (r == 0)
+		r = f->mem ? elf_file_init_mem(&e, f->mem, f->mem_size) : elf_file_init(&e, f->fd);
+	if (r == 0) {
+		r = describe(s, f, &e);
+		elf_file_done(&e);
+	}
+	if (r < 0)
+		give_up(s, f, r);
+	make_room(s, f);
+	return r;
+}
+
+int symbols_module(struct symbols *s, uint32_t file, struct symbols_module *ret)
+{
+	*ret = (struct symbols_module){};
+	if (file == 0 || file > s->count)
+		return -EINVAL;
+	struct file *f = &s->files[file - 1];
+	int r = f->error;
+	if (r == 0 && !f->module_known)
+		r = read_module(s, f);
+	if (r == 0)
+		*ret = f->module;
+	return r;
+}
+
+/* ---- lookups -------------------------------------------------------------------------------- */
+
+/* "[basename+0xADDRESS]"; "[vdso+0x…]" for what is in brackets already. */
+static const char *no_name(struct symbols *s, const struct file *f, uint64_t vaddr)
+{
+	const char *base = f ? strrchr(f->path, '/') : NULL;
+	base = base ? base + 1 : f ? f->path : "?";
+	size_t len = strnlen(base, 255);
+	if (len > 2 && base[0] == '[' && base[len - 1] == ']') {
+		base++;
+		len -= 2;
+	}
+
+	char *at = s->scratch, digits[16];
+	int n = 0;
+	*at++ = '[';
+	memcpy(at, base, len);
+	at += len;
+	memcpy(at, "+0x", 3);
+	at += 3;
+	do
+		digits[n++] = "0123456789abcdef"[vaddr & 15];
+	while (vaddr >>= 4);
+	while (n)
+		*at++ = digits[--n];
+	memcpy(at, "]", 2);
+	return s->scratch;
+}
+
+static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
+{
+	struct place p = {offset, UNNAMED};
+	struct object_hit hit;
+
+	if (load(s, f) == 0 && elf_file_vaddr(object_elf(f->object), offset, &p.vaddr) &&
+	    object_find(f->object, p.vaddr, &hit) == 0)
+		p.start = hit.start;
+	return p;
+}
+
+/* Reads the name of the function around p->vaddr; NULL when it cannot be read back. */
+static const struct name *read_name(struct symbols *s, uint32_t file, const struct place *p)
+{
+	struct file *f = &s->files[file - 1];
+	struct name *n = (struct name *)s->scratch;
+	struct object_hit hit;
+	enum frame_kind kind;
+
+	if (load(s, f) < 0 || object_find(f->object, p->vaddr, &hit) < 0 ||
+	    object_name(f->object, &hit, n->text, &kind) < 0)
+		return NULL;
+	s->stats.names++;
+	n->kind = kind;
+	const struct name *kept =
+		cache_put(&s->names, file, p->start, n, sizeof(*n) + strlen(n->text) + 1);
+	return kept ? kept : n;
+}
+
+int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbol *ret)
+{
+	s->stats.lookups++;
+	*ret = (struct symbol){.addr = offset};
+	if (file == 0 || file > s->count) {
+		s->stats.unnamed++;
+		ret->name = no_name(s, NULL, offset);
+		return -ENOENT;
+	}
+
+	struct place place;
+	const struct place *known = cache_get(&s->places, file, offset);
+	if (known) {
+		s->stats.memo_hits++;
+		place = *known;
+	} else {
+		place = locate(s, &s->files[file - 1], offset);
+		cache_put(&s->places, file, offset, &place, sizeof(place));
+	}
+
+	const struct name *name = NULL;
+	if (place.start != UNNAMED) {
+		name = cache_get(&s->names, file, place.start);
+		if (!name)
+			name = read_name(s, file, &place);
+	}
+	ret->addr = place.vaddr;
+	if (!name) {
+		s->stats.unnamed++;
+		ret->name = no_name(s, &s->files[file - 1], place.vaddr);
+		return -ENOENT;
+	}
+	ret->name = name->text;
+	ret->kind = (enum frame_kind)name->kind;
+	ret->start = place.start;
+	return 0;
+}
+
+void symbols_stats(const struct symbols *s, struct symbols_stats *ret)
+{
+	*ret = s->stats;
+	ret->bytes = bytes(s);
+	ret->fds = s->fds;
+}

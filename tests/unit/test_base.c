@@ -1,0 +1,164 @@
+#include "unit/unit.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/loop.h"
+#include "base/strs.h"
+
+static void strings_are_kept_once(void **state)
+{
+	(void)state;
+	struct strs s = {};
+
+	assert_int_equal(strs_put(&s, "", 0), 0);
+	assert_string_equal(strs_get(&s, 0), "");
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 10000; i++) {
+			char text[16];
+			int n = snprintf(text, sizeof(text), "string %u", i);
+			uint32_t id = strs_put(&s, text, (size_t)n);
+			assert_int_equal(id, i + 1);
+			assert_string_equal(strs_get(&s, id), text);
+		}
+	}
+	assert_string_equal(strs_get(&s, 1 << 30), "");
+	strs_done(&s);
+}
+
+static char *temp_dir(void)
+{
+	static char dir[] = "/tmp/smolder-test-XXXXXX";
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	return mkdtemp(dir);
+}
+
+static unsigned entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	unsigned n = 0;
+
+	for (struct dirent *e; (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static void a_file_appears_whole_or_not_at_all(void **state)
+{
+	(void)state;
+	char *dir = temp_dir(), path[64], *text;
+	struct file_out o;
+	snprintf(path, sizeof(path), "%s/out", dir);
+
+	assert_int_equal(file_out_open(&o, path), 0);
+	fputs("one", o.f);
+	fflush(o.f);
+	assert_int_equal(entries(dir), 0); /* nothing to see while it is written */
+	assert_int_equal(file_out_commit(&o), 0);
+	assert_int_equal(file_read(path, 100, &text, NULL), 0);
+	assert_string_equal(text, "one");
+	free(text);
+
+	chmod(path, 0640);
+	assert_int_equal(file_out_open(&o, path), 0);
+	fputs("half", o.f);
+	file_out_abort(&o);
+	assert_int_equal(file_read(path, 100, &text, NULL), 0);
+	assert_string_equal(text, "one");
+	free(text);
+
+	assert_int_equal(file_out_open(&o, path), 0);
+	fputs("two", o.f);
+	assert_int_equal(file_out_commit(&o), 0);
+	assert_int_equal(file_read(path, 100, &text, NULL), 0);
+	assert_string_equal(text, "two");
+	free(text);
+	struct stat st;
+	stat(path, &st);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_int_equal(entries(dir), 1);
+
+	assert_int_equal(file_out_open(&o, dir), -EISDIR);
+	assert_int_equal(file_out_open(&o, "/no/such/directory/out"), -ENOENT);
+	assert_int_equal(file_out_open(&o, "/dev/full"), 0);
+	fputs("x", o.f);
+	assert_int_equal(file_out_commit(&o), -ENOSPC);
+	unlink(path);
+	rmdir(dir);
+}
+
+static void reading_is_capped(void **state)
+{
+	(void)state;
+	char *text;
+
+	assert_int_equal(file_read("/dev/zero", 100000, &text, NULL), -EFBIG);
+	assert_int_equal(file_read("/no/such/file", 100, &text, NULL), -ENOENT);
+}
+
+struct seen {
+	struct loop *loop;
+	unsigned ticks, signals, reads;
+	int pipe[2];
+};
+
+static void on_tick(void *ctx, int what)
+{
+	struct seen *s = ctx;
+
+	(void)what;
+	if (++s->ticks == 2)
+		raise(SIGUSR1);
+}
+
+static void on_signal(void *ctx, int signo)
+{
+	struct seen *s = ctx;
+
+	assert_int_equal(signo, SIGUSR1);
+	s->signals++;
+	assert_int_equal(write(s->pipe[1], "x", 1), 1);
+}
+
+static void on_readable(void *ctx, int fd)
+{
+	struct seen *s = ctx;
+	char c;
+
+	assert_int_equal(read(fd, &c, 1), 1);
+	s->reads++;
+	loop_stop(s->loop);
+}
+
+static void the_loop_calls_back(void **state)
+{
+	(void)state;
+	struct seen s = {.loop = loop_new()};
+
+	assert_int_equal(pipe(s.pipe), 0);
+	assert_int_equal(loop_timer(s.loop, 1, on_tick, &s), 0);
+	assert_int_equal(loop_signal(s.loop, SIGUSR1, on_signal, &s), 0);
+	assert_int_equal(loop_fd(s.loop, s.pipe[0], on_readable, &s), 0);
+	assert_int_equal(loop_run(s.loop), 0);
+	assert_int_equal(s.signals, 1);
+	assert_int_equal(s.reads, 1);
+	assert_true(s.ticks >= 2);
+	loop_free(s.loop);
+	close(s.pipe[0]);
+	close(s.pipe[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(strings_are_kept_once),
+		cmocka_unit_test(a_file_appears_whole_or_not_at_all),
+		cmocka_unit_test(reading_is_capped),
+		cmocka_unit_test(the_loop_calls_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+#include "unit/unit.h"
+
+#include "collect/cpus.h"
+#include "process/maps.h"
+#include "process/process.h"
+
+static struct mapping map(uint64_t start, uint64_t end, uint32_t path)
+{
+	return (struct mapping){.start = start, .end = end, .offset = start, .path = path};
+}
+
+static void put(struct maps *m, uint64_t start, uint64_t end, uint32_t path)
+{
+	struct mapping new = map(start, end, path);
+
+	maps_insert(m, &new);
+}
+
+static void a_mapping_replaces_what_it_covers(void **state)
+{
+	(void)state;
+	struct maps *m = maps_new();
+
+	put(m, 100, 200, 1);
+	put(m, 300, 400, 2);
+	put(m, 120, 150, 3); /* inside: both ends of 1 stay */
+	assert_int_equal(m->count, 4);
+	assert_int_equal(maps_find(m, 119)->path, 1);
+	assert_int_equal(maps_find(m, 120)->path, 3);
+	assert_int_equal(maps_find(m, 150)->path, 1);
+	assert_int_equal(maps_find(m, 150)->offset, 150); /* the right end knows its offset */
+	assert_null(maps_find(m, 200));
+	put(m, 140, 350, 4); /* over the rest of 3 and 1, and the beginning of 2 */
+	assert_int_equal(maps_find(m, 139)->path, 3);
+	assert_int_equal(maps_find(m, 140)->path, 4);
+	assert_int_equal(maps_find(m, 350)->path, 2);
+	assert_int_equal(maps_find(m, 350)->offset, 350);
+	put(m, 0, 1000, 5);
+	assert_int_equal(m->count, 1);
+	maps_unref(m);
+}
+
+/* Against a plain array of bytes that does the same. */
+static void random_mappings_are_what_was_mapped_last(void **state)
+{
+	(void)state;
+	enum { SPACE = 512 };
+	uint32_t truth[SPACE] = {};
+	struct maps *m = maps_new();
+	unsigned seed = 1;
+
+	for (uint32_t i = 1; i < 5000; i++) {
+		uint64_t start = (uint64_t)rand_r(&seed) % SPACE;
+		uint64_t end = start + 1 + (uint64_t)rand_r(&seed) % (SPACE - start);
+		if (rand_r(&seed) % 8)
+			end = start + 1 + (end - start) % 20;
+		put(m, start, end, i);
+		for (uint64_t at = start; at < end && at < SPACE; at++)
+			truth[at] = i;
+		for (uint64_t at = 0; at < SPACE; at++) {
+			const struct mapping *found = maps_find(m, at);
+			assert_int_equal(found ? found->path : 0, truth[at]);
+			if (found) /* whatever was cut off, offsets still follow addresses */
+				assert_int_equal(found->offset, found->start);
+		}
+	}
+	maps_unref(m);
+}
+
+static void a_child_shares_until_it_maps(void **state)
+{
+	(void)state;
+	struct maps *parent = maps_new();
+	put(parent, 100, 200, 1);
+	struct maps *child = maps_own(maps_ref(parent));
+
+	assert_ptr_not_equal(parent, child);
+	put(child, 300, 400, 2);
+	assert_null(maps_find(parent, 300));
+	assert_non_null(maps_find(child, 100));
+	maps_unref(parent);
+	maps_unref(child);
+}
+
+static void mappings_are_capped(void **state)
+{
+	(void)state;
+	struct maps *m = maps_new();
+
+	for (uint64_t i = 0; i < MAPS_MAX + 10; i++)
+		put(m, 2 * i, 2 * i + 1, 1);
+	assert_int_equal(m->count, MAPS_MAX);
+	assert_int_equal(m->dropped, 10);
+	maps_unref(m);
+}
+
+static struct sideband_event event(enum sideband_type type, uint32_t pid)
+{
+	return (struct sideband_event){.type = type, .pid = pid, .name = "x"};
+}
+
+/* Pids far above any real one, so that /proc has nothing to say about them. */
+enum { A = 0x7ffffff0, B = 0x7ffffff1 };
+
+static void events_keep_mappings_without_proc(void **state)
+{
+	(void)state;
+	struct processes *ps = processes_new();
+	struct sideband_event e = event(SIDEBAND_EXEC, A);
+	processes_event(ps, &e);
+	e = event(SIDEBAND_MAP, A);
+	e.start = 0x1000, e.end = 0x2000, e.name = "/bin/a (deleted)";
+	processes_event(ps, &e);
+
+	struct process *p = processes_get(ps, A, 77, 1);
+	struct mapping *m = process_find(ps, p, 0x1800, true, 1);
+	assert_non_null(m);
+	assert_string_equal(process_path(ps, m), "/bin/a");
+
+	e = event(SIDEBAND_FORK, B);
+	e.parent = A;
+	processes_event(ps, &e);
+	assert_non_null(process_find(ps, processes_get(ps, B, 78, 2), 0x1800, true, 2));
+	e = event(SIDEBAND_EXEC, B); /* the child runs something else: the parent stays */
+	processes_event(ps, &e);
+	assert_null(process_find(ps, processes_get(ps, B, 78, 3), 0x1800, true, 3));
+	assert_non_null(process_find(ps, processes_get(ps, A, 77, 3), 0x1800, true, 3));
+
+	struct processes_stats stats;
+	processes_stats(ps, &stats);
+	assert_int_equal(stats.maps_read, 0);
+	processes_free(ps);
+}
+
+static void a_reused_pid_is_another_process(void **state)
+{
+	(void)state;
+	struct processes *ps = processes_new();
+	struct sideband_event e = event(SIDEBAND_EXEC, A);
+	processes_event(ps, &e);
+	e = event(SIDEBAND_MAP, A);
+	e.start = 0x1000, e.end = 0x2000;
+	processes_event(ps, &e);
+	assert_non_null(process_find(ps, processes_get(ps, A, 77, 1), 0x1800, true, 1));
+	/* The same pid with another start time, and no word of how it came to be. */
+	assert_null(process_find(ps, processes_get(ps, A, 99, 2), 0x1800, true, 2));
+	processes_free(ps);
+}
+
+static void the_ended_are_forgotten(void **state)
+{
+	(void)state;
+	struct processes *ps = processes_new();
+	struct processes_stats stats;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		struct sideband_event e = event(SIDEBAND_FORK, 0x70000000 + i);
+		processes_event(ps, &e);
+		e.type = SIDEBAND_EXIT;
+		processes_event(ps, &e);
+	}
+	for (int i = 0; i < 4; i++)
+		processes_sweep(ps);
+	processes_stats(ps, &stats);
+	assert_int_equal(stats.known, 0);
+	processes_free(ps);
+}
+
+static void own_mappings_are_read(void **state)
+{
+	(void)state;
+	struct processes *ps = processes_new();
+	struct process *p = processes_get(ps, (uint32_t)getpid(), 1, 1);
+	struct mapping *m =
+		process_find(ps, p, (uint64_t)(uintptr_t)own_mappings_are_read, true, 1);
+
+	assert_non_null(m);
+	uint32_t file = process_file(ps, p, m);
+	assert_true(file > 0);
+	const struct file *f = files_get(processes_files(ps), file);
+	assert_string_equal(f->name, "test_process");
+	assert_true(f->build_id_len > 0 && f->fd >= 0);
+	/* The same file from another mapping is the same file. */
+	struct mapping again = *m;
+	again.file = 0;
+	assert_int_equal(process_file(ps, p, &again), file);
+	processes_free(ps);
+}
+
+static void collect_cpu(void *ctx, unsigned cpu, bool online)
+{
+	(void)online;
+	*(uint64_t *)ctx |= 1ull << cpu;
+}
+
+static void cpu_lists_are_read(void **state)
+{
+	(void)state;
+	struct {
+		const char *text;
+		int r;
+		uint64_t cpus;
+	} t[] = {
+		{"0-3,8,10-11\n", 0, 0xd0f},
+		{"0\n", 0, 1},
+		{"", 0, 0},
+		{"x\n", -EINVAL, 0},
+		{"3-1\n", -EINVAL, 0},
+		{"0-\n", -EINVAL, 0},
+		{"0-4000000000\n", -EINVAL, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		uint64_t cpus = 0;
+		assert_int_equal(cpus_parse(t[i].text, collect_cpu, &cpus), t[i].r);
+		if (t[i].r == 0)
+			assert_int_equal(cpus, t[i].cpus);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mapping_replaces_what_it_covers),
+		cmocka_unit_test(random_mappings_are_what_was_mapped_last),
+		cmocka_unit_test(a_child_shares_until_it_maps),
+		cmocka_unit_test(mappings_are_capped),
+		cmocka_unit_test(events_keep_mappings_without_proc),
+		cmocka_unit_test(a_reused_pid_is_another_process),
+		cmocka_unit_test(the_ended_are_forgotten),
+		cmocka_unit_test(own_mappings_are_read),
+		cmocka_unit_test(cpu_lists_are_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
