@@ -3,7 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static uint32_t find(const struct strs *s, uint32_t hash, const char *str, size_t len)
+static inline uint32_t find(const struct strs *s, uint32_t hash, const char *str, size_t len)
 {
 	uint32_t id;
 

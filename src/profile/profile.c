@@ -76,15 +76,21 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-uint32_t profile_string(struct profile *p, const char *s, size_t len)
+/* Apart, so that the usual case below needs no room for a copy. */
+static __attribute__((noinline)) uint32_t put_clean(struct profile *p, const char *s, size_t len)
 {
 	char clean[TEXT_MAX + 1];
 
+	return strs_put(&p->tables->strings, clean, text_clean(s, len, clean));
+}
+
+uint32_t profile_string(struct profile *p, const char *s, size_t len)
+{
 	/* What is in the pool is clean, and most strings are seen again and again. */
 	uint32_t id = strs_find(&p->tables->strings, s, len);
-	if (id || text_is_plain(s, len))
-		return id ? id : strs_put(&p->tables->strings, s, len);
-	return strs_put(&p->tables->strings, clean, text_clean(s, len, clean));
+	if (id)
+		return id;
+	return text_is_plain(s, len) ? strs_put(&p->tables->strings, s, len) : put_clean(p, s, len);
 }
 
 const char *profile_str(const struct profile *p, uint32_t id)
