@@ -156,13 +156,19 @@ uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame)
 	struct profile_tables *t = p->tables;
 	uint32_t id = parent + 1;
 
-	/* A child made right after its parent is found by its place, and needs no entry. */
-	if (id < p->stack_count && t->stacks[id].parent == parent && t->stacks[id].frame == frame)
-		return id;
-	uint32_t hash = index_hash2(parent, frame);
-	INDEX_EACH(&t->by_stack, hash, id)
+	/*
+	 * A child made right after its parent is found by its place, and needs no entry; the stack
+	 * made last has no child yet. So a new path of frames is made without looking anything up.
+	 */
+	uint32_t hash = 0;
+	if (id < p->stack_count) {
 		if (t->stacks[id].parent == parent && t->stacks[id].frame == frame)
 			return id;
+		hash = index_hash2(parent, frame);
+		INDEX_EACH(&t->by_stack, hash, id)
+			if (t->stacks[id].parent == parent && t->stacks[id].frame == frame)
+				return id;
+	}
 
 	if (p->stack_count > t->stacks_max) {
 		p->info.capped++;
