@@ -162,7 +162,10 @@ uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame)
 	struct profile_tables *t = p->tables;
 	uint32_t id = parent + 1, hash = 0;
 
-	/* A child made right after its parent is found by its place, and needs no entry. */
+	/*
+	 * A child made right after its parent is found by its place, and needs no entry; the stack
+	 * made last has no child yet. So a new path of frames is made without looking anything up.
+	 */
 	if (id < p->stack_count) {
 		if (t->stacks[id].parent == parent && t->stacks[id].frame == frame)
 			return id;
