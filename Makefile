@@ -6,6 +6,7 @@
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
+.SECONDARY:
 
 PREFIX  ?= /usr/local
 DESTDIR ?=

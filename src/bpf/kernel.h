@@ -25,6 +25,14 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } KERNEL_TYPE;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to exit */
+} KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -33,7 +41,7 @@ struct task_struct {
 	__u64 start_boottime;
 	char comm[16];
 	struct css_set *cgroups;
+	struct signal_struct *signal;
 } KERNEL_TYPE;
-
 
 #define PF_KTHREAD 0x00200000

@@ -205,9 +205,10 @@ SEC("raw_tp/sched_process_exit")
 int follow_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = (void *)ctx->args[0];
-	__u32 pid = BPF_CORE_READ(task, pid);
+	__u32 pid = BPF_CORE_READ(task, tgid);
 
-	if (pid == (__u32)BPF_CORE_READ(task, tgid))
+	/* Not when the first thread ends: others may go on, or one of them become a program. */
+	if (BPF_CORE_READ(task, signal, live.counter) == 0)
 		bpf_map_delete_elem(&targets, &pid);
 	return 0;
 }

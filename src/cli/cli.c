@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -36,6 +37,28 @@ const struct renderer *cli_renderer(const struct cli_output *o, const char *fall
 	return r;
 }
 
+static void say_unwritable(const char *path, int err)
+{
+	log_error("cannot write %s: %s", strcmp(path, "-") ? path : "standard output",
+		  strerror(-err));
+}
+
+bool cli_writable(const char *path)
+{
+	struct file_out out;
+	struct stat st;
+
+	/* A pipe may have no reader yet, and stdout is there already. */
+	if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+		return true;
+	int err = file_out_open(&out, path);
+	if (err)
+		say_unwritable(path, err);
+	else
+		file_out_abort(&out);
+	return !err;
+}
+
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path)
 {
@@ -51,12 +74,9 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 		else
 			err = file_out_commit(&out);
 	}
-	if (err) {
-		log_error("cannot write %s: %s", strcmp(path, "-") ? path : "standard output",
-			  strerror(-err));
-		return 1;
-	}
-	return 0;
+	if (err)
+		say_unwritable(path, err);
+	return err ? 1 : 0;
 }
 
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret)

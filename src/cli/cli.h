@@ -40,6 +40,9 @@ struct cli_output {
 /* Finds the renderer, or says which are known; `fallback` when neither -f nor -o names one. */
 const struct renderer *cli_renderer(const struct cli_output *o, const char *fallback);
 
+/* Whether a file can be made there, before work that would be for nothing; says why if not. */
+bool cli_writable(const char *path);
+
 /* Writes the profile whole or not at all: 0, or 1 after saying why. Path NULL or "-" is stdout. */
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path);

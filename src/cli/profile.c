@@ -77,7 +77,6 @@ static bool parse_option(struct profile_args *a, int c)
 	case 'F':
 		return cli_number("-F", optarg, 1, 100000, &r->sampler.frequency);
 	case 'c':
-		r->sampler.frequency = 0;
 		return cli_number("-c", optarg, 1, UINT32_MAX, &r->sampler.period);
 	case 'd':
 		a->look.tree.delimited = true;
@@ -135,6 +134,8 @@ static bool parse(int argc, char **argv, struct profile_args *a)
 		why = "-U and -K exclude each other";
 	else if (r->pid_count && r->tid_count)
 		why = "-p and -L exclude each other";
+	else if (r->sampler.frequency && r->sampler.period)
+		why = "-F and -c exclude each other";
 	if (why)
 		log_error("%s", why);
 	return !why;
@@ -175,7 +176,6 @@ int cmd_profile(int argc, char **argv)
 {
 	struct profile_args *a CLEANUP(freep) = mem_alloc(sizeof(*a));
 
-	a->recording.sampler.frequency = 49;
 	a->recording.sampler.cpu = -1;
 	a->look.tree.by_comm = true;
 	sampler_event("cpu-clock", &a->recording.sampler.event);
@@ -186,6 +186,8 @@ int cmd_profile(int argc, char **argv)
 		return 0;
 	}
 
+	if (!a->recording.sampler.period && !a->recording.sampler.frequency)
+		a->recording.sampler.frequency = 49;
 	if (!a->folded)
 		header(a);
 	struct recording_result result;

@@ -16,7 +16,8 @@ static void help(void)
 	     "What:\n"
 	     "  -p PID[,PID]      only these processes\n"
 	     "  -L TID[,TID]      only these threads\n"
-	     "  -a                the whole machine (the default)\n"
+	     "  -a                the whole machine (the default); with a program to start:\n"
+	     "                    not only that\n"
 	     "  --cgroup PATH     only processes in this control group or below\n"
 	     "  --comm NAME       only processes by this name\n"
 	     "  -- program ...    start a program, profile it and its children, pass its exit\n"
@@ -64,6 +65,7 @@ struct record_args {
 	bool help;
 };
 
+#define RATE     99
 #define RATE_MAX 100000
 #define SECONDS_MAX (366 * 24 * 3600.0)
 
@@ -94,14 +96,13 @@ static bool parse_option(struct record_args *a, int c)
 	case 'L':
 		return recording_ids("-L", optarg, r->tids, &r->tid_count);
 	case 'a':
+		r->machine = true;
 		return true;
 	case 'd':
 		return parse_seconds(optarg, &r->duration_ms);
 	case 'F':
-		s->period = 0;
 		return cli_number("-F", optarg, 1, RATE_MAX, &s->frequency);
 	case 'c':
-		s->frequency = 0;
 		return cli_number("-c", optarg, 1, UINT32_MAX, &s->period);
 	case 'e':
 		if (sampler_event(optarg, &s->event) == 0)
@@ -201,6 +202,10 @@ static bool check(const struct record_args *a)
 		why = "-p and -L exclude each other";
 	else if (r->program && (r->pid_count || r->tid_count))
 		why = "a program to start and -p or -L exclude each other";
+	else if (r->machine && (r->pid_count || r->tid_count))
+		why = "-a and -p or -L exclude each other";
+	else if (r->sampler.frequency && r->sampler.period)
+		why = "-F and -c exclude each other";
 	if (why)
 		log_error("%s", why);
 	return !why;
@@ -229,7 +234,6 @@ int cmd_record(int argc, char **argv)
 {
 	struct record_args *a CLEANUP(freep) = mem_alloc(sizeof(*a));
 
-	a->recording.sampler.frequency = 99;
 	a->recording.sampler.cpu = -1;
 	a->output.options.tree.by_comm = true;
 	sampler_event("cpu-clock", &a->recording.sampler.event);
@@ -239,9 +243,13 @@ int cmd_record(int argc, char **argv)
 		help();
 		return 0;
 	}
+	if (!a->recording.sampler.period && !a->recording.sampler.frequency)
+		a->recording.sampler.frequency = RATE;
 	const struct renderer *renderer = cli_renderer(&a->output, "svg");
 	if (!renderer)
 		return EXIT_USAGE;
+	if (a->output.path && !cli_writable(a->output.path))
+		return 1;
 
 	struct recording_result result;
 	int code = recording_run(&a->recording, &result);

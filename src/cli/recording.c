@@ -204,7 +204,7 @@ static int set_filters(struct recording *r)
 		o->sampler.targets = o->tids;
 		o->sampler.target_count = o->tid_count;
 	}
-	if (o->program)
+	if (o->program && !o->machine)
 		f->by_pid = f->follow = true;
 	if (o->comm) {
 		f->by_comm = true;
@@ -394,7 +394,7 @@ static int run(struct recording *r, struct recording_result *ret)
 		r->until_ns = r->began_ns + o->duration_ms * 1000000;
 	if ((code = watch(r)))
 		return code;
-	if (r->has_program) {
+	if (o->program) {
 		int err = program_go(&r->program);
 		if (err) {
 			log_error("cannot start %s: %s", o->program[0], strerror(-err));

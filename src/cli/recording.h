@@ -20,6 +20,7 @@ struct recording_options {
 	const char *comm;   /* NULL: any */
 	uint64_t duration_ms; /* 0: until Ctrl-C, or the target ends */
 	char **program; /* NULL, or what to start, as the invoking user */
+	bool machine;   /* with a program: sample everything while it runs */
 };
 
 struct recording_result {

@@ -180,7 +180,7 @@ uint64_t sideband_lost(const struct sideband *s)
 }
 
 /* A string inside a record ends at its NUL or where the sample id begins. */
-static const char *record_string(char *str, char *end)
+static const char *record_string(const char *str, char *end)
 {
 	if (str >= end)
 		return "";

@@ -119,13 +119,10 @@ static uint32_t stack(struct folded *f, const char *s, size_t len, uint64_t coun
 		size_t end = semi ? (size_t)(semi - s) : len;
 
 		if (depth == INGEST_DEPTH_MAX) {
-			uint32_t name = profile_string(p, "[truncated]", strlen("[truncated]"));
 			f->r->info.truncated += count;
 			f->depth = depth;
 			remember(f, s, len);
-			return profile_stack(p, id,
-					     profile_frame(p, &(struct frame){.name = name,
-									      .kind = FRAME_MARK}));
+			return reader_truncated(f->r, id);
 		}
 		if (end > pos)
 			id = profile_stack(p, id, frame(f, s + pos, end - pos));
@@ -158,16 +155,16 @@ static bool take_count(const char *s, size_t *len, uint64_t *ret, uint64_t *ret_
 		return false;
 
 	uint64_t n = 0, fraction = 0, unit = FRACTION;
+	bool fits = true;
 	for (size_t i = start; i < dot; i++)
-		if (__builtin_mul_overflow(n, 10u, &n) ||
-		    __builtin_add_overflow(n, (uint64_t)(s[i] - '0'), &n))
-			n = UINT64_MAX / 10;
+		fits = fits && !__builtin_mul_overflow(n, 10u, &n) &&
+		       !__builtin_add_overflow(n, (uint64_t)(s[i] - '0'), &n);
 	for (size_t i = dot + 1; i < *len; i++)
 		fraction += (uint64_t)(s[i] - '0') * (unit /= 10);
 	while (start && (s[start - 1] == ' ' || s[start - 1] == '\t'))
 		start--;
 	*len = start;
-	*ret = n;
+	*ret = fits ? n : UINT64_MAX;
 	*ret_fraction = fraction;
 	return true;
 }
@@ -194,6 +191,8 @@ static int read_line(struct folded *f, const char *s, size_t len)
 	f->two_counts +=
 		isdigit((unsigned char)s[len - 1]) && take_count(s, &name_len, &unused, &unused);
 
+	if (count > INT64_MAX)
+		return reader_fail(f->r, -EFBIG, "the count does not fit into 63 bits");
 	f->fraction += fraction;
 	count += f->fraction / FRACTION;
 	f->fraction %= FRACTION;

@@ -93,6 +93,13 @@ int reader_line(struct reader *r, const char **ret, size_t *ret_len)
 	return 1;
 }
 
+int reader_rest(struct reader *r, size_t max, const char **ret, size_t *ret_len)
+{
+	int err = input_rest(&r->input, max, ret, ret_len);
+
+	return err ? input_failed(r, err, max) : 0;
+}
+
 void reader_skip(struct reader *r)
 {
 	if (r->report->skipped++ == 0)
@@ -114,6 +121,17 @@ int reader_add(struct reader *r, uint32_t series, uint32_t stack, uint64_t count
 		return reader_fail(r, -EFBIG, "more than %u distinct stacks", INGEST_SAMPLES_MAX);
 	profile_add(r->p, series, stack, count, value);
 	return 0;
+}
+
+uint32_t reader_truncated(struct reader *r, uint32_t stack)
+{
+	static const char name[] = "[truncated]";
+	struct frame mark = {
+		.name = profile_string(r->p, name, strlen(name)),
+		.kind = FRAME_MARK,
+	};
+
+	return profile_stack(r->p, stack, profile_frame(r->p, &mark));
 }
 
 /* Two files of one type become one profile; of two types they would add up to nonsense. */

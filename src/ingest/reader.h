@@ -35,10 +35,15 @@ __attribute__((format(printf, 4, 5))) int reader_fail_at(struct reader *r, int e
 
 /* The next line: 1, 0 at the end, or an error that has been said. */
 int reader_line(struct reader *r, const char **ret, size_t *ret_len);
+/* All that is left: 0, or an error that has been said. */
+int reader_rest(struct reader *r, size_t max, const char **ret, size_t *ret_len);
 void reader_skip(struct reader *r); /* counts the current line as not understood */
 
 /* profile_add() that keeps sums within 63 bits and the profile's tables within their caps. */
 int reader_add(struct reader *r, uint32_t series, uint32_t stack, uint64_t count, uint64_t value);
+
+/* The stack that stands for what was cut off `stack`. */
+uint32_t reader_truncated(struct reader *r, uint32_t stack);
 
 /* A piece of the input, cleaned and cut for an error message. Valid until the end of the block. */
 #define READER_QUOTE(s, len) reader_quote((s), (len), (char[64]){})

@@ -7,8 +7,9 @@
 #include "base/mem.h"
 
 #define SEGMENTS_MAX 1024
-#define SECTIONS_MAX 65536 /* -ffunction-sections reaches thousands, in objects; 4 MB of headers   \
-			    */
+#define SECTIONS_MAX                                                                               \
+	65536 /* -ffunction-sections reaches thousands, in objects; 4 MB of headers                \
+	       */
 #define NAMES_MAX (1 << 20)
 #define NOTES_MAX (64 << 10)
 #define PAGE      4096u

@@ -239,7 +239,7 @@ uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m
 			return id;
 	}
 
-	struct stat st;
+	struct stat st = {};
 	CLEANUP(fd_closep) int fd = open_mapped(pid, m, path, &st);
 	if (fd < 0)
 		return add_unreachable(f, m, path);

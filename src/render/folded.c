@@ -33,7 +33,7 @@ static void put_frame(struct line *l, uint32_t depth, const struct tree_function
 	size_t at = l->ends[depth - 1], suffix_len = strlen(suffix);
 	size_t need = at + 1 + f->name_len + suffix_len;
 
-	if (need > l->cap) {
+	if (!l->bytes || need > l->cap) {
 		l->cap = MAX(need, l->cap * 2);
 		l->bytes = mem_resize_array(l->bytes, l->cap, 1);
 	}

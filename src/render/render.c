@@ -4,6 +4,8 @@
 #include <strings.h>
 
 const struct renderer renderers[] = {
+	{"svg", "svg", "an interactive flame graph for a browser", render_svg},
+	{"html", "html,htm", "the same on a page, with a table of functions", render_html},
 	{"pprof", "pb.gz,pprof,pb", "protobuf for go tool pprof, in gzip", render_pprof},
 	{"folded", "folded", "one line a stack: a;b;c 12", render_folded},
 	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",

@@ -31,9 +31,11 @@ extern const struct renderer renderers[]; /* ends with a NULL name */
 /* The functions in that table, each in the file of its name. */
 int render_folded(const struct profile *p, const struct render_options *o, FILE *out);
 int render_text(const struct profile *p, const struct render_options *o, FILE *out);
-int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
 int render_json(const struct profile *p, const struct render_options *o, FILE *out);
 int render_speedscope(const struct profile *p, const struct render_options *o, FILE *out);
+int render_svg(const struct profile *p, const struct render_options *o, FILE *out);
+int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
+int render_html(const struct profile *p, const struct render_options *o, FILE *out);
 int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 
 const struct renderer *render_by_name(const char *name); /* NULL if there is none */

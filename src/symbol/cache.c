@@ -21,23 +21,32 @@ static void half_done(struct cache_half *h)
 	*h = (struct cache_half){};
 }
 
-void cache_clear(struct cache *c)
-{
-	c->forgotten += c->young.index.count + c->old.index.count;
-	half_done(&c->young);
-	half_done(&c->old);
-}
-
 void cache_done(struct cache *c)
 {
 	half_done(&c->young);
 	half_done(&c->old);
 }
 
+static size_t half_bytes(const struct cache_half *h)
+{
+	return h->used + index_bytes(&h->index);
+}
+
 size_t cache_bytes(const struct cache *c)
 {
-	return c->young.used + c->old.used + index_bytes(&c->young.index) +
-	       index_bytes(&c->old.index);
+	return half_bytes(&c->young) + half_bytes(&c->old);
+}
+
+void cache_set_max(struct cache *c, size_t max_bytes)
+{
+	struct cache_half *halves[] = {&c->young, &c->old};
+
+	c->max = max_bytes / 2;
+	for (size_t i = 0; i < ARRAY_SIZE(halves); i++)
+		if (half_bytes(halves[i]) > c->max) {
+			c->forgotten += halves[i]->index.count;
+			half_done(halves[i]);
+		}
 }
 
 static struct entry *find(const struct cache_half *h, uint32_t hash, uint32_t file, uint64_t key)
@@ -73,14 +82,17 @@ const void *cache_put(struct cache *c, uint32_t file, uint64_t key, const void *
 	size_t index = index_bytes(&c->young.index);
 	if (c->young.index.count >= index / sizeof(uint64_t) * 3 / 4)
 		index *= 2;
-	if (c->young.used + size + index > c->max && c->young.used) {
+	if (c->young.used + size > MIN(c->max - MIN(index, c->max), c->young.cap) &&
+	    c->young.used) {
 		drop = c->old;
 		c->forgotten += drop.index.count;
 		c->old = c->young;
 		c->young = (struct cache_half){};
 	}
-	if (!c->young.data) /* only what is written becomes memory */
+	if (!c->young.data) { /* only what is written becomes memory */
 		c->young.data = mem_resize_array(NULL, c->max, 1);
+		c->young.cap = c->max;
+	}
 
 	struct entry *e = (struct entry *)(c->young.data + c->young.used);
 	*e = (struct entry){.key = key, .file = file, .len = (uint32_t)len};

@@ -15,7 +15,7 @@
 struct cache_half {
 	struct index index;
 	uint8_t *data;
-	size_t used;
+	size_t used, cap;
 };
 
 struct cache {
@@ -25,8 +25,8 @@ struct cache {
 };
 
 void cache_init(struct cache *c, size_t max_bytes);
+void cache_set_max(struct cache *c, size_t max_bytes); /* forgets at once what is too much */
 void cache_done(struct cache *c);
-void cache_clear(struct cache *c);
 
 /* Borrowed until the next call that is not cache_bytes(), aligned to 8; NULL when unknown. */
 const void *cache_get(struct cache *c, uint32_t file, uint64_t key);

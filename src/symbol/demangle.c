@@ -22,7 +22,8 @@ static void print(const char *s, size_t len, void *opaque)
 	struct print *p = opaque;
 	size_t room = DEMANGLE_MAX - 1 - p->len, n = len < room ? len : room;
 
-	memcpy(p->to + p->len, s, n);
+	if (n) /* libiberty prints an empty piece as NULL */
+		memcpy(p->to + p->len, s, n);
 	p->len += n;
 	if (n < len)
 		longjmp(p->full, 1);

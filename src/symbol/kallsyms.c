@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "symbol/ksym.h"
 
 #define BUFFER   (64u << 10) /* a line is at most 512 + some: KSYM_NAME_LEN */
 #define BLOB_MAX (64u << 20)
@@ -23,7 +24,8 @@ struct func {
 };
 
 struct kallsyms {
-	uint64_t base; /* the lowest address: where the kernel starts */
+	struct ksym *ask; /* if set: nothing else is */
+	uint64_t base;    /* the first address: where the kernel starts */
 	struct func *funcs;
 	char *blob;
 	size_t count, cap, used, blob_cap;
@@ -35,6 +37,7 @@ void kallsyms_free(struct kallsyms *k)
 {
 	if (!k)
 		return;
+	ksym_close(k->ask);
 	free(k->funcs);
 	free(k->blob);
 	free(k);
@@ -42,7 +45,8 @@ void kallsyms_free(struct kallsyms *k)
 
 size_t kallsyms_bytes(const struct kallsyms *k)
 {
-	return sizeof(*k) + k->cap * sizeof(*k->funcs) + k->blob_cap;
+	return sizeof(*k) + (k->ask ? ksym_bytes(k->ask) : 0) + k->cap * sizeof(*k->funcs) +
+	       k->blob_cap;
 }
 
 /* ---- parsing -------------------------------------------------------------------------------- */
@@ -53,8 +57,7 @@ static void keep(struct kallsyms *k, uint64_t addr, const char *name, size_t len
 	size_t need = len + 1 + (module_len ? module_len + 1 : 0);
 
 	if (k->count == 0)
-		k->base = addr;
-	/* The kernel's own text comes first, so its start is the base; what lies below is data. */
+		k->base = addr - MIN(addr, 1ull << 31);
 	if (addr < k->base || addr - k->base > UINT32_MAX || k->used + need > BLOB_MAX)
 		return;
 	MEM_GROW(k->funcs, k->count, k->cap);
@@ -153,6 +156,12 @@ static void finish(struct kallsyms *k)
 
 int kallsyms_load(const char *path, struct kallsyms **ret)
 {
+	struct ksym *ask = NULL;
+	if (!path && ksym_open(&ask) == 0) {
+		*ret = mem_alloc(sizeof(**ret));
+		(*ret)->ask = ask;
+		return 0;
+	}
 	CLEANUP(fd_closep) int fd = open(path ? path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -172,37 +181,36 @@ int kallsyms_load(const char *path, struct kallsyms **ret)
 
 /* ---- lookups -------------------------------------------------------------------------------- */
 
-static const struct func *find(const struct kallsyms *k, uint64_t ip)
+static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
 {
 	if (ip < k->base || ip - k->base > UINT32_MAX)
-		return NULL;
+		return -ENOENT;
 
 	uint32_t at = (uint32_t)(ip - k->base);
-	size_t i = 0;
+	const struct func *f = k->funcs;
 	for (size_t n = k->count; n > 1;) {
 		size_t half = n / 2;
-		i += k->funcs[i + half].start <= at ? half : 0;
+		f += f[half].start <= at ? half : 0;
 		n -= half;
 	}
-	return at - k->funcs[i].start < FUNCTION_MAX ? &k->funcs[i] : NULL;
+	if (at < f->start || at - f->start >= FUNCTION_MAX)
+		return -ENOENT;
+	*ret = (struct symbol){.addr = ip, .kind = FRAME_KERNEL, .start = k->base + f->start};
+	ret->name = k->blob + (f->name & ~IN_MODULE);
+	*ret_module = f->name & IN_MODULE ? ret->name + strlen(ret->name) + 1 : "[kernel]";
+	if (strcmp(*ret_module, "[bpf]") == 0)
+		ret->kind = FRAME_BPF;
+	return 0;
 }
 
 int kallsyms_find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
 {
-	const struct func *f = find(k, ip);
+	int r = k->ask ? ksym_find(k->ask, ip, ret, ret_module) : find(k, ip, ret, ret_module);
+	if (r == 0)
+		return 0;
 
-	*ret = (struct symbol){.addr = ip, .kind = FRAME_KERNEL};
+	snprintf(k->scratch, sizeof(k->scratch), "[kernel+0x%lx]", ip);
+	*ret = (struct symbol){.addr = ip, .kind = FRAME_KERNEL, .name = k->scratch};
 	*ret_module = "[kernel]";
-	if (!f) {
-		snprintf(k->scratch, sizeof(k->scratch), "[kernel+0x%lx]", ip - k->base);
-		ret->name = k->scratch;
-		return -ENOENT;
-	}
-	ret->name = k->blob + (f->name & ~IN_MODULE);
-	ret->start = k->base + f->start;
-	if (f->name & IN_MODULE)
-		*ret_module = ret->name + strlen(ret->name) + 1;
-	if (strcmp(*ret_module, "[bpf]") == 0)
-		ret->kind = FRAME_BPF;
-	return 0;
+	return r;
 }

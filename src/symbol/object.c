@@ -229,7 +229,7 @@ int object_name(const struct object *o, const struct object_hit *hit, char ret[s
 		for (uint32_t i = 0; i < hit->in_table.count; i++)
 			if (read_name(o, &e[i], other) == 0 && other[0] &&
 			    (!best[0] || nicer(other, best)))
-				strcpy(best, other);
+				memcpy(best, other, strlen(other) + 1);
 	}
 
 	/* A library's own .symtab may carry versions: memcpy@@GLIBC_2.14. */
@@ -240,6 +240,6 @@ int object_name(const struct object *o, const struct object_hit *hit, char ret[s
 		return -EIO;
 	size_t len = demangle(best, ret);
 	if (hit->plt && len + sizeof("@plt") <= DEMANGLE_MAX)
-		strcpy(ret + len, "@plt");
+		memcpy(ret + len, "@plt", sizeof("@plt"));
 	return 0;
 }

@@ -16,6 +16,9 @@
 #define LINE_CAP    4096 /* of a line whose name is shown; the rest is cut */
 #define LOOK_BACK   32   /* entries before the nearest that may still cover an address */
 #define SECOND      1000000000ull
+/* New code runs at once, so a miss looks again soon; a fiftieth of the time may go into that. */
+#define PAUSE_MIN   (SECOND / 50)
+#define PAUSE_TIMES 50
 
 struct entry {
 	uint64_t start;
@@ -28,6 +31,7 @@ struct perfmap {
 	int fd;
 	uint64_t read_to;      /* the file up to here is in entries */
 	uint64_t looked_ns;    /* when it was last looked at */
+	uint64_t pause_ns;     /* until it may be looked at for an address that has no name */
 	bool skipping;         /* read_to is inside a line too long to be one */
 	struct entry *entries; /* sorted by start */
 	size_t count, cap;
@@ -162,7 +166,7 @@ static const char *parse_line(const char *line, const char *end, uint64_t *ret_s
 	const char *p = parse_hex(line, end, ret_start);
 
 	p = p ? parse_hex(p, end, ret_size) : NULL;
-	return p && p < end && *ret_size && *ret_start <= UINT64_MAX - *ret_size ? p : NULL;
+	return p && p < end && *p && *ret_size && *ret_start <= UINT64_MAX - *ret_size ? p : NULL;
 }
 
 static void add_line(struct perfmap *m, const char *line, const char *end, uint64_t offset)
@@ -225,16 +229,17 @@ static void read_tail(struct perfmap *m, uint64_t end)
 	put_in_order(m);
 }
 
-static void look_again(struct perfmap *m)
+static uint64_t now_ns(void)
 {
 	struct timespec t;
-	struct stat st;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	uint64_t now = (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-	if (m->looked_ns && now - m->looked_ns < SECOND)
-		return;
-	m->looked_ns = now;
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static void look(struct perfmap *m)
+{
+	struct stat st;
 
 	/* A runtime that writes its map anew may replace the file. */
 	if (m->fd >= 0 && m->pid && fstat(m->fd, &st) == 0 && st.st_nlink == 0) {
@@ -254,6 +259,19 @@ static void look_again(struct perfmap *m)
 	m->stats.capped = st.st_size > FILE_MAX ? (uint64_t)st.st_size - FILE_MAX : 0;
 	if ((uint64_t)st.st_size > m->read_to)
 		read_tail(m, MIN((uint64_t)st.st_size, (uint64_t)FILE_MAX));
+}
+
+/* Looks unless that was done in the last `pause`; false if it was. */
+static bool look_again(struct perfmap *m, uint64_t pause)
+{
+	uint64_t now = now_ns();
+
+	if (m->looked_ns && now - m->looked_ns < pause)
+		return false;
+	look(m);
+	m->looked_ns = now_ns();
+	m->pause_ns = MIN(MAX(PAUSE_MIN, (m->looked_ns - now) * PAUSE_TIMES), SECOND);
+	return true;
 }
 
 /* ---- lookups -------------------------------------------------------------------------------- */
@@ -283,8 +301,10 @@ int perfmap_find(struct perfmap *m, uint64_t addr, struct symbol *ret)
 {
 	uint64_t start, size;
 
-	look_again(m);
+	look_again(m, SECOND);
 	const struct entry *e = find(m, addr);
+	if (!e && look_again(m, m->pause_ns))
+		e = find(m, addr);
 	if (!e)
 		return -ENOENT;
 

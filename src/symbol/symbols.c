@@ -15,6 +15,15 @@
 #define UNNAMED  UINT64_MAX /* as the start of a function */
 #define VDSO_MAX (1u << 20)
 
+/*
+ * How max_bytes is shared out: tables take what they need up to TABLES_SHARE, names what tables
+ * leave of it but at least an eighth, and a sixteenth is for the files themselves.
+ */
+#define PLACES_SHARE(max) ((max) / 16)
+#define TABLES_SHARE(max) ((max) / 4 * 3)
+#define NAMES_SHARE(max, tables)                                                                   \
+	MIN((max) / 8 * 3, (max) / 8 * 7 - MIN((tables), TABLES_SHARE(max)))
+
 struct file {
 	char *path, *root;
 	int fd;
@@ -58,8 +67,8 @@ struct symbols *symbols_new(size_t max_bytes)
 	struct symbols *s = mem_alloc(sizeof(*s));
 
 	s->max_bytes = max_bytes;
-	cache_init(&s->places, max_bytes / 8);
-	cache_init(&s->names, max_bytes * 3 / 8);
+	cache_init(&s->places, PLACES_SHARE(max_bytes));
+	cache_init(&s->names, NAMES_SHARE(max_bytes, 0));
 	return s;
 }
 
@@ -108,14 +117,11 @@ static void make_room(struct symbols *s, const struct file *keep)
 {
 	struct file *f;
 
-	while (bytes(s) > s->max_bytes && (f = oldest(s, keep, false))) {
+	while (s->object_bytes > TABLES_SHARE(s->max_bytes) && (f = oldest(s, keep, false))) {
 		drop_object(s, f);
 		s->stats.evictions++;
 	}
-	if (bytes(s) > s->max_bytes) {
-		cache_clear(&s->places);
-		cache_clear(&s->names);
-	}
+	cache_set_max(&s->names, NAMES_SHARE(s->max_bytes, s->object_bytes));
 	while (s->fds > FDS_MAX && (f = oldest(s, keep, true))) {
 		close_file(s, f);
 		s->stats.evictions++;
@@ -237,6 +243,12 @@ static int describe(struct symbols *s, struct file *f, const struct elf_file *e)
 	return -ESTALE;
 }
 
+/* Of one file; leaves room in the tables' share for its headers. */
+static uint32_t symbols_max(const struct symbols *s)
+{
+	return (uint32_t)(TABLES_SHARE(s->max_bytes) / 16 * 15 / sizeof(struct symtab_entry));
+}
+
 static int load(struct symbols *s, struct file *f)
 {
 	if (f->error)
@@ -248,9 +260,7 @@ static int load(struct symbols *s, struct file *f)
 	int r = f->fd < 0 && !f->mem ? reopen(s, f) : 0;
 	struct object_source source = {f->fd, f->mem, f->mem_size, f->path, f->root};
 	if (r == 0)
-		r = object_open(&source,
-				(uint32_t)(s->max_bytes * 3 / 4 / sizeof(struct symtab_entry)),
-				&f->object);
+		r = object_open(&source, symbols_max(s), &f->object);
 	if (r == 0) {
 		s->object_bytes += object_bytes(f->object);
 		s->fds += (uint32_t)object_fds(f->object);

@@ -1,0 +1,136 @@
+#include "ingest/wire.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+
+#define ROOM       (64u << 10)
+#define UNPACK_MAX (96u << 20) /* the most that WIRE_MESSAGE_MAX bytes of tiny parts can take */
+
+static int varint(struct wire *w, uint64_t *ret)
+{
+	uint64_t n = 0;
+
+	for (unsigned shift = 0; shift < 64 && w->at < w->end; shift += 7) {
+		uint8_t b = *w->at++;
+		if (shift == 63 && b > 1)
+			return -EINVAL;
+		n |= (uint64_t)(b & 0x7f) << shift;
+		if (b < 0x80) {
+			*ret = n;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int wire_next(struct wire *w, struct wire_field *ret)
+{
+	struct wire at = *w;
+	struct wire_field f = {};
+	uint64_t tag, len = 0;
+
+	if (at.at == at.end)
+		return 0;
+	if (varint(&at, &tag) < 0 || tag >> 3 == 0 || tag >> 3 > UINT32_MAX)
+		return -EINVAL;
+	f.number = (uint32_t)(tag >> 3);
+	f.type = (enum wire_type)(tag & 7);
+	switch (f.type) {
+	case WIRE_VARINT:
+		if (varint(&at, &f.value) < 0)
+			return -EINVAL;
+		break;
+	case WIRE_BYTES:
+		if (varint(&at, &len) < 0)
+			return -EINVAL;
+		break;
+	case WIRE_FIXED64:
+		len = 8;
+		break;
+	case WIRE_FIXED32:
+		len = 4;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (len > (size_t)(at.end - at.at))
+		return -EINVAL;
+	f.data = at.at;
+	f.len = len;
+	w->at = at.at + len;
+	*ret = f;
+	return 1;
+}
+
+/* Room that every message uses again, and blocks for the few that need more. */
+struct wire_unpacker {
+	ProtobufCAllocator allocator;
+	struct block *blocks;
+	size_t used;  /* of room */
+	size_t extra; /* in blocks */
+	_Alignas(16) uint8_t room[ROOM];
+};
+
+struct block {
+	struct block *next;
+	_Alignas(16) uint8_t data[];
+};
+
+static void *take(void *data, size_t size)
+{
+	struct wire_unpacker *u = data;
+	size_t aligned = (size + 15) & ~(size_t)15;
+
+	if (size <= ROOM && aligned <= ROOM - u->used) {
+		u->used += aligned;
+		return u->room + u->used - aligned;
+	}
+	if (u->extra > UNPACK_MAX || size > UNPACK_MAX - u->extra)
+		return NULL;
+	struct block *b = mem_resize_array(NULL, sizeof(*b) + size, 1);
+	b->next = u->blocks;
+	u->blocks = b;
+	u->extra += size + sizeof(*b);
+	return b->data;
+}
+
+static void give_back(void *data, void *p)
+{
+	(void)data;
+	(void)p;
+}
+
+static void empty(struct wire_unpacker *u)
+{
+	for (struct block *b = u->blocks, *next; b; b = next) {
+		next = b->next;
+		free(b);
+	}
+	u->blocks = NULL;
+	u->used = u->extra = 0;
+}
+
+struct wire_unpacker *wire_unpacker_new(void)
+{
+	struct wire_unpacker *u = mem_alloc(sizeof(*u));
+
+	u->allocator = (ProtobufCAllocator){take, give_back, u};
+	return u;
+}
+
+void wire_unpacker_free(struct wire_unpacker *u)
+{
+	if (u)
+		empty(u);
+	free(u);
+}
+
+void *wire_unpack(struct wire_unpacker *u, const ProtobufCMessageDescriptor *type,
+		  const struct wire_field *f)
+{
+	empty(u);
+	if (f->type != WIRE_BYTES || f->len > WIRE_MESSAGE_MAX)
+		return NULL;
+	return protobuf_c_message_unpack(type, &u->allocator, f->len, f->data);
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Runs every fuzzer of $BUILD/fuzz for a few seconds: tests/fuzz/test_fuzz.py [--seconds N] [name…]
+
+Seeds are made here, from small real files; the input that broke something is printed as base64.
+"""
+import base64
+import glob
+import gzip
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import BUILD, main, skip, test
+
+PROGRAM = r"""
+int puts(const char *);
+int weak(void) __attribute__((weak));
+int weak(void) { return 3; }
+static int local(int x) { return x * 7 + weak(); }
+int global(int x) { return local(x) + puts("x"); }
+int main(int argc, char **argv) { (void)argv; return global(argc); }
+"""
+
+
+def seconds():
+    if "--seconds" not in sys.argv:
+        return 5
+    at = sys.argv.index("--seconds")
+    n = int(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+    return n
+
+
+def elf_seeds(tmp):
+    """Small programs: with symbols, stripped with packed ones, linked to a debug file, without
+    section headers."""
+    src, exe = os.path.join(tmp, "p.c"), os.path.join(tmp, "p")
+    with open(src, "w") as f:
+        f.write(PROGRAM)
+
+    def run(*argv):
+        subprocess.run(argv, check=True, cwd=tmp)
+
+    run("gcc", "-O0", "-Wl,--build-id", "-Wl,-z,noseparate-code", "-o", exe, src)
+    run("objcopy", "--only-keep-debug", exe, exe + ".debug")
+    run("strip", "-o", exe + ".min", exe)
+    with open(exe + ".debug", "rb") as f, open(exe + ".xz", "wb") as out:
+        out.write(lzma.compress(f.read()))
+    run("objcopy", "--add-section", f".gnu_debugdata={exe}.xz", exe + ".min", exe + ".packed")
+    run("objcopy", f"--add-gnu-debuglink={exe}.debug", exe + ".min", exe + ".linked")
+    for name in ("", ".min", ".packed", ".linked", ".debug"):
+        with open(exe + name, "rb") as f:
+            yield f.read()
+    with open(exe, "rb") as f:
+        bare = bytearray(f.read())
+    bare[40:48] = bytes(8)
+    bare[60:64] = bytes(4)
+    yield bytes(bare)
+
+
+def names():
+    return [b"Z3fooiPKc", b"ZN4node14CallbackScopeC2EPN2v87IsolateE", b"ZNSt6vectorIiSaIiEE9push_backEOi",
+            b"ZN4core3fmt9Formatter3pad17h0123456789abcdefE", b"NvNtCs1234_7mycrate3foo3bar",
+            b"INvNtC3std3mem8align_ofjE", b"ZN1AIS_IS_IS_S_ES_ES_E1fEv"]
+
+
+def seeds(name, tmp):
+    stack = b"main;a;b 3\nmain;a;c d 4\nmain 1\n"
+    if name == "elf":
+        return list(elf_seeds(tmp))
+    if name == "perfmap":
+        return [b"400 20 LazyCompile:~f /x.js:1\n420 8 g\n400 8 newer\nzz\n", b"0x1000 0x10 h\n"]
+    if name == "kallsyms":
+        return [b"ffffffff81000000 T _text\nffffffff81000010 t f\nffffffffc0000000 t g\t[ext4]\n"
+                b"ffffffffc0001000 t bpf_prog_0123456789abcdef_x\t[bpf]\n",
+                b"0000000000000000 T _text\n", b"do_it+0x1f/0x2a0 [ext4]"]
+    if name == "demangle":
+        return names()
+    if name == "perfscript":
+        return [b"cc 12 [001] 1.5: 10101010 cpu-clock:\n\tffffffff81000000 f+0x1 ([kernel])\n"
+                b"\t     55d0 main (/bin/cc)\n\n"]
+    if name == "pprof":
+        return [gzip.compress(b"\x0a\x04\x08\x01\x10\x02\x32\x00", mtime=0), b"\x32\x00"]
+    return [stack]
+
+
+def fuzz(program, secs):
+    name = os.path.basename(program)[len("fuzz_"):]
+    with tempfile.TemporaryDirectory() as tmp:
+        corpus, found = os.path.join(tmp, "corpus"), os.path.join(tmp, "found") + "/"
+        os.mkdir(corpus)
+        os.mkdir(found)
+        for i, data in enumerate(seeds(name, tmp)):
+            with open(os.path.join(corpus, str(i)), "wb") as f:
+                f.write(data)
+        p = subprocess.run([program, f"-max_total_time={secs}", "-timeout=20",
+                            "-rss_limit_mb=2048", f"-artifact_prefix={found}",
+                            "-print_final_stats=1", corpus], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=secs + 300)
+        out = p.stdout.decode("utf-8", "replace")
+        for path in glob.glob(found + "*"):
+            with open(path, "rb") as f:
+                print(f"# {os.path.basename(path)}: {base64.b64encode(f.read()).decode()}")
+        if p.returncode != 0:
+            for line in out.splitlines()[-60:]:
+                print(f"# {line}")
+        assert p.returncode == 0, f"ended with {p.returncode}"
+        runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", out)
+        assert runs and int(runs[1]) > 100, "hardly ran"
+        print(f"# {name}: {runs[1]} inputs in {secs} s")
+
+
+def register(program, secs):
+    def run():
+        fuzz(program, secs)
+    run.__name__ = os.path.basename(program)
+    test(run)
+
+
+SECONDS = seconds()
+PROGRAMS = [p for p in sorted(glob.glob(os.path.join(BUILD, "fuzz", "fuzz_*")))
+            if os.access(p, os.X_OK) and not p.endswith((".d", ".o"))]
+for path in PROGRAMS:
+    register(path, SECONDS)
+if not PROGRAMS:
+    @test
+    def fuzzers():
+        skip("none are built; the build with SAN has them in its place")
+if __name__ == "__main__":
+    if not shutil.which("gcc"):
+        sys.exit("gcc is needed to make the seeds")
+    main()

@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""Processes in all the shapes they come in: started by us, gone, replaced, contained, compiled."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import folded
+import workloads
+from recording import NOBODY, Terminal, live, record, run, wait_cpu
+from tap import main, skip
+
+
+@live
+def a_started_program_is_profiled_and_its_exit_code_passed_on():
+    r = record("-F", 499, "--", workloads.path("shares"), 0.5, 7)
+    assert r.code == 7, (r.code, r.err)
+    assert b"ready" in r.printed and r.lost == 0, r.printed
+    # Until its exec the child is still called smolder.
+    assert r.stacks.comms() <= {"shares", "smolder"}, r.stacks.comms()
+    assert r.stacks.of("shares").share("share_fifty") > 0.3, r.stacks
+
+
+@live
+def a_started_program_that_dies_by_a_signal_is_128_and_the_signal():
+    r = record("-F", 499, "--", workloads.path("shares"), 0.3, -9)
+    assert r.code == 128 + 9, (r.code, r.err)
+    assert r.stacks.count("share_fifty")
+
+
+@live
+def a_program_that_cannot_be_started_is_said():
+    with tempfile.TemporaryDirectory() as d:
+        out = os.path.join(d, "out.svg")
+        r = run("record", "-o", out, "--", "/nowhere/at-all")
+        assert r.code == 127 and "/nowhere/at-all" in r.err, (r.code, r.err)
+        assert not os.path.exists(out)
+        plain = os.path.join(d, "plain")
+        open(plain, "w").close()
+        r = run("record", "-o", out, "--", plain)
+        assert r.code == 126 and plain in r.err, (r.code, r.err)
+
+
+@live
+def a_started_program_has_its_children_profiled_too():
+    r = record("-F", 499, "--", "/bin/sh", "-c", f"{workloads.path('shares')} 0.5; exit 3")
+    assert r.code == 3, r.err
+    assert r.stacks.of("shares").count("share_fifty"), r.stacks.comms()
+
+
+@live
+def a_started_program_runs_as_the_invoking_user():
+    with tempfile.TemporaryDirectory() as d:
+        env = dict(os.environ, SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY), SUDO_USER="nobody")
+        r = run("record", "-o", os.path.join(d, "out.svg"), "--", "/bin/sh", "-c",
+                "id -u; id -g; id -G; grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status", env=env)
+    words = r.out.decode().split()
+    assert r.code == 0 and words[:2] == [str(NOBODY)] * 2, (r.code, r.out, r.err)
+    assert "0" not in words[:words.index("CapPrm:")], f"keeps root's group: {words}"
+    assert all(int(w, 16) == 0 for w in words if re.fullmatch("[0-9a-f]{16}", w)), words
+
+
+@live
+def stdout_of_the_program_is_its_own():
+    with tempfile.TemporaryDirectory() as d:
+        r = run("record", "-o", os.path.join(d, "out.svg"), "--", "echo", "hello").ok()
+    assert r.out == b"hello\n", r.out
+
+
+@live
+def a_process_that_exits_half_way_is_still_named():
+    with workloads.start("shares", "1") as w:
+        # It would take an hour if the end of the process were not noticed.
+        r = record("-p", w.pid, "-F", 499, "-d", 3600).ok()
+    assert r.samples and r.stacks.count("share_fifty"), r.err
+    folded.check_named(r.stacks)
+
+
+@live
+def a_process_that_does_not_exist_is_refused():
+    with open("/proc/sys/kernel/pid_max") as f:
+        pid = int(f.read()) - 1
+    assert not os.path.exists(f"/proc/{pid}")
+    with tempfile.TemporaryDirectory() as d:
+        out = os.path.join(d, "out.svg")
+        run("record", "-p", pid, "-d", 1, "-o", out).refused(str(pid))
+        run("record", "-L", pid, "-d", 1, "-o", out).refused(str(pid))
+        assert not os.listdir(d)
+    for bad in ("0", "-1", "12x", "", "99999999999999999999", ","):
+        run("record", "-p", bad, "-d", 1, "-o", "-").refused()
+
+
+@live
+def short_lived_processes_are_named():
+    """Each lives for some 20 ms: most are gone before anyone looks at their mappings."""
+    r = record("-F", 999, "--", "/bin/sh", "-c",
+               f"for i in $(seq 50); do {workloads.path('shares')} 0.02 >/dev/null; done").ok()
+    shares = r.stacks.of("shares")
+    assert shares.total > 500, r.err
+    folded.check_named(shares)
+    assert shares.share("share_fifty") > 0.3, shares
+
+
+@live
+def a_program_that_becomes_another_has_the_functions_of_both():
+    r = record("-F", 999, "--", workloads.path("exec"), 0.5, workloads.path("exec-after"), 0.5).ok()
+    before, after = r.stacks.of("exec"), r.stacks.of("exec-after")
+    assert before.share("before_exec") > 0.9 and not before.count("after_exec"), before
+    assert after.share("after_exec") > 0.9 and not after.count("before_exec"), after
+
+
+@live
+def a_program_is_followed_when_another_thread_than_the_first_becomes_another():
+    r = record("-F", 999, "--", workloads.path("exec-thread"), 0.3, workloads.path("exec-after"),
+               0.3).ok()
+    before, after = r.stacks.of("exec-thread"), r.stacks.of("exec-after")
+    assert before.share("before_exec") > 0.8 and not before.count("after_exec"), before
+    assert after.share("after_exec") > 0.8 and not after.count("before_exec"), after
+
+
+@live
+def a_program_may_be_started_while_the_whole_machine_is_recorded():
+    with workloads.start("comm", "bystander"):
+        r = record("-a", "-F", 499, "--", workloads.path("shares"), 0.5).ok()
+    assert {"bystander", "shares"} <= r.stacks.comms(), r.stacks.comms()
+
+
+@live
+def a_reused_pid_is_another_process():
+    aspid, first, second = (workloads.path(n) for n in ("aspid", "exec", "exec-after"))
+    with open("/proc/sys/kernel/pid_max") as f:
+        pid = int(f.read()) - 7
+    assert not os.path.exists(f"/proc/{pid}")
+    r = record("-F", 999, "--", "/bin/sh", "-c",
+               f"{aspid} {pid} {first} 0.5; {aspid} {pid} {second} 0.5").ok()
+    before, after = r.stacks.of("exec"), r.stacks.of("exec-after")
+    assert before.share("before_exec") > 0.9 and not before.count("after_exec"), before
+    assert after.share("after_exec") > 0.9 and not after.count("before_exec"), after
+
+
+@live
+def a_deleted_binary_is_named():
+    with workloads.start_deleted("shares") as w:
+        assert os.readlink(f"/proc/{w.pid}/exe").endswith(" (deleted)")
+        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+    assert r.stacks.share("share_fifty") > 0.3
+    folded.check_named(r.stacks)
+
+
+class Contained:
+    """A program alone in a root and a pid namespace of its own."""
+
+    def __init__(self, name, *args):
+        self.root = tempfile.mkdtemp()
+        program = workloads.path(name)
+        # A tmpfs that only this mount namespace sees: no path leads there from outside.
+        script = (f"mount --make-rprivate / && mount -t tmpfs none {self.root} && "
+                  f"mkdir {self.root}/bin {self.root}/tmp && cp {program} {self.root}/bin/inside && "
+                  f'exec chroot {self.root} /bin/inside "$@"')
+        self.workload = workloads.Workload(
+            ["unshare", "--pid", "--mount", "--fork", "--kill-child", "sh", "-c", script, "sh",
+             *args])
+        outer = self.workload.pid
+        with open(f"/proc/{outer}/task/{outer}/children") as f:
+            self.pid = int(f.read().split()[0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.pid, 15)
+        self.workload.stop()
+        os.rmdir(self.root)
+
+
+@live
+def a_program_in_a_container_is_named():
+    with Contained("shares-static") as c:
+        assert c.workload.said_pid == 1
+        r = record("-p", c.pid, "-F", 499, "-d", 1).ok()
+    assert r.stacks.comms() == {"inside"}, r.stacks.comms()
+    assert r.stacks.share("share_fifty") > 0.3, r.stacks
+    folded.check_named(r.stacks)
+
+
+@live
+def compiled_code_in_a_container_is_named():
+    """Its perf map is /tmp/perf-1.map, inside."""
+    with Contained("jitted-static", "contained_jit") as c:
+        r = record("-p", c.pid, "-F", 499, "-d", 1).ok()
+    assert r.stacks.share("contained_jit") > 0.9, r.stacks
+
+
+@live
+def compiled_javascript_is_named():
+    with workloads.start("jit") as w:
+        try:
+            r = record("-p", w.pid, "-F", 499, "-d", 2).ok()
+        finally:
+            os.unlink(f"/tmp/perf-{w.pid}.map")
+    frames = r.stacks.frames()
+    assert any("kindle" in f for f in frames) and any("stoke" in f for f in frames), frames
+    folded.check_named(r.stacks, 0.95)
+
+
+def record_jitted(make_map):
+    """Records a program whose perf map make_map(path, line) has made; returns the frames."""
+    with workloads.start("jitted") as w:
+        code, size = w.wait_line("code").split()[1:]
+        path = f"/tmp/perf-{w.pid}.map"
+        try:
+            make_map(path, f"{code} {size} a_jitted_function\n")
+            r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+        finally:
+            if os.path.lexists(path):
+                os.unlink(path)
+    assert r.samples, r.err
+    return r.stacks
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+@live
+def a_perf_map_names_compiled_code():
+    assert record_jitted(write).share("a_jitted_function") > 0.9
+
+
+@live
+def a_perf_map_that_is_a_fifo_is_passed_over():
+    stacks = record_jitted(lambda path, line: os.mkfifo(path))
+    assert stacks.share("main") > 0.9 and not stacks.count("a_jitted_function")
+
+
+@live
+def a_perf_map_that_is_a_link_is_passed_over():
+    with tempfile.TemporaryDirectory() as d:
+        def make_map(path, line):
+            write(os.path.join(d, "map"), line)
+            os.symlink(os.path.join(d, "map"), path)
+        stacks = record_jitted(make_map)
+    assert stacks.share("main") > 0.9 and not stacks.count("a_jitted_function")
+
+
+@live
+def a_perf_map_of_another_user_is_passed_over():
+    def make_map(path, line):
+        write(path, line)
+        os.chown(path, NOBODY, NOBODY)
+    stacks = record_jitted(make_map)
+    assert stacks.share("main") > 0.9 and not stacks.count("a_jitted_function")
+
+
+@live
+def a_huge_perf_map_does_not_fill_memory():
+    def make_map(path, line):
+        with open(path, "w") as f:
+            f.write(line)
+            f.truncate(1 << 40)
+    with tempfile.TemporaryDirectory():
+        record_jitted(make_map)
+
+
+@live
+def a_perf_map_of_garbage_is_survived():
+    def make_map(path, line):
+        with open(path, "wb") as f:
+            f.write(os.urandom(100000) + b"\nffffffffffffffff ffffffffffffffff x\n\n 1\n0 0 \n" +
+                    b"1 1 " + b"n" * 1000000 + b"\n" + line.encode())
+    assert record_jitted(make_map).share("main") > 0.9
+
+
+@live
+def odd_process_names_harm_no_format():
+    comm = '<img>;\n"&\x1b[31'
+    with workloads.start("comm", comm) as w, tempfile.TemporaryDirectory() as d:
+        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+        for frames, _ in r.stacks:  # one process, whatever its name became
+            assert "<img>" in frames[0] and "\x1b" not in frames[0], frames
+        assert len(r.stacks.comms()) == 1 and r.stacks.share("odd_name") > 0.9, r.stacks
+        for fmt in ("svg", "html", "text", "top", "json", "speedscope", "pprof"):
+            out = os.path.join(d, "out." + fmt)
+            run("record", "-p", w.pid, "-F", 499, "-d", 1, "-f", fmt, "-o", out).ok()
+            with open(out, "rb") as f:
+                data = f.read()
+            assert b"\x1b[31" not in data, fmt
+            if fmt == "svg":
+                xml.etree.ElementTree.fromstring(data)
+            if fmt in ("svg", "html"):
+                assert b"<img" not in data, fmt
+
+
+@live
+def the_default_name_tells_the_process_and_the_time():
+    with tempfile.TemporaryDirectory() as d:
+        with workloads.start("shares") as w:
+            r = run("record", "-p", w.pid, "-d", 1, cwd=d).ok()
+        names = os.listdir(d)
+    assert len(names) == 1 and re.fullmatch(r"smolder-shares-\d{8}T\d{6}Z\.svg", names[0]), names
+    assert names[0] in r.err, r.err
+    with tempfile.TemporaryDirectory() as d:
+        with workloads.start("comm", "../a b/c") as w:
+            run("record", "-p", w.pid, "-d", 1, cwd=d).ok()
+        names = os.listdir(d)
+    assert len(names) == 1 and re.fullmatch(r"smolder-[\w.-]+-\d{8}T\d{6}Z\.svg", names[0]), names
+
+
+def online(cpu, value):
+    with open(f"/sys/devices/system/cpu/cpu{cpu}/online", "w") as f:
+        f.write(str(value))
+
+
+@live
+def a_cpu_that_comes_online_later_is_sampled():
+    switch = "/sys/devices/system/cpu/cpu1/online"
+    if not os.access(switch, os.W_OK):
+        skip(f"{switch} cannot be written here")
+    try:
+        online(1, 0)
+    except OSError as e:
+        skip(f"CPU 1 cannot be taken offline: {e.strerror}")
+    try:
+        with tempfile.TemporaryDirectory() as d, \
+             workloads.start("shares") as other:
+            out = os.path.join(d, "out.folded")
+            with Terminal("record", "-a", "-F", 499, "-o", out) as t:
+                t.read_until(r"[1-9]\d* samples")  # it has begun, on one CPU
+                online(1, 1)
+                with workloads.Workload(["taskset", "-c", "1", workloads.path("comm"),
+                                         "late-cpu"]) as w:
+                    wait_cpu(w, 3)
+                    # Once more, under its feet.
+                    online(1, 0)
+                    online(1, 1)
+                with workloads.Workload(["taskset", "-c", "1", workloads.path("comm"),
+                                         "later-cpu"]) as w:
+                    wait_cpu(w, 3)
+                t.interrupt()
+                assert t.end() == 0, t.text
+            with open(out) as f:
+                stacks = folded.parse(f.read())
+        assert other.truth
+    finally:
+        online(1, 1)
+    # Three seconds of CPU time each, less the second it may take to notice.
+    for comm in ("late-cpu", "later-cpu"):
+        assert stacks.of(comm).total > 1.5 * 499, (comm, stacks.of(comm).total)
+
+
+main()

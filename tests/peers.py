@@ -1,0 +1,96 @@
+"""The profilers that smolder is measured against: perf, BCC's profile."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from folded import Stacks
+
+FRAME = re.compile(r"\s+([0-9a-f]+) (.*?)(?:\+0x[0-9a-f]+)? \((.*?)\)\Z")
+
+
+def perf():
+    """Debian's perf, or None."""
+    return shutil.which("perf")
+
+
+def perf_stacks(data):
+    """What perf recorded, by `perf script`, as stacks with the process first."""
+    p = subprocess.run([perf(), "script", "-i", data, "-F", "comm,ip,sym,dso"], check=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return parse_script(p.stdout.decode("utf-8", "replace"))
+
+
+def parse_script(text):
+    stacks = {}
+    for block in text.split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        if not lines[0].strip():
+            continue
+        frames = []
+        for line in lines[1:]:
+            m = FRAME.match(line)
+            if m:
+                frames.append(m[2])
+        key = (lines[0].strip(), *reversed(frames))
+        stacks[key] = stacks.get(key, 0) + 1
+    return Stacks(stacks.items())
+
+
+class PerfRecord:
+    """perf record on a process, sampling from `with` to its end; then .stacks"""
+
+    def __init__(self, pid, rate):
+        self.dir = tempfile.TemporaryDirectory()
+        self.data = os.path.join(self.dir.name, "perf.data")
+        ctl, ack = (os.path.join(self.dir.name, n) for n in ("ctl", "ack"))
+        os.mkfifo(ctl)
+        os.mkfifo(ack)
+        self.process = subprocess.Popen(
+            [perf(), "record", "-q", "-e", "cpu-clock", "-F", str(rate), "-g", "-p", str(pid),
+             "-D", "-1", f"--control=fifo:{ctl},{ack}", "-o", self.data],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.control = open(ctl, "w")
+        self.reply = open(ack)
+
+    def _say(self, word):
+        self.control.write(word + "\n")
+        self.control.flush()
+        self.reply.readline()
+
+    def __enter__(self):
+        self._say("enable")
+        return self
+
+    def __exit__(self, *error):
+        self._say("stop")
+        err = self.process.communicate(timeout=60)[1]
+        self.control.close()
+        self.reply.close()
+        if error[0] is None:
+            assert self.process.returncode == 0, err.decode()
+            self.stacks = perf_stacks(self.data)
+        self.dir.cleanup()
+
+
+def bcc():
+    """The argv that BCC's profile takes its own options after, or (None, why not).
+
+    BCC compiles against kernel headers, which Debian has for its own kernels only: those of
+    another version serve, since this tool reads no kernel struct, but BCC looks for them under the
+    running kernel's name. So it gets a private /lib/modules that says so.
+    """
+    tool = shutil.which("profile-bpfcc")
+    if not tool:
+        return None, "bpfcc-tools is not installed"
+    if os.path.isdir(f"/lib/modules/{os.uname().release}/build"):
+        return [tool], None
+    built = sorted(glob.glob("/usr/src/linux-headers-*-amd64"))
+    if not built:
+        return None, "linux-headers-amd64 is not installed"
+    common = re.sub("-amd64$", "-common", built[-1])
+    script = ('mount -t tmpfs none /lib/modules && d="/lib/modules/$(uname -r)" && mkdir "$d" && '
+              f'ln -s {built[-1]} "$d/build" && ln -s {common} "$d/source" && exec "$@"')
+    return ["unshare", "-m", "sh", "-c", script, "sh", tool], None

@@ -1,0 +1,192 @@
+"""The programs of tests/workloads/, built when their sources change, and started under a guard.
+
+    with workloads.start("shares") as w:
+        ... w.pid ...
+    truth = w.truth          # what it said of itself when it ended
+
+A program that is started has printed its "ready PID" line, so it is in its main loop.
+"""
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from tap import ROOT, skip
+
+SRC = os.path.join(ROOT, "tests", "workloads")
+# Sanitizers say nothing about workloads: every build of smolder is tested on the same ones.
+OUT = os.path.join(ROOT, "build", "workloads")
+
+# Every function stays itself and keeps its frame: no tail calls, no folding of equal bodies.
+GNU = ["-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer",
+       "-fno-optimize-sibling-calls", "-fno-ipa-icf", "-pthread"]
+C = ["gcc", "-std=gnu17"] + GNU
+CXX = ["g++", "-std=c++17"] + GNU
+RUST = ["rustc", "--edition", "2021", "-C", "opt-level=2", "-C", "force-frame-pointers=yes"]
+
+# name -> (source, command before "SOURCE" and "-o OUT" are added)
+PROGRAMS = {
+    "shares": ("shares.c", C),
+    "shares-static": ("shares.c", C + ["-static"]),
+    "threads": ("threads.c", C),
+    "syscalls": ("syscalls.c", C),
+    "pingpong": ("pingpong.c", C),
+    "forks": ("forks.c", C),
+    "exec": ("exec.c", C),
+    "exec-after": ("exec.c", C + ["-DAFTER"]),
+    "exec-thread": ("exec.c", C + ["-DTHREAD"]),
+    "comm": ("comm.c", C),
+    "aspid": ("aspid.c", C),
+    "jitted": ("jitted.c", C),
+    "jitted-static": ("jitted.c", C + ["-static"]),
+    "shares-cc": ("shares.cc", CXX),
+    "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
+                                       "-C", "symbol-mangling-version=legacy"]),
+    "shares-rs-v0": ("shares.rs", RUST + ["-C", "symbol-mangling-version=v0"]),
+    "shares-go": ("shares.go", ["go", "build"]),
+    "shares-go-stripped": ("shares.go", ["go", "build", "-ldflags=-s -w"]),
+}
+SCRIPTS = {
+    "jit": ["node", "--perf-basic-prof", "--no-turbo-inlining", "--no-logfile-per-isolate",
+            "--logfile=/dev/null", os.path.join(SRC, "jit.js")],
+    "node": ["node", os.path.join(SRC, "jit.js")],
+    "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
+}
+
+
+def _stale(out, command):
+    try:
+        with open(out + ".cmd") as f:
+            if f.read() != " ".join(command):
+                return True
+        built = os.stat(out).st_mtime_ns
+    except FileNotFoundError:
+        return True
+    return any(os.stat(os.path.join(SRC, s)).st_mtime_ns > built for s in os.listdir(SRC))
+
+
+def path(name):
+    """The built program; the test is skipped if its compiler is not here."""
+    source, command = PROGRAMS[name]
+    out = os.path.join(OUT, name)
+    source = os.path.join(SRC, source)
+    if command[0] == "go":
+        command = command + ["-o", out, source]
+    else:
+        command = command + [source, "-o", out]
+    if not shutil.which(command[0]):
+        skip(f"{command[0]} is not installed")
+    os.makedirs(OUT, exist_ok=True)
+    with open(out + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _stale(out, command):
+            # The old mangling is still in most binaries; new compilers want to be asked twice.
+            env = dict(os.environ, GO111MODULE="off", GOFLAGS="", RUSTC_BOOTSTRAP="1")
+            env.setdefault("GOCACHE", os.path.join(OUT, "go-cache"))
+            p = subprocess.run(command, capture_output=True, text=True, env=env, cwd=SRC)
+            assert p.returncode == 0, f"{' '.join(command)}\n{p.stderr}"
+            with open(out + ".cmd", "w") as f:
+                f.write(" ".join(command))
+    return out
+
+
+def command(name, *args):
+    """The argv that runs a workload."""
+    if name in SCRIPTS:
+        argv = SCRIPTS[name]
+        if not shutil.which(argv[0]):
+            skip(f"{argv[0]} is not installed")
+        return argv + list(args)
+    return [path(name)] + list(args)
+
+
+class Workload:
+    """A running program of its own process group: ended, and its last words read, on exit."""
+
+    def __init__(self, argv, **popen):
+        self.lines = []
+        self.truth = None
+        self._rest = b""
+        self.process = subprocess.Popen([os.fsencode(a) for a in argv], stdout=subprocess.PIPE,
+                                        stdin=subprocess.DEVNULL, start_new_session=True, **popen)
+        try:
+            ready = self.wait_line("ready ")
+            self.pid = self.process.pid
+            self.said_pid = int(ready.split()[1])  # its own idea, in its pid namespace
+        except BaseException:
+            self._kill()
+            raise
+
+    def wait_line(self, prefix, seconds=30):
+        """The first line it prints, or has printed, that starts so."""
+        fd = self.process.stdout.fileno()
+        while True:
+            for line in self.lines:
+                if line.startswith(prefix):
+                    return line
+            assert select.select([fd], [], [], seconds)[0], f"no {prefix!r} in {seconds} s"
+            got = os.read(fd, 65536)
+            assert got, f"ended before it said {prefix!r}: {self.lines}"
+            self._take(got)
+
+    def _take(self, got):
+        *whole, self._rest = (self._rest + got).split(b"\n")
+        self.lines += [w.decode("utf-8", "replace") for w in whole]
+
+    def cpu_seconds(self):
+        """What the scheduler says it has used, all threads."""
+        total = 0
+        for tid in os.listdir(f"/proc/{self.pid}/task"):
+            with open(f"/proc/{self.pid}/task/{tid}/schedstat") as f:
+                total += int(f.read().split()[0])
+        return total / 1e9
+
+    def _kill(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self):
+        if self.process.stdout.closed:
+            return
+        try:
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGTERM)
+            try:
+                self._take(self.process.communicate(timeout=20)[0])
+            except subprocess.TimeoutExpired:
+                pass
+        finally:
+            self._kill()
+        for line in self.lines:
+            if line.startswith("{"):
+                self.truth = json.loads(line)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def start(name, *args, **popen):
+    return Workload(command(name, *args), **popen)
+
+
+def start_deleted(name, *args):
+    """The program from a file of its own that is gone while it runs."""
+    with tempfile.TemporaryDirectory() as d:
+        return Workload([shutil.copy(path(name), d), *args])
+
+
+if __name__ == "__main__":  # tests/workloads.py: builds them all
+    for program in PROGRAMS:
+        print(os.path.relpath(path(program)), file=sys.stderr)
