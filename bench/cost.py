@@ -5,8 +5,8 @@
 
 CPU and peak memory are what wait4 says of the whole process tree (bench/measure.c). BPF programs
 and maps are found among its file descriptors; a descriptor of our own keeps each program alive, so
-that its run time is read after the end, complete. Of the maps and perf buffers only what is not
-already in the resident size is added.
+that its run time is read after the end, complete. Maps count in full, even where they are mapped
+and so in the resident size already; of perf's buffers only what is not in it.
 """
 import contextlib
 import ctypes
@@ -77,7 +77,7 @@ class Cost:
         return found
 
     def _look(self):
-        resident, buffers = 0, 0
+        buffers = 0
         for pid in self._tree():
             try:
                 for fd in os.listdir(f"/proc/{pid}/fdinfo"):
@@ -92,15 +92,11 @@ class Cost:
                     text = f.read()
             except OSError:  # it has just ended
                 continue
-            for name, kb, rss in re.findall(
-                    r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ +(anon_inode:\S+)\n"
+            for kb, rss in re.findall(
+                    r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ +anon_inode:\[perf_event\]\n"
                     r"Size: +(\d+) kB\n(?:.*\n){2}Rss: +(\d+) kB", text, re.M):
-                if "perf_event" in name:
-                    buffers += int(kb) << 10
-                    resident += int(rss) << 10
-                elif "bpf-map" in name:
-                    resident += int(rss) << 10
-        self.maps = max(self.maps, sum(self._maps.values()) + buffers - resident)
+                buffers += int(kb) - int(rss) << 10
+        self.maps = max(self.maps, sum(self._maps.values()) + buffers)
 
     def wait(self, every=1.0):
         while True:

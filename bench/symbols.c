@@ -60,7 +60,7 @@ static int measure(const char *path)
 {
 	struct symbols *s = symbols_new(20 << 20);
 	struct symbols_stats st;
-	struct symbols_module m;
+	struct symbol sym;
 	struct elf_file e;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || elf_file_init(&e, fd) < 0) {
@@ -75,7 +75,7 @@ static int measure(const char *path)
 	uint32_t file = symbols_add_file(s, &(struct symbols_file){.path = path, .fd = fd});
 
 	double began = cpu();
-	symbols_module(s, file, &m);
+	symbols_find(s, file, from, &sym);
 	double load = cpu() - began;
 	symbols_stats(s, &st);
 	printf("%s\n  load       %8.2f ms CPU  %9lu symbols  %10lu bytes\n", path, load * 1e3,

@@ -6,7 +6,7 @@ import math
 import re
 
 LINE = re.compile(r"(?P<stack>.*[^ ]) (?P<count>[0-9]+)\Z")
-UNNAMED = re.compile(r"\[unknown\]|\[?0x[0-9a-f]+\]?|\[.*\+0x[0-9a-f]+\]|\[anon\]|\[missed.*\]", re.I)
+UNNAMED = re.compile(r"\[unknown\]|\[?0x[0-9a-f]+\]?|\[.*\+0x[0-9a-f]+\]|\[(anon|heap|stack|vsyscall)\]|\[missed.*\]", re.I)
 MARK = re.compile(r"_\[[kji]\]\Z")
 
 

@@ -44,6 +44,10 @@ PROGRAMS = {
     "aspid": ("aspid.c", C),
     "jitted": ("jitted.c", C),
     "jitted-static": ("jitted.c", C + ["-static"]),
+    "noreturn": ("noreturn.c", C + ["-falign-functions=1", "-fno-toplevel-reorder"]),
+    "vdso": ("vdso.c", C),
+    "late": ("late.c", C),
+    "late.so": ("late.c", C + ["-DLIBRARY", "-shared", "-fPIC"]),
     "shares-cc": ("shares.cc", CXX),
     "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
                                        "-C", "symbol-mangling-version=legacy"]),
@@ -179,6 +183,19 @@ class Workload:
 
 def start(name, *args, **popen):
     return Workload(command(name, *args), **popen)
+
+
+def start_replaced(name, other):
+    """The program from a file of its own, whose path is now that of another program."""
+    with tempfile.TemporaryDirectory() as d:
+        at = shutil.copy(path(name), os.path.join(d, "program"))
+        w = Workload([at])
+        try:
+            os.rename(shutil.copy(path(other), os.path.join(d, "new")), at)
+            return w, Workload([at])
+        except BaseException:
+            w.stop()
+            raise
 
 
 def start_deleted(name, *args):

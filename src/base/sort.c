@@ -26,8 +26,8 @@ static inline __attribute__((always_inline)) void radix(uint8_t *recs, size_t co
 	if (in_order)
 		return;
 
-	uint8_t *from = recs, *to = mem_resize_array(NULL, count, size);
-	CLEANUP(freep) uint8_t *room = to;
+	CLEANUP(freep) uint8_t *room = mem_resize_array(NULL, count, size);
+	uint8_t *from = recs, *to = room;
 	for (unsigned shift = 0; shift < key_size * 8; shift += DIGIT_BITS) {
 		if (!(varies >> shift & (DIGITS - 1)))
 			continue;

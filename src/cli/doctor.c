@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "collect/probe.h"
+#include "render/escape.h"
 
 enum { WIDTH = 100, NAME_WIDTH = 20, INDENT = 8 + NAME_WIDTH };
 
@@ -82,20 +83,6 @@ static void print_verdict(const struct probe_item *items, size_t count)
 			printf("%s%s", items[i].name, --fails ? ", " : ".\n");
 }
 
-static void print_json_string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			printf("\\u%04x", *s);
-		else
-			putchar(*s);
-	}
-	putchar('"');
-}
-
 static void print_json(const struct probe_item *items, size_t count, bool works)
 {
 	printf("{\"version\": \"" SMOLDER_VERSION "\", \"can_record\": %s, \"items\": [",
@@ -104,11 +91,11 @@ static void print_json(const struct probe_item *items, size_t count, bool works)
 		const char *word =
 			items[i].state == PROBE_FAIL ? "fail" : states[items[i].state].word;
 		printf("%s\n  {\"name\": ", i ? "," : "");
-		print_json_string(items[i].name);
+		escape_json(stdout, items[i].name, strlen(items[i].name));
 		printf(", \"state\": \"%s\", \"text\": ", word);
-		print_json_string(items[i].text);
+		escape_json(stdout, items[i].text, strlen(items[i].text));
 		fputs(", \"fix\": ", stdout);
-		print_json_string(items[i].fix);
+		escape_json(stdout, items[i].fix, strlen(items[i].fix));
 		putchar('}');
 	}
 	puts("\n]}");

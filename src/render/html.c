@@ -38,9 +38,10 @@ static void write_table(const struct profile *p, const struct render_options *o,
 	CLEANUP(freep) struct top_row *rows = top_new(t, &count);
 
 	fputs("<section>\n<h2>Functions</h2>\n<table>\n<thead><tr>"
-	      "<th class=\"n\" aria-sort=\"descending\">Self</th><th class=\"n\"></th>"
-	      "<th class=\"n\">Total</th><th class=\"n\"></th>"
-	      "<th>Function</th><th>Module</th></tr></thead>\n<tbody>\n",
+	      "<th class=\"n\" colspan=\"2\" data-column=\"0\" aria-sort=\"descending\">Self</th>"
+	      "<th class=\"n\" colspan=\"2\" data-column=\"2\">Total</th>"
+	      "<th data-column=\"4\">Function</th><th data-column=\"5\">Module</th>"
+	      "</tr></thead>\n<tbody>\n",
 	      out);
 	for (uint32_t i = 0; i < MIN(count, (uint32_t)ROWS_MAX); i++) {
 		const struct tree_function *f = &t->functions[rows[i].function];

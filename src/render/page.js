@@ -7,19 +7,14 @@
 const table = document.querySelector('table');
 const heads = [...table.tHead.rows[0].cells];
 
-function valueOf(row, column) {
-	const cell = row.cells[column];
-	return cell.dataset.n === undefined ? cell.textContent : Number(cell.dataset.n);
-}
-
 function sort(head) {
-	const column = heads.indexOf(head);
+	const column = Number(head.dataset.column);
 	const isNumber = head.classList.contains('n');
 	const was = head.getAttribute('aria-sort');
 	const down = was ? was === 'ascending' : isNumber;
 	const order = (a, b) => {
-		const x = valueOf(a, column), y = valueOf(b, column);
-		return isNumber ? x - y : x.localeCompare(y);
+		const x = a.cells[column], y = b.cells[column];
+		return isNumber ? x.dataset.n - y.dataset.n : x.textContent.localeCompare(y.textContent);
 	};
 	const rows = [...table.tBodies[0].rows].sort((a, b) => down ? order(b, a) : order(a, b));
 	for (const other of heads)

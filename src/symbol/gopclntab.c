@@ -30,6 +30,12 @@ static uint32_t word32(const uint8_t *p)
 	return v;
 }
 
+/* The i-th of the words that follow the first eight bytes of a header. */
+static uint64_t field(const uint8_t *header, size_t i)
+{
+	return word(header + 8 + i * 8);
+}
+
 /* Magic, two zeros, the instruction quantum of x86 or ARM, the size of a pointer. */
 static bool is_header(const uint8_t *p)
 {
@@ -52,7 +58,7 @@ static uint64_t text_start(const struct gopclntab *g, const struct elf_file *e, 
 
 	if (elf_file_is_text(e, value))
 		return value;
-	if (elf_file_vaddr(e, g->offset + 8 + 2 * 8, &vaddr) &&
+	if (elf_file_vaddr(e, g->offset + 8 + sizeof(uint64_t) * 2, &vaddr) &&
 	    reloc_find(e, ".rela.dyn", vaddr, &reloc) == 0 && elf_file_is_text(e, reloc.addend))
 		return reloc.addend;
 	text = elf_file_section(e, ".text");
@@ -68,15 +74,15 @@ static int parse(struct gopclntab *g, const struct elf_file *e)
 		return -EINVAL;
 
 	uint32_t magic = word32(h);
-	uint64_t funcs = word(h + 8), names = 0, pairs = 8 + 8;
+	uint64_t funcs = field(h, 0), names = 0, pairs = 8 + 8;
 	bool small = magic == MAGIC_1_18 || magic == MAGIC_1_20;
 	if (magic == MAGIC_1_16) {
-		names = word(h + 8 + 2 * 8);
-		pairs = word(h + 8 + 6 * 8);
+		names = field(h, 2);
+		pairs = field(h, 6);
 	} else if (small) {
-		g->text = text_start(g, e, word(h + 8 + 2 * 8));
-		names = word(h + 8 + 3 * 8);
-		pairs = word(h + 8 + 7 * 8);
+		g->text = text_start(g, e, field(h, 2));
+		names = field(h, 3);
+		pairs = field(h, 7);
 	}
 	g->entry_size = small ? 8 : 16;
 	g->name_field = small ? 4 : 8;
@@ -94,13 +100,13 @@ static int parse(struct gopclntab *g, const struct elf_file *e)
 /* Functions come in order and lie in the text: checks the first ones. */
 static bool is_sane(const struct gopclntab *g, const struct elf_file *e)
 {
-	uint8_t pairs[16 * 17];
-	uint32_t n = MIN(g->funcs, 16u);
+	uint8_t pairs[16 * 16];
+	size_t n = MIN(g->funcs, 16u);
 	uint64_t last = 0;
 
 	if (elf_file_read(e, pairs, n * g->entry_size, g->pairs) < 0)
 		return false;
-	for (uint32_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const uint8_t *p = pairs + i * g->entry_size;
 		uint64_t pc = g->entry_size == 8 ? g->text + word32(p) : word(p);
 		if (pc < last || !elf_file_is_text(e, pc))
@@ -193,12 +199,12 @@ int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct sy
 
 uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint32_t name)
 {
-	uint8_t field[4];
+	uint8_t at[4];
 	uint64_t end = g->offset + g->size;
 
-	if (name >= end - g->records || end - g->records - name < g->name_field + sizeof(field) ||
-	    elf_file_read(e, field, sizeof(field), g->records + name + g->name_field) < 0 ||
-	    word32(field) >= end - g->names)
+	if (name >= end - g->records || end - g->records - name < g->name_field + sizeof(at) ||
+	    elf_file_read(e, at, sizeof(at), g->records + name + g->name_field) < 0 ||
+	    word32(at) >= end - g->names)
 		return 0;
-	return g->names + word32(field);
+	return g->names + word32(at);
 }

@@ -146,10 +146,10 @@ void symbols_free(struct symbols *s)
 static struct file *add(struct symbols *s, const char *path, const char *root)
 {
 	static const char deleted[] = " (deleted)"; /* as /proc/PID/maps says it */
-	size_t len = strlen(path);
+	size_t len = strlen(path), tail = len - MIN(len, strlen(deleted));
 
-	if (len > strlen(deleted) && strcmp(path + len - strlen(deleted), deleted) == 0)
-		len -= strlen(deleted);
+	if (tail && strcmp(path + tail, deleted) == 0)
+		len = tail;
 	MEM_GROW(s->files, s->count, s->cap);
 	struct file *f = &s->files[s->count++];
 	*f = (struct file){.fd = -1, .path = mem_strndup(path, len), .used = ++s->clock};
@@ -223,6 +223,15 @@ static int reopen(struct symbols *s, struct file *f)
 	return 0;
 }
 
+/* What is wrong with a file stays wrong: it is not tried again. */
+static int give_up(struct symbols *s, struct file *f, int error)
+{
+	s->stats.failures += error != -ESTALE;
+	f->error = error;
+	close_file(s, f);
+	return error;
+}
+
 static int describe(struct symbols *s, struct file *f, const struct elf_file *e)
 {
 	struct symbols_module *m = &f->module;
@@ -271,11 +280,26 @@ static int load(struct symbols *s, struct file *f)
 		if (!f->module_known)
 			r = describe(s, f, object_elf(f->object));
 	}
-	if (r < 0) {
-		s->stats.failures += r != -ESTALE;
-		f->error = r;
-		close_file(s, f);
+	if (r < 0)
+		give_up(s, f, r);
+	make_room(s, f);
+	return r;
+}
+
+/* The headers alone: a file that is only mapped needs no table. */
+static int read_module(struct symbols *s, struct file *f)
+{
+	struct elf_file e;
+	int r = f->fd < 0 && !f->mem ? reopen(s, f) : 0;
+
+	if (r == 0)
+		r = f->mem ? elf_file_init_mem(&e, f->mem, f->mem_size) : elf_file_init(&e, f->fd);
+	if (r == 0) {
+		r = describe(s, f, &e);
+		elf_file_done(&e);
 	}
+	if (r < 0)
+		give_up(s, f, r);
 	make_room(s, f);
 	return r;
 }
@@ -286,13 +310,12 @@ int symbols_module(struct symbols *s, uint32_t file, struct symbols_module *ret)
 	if (file == 0 || file > s->count)
 		return -EINVAL;
 	struct file *f = &s->files[file - 1];
-	if (!f->module_known) {
-		int r = load(s, f);
-		if (r < 0)
-			return r;
-	}
-	*ret = f->module;
-	return f->error;
+	int r = f->error;
+	if (r == 0 && !f->module_known)
+		r = read_module(s, f);
+	if (r == 0)
+		*ret = f->module;
+	return r;
 }
 
 /* ---- lookups -------------------------------------------------------------------------------- */

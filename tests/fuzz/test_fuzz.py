@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from gotable import GO_1_2, GO_1_16, GO_1_18, GO_1_20, go_table
 from tap import BUILD, main, skip, test
 
 PROGRAM = r"""
@@ -62,6 +63,15 @@ def elf_seeds(tmp):
     bare[40:48] = bytes(8)
     bare[60:64] = bytes(4)
     yield bytes(bare)
+    text = next(int(line.split()[0], 16) for line in
+                subprocess.check_output(["nm", exe], text=True).splitlines()
+                if line.endswith(" main"))
+    for magic in (GO_1_2, GO_1_16, GO_1_18, GO_1_20):
+        with open(exe + ".go", "wb") as f:
+            f.write(go_table(magic, text))
+        run("objcopy", "--add-section", f".gopclntab={exe}.go", exe + ".min", exe + ".gobin")
+        with open(exe + ".gobin", "rb") as f:
+            yield f.read()
 
 
 def table_seeds(tmp):

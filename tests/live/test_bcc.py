@@ -64,7 +64,7 @@ def outputs(*args):
 @live
 def folded_and_delimited():
     with workloads.start("syscalls") as w:
-        seen = dict(outputs("-df", "-p", w.pid, 2))
+        seen = dict(outputs("-df", "-F", 499, "-p", w.pid, 2))
     for who, text in seen.items():
         stacks = folded.parse(text)
         assert stacks.total > 20 and stacks.comms() == {"syscalls"}, (who, stacks.comms())

@@ -103,11 +103,13 @@ def idle_is_left_out_unless_asked_for():
         r = record("-a", "-F", 199, "-d", 1).ok()
     assert not any(c.startswith("swapper") for c in r.stacks.comms()), r.stacks.comms()
     assert "shares" in r.stacks.comms()
-    before = idle_ticks()
-    r = record("-a", "-I", "-F", 199, "-d", 1).ok()
-    if idle_ticks() - before < 50:
-        skip("this machine is too busy to have been idle for half a second")
-    assert any(c.startswith("swapper") for c in r.stacks.comms()), r.stacks.comms()
+    for _ in range(5):
+        before = idle_ticks()
+        r = record("-a", "-I", "-F", 199, "-d", 1).ok()
+        if idle_ticks() - before >= 20:
+            assert any(c.startswith("swapper") for c in r.stacks.comms()), r.stacks.comms()
+            return
+    skip("this machine is too busy to be idle for a fifth of a second in five")
 
 
 @live

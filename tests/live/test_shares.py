@@ -92,9 +92,9 @@ def kernel_frames_are_named():
     assert any("sys_read" in f for f in r.stacks.frames()), sorted(r.stacks.frames())
 
 
-def pprof_top(path, sample):
+def pprof_top(path, sample, unit):
     p = subprocess.run(["go", "tool", "pprof", "-top", f"-sample_index={sample}", "-nodecount=0",
-                        "-nodefraction=0", "-edgefraction=0", "-symbolize=none", "-unit=minimum",
+                        "-nodefraction=0", "-edgefraction=0", "-symbolize=none", f"-unit={unit}",
                         path], capture_output=True, text=True,
                        env=dict(os.environ, PPROF_TMPDIR=os.path.dirname(path)))
     assert p.returncode == 0, p.stderr
@@ -117,10 +117,12 @@ def go_tool_pprof_and_the_folded_file_agree_to_the_sample():
             r = run("record", "-p", w.pid, "-F", 499, "-d", 3, "-o", path).ok()
         with open(path, "rb") as f:
             gzip.decompress(f.read())
-        total, rows = pprof_top(path, "samples")
-        nanoseconds, _ = pprof_top(path, "cpu")
-        stacks = run("flame", path, "-f", "folded", "-o", "-").ok().stacks
+        total, rows = pprof_top(path, "samples", "count")
+        nanoseconds, _ = pprof_top(path, "cpu", "ns")
+        stacks, times = (run("flame", path, "--sample-type", t, "-f", "folded", "-o", "-").ok().stacks
+                         for t in ("samples", "cpu"))
     assert total == r.samples == stacks.total, (total, r.err, stacks.total)
+    assert nanoseconds == times.total, (nanoseconds, times.total)
     # The period is what one sample stands for, to the nanosecond.
     assert abs(nanoseconds - total * 1e9 / 499) <= total, (nanoseconds, total)
     flat, cumulative = {}, {}

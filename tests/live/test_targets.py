@@ -152,6 +152,56 @@ def a_deleted_binary_is_named():
     folded.check_named(r.stacks)
 
 
+@live
+def a_replaced_binary_is_not_taken_for_the_old_one():
+    old, new = workloads.start_replaced("exec", "exec-after")
+    with old, new:
+        r = record("-p", f"{old.pid},{new.pid}", "-F", 499, "-d", 2, "--threads").ok()
+    for w, function in ((old, "before_exec"), (new, "after_exec")):
+        mine = folded.Stacks((f, n) for f, n in r.stacks if str(w.pid) in f[1])
+        assert mine.share(function) > 0.9, (function, r.stacks)
+    folded.check_named(r.stacks)
+
+
+@live
+def a_library_that_is_loaded_later_is_named():
+    with workloads.start("late", workloads.path("late.so"), "1") as w:
+        r = record("-p", w.pid, "-F", 499, "-d", 4).ok()
+        w.wait_line("loaded")
+    assert r.stacks.count("before_library") and r.stacks.count("late_function"), r.stacks
+    folded.check_named(r.stacks)
+
+
+@live
+def a_call_that_never_returns_belongs_to_its_caller():
+    with workloads.start("noreturn") as w:
+        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+    assert r.stacks.share("calls_last") > 0.95, r.stacks
+    assert not r.stacks.count("comes_next"), r.stacks
+
+
+@live
+def the_kernels_code_in_user_space_is_named():
+    with workloads.start("vdso") as w:
+        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+    leaves = sum(n for f, n in r.stacks if "clock_gettime" in f[-1])
+    assert leaves > 0.9 * r.samples, r.stacks
+    folded.check_named(r.stacks)
+
+
+@live
+def a_storm_of_forks_loses_nothing():
+    """75 processes a second, each for 5 ms: named, though gone before anyone looks at them."""
+    with workloads.start("forks", "75", workloads.path("shares"), "0.005") as w:
+        r = record("-a", "-F", 999, "-d", 5).ok()
+    assert r.lost == 0, r.err
+    shares = r.stacks.of("shares")
+    assert shares.total > 200, shares.total
+    folded.check_named(shares)
+    assert shares.share("share_fifty") > 0.2, shares
+    assert w.truth["started"] > 100
+
+
 class Contained:
     """A program alone in a root and a pid namespace of its own."""
 

@@ -62,7 +62,7 @@ def the_needed_capabilities_are_enough():
 
 
 @live
-def hidden_kernel_addresses_are_said():
+def hidden_kernel_addresses_are_named_all_the_same_or_that_is_said():
     knob = "/proc/sys/kernel/kptr_restrict"
     with open(knob) as f:
         was = f.read()
@@ -74,8 +74,8 @@ def hidden_kernel_addresses_are_said():
     finally:
         with open(knob, "w") as f:
             f.write(was)
-    assert "kptr_restrict" in r.err, r.err
-    assert r.stacks.share("main") > 0.9, "user frames are named all the same"
+    assert r.stacks.named()[0] >= 0.99 or "kptr_restrict" in r.err, r.err
+    assert r.stacks.share("main") > 0.9, r.stacks
 
 
 @live

@@ -1,0 +1,335 @@
+/*
+ * The flame graph in a browser: what a user does with it, done by playwright in Debian's chromium.
+ */
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import path from 'node:path';
+import {after, before, test} from 'node:test';
+import {fileURLToPath, pathToFileURL} from 'node:url';
+
+const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const SMOLDER = path.resolve(ROOT, process.env.BUILD ?? 'build', 'smolder');
+const CHROMIUM = '/usr/bin/chromium';
+const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
+	'--disable-component-update', '--disable-sync'];
+
+let playwright = null, browser = null;
+const files = mkdtempSync(path.join(tmpdir(), 'smolder-browser-'));
+
+async function whyNot() {
+	if (Number(process.versions.node.split('.')[0]) < 20)
+		return `node ${process.versions.node} is older than 20`;
+	if (!existsSync(CHROMIUM))
+		return `${CHROMIUM} is not installed`;
+	try {
+		playwright = await import('playwright-core');
+	} catch {
+		return 'playwright-core is not installed; run npm ci in tests/browser';
+	}
+	return false;
+}
+
+const skip = await whyNot();
+
+before(async () => {
+	if (!skip)
+		browser = await playwright.chromium.launch({executablePath: CHROMIUM, args: ARGS});
+});
+after(async () => {
+	await browser?.close();
+	rmSync(files, {recursive: true});
+});
+
+/* Folded text (or bytes) becomes a file of the format that the extension says; its path. */
+function flame(folded, extension = 'svg', ...options) {
+	const input = path.join(files, 'in.folded');
+	const output = path.join(files, `out.${extension}`);
+	writeFileSync(input, folded);
+	execFileSync(SMOLDER, ['flame', input, '-o', output, ...options], {stdio: 'pipe'});
+	return output;
+}
+
+/* Opens a file and lets the test fail on any error, dialog or request that leaves the machine. */
+async function open(file, options = {}) {
+	const page = await browser.newPage({viewport: {width: 1000, height: 700}, ...options});
+	page.trouble = [];
+	page.on('pageerror', e => page.trouble.push(e.message));
+	page.on('console', m => page.trouble.push(m.text()));
+	page.on('dialog', d => { page.trouble.push('a dialog'); d.dismiss(); });
+	page.on('request', r => {
+		if (!/^(file|data|about):/.test(r.url()))
+			page.trouble.push(r.url());
+	});
+	await page.goto(pathToFileURL(file).href);
+	return page;
+}
+
+async function done(page) {
+	assert.deepEqual(page.trouble, []);
+	await page.close();
+}
+
+/* The drawn frames: [{name, x, y, width, classes}], names from their tooltips' data. */
+const frames = page => page.evaluate(() =>
+	[...document.querySelectorAll('.smolder .frames rect')].map(rect => ({
+		label: rect.nextElementSibling?.localName === 'text' ? rect.nextElementSibling.textContent : '',
+		x: Number(rect.getAttribute('x')),
+		y: Number(rect.getAttribute('y')),
+		width: Number(rect.getAttribute('width')),
+		classes: rect.getAttribute('class'),
+	})));
+const frame = async (page, label) => (await frames(page)).find(f => f.label === label);
+
+async function clickFrame(page, label) {
+	const f = await frame(page, label);
+	assert.ok(f, `${label} is drawn`);
+	await page.mouse.click(f.x + f.width / 2, f.y + 8);
+}
+
+const matched = page => page.locator('.smolder output').textContent();
+
+const SMALL = `main;parse;read_[k] 30
+main;parse 10
+main;work;parse;scan 20
+main;work 15
+other;Parser 25
+`;
+
+test('opens from a file, as wide as the window', {skip}, async () => {
+	const page = await open(flame(SMALL, 'svg', '--title', 'A <title> & more'));
+	assert.equal(await page.locator('.title').textContent(), 'A <title> & more');
+	assert.match(await page.locator('.subtitle').textContent(), /^100 samples/);
+	const all = await frame(page, 'all'), main = await frame(page, 'main');
+	assert.ok(Math.abs(all.width - 976) < 2, `all is ${all.width} wide`);
+	assert.ok(Math.abs(main.width / all.width - 0.75) < 0.01);
+	assert.ok(main.y < all.y, 'callees stand above');
+	await done(page);
+});
+
+test('an icicle has its root at the top', {skip}, async () => {
+	const page = await open(flame(SMALL, 'svg', '--icicle'));
+	assert.ok((await frame(page, 'main')).y > (await frame(page, 'all')).y);
+	await done(page);
+});
+
+test('a click zooms, the trail and Esc lead back', {skip}, async () => {
+	const page = await open(flame(SMALL));
+	const before = await frames(page);
+	await clickFrame(page, 'work');
+	const all = await frame(page, 'all'), work = await frame(page, 'work');
+	assert.equal(work.width, all.width);
+	assert.ok((await frame(page, 'scan')).width > 500);
+	assert.ok(!(await frame(page, 'other')), 'what is beside it is out of view');
+	assert.match(all.classes, /above/);
+	assert.doesNotMatch(work.classes, /above/);
+	assert.match(await page.locator('.trail').textContent(), /all›main›work35\.00 %/);
+
+	await page.locator('.trail button', {hasText: 'main'}).click();
+	assert.ok(Math.abs((await frame(page, 'work')).width / all.width - 35 / 75) < 0.01);
+	await page.locator('.trail button', {hasText: 'Reset'}).click();
+	assert.deepEqual(await frames(page), before);
+	assert.equal(await page.locator('.trail').textContent(), '');
+
+	await clickFrame(page, 'work');
+	await page.keyboard.press('Escape');
+	assert.deepEqual(await frames(page), before);
+	await done(page);
+});
+
+test('a search counts nested matches once', {skip}, async () => {
+	const page = await open(flame(SMALL + 'main;parse;x;parse;parse 25\n'));
+	await page.keyboard.press('/');
+	await page.keyboard.type('parse');
+	// 30 + 10 + 25 below main, 20 below work, 25 of Parser: lower case matches both.
+	assert.equal(await matched(page), '88.00 % matched');
+	assert.match((await frame(page, 'Parser')).classes, /hit/);
+	assert.doesNotMatch((await frame(page, 'main')).classes, /hit/);
+
+	await page.locator('input').fill('^Parse');
+	assert.equal(await matched(page), '20.00 % matched');
+	await page.locator('input').fill('^(read|scan)$');
+	assert.equal(await matched(page), '40.00 % matched');
+	await clickFrame(page, 'work');
+	assert.equal(await matched(page), '57.14 % matched', 'of what is in view');
+	await page.locator('input').fill('nothing like it');
+	assert.equal(await matched(page), '0.00 % matched');
+	await page.locator('input').fill('*(');
+	assert.equal(await matched(page), 'not a regular expression');
+
+	await page.keyboard.press('Escape');
+	assert.equal(await matched(page), '');
+	assert.ok((await frames(page)).every(f => !f.classes.includes('hit')));
+	await page.keyboard.press('Control+f');
+	assert.ok(await page.evaluate(() => document.activeElement?.localName === 'input'));
+	await done(page);
+});
+
+test('a tooltip tells counts and shares', {skip}, async () => {
+	const page = await open(flame(SMALL));
+	const tip = page.locator('.tip');
+	const f = await frame(page, 'work');
+	await page.mouse.move(f.x + 10, f.y + 8);
+	await tip.waitFor({state: 'visible'});
+	assert.equal(await tip.locator('strong').textContent(), 'work');
+	const text = await tip.textContent();
+	assert.match(text, /35 samples, 35\.00 % of all/);
+	assert.match(text, /itself 15 samples, 15\.00 % of all/);
+	const read = await frame(page, 'read');
+	await page.mouse.move(read.x + 10, read.y + 8);
+	assert.match(await tip.textContent(), /^readkernel30 samples/);
+	await page.mouse.move(500, 60);
+	await tip.waitFor({state: 'hidden'});
+	await done(page);
+});
+
+test('the graph follows the width of the window', {skip}, async () => {
+	const page = await open(flame(SMALL));
+	await clickFrame(page, 'work');
+	for (const width of [1700, 420]) {
+		await page.setViewportSize({width, height: 700});
+		await page.waitForFunction(want => Math.abs(
+			document.querySelector('.frames rect').getAttribute('width') - want) < 2, width - 24);
+		assert.equal((await frame(page, 'work')).width, (await frame(page, 'all')).width);
+	}
+	await done(page);
+});
+
+test('dark pages are dark', {skip}, async () => {
+	const light = async scheme => {
+		const page = await open(flame(SMALL), {colorScheme: scheme});
+		const fill = await page.evaluate(() =>
+			getComputedStyle(document.querySelector('.page')).fill.match(/\d+/g).map(Number));
+		await done(page);
+		return fill.reduce((sum, n) => sum + n);
+	};
+	assert.ok(await light('light') > 700);
+	assert.ok(await light('dark') < 100);
+});
+
+test('inside an <img> it shows without its script', {skip}, async () => {
+	const svg = readFileSync(flame(SMALL));
+	const html = path.join(files, 'img.html');
+	writeFileSync(html, `<img src="data:image/svg+xml;base64,${svg.toString('base64')}">`);
+	const page = await open(html);
+	const colours = await page.evaluate(async () => {
+		const img = document.querySelector('img');
+		await img.decode();
+		const canvas = document.createElement('canvas');
+		canvas.width = img.naturalWidth;
+		canvas.height = img.naturalHeight;
+		const context = canvas.getContext('2d', {willReadFrequently: true});
+		context.drawImage(img, 0, 0);
+		// One row of pixels through the middle of each row of frames.
+		const seen = [];
+		for (let y = img.naturalHeight - 21; y > 90; y -= 18) {
+			const {data} = context.getImageData(0, y, canvas.width, 1);
+			const counts = {};
+			for (let i = 0; i < data.length; i += 4) {
+				const key = data.slice(i, i + 3).join();
+				counts[key] = (counts[key] ?? 0) + 1;
+			}
+			seen.push(counts);
+		}
+		return {width: img.naturalWidth, seen};
+	});
+	assert.equal(colours.width, 1200);
+	const most = counts => Math.max(...Object.values(counts));
+	assert.ok(most(colours.seen[0]) > 1100, 'the root spans the picture');
+	const wide = new Set(colours.seen.flatMap(counts =>
+		Object.keys(counts).filter(colour => counts[colour] > 100)));
+	assert.ok(wide.size >= 4, `page, root, program and kernel differ: ${[...wide].join(' ')}`);
+	await done(page);
+});
+
+test('hostile names stay text', {skip}, async () => {
+	const names = ['<img src=x onerror=alert(1)>', ']]>', '</script><script>alert(1)</script>',
+		'</svg><script>alert(1)</script>', '"><script>alert(1)</script>', '&lt;b&gt;', '${alert(1)}',
+		'\u202egnp.exe', 'x'.repeat(1 << 20), '\\u003cscript\\u003e', '<!--', '-->', '漢字の関数名'];
+	const folded = names.map(name => `${name};${name} 10\n`).join('') + 'bad\xff\x01utf8 10\n';
+	for (const extension of ['svg', 'html']) {
+		const page = await open(flame(Buffer.from(folded), extension));
+		const count = await page.evaluate(() => document.querySelectorAll('img, b').length);
+		assert.equal(count, 0);
+		const scripts = await page.evaluate(() => document.scripts?.length ?? 0);
+		assert.ok(scripts <= 3, `${scripts} scripts`);
+		const labels = (await frames(page)).map(f => f.label);
+		assert.ok(labels.some(l => l.startsWith('<im')), 'the name is shown as it is');
+		assert.ok(!labels.some(l => l.includes('\u202e')));
+		await clickFrame(page, labels.find(l => l.startsWith('<im')));
+		const trail = await page.locator('.trail').textContent();
+		assert.match(trail, /<img src=x onerror=alert\(1\)>/);
+		await page.mouse.move(400, 480);
+		await page.keyboard.press('/');
+		await page.keyboard.type('<img');
+		assert.match(await matched(page), /^100\.00/);
+		await done(page);
+	}
+});
+
+test('the page sorts its table and finds functions in the graph', {skip}, async () => {
+	const page = await open(flame(SMALL, 'html'));
+	const column = n => page.locator(`tbody td:nth-child(${n})`).allTextContents();
+	assert.deepEqual((await column(1)).map(Number), [30, 25, 20, 15, 10, 0, 0]);
+	await page.locator('th', {hasText: 'Total'}).click();
+	assert.equal((await column(5))[0], 'main');
+	await page.locator('th', {hasText: 'Function'}).click();
+	assert.equal((await column(5)).at(-1), 'work');
+	await page.locator('td.name', {hasText: /^parse$/}).click();
+	assert.equal(await matched(page), '60.00 % matched');
+	await done(page);
+});
+
+/* 100,000 distinct stacks: a tree of calls, and a forest of stacks with nothing in common. */
+function manyStacks() {
+	let seed = 7, text = '';
+	const random = n => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % n;
+	for (let i = 0; i < 100000; i++) {
+		const deep = ['main'];
+		for (let n = i, level = 0; n > 0; n = Math.floor(n / 6), level++)
+			deep.push(`level${level}_${n % 6}`);
+		text += `${deep.join(';')} ${1 + random(20)}\n`;
+	}
+	return text;
+}
+
+function strangers() {
+	let seed = 7, text = '';
+	const random = n => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % n;
+	for (let i = 0; i < 100000; i++) {
+		const stack = [];
+		for (let level = 0; level < 8; level++)
+			stack.push(`f${random(3000)}`);
+		text += `${stack.join(';')};leaf${i} ${1 + random(20)}\n`;
+	}
+	return text;
+}
+
+for (const [what, make] of [['in a tree', manyStacks], ['with little in common', strangers]]) {
+	test(`100,000 stacks ${what} open, zoom and are searched`, {skip}, async () => {
+		const page = await open(flame(make()));
+		const all = await frame(page, 'all');
+		const drawn = await frames(page);
+		assert.ok(drawn.length > 10 && drawn.length < 30000, `${drawn.length} frames`);
+
+		// Into a block of frames too narrow to see, until single frames show.
+		const block = drawn.filter(f => f.classes.startsWith('x') && f.width > 2).at(-1);
+		assert.ok(block, 'narrow frames are merged');
+		await page.mouse.move(block.x + block.width / 2, block.y + 8);
+		assert.match(await page.locator('.tip').textContent(), /narrow frames|too small/);
+		await page.mouse.click(block.x + block.width / 2, block.y + 8);
+		await page.locator('.trail .reset').waitFor();
+		const near = await frames(page);
+		assert.ok(near.some(f => !f.classes.startsWith('x') && f.label !== 'all' && f.width > 3),
+			'frames show that did not before');
+
+		await page.keyboard.press('Escape');
+		await page.keyboard.press('/');
+		await page.keyboard.type('level0_1|^f1');
+		const share = parseFloat(await matched(page));
+		assert.ok(share > 1 && share < 100, `${share} %`);
+		assert.equal((await frame(page, 'all')).width, all.width);
+		await done(page);
+	});
+}

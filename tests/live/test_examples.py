@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Every recording that README.md and the manual pages show is made, on a busy process, for a second."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from examples import examples  # noqa: E402
+from tap import SMOLDER, main, skip, test  # noqa: E402
+
+
+def shortened(line, pid):
+    line = re.sub(r"^sudo ", "", line)
+    line = re.sub(r"\b1234\b", str(pid), line)
+    line = re.sub(r"-d \d+", "-d 1", line)
+    return re.sub(r"^(smolder profile .*) \d+ >", r"\1 1 >", line)
+
+
+@test
+def recordings_that_are_shown_work():
+    if os.geteuid() != 0:
+        skip("needs root")
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("make", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"),
+                               ("flamegraph.pl", "exec cat")):
+                path = os.path.join(folder, name)
+                with open(path, "w") as f:
+                    f.write(f"#!/bin/sh\n{text}\n")
+                os.chmod(path, 0o755)
+            env = dict(os.environ, PATH=f"{folder}:{os.path.dirname(SMOLDER)}:{os.environ['PATH']}")
+            ran = 0
+            for where, line in examples():
+                if not re.search(r"smolder (record|profile|doctor)", line):
+                    continue
+                short = shortened(line, busy.pid)
+                p = subprocess.run(["sh", "-ec", short], cwd=folder, env=env, capture_output=True,
+                                   text=True, timeout=120)
+                assert p.returncode == 0, f"{where}: {short}: {p.returncode}: {p.stderr}"
+                made = re.search(r"(?:-o |> ?)([\w.]+\.[\w.]+)", short)
+                if made:
+                    size = os.path.getsize(os.path.join(folder, made[1]))
+                    assert size > 0, f"{where}: {short}: {made[1]} is empty: {p.stderr}"
+                else:
+                    assert p.stdout or "/dev/null" in short, f"{where}: {short}: says nothing"
+                ran += 1
+            assert ran > 6, ran
+    finally:
+        busy.kill()
+        busy.wait()
+
+
+main()

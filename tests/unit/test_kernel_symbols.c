@@ -1,0 +1,166 @@
+/* Names of kernel code: a made-up /proc/kallsyms, and the kernel's own answers. */
+#include "unit/unit.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "symbol/kallsyms.h"
+#include "symbol/ksym.h"
+
+static int load(const char *text, struct kallsyms **ret)
+{
+	char path[64];
+	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	int r = kallsyms_load(path, ret);
+	close(fd);
+	return r;
+}
+
+static void finds_functions_modules_and_programs(void **state)
+{
+	(void)state;
+	static const char text[] = "0000000000000000 A fixed_percpu_data\n"
+				   "ffffffff81000000 T _stext\n"
+				   "ffffffff81000000 T _text\n"
+				   "ffffffff810000f0 t __pfx_do_it\n"
+				   "ffffffff81000100 t do_it\n"
+				   "ffffffff81000200 D some_data\n"
+				   "nonsense\n"
+				   "ffffffff81000300 \n"
+				   "ffffffff81000400 W weak\n"
+				   "ffffffffc0500000 t late\t[ext4]\n"
+				   "ffffffffc0400000 t early\t[ext4]\n"
+				   "ffffffffc0600000 t bpf_prog_0123456789abcdef_p\t[bpf]";
+	static const struct {
+		uint64_t ip, start;
+		const char *name, *module;
+		enum frame_kind kind;
+	} t[] = {
+		{0xffffffff81000000, 0xffffffff81000000, "_stext", "[kernel]", FRAME_KERNEL},
+		{0xffffffff810000ff, 0xffffffff81000000, "_stext", "[kernel]", FRAME_KERNEL},
+		{0xffffffff81000100, 0xffffffff81000100, "do_it", "[kernel]", FRAME_KERNEL},
+		{0xffffffff810003ff, 0xffffffff81000100, "do_it", "[kernel]", FRAME_KERNEL},
+		{0xffffffff81000401, 0xffffffff81000400, "weak", "[kernel]", FRAME_KERNEL},
+		{0xffffffffc0400001, 0xffffffffc0400000, "early", "[ext4]", FRAME_KERNEL},
+		{0xffffffffc0500001, 0xffffffffc0500000, "late", "[ext4]", FRAME_KERNEL},
+		{0xffffffffc0600001, 0xffffffffc0600000, "bpf_prog_0123456789abcdef_p", "[bpf]",
+		 FRAME_BPF},
+		{0xffffffffa0000000, 0, "[kernel+0xffffffffa0000000]", "[kernel]", FRAME_KERNEL},
+		{0xffffffff80000000, 0, "[kernel+0xffffffff80000000]", "[kernel]", FRAME_KERNEL},
+		{0, 0, "[kernel+0x0]", "[kernel]", FRAME_KERNEL},
+	};
+	struct kallsyms *k;
+	struct symbol sym;
+	const char *module;
+
+	assert_int_equal(load(text, &k), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
+		assert_int_equal(kallsyms_find(k, t[i].ip, &sym, &module),
+				 t[i].start ? 0 : -ENOENT);
+		assert_string_equal(sym.name, t[i].name);
+		assert_string_equal(module, t[i].module);
+		assert_int_equal(sym.kind, t[i].kind);
+		assert_int_equal(sym.start, t[i].start);
+		assert_int_equal(sym.addr, t[i].ip);
+	}
+	kallsyms_free(k);
+}
+
+static void says_why_there_are_none(void **state)
+{
+	(void)state;
+	struct kallsyms *k;
+
+	assert_int_equal(load("0000000000000000 T _text\n0000000000000000 t f\n", &k), -EPERM);
+	assert_int_equal(load("", &k), -EINVAL);
+	assert_int_equal(load("\n\n\xff\xfe", &k), -EINVAL);
+	assert_int_equal(kallsyms_load("/does/not/exist", &k), -ENOENT);
+}
+
+static void takes_the_kernels_answer_apart(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *name, *module;
+		uint64_t offset, size;
+	} t[] = {
+		{"do_it+0x1f/0x2a0", "do_it", "[kernel]", 0x1f, 0x2a0},
+		{"ext4_get+0x0/0x10 [ext4]", "ext4_get", "[ext4]", 0, 0x10},
+		{"a+b [x]+0x1/0x2 [m]", "a+b [x]", "[m]", 1, 2},
+		{"0xffffffff81000000", NULL, NULL, 0, 0},
+		{"+0x1/0x2", NULL, NULL, 0, 0},
+		{"f+0x3/0x2", NULL, NULL, 0, 0},
+		{"f+0x/0x2", NULL, NULL, 0, 0},
+		{"f+0x1/0x2z", NULL, NULL, 0, 0},
+		{"f+0x1/0x22222222222222222", NULL, NULL, 0, 0},
+		{"[m]", NULL, NULL, 0, 0},
+		{"", NULL, NULL, 0, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
+		char text[64], *name;
+		const char *module;
+		uint64_t offset, size;
+		strcpy(text, t[i].text);
+		int r = ksym_parse(text, &name, &offset, &size, &module);
+		assert_int_equal(r, t[i].name ? 0 : -EINVAL);
+		if (r == 0) {
+			assert_string_equal(name, t[i].name);
+			assert_string_equal(module, t[i].module);
+			assert_int_equal(offset, t[i].offset);
+			assert_int_equal(size, t[i].size);
+		}
+	}
+}
+
+/* The file and the kernel's answers name the same functions, but for the marks of sections. */
+static void both_ways_agree(void **state)
+{
+	(void)state;
+	struct kallsyms *file, *ask;
+	struct ksym *k;
+	char line[1024];
+	int same = 0, all = 0;
+
+	if (ksym_open(&k) < 0 || kallsyms_load("/proc/kallsyms", &file) < 0)
+		skip(); /* needs root, and a kernel of this decade */
+	ksym_close(k);
+	assert_int_equal(kallsyms_load(NULL, &ask), 0);
+	FILE *f = fopen("/proc/kallsyms", "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) && all < 5000) {
+		struct symbol a, b;
+		const char *ma, *mb;
+		uint64_t ip;
+		char type;
+		if (sscanf(line, "%lx %c", &ip, &type) != 2 || type != 't' ||
+		    strstr(line, "__pfx_"))
+			continue;
+		kallsyms_find(file, ip + 1, &a, &ma);
+		kallsyms_find(ask, ip + 1, &b, &mb);
+		same += strcmp(a.name, b.name) == 0 && strcmp(ma, mb) == 0 && a.start == b.start;
+		all++;
+	}
+	fclose(f);
+	assert_true(all > 100);
+	assert_true(same > all - all / 100);
+	assert_true(kallsyms_bytes(ask) > 0);
+	kallsyms_free(file);
+	kallsyms_free(ask);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_functions_modules_and_programs),
+		cmocka_unit_test(says_why_there_are_none),
+		cmocka_unit_test(takes_the_kernels_answer_apart),
+		cmocka_unit_test(both_ways_agree),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
