@@ -19,7 +19,7 @@ struct file {
 	uint8_t build_id[20];
 	uint8_t build_id_len;
 	uint64_t device, inode, mtime_ns, size; /* 0 where it could not be opened */
-	int fd; /* -1: could not be opened, or taken */
+	int fd;                                 /* -1: could not be opened, or taken */
 };
 
 struct files;
@@ -35,5 +35,5 @@ void files_free(struct files *f);
 uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m, const char *path);
 
 const struct file *files_get(const struct files *f, uint32_t id);
-uint32_t files_count(const struct files *f); /* ids are 1 … count */
+uint32_t files_count(const struct files *f);     /* ids are 1 … count */
 int files_take_fd(struct files *f, uint32_t id); /* the caller closes it; -1 if there is none */

@@ -38,7 +38,7 @@ static int hash_section(const struct elf_file *e, const char *name, uint8_t *chu
 	return 0;
 }
 
-/* Everything that cfi_each() reads of a file with sections. */
+/* Everything that cfi_each() reads of a file with sections that is not of Go. */
 static int hash_tables(const struct elf_file *e, struct image_file_origin *o)
 {
 	CLEANUP(freep) uint8_t *chunk = mem_resize_array(NULL, CHUNK, 1);
@@ -65,7 +65,8 @@ static char *path_of(const struct image_cache *c, const struct elf_file *e)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
 	char hex[2 * ELF_BUILD_ID_MAX + 1] = "";
-	size_t len = c->dir ? elf_file_build_id(e, id) : 0;
+	/* Go's own table is not in the hash below, and quickly read. */
+	size_t len = c->dir && !elf_file_is_go(e) ? elf_file_build_id(e, id) : 0;
 
 	for (size_t i = 0; i < len; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);

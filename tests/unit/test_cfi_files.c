@@ -6,6 +6,7 @@
  * Without arguments: libc, libstdc++, python3, node, libLLVM, libclang and others that are there.
  * Each row is asked for at its first, a middle and its last address; gaps at every 16th one, too.
  * The image is compared with the rows at the same addresses, and both with elfutils at random ones.
+ * In Go's code elfutils' word (.debug_frame) is taken for the CFA only: see unwind/gosp.h.
  */
 #include "unit/unit.h"
 
@@ -30,9 +31,10 @@ struct checked {
 	struct row *rows;
 	size_t count, cap;
 	Dwarf_CFI *eh, *debug;
+	bool go;
 	struct rules rules;
 	struct image *image;
-	uint64_t asked, others, differ;
+	uint64_t asked, others, differ, left_out;
 };
 
 static int collect(void *arg, uint64_t start, struct unwind_rule rule)
@@ -190,6 +192,13 @@ static void check(struct checked *c, uint64_t at, struct unwind_rule ours)
 	assert_memory_equal(&paged, &ours, sizeof(ours));
 	if (memcmp(&ours, &theirs, sizeof(ours)) == 0)
 		return;
+	if (c->go && ours.cfa == UNWIND_RSP && theirs.cfa == UNWIND_RSP &&
+	    ours.cfa_offset == theirs.cfa_offset)
+		return;
+	if (c->go && (ours.cfa == UNWIND_UNKNOWN || ours.cfa == UNWIND_END)) {
+		c->left_out++;
+		return;
+	}
 	if (c->differ++ < SHOWN_MAX)
 		print_error("%s: %#lx: ours cfa %u %+d rbp %u %+d, elfutils' cfa %u %+d rbp %u "
 			    "%+d\n",
@@ -277,6 +286,7 @@ static void check_file(const char *path)
 		c.eh = dwarf_getcfi_elf(elf);
 	if (elf_file_section(&e, ".debug_frame"))
 		c.debug = dwarf_getcfi(dwarf);
+	c.go = elf_file_is_go(&e);
 	assert_true(c.eh || c.debug);
 	check_rows(&c);
 	printf("# %s: %zu rows of %u functions, %u rules; asked %lu times: %lu differ, %lu (%.4f "
@@ -295,6 +305,7 @@ static void check_file(const char *path)
 	free(c.rows);
 	assert_int_equal(c.differ, 0);
 	assert_true(c.others * 50 < c.asked);
+	assert_true(c.left_out * 50 < c.asked);
 }
 
 static void rules_are_those_of_elfutils(void **state)
