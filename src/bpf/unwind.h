@@ -33,6 +33,7 @@ enum unwind_cfa {
 	UNWIND_OTHER,    /* a rule that cannot be followed: the walk ends here, and says so */
 	UNWIND_RBP_MEM8, /* *(rbp + offset) + 8: OpenSSL's assembly, with its own aligned stack */
 	UNWIND_RSP_MEM8, /* *(rsp + offset) + 8 */
+	UNWIND_CFA_LAST = UNWIND_RSP_MEM8,
 };
 
 /* Where the caller's rbp is. */

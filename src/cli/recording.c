@@ -246,6 +246,18 @@ static int start_program(struct recording *r)
 	return 0;
 }
 
+/* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
+static char *cache_dir(void)
+{
+	const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
+
+	if (geteuid() == 0)
+		return mem_strdup("/var/cache/smolder");
+	if (cache && cache[0] == '/')
+		return mem_printf("%s/smolder", cache);
+	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
+}
+
 static int start_sampling(struct recording *r)
 {
 	struct sampler_error why;
@@ -274,7 +286,9 @@ static int start_sampling(struct recording *r)
 	r->profile = profile_new();
 	struct sampler_maps maps;
 	sampler_maps(r->sampler, &maps);
-	err = assembler_new(r->profile, &(struct assembler_options){.maps = &maps}, &r->assembler);
+	CLEANUP(freep) char *cache = cache_dir();
+	struct assembler_options options = {.maps = &maps, .cache_dir = cache};
+	err = assembler_new(r->profile, &options, &r->assembler);
 	if (err)
 		log_error("cannot map the unwind tables: %s", strerror(-err));
 	return err ? 1 : 0;

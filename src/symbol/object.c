@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "symbol/debugfile.h"
-#include "symbol/gopclntab.h"
-#include "symbol/reloc.h"
+#include "process/gopclntab.h"
+#include "process/reloc.h"
 
 enum source { SOURCE_SYMTAB, SOURCE_DEBUG, SOURCE_PACKED, SOURCE_DYNSYM, SOURCE_GO, SOURCES };
 
@@ -109,6 +109,14 @@ static void add_packed(struct object *o)
 	elf_file_done(&e);
 }
 
+static int add_go(void *arg, uint64_t start, uint64_t size, uint64_t record)
+{
+	struct object *o = arg;
+
+	symtab_add(&o->table, start, size, record, SOURCE_GO, SYMTAB_GO);
+	return 0;
+}
+
 static void load(struct object *o, const struct object_source *source)
 {
 	const Elf64_Shdr *full = elf_file_section_of_type(&o->main, SHT_SYMTAB);
@@ -125,7 +133,7 @@ static void load(struct object *o, const struct object_source *source)
 			add_section(o, &o->main, dynamic, SOURCE_DYNSYM);
 	}
 	if (gopclntab_init(&o->go, &o->main) == 0)
-		gopclntab_add(&o->go, &o->main, &o->table, SOURCE_GO);
+		gopclntab_each(&o->go, &o->main, add_go, o);
 	symtab_finish(&o->table);
 }
 

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "process/elf_file.h"
-#include "symbol/symtab.h"
 
 struct gopclntab {             /* embedded; zero-initialised: none */
 	uint64_t offset, size; /* of the table in the file */
@@ -23,14 +22,22 @@ struct gopclntab {             /* embedded; zero-initialised: none */
 	uint64_t records;      /* what their second halves count from, */
 	uint64_t names;        /* and what names count from */
 	uint64_t text;         /* what addresses count from; 0 in old tables */
+	uint64_t values;       /* from Go 1.18 on: what offsets of tables of values count from, */
+	uint32_t flag_field;   /* and the offset of the flags in a function's record; else 0 */
 };
+
+#define GOPCLNTAB_PCSP_FIELD 16 /* from Go 1.18 on: the offset of how far rsp has moved */
 
 /* 0; -ENOENT when the file has none; -EINVAL when what looks like one makes no sense. */
 int gopclntab_init(struct gopclntab *g, const struct elf_file *e);
 
-/* Adds its functions, as SYMTAB_GO; an entry's name is for gopclntab_name(). 0 or -EIO. */
-int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct symtab *t,
-		  unsigned source);
+/*
+ * Calls `fn` for each function that lies in the text; its record begins at `record`, counted from
+ * g->records. 0, -EIO, or what `fn` returned that is not 0.
+ */
+typedef int gopclntab_fn(void *arg, uint64_t start, uint64_t size, uint64_t record);
+int gopclntab_each(const struct gopclntab *g, const struct elf_file *e, gopclntab_fn *fn,
+		   void *arg);
 
-/* Where in the file the name starts, or 0. */
-uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint32_t name);
+/* Where in the file the name of the function with that record starts, or 0. */
+uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint32_t record);

@@ -1,9 +1,9 @@
-#include "symbol/gopclntab.h"
+#include "process/gopclntab.h"
 
 #include <errno.h>
 
 #include "base/mem.h"
-#include "symbol/reloc.h"
+#include "process/reloc.h"
 
 #define MAGIC_1_2  0xfffffffbu
 #define MAGIC_1_16 0xfffffffau
@@ -83,6 +83,8 @@ static int parse(struct gopclntab *g, const struct elf_file *e)
 		g->text = text_start(g, e, field(h, 2));
 		names = field(h, 3);
 		pairs = field(h, 7);
+		g->values = g->offset + MIN(field(h, 6), g->size);
+		g->flag_field = magic == MAGIC_1_18 ? 37 : 41;
 	}
 	g->entry_size = small ? 8 : 16;
 	g->name_field = small ? 4 : 8;
@@ -168,8 +170,7 @@ int gopclntab_init(struct gopclntab *g, const struct elf_file *e)
 	return r;
 }
 
-int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct symtab *t,
-		  unsigned source)
+int gopclntab_each(const struct gopclntab *g, const struct elf_file *e, gopclntab_fn *fn, void *arg)
 {
 	const uint32_t per_chunk = CHUNK / g->entry_size;
 	CLEANUP(freep) uint8_t *buf = mem_resize_array(NULL, CHUNK, 1);
@@ -187,8 +188,11 @@ int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct sy
 		for (uint32_t i = 0; i < n; i++) {
 			const uint8_t *p = buf + (size_t)i * g->entry_size;
 			uint64_t next = g->entry_size == 8 ? g->text + word32(p) : word(p);
-			if (at + i > 0 && next > pc && elf_file_is_text(e, pc))
-				symtab_add(t, pc, next - pc, func, source, SYMTAB_GO);
+			if (at + i > 0 && next > pc && elf_file_is_text(e, pc)) {
+				r = fn(arg, pc, next - pc, func);
+				if (r != 0)
+					return r;
+			}
 			pc = next;
 			if (at + i < g->funcs)
 				func = g->entry_size == 8 ? word32(p + 4) : word(p + 8);
@@ -197,13 +201,13 @@ int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct sy
 	return 0;
 }
 
-uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint32_t name)
+uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint32_t record)
 {
 	uint8_t at[4];
 	uint64_t end = g->offset + g->size;
 
-	if (name >= end - g->records || end - g->records - name < g->name_field + sizeof(at) ||
-	    elf_file_read(e, at, sizeof(at), g->records + name + g->name_field) < 0 ||
+	if (record >= end - g->records || end - g->records - record < g->name_field + sizeof(at) ||
+	    elf_file_read(e, at, sizeof(at), g->records + record + g->name_field) < 0 ||
 	    word32(at) >= end - g->names)
 		return 0;
 	return g->names + word32(at);
