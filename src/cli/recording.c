@@ -287,7 +287,11 @@ static int start_sampling(struct recording *r)
 	struct sampler_maps maps;
 	sampler_maps(r->sampler, &maps);
 	CLEANUP(freep) char *cache = cache_dir();
-	struct assembler_options options = {.maps = &maps, .cache_dir = cache};
+	struct assembler_options options = {
+		.maps = &maps,
+		.cache_dir = cache,
+		.names = {.inlines = r->options->inlines, .lines = r->options->lines},
+	};
 	err = assembler_new(r->profile, &options, &r->assembler);
 	if (err)
 		log_error("cannot map the unwind tables: %s", strerror(-err));
@@ -384,6 +388,17 @@ static void describe_walks(const struct unwinder_stats *u)
 		  (unsigned long long)u->tables.rows, (double)u->tables.bytes / 1e6);
 }
 
+static void describe_lines(const struct lines_stats *l)
+{
+	if (l->files)
+		log_debug("debug info of %llu files: %llu of %llu addresses found, %.1f MB now, "
+			  "read %llu times; %llu files too large, %llu not readable",
+			  (unsigned long long)l->files, (unsigned long long)l->found,
+			  (unsigned long long)l->lookups, (double)l->bytes / 1e6,
+			  (unsigned long long)l->opens, (unsigned long long)l->too_large,
+			  (unsigned long long)l->refused);
+}
+
 static void finish(struct recording *r, struct recording_result *ret)
 {
 	struct assembler_stats a;
@@ -419,6 +434,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  (double)c.run_ns / 1e6, c.taken ? (double)c.run_ns / 1e3 / (double)c.taken : 0.0,
 		  (double)a.names.symbol_bytes / 1e6, (unsigned long long)a.maps_read,
 		  (unsigned long long)(r->sideband ? sideband_lost(r->sideband) : 0));
+	describe_lines(&a.names.lines);
 	describe_walks(&a.unwind);
 }
 
