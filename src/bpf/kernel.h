@@ -52,3 +52,4 @@ struct task_struct {
 
 #define PF_KTHREAD 0x00200000
 #define USER_CODE_64 0x33 /* cs of 64-bit user code */
+#define USER_PAGE    4096

@@ -142,10 +142,16 @@ static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 s
 		__u32 at = frames * sizeof(__u64) + bytes;
 		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK)
 			break;
-		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
-					(void *)(sp + bytes)) != 0)
-			break;
-		bytes += WIRE_STACK_CHUNK;
+		void *to = (__u8 *)s->frames + at, *from = (void *)(sp + bytes);
+		if (bpf_probe_read_user(to, WIRE_STACK_CHUNK, from) == 0) {
+			bytes += WIRE_STACK_CHUNK;
+			continue;
+		}
+		/* The stack ends with this page, and _start's frame is close to its end. */
+		__u32 rest = -(sp + bytes) & (USER_PAGE - 1);
+		if (rest < WIRE_STACK_CHUNK && bpf_probe_read_user(to, rest, from) == 0)
+			bytes += rest;
+		break;
 	}
 	return bytes;
 }
