@@ -194,7 +194,7 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
-	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE))
+	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & (WIRE_NO_TABLE | WIRE_FRAME_POINTERS)))
 		h->stack_bytes = copy_stack(
 			s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp);
 }
