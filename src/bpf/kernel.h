@@ -50,6 +50,7 @@ struct task_struct {
 	struct signal_struct *signal;
 } KERNEL_TYPE;
 
-#define PF_KTHREAD 0x00200000
+#define PF_KTHREAD   0x00200000
 #define USER_CODE_64 0x33 /* cs of 64-bit user code */
 #define USER_PAGE    4096
+#define SYSCALL_CODE 0x050f /* the instruction, as it is read */

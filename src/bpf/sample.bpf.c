@@ -104,6 +104,23 @@ static __always_inline bool is_target(__u32 id)
 
 #define KERNEL_STACK_BYTES 16384 /* on x86-64, for kernels without the helper */
 
+/*
+ * Whether the user's pc stands after a `syscall` that is under way, like a return address. Not after
+ * a fault or an interrupt, nor once the kernel has set it to where a signal handler or a new program
+ * begins: then it is the next instruction to run, and the byte before it may be another function's.
+ */
+static __always_inline bool after_syscall(const struct pt_regs *regs)
+{
+	__u16 code = 0;
+
+	if ((long)regs->orig_rax < 0)
+		return false;
+	if (regs->rcx == regs->rip) /* as the instruction leaves it, but for CPUs with FRED */
+		return true;
+	bpf_probe_read_user(&code, sizeof(code), (void *)(regs->rip - sizeof(code)));
+	return code == SYSCALL_CODE;
+}
+
 /* The user's registers: those that were interrupted, or those saved on entry to the kernel. */
 static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
 					   struct task_struct *task, bool in_kernel, struct walk *w)
@@ -129,7 +146,7 @@ static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
 	w->sp = regs.rsp;
 	w->bp = regs.rbp;
 	w->r10 = regs.r10;
-	w->exact = 0;
+	w->exact = !after_syscall(&regs);
 	return regs.cs == USER_CODE_64;
 }
 
@@ -183,6 +200,8 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	h->sp = w->sp;
 	h->bp = w->bp;
 	h->r10 = w->r10;
+	if (!w->exact)
+		h->flags |= WIRE_SYSCALL;
 	/* A child that has not run another program has its parent's mappings. */
 	if (walk_find_process(w, h, h->pid) ||
 	    walk_find_process(w, h, BPF_CORE_READ(task, group_leader, real_parent, tgid))) {

@@ -458,7 +458,7 @@ static void take_frame_pointers(struct unwinder *u, const struct maps *maps,
 	ret->walk = s->walk;
 	ret->count = 0;
 	for (unsigned i = 0; i < s->user_frames; i++) {
-		bool exact = i == 0 && !(s->flags & WIRE_IN_KERNEL);
+		bool exact = i == 0 && !(s->flags & WIRE_SYSCALL);
 		uint64_t addr = user[i] - !exact;
 		if (!maps_find(maps, addr))
 			break;
@@ -474,7 +474,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 	space->exec = s->exec;
 	if (s->stack_bytes) {
 		struct walk_input in = {s->ip, s->sp, s->bp, s->r10,
-					!(s->flags & WIRE_IN_KERNEL),
+					!(s->flags & WIRE_SYSCALL),
 					(const uint8_t *)(user + s->user_frames), s->stack_bytes};
 		struct rule_context ctx = {u, p, maps, last};
 		size_t count;
