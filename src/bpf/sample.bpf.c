@@ -121,9 +121,21 @@ static __always_inline bool after_syscall(const struct pt_regs *regs)
 	return code == SYSCALL_CODE;
 }
 
+/* Whether execve has put a new program's memory in place while the registers are the old one's. */
+static __always_inline bool in_new_program(const struct pt_regs *regs)
+{
+	__u64 word;
+
+	return (regs->orig_rax == SYSCALL_EXECVE || regs->orig_rax == SYSCALL_EXECVEAT) &&
+	       bpf_probe_read_user(&word, sizeof(word), (void *)regs->rsp) != 0;
+}
+
+enum user { USER_GONE, USER_32_BIT, USER_64_BIT };
+
 /* The user's registers: those that were interrupted, or those saved on entry to the kernel. */
-static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
-					   struct task_struct *task, bool in_kernel, struct walk *w)
+static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
+						struct task_struct *task, bool in_kernel,
+						struct walk *w)
 {
 	struct pt_regs regs;
 
@@ -133,21 +145,21 @@ static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
 		w->bp = ctx->regs.rbp;
 		w->r10 = ctx->regs.r10;
 		w->exact = 1;
-		return ctx->regs.cs == USER_CODE_64;
+		return ctx->regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 	}
 	void *at;
 	if (bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel))
 		at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	else
 		at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(regs);
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) != 0)
-		return false;
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) != 0 || in_new_program(&regs))
+		return USER_GONE;
 	w->pc = regs.rip;
 	w->sp = regs.rsp;
 	w->bp = regs.rbp;
 	w->r10 = regs.r10;
 	w->exact = !after_syscall(&regs);
-	return regs.cs == USER_CODE_64;
+	return regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 }
 
 /* The top of the user's stack, behind the frames, for user space to walk. */
@@ -192,7 +204,12 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	struct walk *w = &s->walk;
 	__u32 kernel = h->kernel_frames;
 
-	if (!user_registers(ctx, task, in_kernel, w)) {
+	if (!BPF_CORE_READ(task, mm))
+		return; /* a process at its end has no memory any more */
+	enum user user = user_registers(ctx, task, in_kernel, w);
+	if (user == USER_GONE)
+		return;
+	if (user == USER_32_BIT) {
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
 	}

@@ -28,7 +28,7 @@ enum wire_flag {
 
 /* How the walk of the user stack ended. */
 enum wire_walk {
-	WIRE_WALK_NONE,       /* there was none: a kernel thread, or -K */
+	WIRE_WALK_NONE,       /* there was none: a kernel thread, -K, or in execve and exit */
 	WIRE_WALK_COMPLETE,   /* it reached the outermost frame */
 	WIRE_WALK_CUT,        /* there were more than WIRE_FRAMES */
 	WIRE_WALK_NO_MAPPING, /* an address that nothing known covers */
