@@ -459,7 +459,7 @@ static void take_frame_pointers(struct unwinder *u, const struct maps *maps,
 	ret->walk = s->walk;
 	ret->count = 0;
 	for (unsigned i = 0; i < s->user_frames; i++) {
-		bool exact = i == 0 && !(s->flags & WIRE_IN_KERNEL);
+		bool exact = i == 0 && !(s->flags & WIRE_SYSCALL);
 		uint64_t addr = user[i] - !exact;
 		if (!maps_find(maps, addr))
 			break;
@@ -479,7 +479,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 			.sp = s->sp,
 			.bp = s->bp,
 			.r10 = s->r10,
-			.exact = !(s->flags & WIRE_IN_KERNEL),
+			.exact = !(s->flags & WIRE_SYSCALL),
 			.stack = (const uint8_t *)(user + s->user_frames),
 			.stack_start = s->sp & ~(WIRE_STACK_CHUNK - 1ull),
 			.stack_len = s->stack_bytes,
