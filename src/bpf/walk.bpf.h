@@ -86,8 +86,8 @@ struct scratch {
 	__u8 stack[WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+struct { /* one a CPU, set by the loader: per-CPU arrays end at 32 KB */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct scratch);
@@ -95,9 +95,9 @@ struct {
 
 static __always_inline struct scratch *get_scratch(void)
 {
-	__u32 zero = 0;
+	__u32 cpu = bpf_get_smp_processor_id();
 
-	return bpf_map_lookup_elem(&scratch, &zero);
+	return bpf_map_lookup_elem(&scratch, &cpu);
 }
 
 /* Finds the mapping of addr; 1 if there is one. The last one is tried first: calls stay close. */
