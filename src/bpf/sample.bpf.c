@@ -162,25 +162,23 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 	return regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 }
 
-/* The top of the user's stack, behind the frames, for user space to walk. */
+/*
+ * The top of the user's stack, behind the frames, for user space to walk. Chunks begin where sp
+ * rounded down does: each lies in one page, so the last one is read whole as well.
+ */
 static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp)
 {
+	__u64 from = sp & ~(WIRE_STACK_CHUNK - 1ull);
 	__u32 bytes = 0;
 
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++) {
 		__u32 at = frames * sizeof(__u64) + bytes;
 		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK)
 			break;
-		void *to = (__u8 *)s->frames + at, *from = (void *)(sp + bytes);
-		if (bpf_probe_read_user(to, WIRE_STACK_CHUNK, from) == 0) {
-			bytes += WIRE_STACK_CHUNK;
-			continue;
-		}
-		/* The stack ends with this page, and _start's frame is close to its end. */
-		__u32 rest = -(sp + bytes) & (USER_PAGE - 1);
-		if (rest < WIRE_STACK_CHUNK && bpf_probe_read_user(to, rest, from) == 0)
-			bytes += rest;
-		break;
+		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
+					(void *)(from + bytes)) != 0)
+			break;
+		bytes += WIRE_STACK_CHUNK;
 	}
 	return bytes;
 }
@@ -204,11 +202,11 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	struct walk *w = &s->walk;
 	__u32 kernel = h->kernel_frames;
 
-	if (!BPF_CORE_READ(task, mm))
-		return; /* a process at its end has no memory any more */
 	enum user user = user_registers(ctx, task, in_kernel, w);
-	if (user == USER_GONE)
+	if (user == USER_GONE) {
+		h->flags |= WIRE_NO_USER;
 		return;
+	}
 	if (user == USER_32_BIT) {
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
@@ -268,7 +266,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		return 0;
 
 	bool in_kernel = (long)ctx->regs.rip < 0;
-	bool kthread = BPF_CORE_READ(task, flags) & PF_KTHREAD;
+	/* Kernel threads, the kernel's workers for a process, and a process that gave its memory up. */
+	bool no_user = BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) ||
+		       !BPF_CORE_READ(task, mm);
 	__u32 cpu = bpf_get_smp_processor_id();
 	h->time = began;
 	h->start = BPF_CORE_READ(leader, start_boottime);
@@ -279,7 +279,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->version = 0;
 	h->stack_bytes = 0;
 	h->cpu = cpu;
-	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (kthread ? WIRE_KTHREAD : 0);
+	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
 	h->walk = WIRE_WALK_NONE;
 	h->kernel_frames = h->user_frames = 0;
 	bpf_get_current_comm(h->thread, sizeof(h->thread));
@@ -290,7 +290,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}
-	if (!kthread && !filter.no_user)
+	if (!no_user && !filter.no_user)
 		user_side(ctx, s, task, in_kernel);
 
 	count(WIRE_TAKEN, 1);

@@ -19,8 +19,8 @@
 #include "collect/stream.h"
 #include "profile/assemble.h"
 
-/* Drained so often that a quarter of a ring fills in between, and at least four times a second. */
-#define DRAIN_MS_MAX 250
+/* So often that a ring fills by a quarter, and a new process is soon known to the BPF side. */
+#define DRAIN_MS_MAX 100
 #define DRAIN_MS_MIN 10
 
 struct recording {
@@ -256,7 +256,8 @@ static int start_sampling(struct recording *r)
 	if (err)
 		log_debug("no side-band events (%s): mappings are read from /proc", strerror(-err));
 	err = sampler_new(&r->options->sampler, &r->sampler, &why);
-	if (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP) {
+	bool is_event = err && strcmp(why.doing, SAMPLER_OPENING_EVENT) == 0;
+	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
 		log_error("cannot %s '%s': %s", why.doing, r->options->sampler.event.name,
 			  err == -EINVAL ? "the kernel does not take this rate or period"
 					 : "this machine does not have it; cpu-clock works everywhere");
@@ -384,6 +385,9 @@ static void finish(struct recording *r, struct recording_result *ret)
 	ret->lost = r->profile->info.lost;
 	ret->frames = a.names.user_frames + a.names.kernel_frames;
 	ret->unnamed = a.names.user_unnamed + a.names.kernel_unnamed;
+	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
+		ret->walks += a.unwind.walks[i];
+	ret->complete = a.unwind.walks[WIRE_WALK_COMPLETE];
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 
@@ -470,8 +474,12 @@ void recording_report(const struct recording_result *r, const char *path)
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		samples += p->samples[i].count;
-	log_info("%llu samples in %.1f s, %llu lost%s%s", (unsigned long long)samples, r->seconds,
-		 (unsigned long long)r->lost, path ? ": " : "", path ? path : "");
+	char complete[64] = "";
+	if (r->walks)
+		snprintf(complete, sizeof(complete), ", %.1f %% of user stacks complete",
+			 100.0 * (double)r->complete / (double)r->walks);
+	log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples, r->seconds,
+		 (unsigned long long)r->lost, complete, path ? ": " : "", path ? path : "");
 	if (samples == 0)
 		log_warn("nothing was sampled: the target did not run on a CPU meanwhile, or ended");
 	if (p->info.truncated)

@@ -2,13 +2,15 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+
+#define NICE 5
 
 struct request {
 	uint32_t file;
@@ -74,9 +76,9 @@ void builder_result_done(struct builder_result *r)
 static void *work(void *arg)
 {
 	struct builder *b = arg;
-	struct sched_param lowest = {};
 
-	pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest);
+	/* Not SCHED_IDLE: on a machine that is always busy that would mean never. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
 	pthread_setname_np(pthread_self(), "smolder-tables");
 	pthread_mutex_lock(&b->lock);
 	while (!b->stop) {

@@ -11,7 +11,7 @@ struct state {
 
 static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
 {
-	uint64_t at = addr - s->in->sp;
+	uint64_t at = addr - s->in->stack_start;
 
 	if (at >= s->in->stack_len || s->in->stack_len - at < sizeof(*to))
 		return false;

@@ -14,7 +14,8 @@
 struct walk_input {
 	uint64_t pc, sp, bp, r10;
 	bool exact;           /* pc is the instruction that runs, not a return address */
-	const uint8_t *stack; /* the bytes from sp on */
+	const uint8_t *stack; /* a copy of the memory … */
+	uint64_t stack_start; /* … from here on */
 	size_t stack_len;
 };
 
