@@ -45,14 +45,12 @@ struct task_struct {
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	void *stack;
-	struct mm_struct *mm;
+	void *mm;
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;
 } KERNEL_TYPE;
 
-#define PF_IO_WORKER     0x00000010
-#define PF_USER_WORKER   0x00004000
 #define PF_KTHREAD       0x00200000
 #define USER_CODE_64     0x33   /* cs of 64-bit user code */
 #define SYSCALL_CODE     0x050f /* the instruction, as it is read */

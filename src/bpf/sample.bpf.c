@@ -154,6 +154,8 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 		at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(regs);
 	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) != 0 || in_new_program(&regs))
 		return USER_GONE;
+	if (!regs.rip) /* a thread of io_uring's or vhost's: it never was in user code */
+		return USER_GONE;
 	w->pc = regs.rip;
 	w->sp = regs.rsp;
 	w->bp = regs.rbp;
@@ -203,8 +205,10 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	__u32 kernel = h->kernel_frames;
 
 	enum user user = user_registers(ctx, task, in_kernel, w);
-	if (user == USER_GONE)
+	if (user == USER_GONE) {
+		h->flags |= WIRE_NO_USER;
 		return;
+	}
 	if (user == USER_32_BIT) {
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
@@ -264,9 +268,8 @@ int sample(struct bpf_perf_event_data *ctx)
 		return 0;
 
 	bool in_kernel = (long)ctx->regs.rip < 0;
-	/* Kernel threads, the kernel's workers for a process, and a process that gave its memory up. */
-	bool no_user = BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) ||
-		       !BPF_CORE_READ(task, mm);
+	/* Kernel threads, and a process that gave its memory up. */
+	bool no_user = BPF_CORE_READ(task, flags) & PF_KTHREAD || !BPF_CORE_READ(task, mm);
 	__u32 cpu = bpf_get_smp_processor_id();
 	h->time = began;
 	h->start = BPF_CORE_READ(leader, start_boottime);

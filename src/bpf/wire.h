@@ -20,7 +20,7 @@
 enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
-	WIRE_NO_USER = 4,    /* a kernel thread, or a process that is ending: no user stack */
+	WIRE_NO_USER = 4,    /* a kernel's thread, or a process in execve or at its end: no user stack */
 	WIRE_FRAME_POINTERS = 8, /* the process was not known: user frames are the kernel's own walk */
 	WIRE_NO_TABLE = 16, /* the walk came to a file whose table was not there */
 	WIRE_SYSCALL = 32, /* the user leaf's pc stands after the system call it is in */
@@ -28,7 +28,7 @@ enum wire_flag {
 
 /* How the walk of the user stack ended. */
 enum wire_walk {
-	WIRE_WALK_NONE,       /* there was none: WIRE_NO_USER, -K, or in execve */
+	WIRE_WALK_NONE,       /* there was none: WIRE_NO_USER, or -K */
 	WIRE_WALK_COMPLETE,   /* it reached the outermost frame */
 	WIRE_WALK_CUT,        /* there were more than WIRE_FRAMES */
 	WIRE_WALK_NO_MAPPING, /* an address that nothing known covers */
