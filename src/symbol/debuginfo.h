@@ -22,6 +22,7 @@ struct debuginfo_frame { /* borrowed from the debuginfo; NULL, 0: not known */
 	const char *linkage_name;
 	const char *name;
 	const char *source;
+	const char *directory; /* what `source` is relative to; NULL: nothing */
 	uint32_t line;
 };
 

@@ -8,8 +8,9 @@
 #include "symbol/debuginfo.h"
 #include "symbol/demangle.h"
 
-#define FILES_MAX 256 /* descriptors; further files count as refused */
-#define OPENS_MAX 4   /* of one file: where more do not fit side by side, some go without */
+#define FILES_MAX  256 /* descriptors; further files count as refused */
+#define SOURCE_MAX 1024
+#define OPENS_MAX  4 /* of one file: where more do not fit side by side, some go without */
 
 struct file {
 	int fd, alt_fd;         /* -1: given up; none */
@@ -25,6 +26,7 @@ struct lines {
 	uint64_t clock;
 	struct lines_stats stats;
 	char names[LINES_DEPTH][DEMANGLE_MAX];
+	char sources[LINES_DEPTH][SOURCE_MAX];
 };
 
 _Static_assert(LINES_DEPTH == DEBUGINFO_DEPTH, "frames are copied one by one");
@@ -149,6 +151,12 @@ static void put_name(const struct debuginfo_frame *f, char ret[static DEMANGLE_M
 		demangle(name, ret);
 }
 
+static void put_source(const struct debuginfo_frame *f, char ret[static SOURCE_MAX])
+{
+	snprintf(ret, SOURCE_MAX, "%s%s%s", f->directory ? f->directory : "",
+		 f->directory ? "/" : "", f->source ? f->source : "");
+}
+
 size_t lines_find(struct lines *l, uint32_t file, uint64_t vaddr,
 		  struct lines_frame ret[static LINES_DEPTH])
 {
@@ -169,9 +177,10 @@ size_t lines_find(struct lines *l, uint32_t file, uint64_t vaddr,
 	l->stats.bytes += debuginfo_bytes(f->info) - before;
 	for (size_t i = 0; i < count; i++) {
 		put_name(&frames[i], l->names[i]);
+		put_source(&frames[i], l->sources[i]);
 		ret[i] = (struct lines_frame){
 			.name = l->names[i],
-			.source = frames[i].source ? frames[i].source : "",
+			.source = l->sources[i],
 			.line = frames[i].line,
 		};
 	}
