@@ -129,7 +129,11 @@ static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
 	w->sp = regs.rsp;
 	w->bp = regs.rbp;
 	w->r10 = regs.r10;
-	w->exact = 0;
+	/*
+	 * The instruction syscall leaves its own end in rcx too. An interrupt or a fault does not, and
+	 * neither does what follows a syscall: a signal's handler, or the start of another program.
+	 */
+	w->exact = (long)regs.orig_rax == -1 || regs.rcx != regs.rip;
 	return regs.cs == USER_CODE_64;
 }
 
@@ -177,6 +181,8 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
 	}
+	if (!w->exact)
+		h->flags |= WIRE_IN_SYSCALL;
 	h->ip = w->pc;
 	h->sp = w->sp;
 	h->bp = w->bp;

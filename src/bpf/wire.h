@@ -18,11 +18,12 @@
 #define WIRE_STACK_CHUNKS 16 /* at most 16 KB of stack travel with a sample */
 
 enum wire_flag {
-	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel: the user leaf is a return address */
+	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
 	WIRE_NO_USER = 4,    /* a kernel thread, or a process that is ending: no user stack */
 	WIRE_FRAME_POINTERS = 8, /* the process was not known: user frames are the kernel's own walk */
 	WIRE_NO_TABLE = 16, /* the walk came to a file whose table was not there */
+	WIRE_IN_SYSCALL = 32, /* the user leaf stands after a syscall instruction, not at one */
 };
 
 /* How the walk of the user stack ended. */

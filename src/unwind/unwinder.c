@@ -414,7 +414,6 @@ struct rule_context {
 
 static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 {
-	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 	static const struct unwind_rule missing = {.cfa = UNWIND_OTHER};
 	struct rule_context *c = ctx;
 	struct unwinder *u = c->u;
@@ -427,7 +426,7 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
 	}
 	if (m->unwind_file == NO_FILE) {
-		*ret = &unknown;
+		*ret = NULL;
 		return 0;
 	}
 	uint32_t file = m->unwind_file - 1;
@@ -438,10 +437,10 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	switch (t->state) {
 	case TABLE_READY:
 		note_use(u, m);
-		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : &unknown;
+		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : NULL;
 		return 0;
 	case TABLE_NEVER:
-		*ret = &unknown;
+		*ret = NULL;
 		return 0;
 	default:
 		*ret = &missing;
@@ -458,7 +457,7 @@ static void take_frame_pointers(struct unwinder *u, const struct maps *maps,
 	ret->walk = s->walk;
 	ret->count = 0;
 	for (unsigned i = 0; i < s->user_frames; i++) {
-		bool exact = i == 0 && !(s->flags & WIRE_IN_KERNEL);
+		bool exact = i == 0 && !(s->flags & WIRE_IN_SYSCALL);
 		uint64_t addr = user[i] - !exact;
 		if (!maps_find(maps, addr))
 			break;
@@ -478,7 +477,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 			.sp = s->sp,
 			.bp = s->bp,
 			.r10 = s->r10,
-			.exact = !(s->flags & WIRE_IN_KERNEL),
+			.exact = !(s->flags & WIRE_IN_SYSCALL),
 			.stack = (const uint8_t *)(user + s->user_frames),
 			.stack_start = s->sp & ~(WIRE_STACK_CHUNK - 1ull),
 			.stack_len = s->stack_bytes,
