@@ -415,7 +415,6 @@ struct rule_context {
 
 static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 {
-	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 	static const struct unwind_rule missing = {.cfa = UNWIND_OTHER};
 	struct rule_context *c = ctx;
 	struct unwinder *u = c->u;
@@ -428,7 +427,7 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
 	}
 	if (m->unwind_file == NO_FILE) {
-		*ret = &unknown;
+		*ret = NULL;
 		return 0;
 	}
 	uint32_t file = m->unwind_file - 1;
@@ -439,10 +438,10 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	switch (t->state) {
 	case TABLE_READY:
 		note_use(u, m);
-		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : &unknown;
+		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : NULL;
 		return 0;
 	case TABLE_NEVER:
-		*ret = &unknown;
+		*ret = NULL;
 		return 0;
 	default:
 		*ret = &missing;

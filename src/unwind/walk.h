@@ -20,8 +20,8 @@ struct walk_input {
 };
 
 /*
- * The rule that holds at an address. Returns 0; -ENOENT when nothing is mapped there; -EAGAIN when
- * its table is not there yet.
+ * The rule that holds at an address, NULL where no table can be. Returns 0; -ENOENT when nothing is
+ * mapped there; -EAGAIN when its table is not there yet.
  */
 typedef int walk_rule_fn(void *ctx, uint64_t addr, const struct unwind_rule **ret);
 
