@@ -36,6 +36,10 @@ struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
 } KERNEL_TYPE;
 
+struct thread_struct {
+	unsigned long fsbase;
+} KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -49,6 +53,7 @@ struct task_struct {
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;
+	struct thread_struct thread;
 } KERNEL_TYPE;
 
 #define PF_KTHREAD       0x00200000

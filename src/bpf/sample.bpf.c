@@ -213,8 +213,6 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
 	}
-	if (!w->exact)
-		h->flags |= WIRE_IN_SYSCALL;
 	h->ip = w->pc;
 	h->sp = w->sp;
 	h->bp = w->bp;

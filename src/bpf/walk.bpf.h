@@ -213,6 +213,30 @@ static __always_inline int step_frame_pointer(struct walk *w)
 	return w->pc ? 0 : WIRE_WALK_COMPLETE;
 }
 
+/*
+ * The CFA of a function that Go's scheduler runs for a goroutine, on the goroutine's own stack; 0
+ * if it cannot be read.
+ */
+static __always_inline __u64 find_go_cfa(const struct walk *w, const struct unwind_rule *r)
+{
+	__u64 g, at;
+
+	if (r->cfa == UNWIND_GO_CGO) {
+		__u64 depth;
+		if (!read_word(&g, w->sp + (__s64)r->rbp_offset) ||
+		    !read_word(&depth, w->sp + (__s64)r->cfa_offset) ||
+		    !read_word(&at, g + UNWIND_GO_STACK_HI))
+			return 0;
+		return at - depth + 8;
+	}
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 m, fs = BPF_CORE_READ(task, thread.fsbase);
+	if (!read_word(&g, fs + (__s64)r->cfa_offset) || !read_word(&m, g + UNWIND_GO_M) ||
+	    !read_word(&g, m + (__s64)r->rbp_offset) || !read_word(&at, g + UNWIND_GO_SP))
+		return 0;
+	return at + (r->cfa == UNWIND_GO_SYSTEM ? 8 : 0);
+}
+
 static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r)
 {
 	__u64 cfa;
@@ -230,11 +254,22 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		cfa = w->r10 + (__s64)r->cfa_offset;
 		break;
 	case UNWIND_RBP_MEM:
+	case UNWIND_RBP_MEM8:
 		if (!read_word(&cfa, w->bp + (__s64)r->cfa_offset))
 			return WIRE_WALK_FAULT;
+		cfa += r->cfa == UNWIND_RBP_MEM8 ? 8 : 0;
 		break;
 	case UNWIND_RSP_MEM:
+	case UNWIND_RSP_MEM8:
 		if (!read_word(&cfa, w->sp + (__s64)r->cfa_offset))
+			return WIRE_WALK_FAULT;
+		cfa += r->cfa == UNWIND_RSP_MEM8 ? 8 : 0;
+		break;
+	case UNWIND_GO_CGO:
+	case UNWIND_GO_SYSTEM:
+	case UNWIND_GO_GROW:
+		cfa = find_go_cfa(w, r);
+		if (!cfa)
 			return WIRE_WALK_FAULT;
 		break;
 	case UNWIND_PLT:
@@ -261,7 +296,7 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		if (r->rbp == UNWIND_RBP_LOST)
 			bp = 0;
 	}
-	if (cfa <= w->sp && r->cfa != UNWIND_RSP_MEM && r->cfa != UNWIND_RBP_MEM)
+	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP || r->cfa == UNWIND_R10))
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
 	w->sp = cfa;
 	w->bp = bp;

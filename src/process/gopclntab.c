@@ -74,27 +74,29 @@ static int parse(struct gopclntab *g, const struct elf_file *e)
 		return -EINVAL;
 
 	uint32_t magic = word32(h);
-	uint64_t funcs = field(h, 0), names = 0, pairs = 8 + 8;
+	uint64_t funcs = field(h, 0), names = 0, values = 0, pairs = 8 + 8;
 	bool small = magic == MAGIC_1_18 || magic == MAGIC_1_20;
 	if (magic == MAGIC_1_16) {
 		names = field(h, 2);
+		values = field(h, 5);
 		pairs = field(h, 6);
 	} else if (small) {
 		g->text = text_start(g, e, field(h, 2));
 		names = field(h, 3);
+		values = field(h, 6);
 		pairs = field(h, 7);
-		g->values = g->offset + MIN(field(h, 6), g->size);
-		g->flag_field = magic == MAGIC_1_18 ? 37 : 41;
 	}
 	g->entry_size = small ? 8 : 16;
 	g->name_field = small ? 4 : 8;
-	if (funcs == 0 || names >= g->size || pairs >= g->size || (small && g->text == 0) ||
-	    funcs > (g->size - pairs) / g->entry_size)
+	g->flag_field = magic == MAGIC_1_20 ? 41 : magic == MAGIC_1_18 ? 37 : 0;
+	if (funcs == 0 || names >= g->size || values >= g->size || pairs >= g->size ||
+	    (small && g->text == 0) || funcs > (g->size - pairs) / g->entry_size)
 		return -EINVAL;
 
 	g->pairs = g->offset + pairs;
 	g->records = magic == MAGIC_1_2 ? g->offset : g->pairs;
 	g->names = g->offset + names;
+	g->values = g->offset + values;
 	g->funcs = (uint32_t)MIN(funcs, (uint64_t)UINT32_MAX);
 	return 0;
 }
@@ -188,11 +190,10 @@ int gopclntab_each(const struct gopclntab *g, const struct elf_file *e, gopclnta
 		for (uint32_t i = 0; i < n; i++) {
 			const uint8_t *p = buf + (size_t)i * g->entry_size;
 			uint64_t next = g->entry_size == 8 ? g->text + word32(p) : word(p);
-			if (at + i > 0 && next > pc && elf_file_is_text(e, pc)) {
+			if (at + i > 0 && next > pc && elf_file_is_text(e, pc))
 				r = fn(arg, pc, next - pc, func);
-				if (r != 0)
-					return r;
-			}
+			if (r != 0)
+				return r;
 			pc = next;
 			if (at + i < g->funcs)
 				func = g->entry_size == 8 ? word32(p + 4) : word(p + 8);
@@ -201,14 +202,38 @@ int gopclntab_each(const struct gopclntab *g, const struct elf_file *e, gopclnta
 	return 0;
 }
 
-uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint32_t record)
+/* `len` bytes of a record, from its field at `field` on. */
+static bool read_field(const struct gopclntab *g, const struct elf_file *e, uint64_t record,
+		       uint32_t field_at, void *ret, size_t len)
+{
+	uint64_t room = g->offset + g->size - g->records;
+
+	return record < room && room - record >= field_at + len &&
+	       elf_file_read(e, ret, len, g->records + record + field_at) == 0;
+}
+
+uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint64_t record)
 {
 	uint8_t at[4];
-	uint64_t end = g->offset + g->size;
 
-	if (record >= end - g->records || end - g->records - record < g->name_field + sizeof(at) ||
-	    elf_file_read(e, at, sizeof(at), g->records + record + g->name_field) < 0 ||
-	    word32(at) >= end - g->names)
+	if (!read_field(g, e, record, g->name_field, at, sizeof(at)) ||
+	    word32(at) >= g->offset + g->size - g->names)
 		return 0;
 	return g->names + word32(at);
+}
+
+int gopclntab_func(const struct gopclntab *g, const struct elf_file *e, uint64_t record,
+		   struct gopclntab_func *ret)
+{
+	uint8_t depths[4], flag = 0;
+	uint64_t room = g->offset + g->size - g->values;
+
+	if (!read_field(g, e, record, g->name_field + 12, depths, sizeof(depths)) ||
+	    (g->flag_field && !read_field(g, e, record, g->flag_field, &flag, 1)) ||
+	    word32(depths) >= room)
+		return -EIO;
+	ret->flags = g->flag_field ? flag : GO_FLAGS_UNKNOWN;
+	ret->depths = g->values + word32(depths);
+	ret->depths_len = room - word32(depths);
+	return 0;
 }

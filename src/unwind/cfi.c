@@ -4,22 +4,18 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "unwind/gosp.h"
 #include "unwind/sections.h"
 
 #define CIES_KEPT        64 /* linkers merge equal ones: a file has a handful */
 #define AUGMENTATION_MAX 8
 #define TEXTS_MAX        16
 
-/* Who tells of a function; of two that do, the first is believed. */
-enum source { SOURCE_EH, SOURCE_DEBUG, SOURCE_GO };
-
 /* A function to be. 16 bytes, since there are up to a million; its address comes first, to sort. */
 struct fde {
 	uint64_t start;
 	uint32_t size;
-	uint32_t at : 30; /* offset of its record in the table */
-	uint32_t source : 2;
+	uint32_t at : 31; /* offset of its record in the table */
+	uint32_t debug : 1;
 };
 
 struct kept_cie {
@@ -40,9 +36,8 @@ struct reader {
 	struct cfi_stats *stats;
 	const Elf64_Phdr *texts[TEXTS_MAX]; /* executable segments */
 	unsigned text_count;
-	struct section tables[2]; /* .eh_frame, .debug_frame; in the order of enum source */
-	struct gosp go;
-	struct kept_cie *cies; /* CIES_KEPT of them for each table */
+	struct section tables[2]; /* .eh_frame, .debug_frame */
+	struct kept_cie *cies;    /* CIES_KEPT of them for each table */
 	struct fde *fdes;
 	uint32_t fde_count, fde_cap;
 	uint64_t budget; /* instructions that may still be run */
@@ -53,12 +48,12 @@ struct reader {
 	uint64_t limit; /* rows at or after this address belong to the next function */
 };
 
-static void broken(struct reader *r, uint64_t where, const char *why)
+static void broken(struct reader *r, const struct section *t, uint64_t at, const char *why)
 {
 	r->stats->broken++;
 	if (!r->stats->why) {
 		r->stats->why = why;
-		r->stats->where = where;
+		r->stats->where = t->offset + at;
 	}
 }
 
@@ -206,47 +201,29 @@ static bool cut_to_text(const struct reader *r, struct cfa_fde *f)
 	return false;
 }
 
-static int list(struct reader *r, struct cfa_fde f, enum source source, uint32_t at)
+static int add_fde(struct reader *r, const struct section *t, struct record *rec)
 {
+	struct cfa_fde f;
+	int error = parse_fde(r, t, rec, &f);
+	if (error == -EBADMSG)
+		broken(r, t, rec->at, "a function's record makes no sense");
+	if (error)
+		return error == -EBADMSG ? 0 : error;
 	if (!cut_to_text(r, &f)) {
 		r->stats->ignored++;
 		return 0;
 	}
 	if (r->fde_count == CFI_FDES_MAX) {
 		r->stats->why = "it describes too many functions";
+		r->stats->where = t->offset + rec->at;
 		return -EFBIG;
 	}
 	MEM_GROW(r->fdes, r->fde_count, r->fde_cap);
 	r->fdes[r->fde_count++] = (struct fde){.start = f.start,
 					       .size = (uint32_t)(f.end - f.start),
-					       .at = at & (CFI_TABLE_MAX * 2 - 1),
-					       .source = source};
+					       .at = rec->at & INT32_MAX,
+					       .debug = t->debug};
 	return 0;
-}
-
-static int list_fde(struct reader *r, const struct section *t, struct record *rec)
-{
-	struct cfa_fde f;
-	int error = parse_fde(r, t, rec, &f);
-
-	if (error == 0)
-		return list(r, f, t->debug ? SOURCE_DEBUG : SOURCE_EH, rec->at);
-	if (error != -EBADMSG)
-		return error;
-	broken(r, t->offset + rec->at, "a function's record makes no sense");
-	return 0;
-}
-
-static int list_go(void *arg, uint64_t start, uint64_t size, uint64_t record)
-{
-	struct reader *r = arg;
-
-	if (record >= r->go.size) {
-		broken(r, r->go.table.records, "a function's record makes no sense");
-		return 0;
-	}
-	return list(r, (struct cfa_fde){.start = start, .end = start + size}, SOURCE_GO,
-		    (uint32_t)record);
 }
 
 static int list_fdes(struct reader *r, const struct section *t)
@@ -255,7 +232,7 @@ static int list_fdes(struct reader *r, const struct section *t)
 
 	for (uint64_t at = 0; at < t->size; at = (uint64_t)(rec.body.end - t->data)) {
 		if (!read_record(t, at, &rec)) {
-			broken(r, t->offset + at, "a record is longer than its table");
+			broken(r, t, at, "a record is longer than its table");
 			return 0;
 		}
 		bool last = rec.body.at == rec.body.end;
@@ -263,7 +240,7 @@ static int list_fdes(struct reader *r, const struct section *t)
 			return 0;
 		if (last || rec.is_cie)
 			continue;
-		int error = list_fde(r, t, &rec);
+		int error = add_fde(r, t, &rec);
 		if (error)
 			return error;
 	}
@@ -281,8 +258,7 @@ static void settle(struct reader *r)
 		struct fde f = r->fdes[i];
 		struct fde *before = kept ? &r->fdes[kept - 1] : NULL;
 		bool same = before && before->start == f.start;
-		if ((same && before->source <= f.source) ||
-		    (f.source != SOURCE_EH && f.start < described)) {
+		if ((same && before->debug <= f.debug) || (f.debug && f.start < described)) {
 			r->stats->ignored++;
 			continue;
 		}
@@ -292,7 +268,7 @@ static void settle(struct reader *r)
 		}
 		if (kept && f.start - r->fdes[kept - 1].start < r->fdes[kept - 1].size)
 			r->fdes[kept - 1].size = (uint32_t)(f.start - r->fdes[kept - 1].start);
-		if (f.source == SOURCE_EH)
+		if (!f.debug)
 			described = f.start + f.size;
 		r->fdes[kept++] = f;
 	}
@@ -318,9 +294,9 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 	return r->row(r->arg, start, rule);
 }
 
-static int run_fde(struct reader *r, const struct fde *listed)
+static int put_fde(struct reader *r, const struct fde *listed)
 {
-	const struct section *t = &r->tables[listed->source];
+	const struct section *t = &r->tables[listed->debug];
 	struct record rec;
 	struct cfa_fde f;
 
@@ -330,20 +306,11 @@ static int run_fde(struct reader *r, const struct fde *listed)
 	if (error)
 		return error;
 	f.end = listed->start + listed->size;
-	return cfa_run(&f, &r->budget, put_row, r);
-}
-
-static int put_fde(struct reader *r, const struct fde *f)
-{
-	bool go = f->source == SOURCE_GO;
-
-	r->limit = f->start + f->size;
-	int error = go ? gosp_run(&r->go, f->at, f->start, r->limit, &r->budget, put_row, r)
-		       : run_fde(r, f);
+	r->limit = f.end;
+	error = cfa_run(&f, &r->budget, put_row, r);
 	if (error != -EBADMSG)
 		return error;
-	broken(r, (go ? r->go.table.records : r->tables[f->source].offset) + f->at,
-	       "what it says of a function makes no sense");
+	broken(r, t, listed->at, "a function's program makes no sense");
 	return 0;
 }
 
@@ -366,30 +333,16 @@ static int put_all(struct reader *r)
 	return 0;
 }
 
-/*
- * An instruction takes a byte at least and is run once; only CIEs that are made anew, where there
- * are many, and values that functions of Go share come on top.
- */
-static uint64_t budget_for(uint64_t size)
-{
-	return 1000000 + 8 * size;
-}
-
-static int run(struct reader *r, const struct elf_file *e)
+static int run(struct reader *r)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(r->tables); i++) {
 		const struct section *t = &r->tables[i];
-		/* What Go's .debug_frame leaves out: see gosp.h. */
-		if (t->debug && elf_file_is_go(e))
-			continue;
-		r->budget += budget_for(t->size);
+		/*
+		 * An instruction takes a byte at least, and each is run once: only CIEs that are
+		 * made anew, when there are many, come on top.
+		 */
+		r->budget += 1000000 + 8 * t->size;
 		int error = list_fdes(r, t);
-		if (error)
-			return error;
-	}
-	if (r->go.size) {
-		r->budget += budget_for(r->go.size);
-		int error = gopclntab_each(&r->go.table, e, list_go, r);
 		if (error)
 			return error;
 	}
@@ -405,17 +358,15 @@ int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_st
 	if (e->machine != EM_X86_64)
 		return -ENOTSUP;
 	find_texts(&r, e);
-	int go = gosp_init(&r.go, e, CFI_TABLE_MAX);
 	int error = sections_read(e, CFI_TABLE_MAX, r.tables, &stats->why);
-	if (error && go)
+	if (error)
 		return error;
 	r.cies = mem_alloc_array(ARRAY_SIZE(r.tables) * CIES_KEPT, sizeof(*r.cies));
-	error = run(&r, e);
+	error = run(&r);
 	if (error == -E2BIG && !stats->why)
 		stats->why = "it is made to take long to read";
 	free(r.cies);
 	free(r.fdes);
-	gosp_done(&r.go);
 	sections_done(r.tables);
 	return error;
 }

@@ -1,14 +1,14 @@
 /*
  * cfi: how each address of a program finds its caller, as the program's own tables tell.
  *
- * Reads .eh_frame, .debug_frame for what that leaves out (code built without unwind tables) and
- * Go's own table (gosp.h) of an x86-64 file, and gives rows in the order of addresses: from here on
- * this rule holds. Neighbours differ; where no function is described the rule is UNWIND_UNKNOWN,
- * and so is the last one. Only addresses of executable segments count.
+ * Reads .eh_frame, and .debug_frame for what that leaves out (code built without unwind tables,
+ * Go), of an x86-64 file, and gives rows in the order of addresses: from here on this rule holds.
+ * Neighbours differ; where no function is described the rule is UNWIND_UNKNOWN, and so is the last
+ * one. Only addresses of executable segments count.
  *
  * Tables that contradict themselves are read as libgcc reads them: of two functions at one address
  * the first in the file holds, one that begins inside another ends that other, and one without
- * size is none. A function of another table that begins inside one of .eh_frame is left out.
+ * size is none. A function of .debug_frame that begins inside one of .eh_frame is left out.
  *
  * The file is hostile: work is bounded by the size of its tables and those by the caps below; a
  * record that makes no sense is counted and the rest still read. Nothing is kept; thread-safe.
