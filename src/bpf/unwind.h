@@ -42,6 +42,7 @@ enum unwind_cfa {
 			   * the goroutine at rbp_offset, and that the rsp of the call */
 	UNWIND_GO_GROW,   /* morestack: the same, but the rsp before the call and its rip: what was
 			   * on the stack may have moved to another already */
+	UNWIND_CFA_LAST = UNWIND_GO_GROW,
 };
 
 #define UNWIND_GO_STACK_HI 0x08 /* in a g: where its stack ends, */

@@ -86,8 +86,8 @@ struct scratch {
 	__u8 stack[WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+struct { /* one a CPU, set by the loader: per-CPU arrays end at 32 KB */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct scratch);
@@ -95,9 +95,9 @@ struct {
 
 static __always_inline struct scratch *get_scratch(void)
 {
-	__u32 zero = 0;
+	__u32 cpu = bpf_get_smp_processor_id();
 
-	return bpf_map_lookup_elem(&scratch, &zero);
+	return bpf_map_lookup_elem(&scratch, &cpu);
 }
 
 /* Finds the mapping of addr; 1 if there is one. The last one is tried first: calls stay close. */
@@ -196,14 +196,15 @@ static __always_inline int step_signal(struct walk *w)
 /*
  * Code without rows: generated at run time, Go's own stacks, assembly. It keeps frame pointers or
  * it cannot be walked. The stack pointer need not grow: Go and coroutines switch stacks. A chain
- * that ends (0) is complete; that what it leads to is mapped code is seen in the next step.
+ * that ends (0) is complete, but not in a file that has rows elsewhere: there 0 may be just a
+ * value. That what the chain leads to is mapped code is seen in the next step.
  */
 static __always_inline int step_frame_pointer(struct walk *w)
 {
 	__u64 frame[2];
 
 	if (w->bp == 0)
-		return WIRE_WALK_COMPLETE;
+		return w->file.page_count ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
 	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
 		return WIRE_WALK_FAULT;
 	w->sp = w->bp + 16;
@@ -328,7 +329,8 @@ __noinline int walk_step(int frame)
 	__u64 addr = w->pc - !w->exact;
 	if (!walk_find_mapping(addr))
 		return WIRE_WALK_NO_MAPPING;
-	s->frames[(w->base + w->frames) & (2 * WIRE_FRAMES + 1)] = addr;
+	__u32 at = (w->base + w->frames) & (2 * WIRE_FRAMES + 1);
+	s->frames[at] = addr;
 	w->frames++;
 	if (w->pending) {
 		s->head.flags |= WIRE_NO_TABLE;
@@ -341,8 +343,11 @@ __noinline int walk_step(int frame)
 		return WIRE_WALK_NO_ROW;
 	if (r->cfa == UNWIND_END)
 		return WIRE_WALK_COMPLETE;
-	if (r->cfa == UNWIND_SIGNAL)
+	if (r->cfa == UNWIND_SIGNAL) {
+		if (frame) /* nothing called it: its first instruction is returned to */
+			s->frames[at] = w->pc;
 		return step_signal(w);
+	}
 	if (r->cfa == UNWIND_UNKNOWN) {
 		w->exact = 0;
 		return step_frame_pointer(w);

@@ -8,7 +8,7 @@
 #include "profile/resolve.h"
 
 #define HELD_BYTES_MAX (8u << 20)
-#define HELD_DRAINS_MAX 20
+#define HELD_NS_MAX 5000000000ull
 
 /* Who a sample belongs to; interned, since building its labels costs more than the rest. */
 struct owner {
@@ -22,7 +22,6 @@ struct held {
 	struct wire_sample *sample; /* and its frames and stack */
 	struct process *process;
 	struct maps *maps;
-	unsigned drains;
 };
 
 struct assembler {
@@ -35,6 +34,8 @@ struct assembler {
 	struct owner *owners; /* [0] is not used: index ids start at 1 */
 	uint32_t owner_count, owner_cap;
 	struct index by_owner;
+	uint32_t *ids; /* frames of the sample at hand */
+	size_t id_cap;
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
 
@@ -62,7 +63,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 
 	a->profile = p;
 	a->processes = processes_new();
-	a->resolver = resolver_new(p, a->processes, o->symbol_bytes);
+	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->key_comm = intern(a, "comm");
 	a->key_pid = intern(a, "pid");
 	a->key_thread = intern(a, "thread");
@@ -97,6 +98,7 @@ void assembler_free(struct assembler *a)
 	resolver_free(a->resolver);
 	processes_free(a->processes);
 	free(a->owners);
+	free(a->ids);
 	free(a->held);
 	index_done(&a->by_owner);
 	free(a);
@@ -140,21 +142,28 @@ static uint32_t series_of(struct assembler *a, const struct wire_sample *s)
 	return who.series;
 }
 
+/* Room for the frames of one more address. */
+static uint32_t *next_ids(struct assembler *a, size_t count)
+{
+	while (count + RESOLVE_MAX > a->id_cap) {
+		a->id_cap = a->id_cap ? 2 * a->id_cap : 4 * (size_t)WIRE_FRAMES;
+		a->ids = mem_resize_array(a->ids, a->id_cap, sizeof(*a->ids));
+	}
+	return a->ids + count;
+}
+
 /* Frames come leaf first; a stack is built root first. */
 static void add_sample(struct assembler *a, const struct wire_sample *s, struct process *p,
 		       const struct maps *maps, const struct unwound *user)
 {
 	const uint64_t *frames = (const uint64_t *)(s + 1);
-	uint32_t ids[2 * (WIRE_FRAMES + 1)];
-	unsigned count = 0;
+	size_t count = 0;
 
 	/* A return address stands after its call: look one byte before it, but not at a leaf. */
 	for (unsigned i = 0; i < s->kernel_frames && count < WIRE_FRAMES; i++)
-		ids[count++] = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
-	for (unsigned i = 0; i < user->count; i++) {
-		ids[count] = resolve_user(a->resolver, p, maps, user->frames[i]);
-		count += ids[count] != 0;
-	}
+		*next_ids(a, count++) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
+	for (unsigned i = 0; i < user->count; i++)
+		count += resolve_user(a->resolver, p, maps, user->frames[i], next_ids(a, count));
 
 	uint32_t stack = 0;
 	if (user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT) {
@@ -164,7 +173,7 @@ static void add_sample(struct assembler *a, const struct wire_sample *s, struct 
 		stack = profile_stack(a->profile, stack, a->incomplete_frame);
 	}
 	while (count)
-		stack = profile_stack(a->profile, stack, ids[--count]);
+		stack = profile_stack(a->profile, stack, a->ids[--count]);
 	profile_add(a->profile, series_of(a, s), stack, 1, s->weight);
 	a->stats.samples++;
 }
@@ -201,7 +210,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 }
 
 /* Tries again those that wait; with `last` they wait no longer. */
-static void retry_held(struct assembler *a, bool last)
+static void retry_held(struct assembler *a, uint64_t now, bool last)
 {
 	size_t kept = 0;
 
@@ -209,7 +218,7 @@ static void retry_held(struct assembler *a, bool last)
 		struct held *h = &a->held[i];
 		const uint64_t *frames = (const uint64_t *)(h->sample + 1);
 		struct unwound user = {};
-		bool enough = last || ++h->drains > HELD_DRAINS_MAX;
+		bool enough = last || now > h->sample->time + HELD_NS_MAX;
 		if (unwinder_walk(a->unwinder, h->process, h->maps, h->sample,
 				  frames + h->sample->kernel_frames, enough, &user) == -EAGAIN) {
 			a->held[kept++] = *h;
@@ -232,7 +241,7 @@ void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
 		processes_distrust(a->processes);
 	a->sideband_lost = sideband_lost;
 	unwinder_settle(a->unwinder, now);
-	retry_held(a, false);
+	retry_held(a, now, false);
 	processes_sweep(a->processes);
 }
 
@@ -241,7 +250,7 @@ void assembler_finish(struct assembler *a)
 	while (a->held_count) {
 		size_t before = a->held_count;
 		uint64_t made = unwinder_finish(a->unwinder);
-		retry_held(a, !made);
+		retry_held(a, 0, !made);
 		if (!made && a->held_count == before)
 			break;
 	}

@@ -11,7 +11,7 @@ struct state {
 
 static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
 {
-	uint64_t at = addr - s->in->sp;
+	uint64_t at = addr - s->in->stack_start;
 
 	if (at >= s->in->stack_len || s->in->stack_len - at < sizeof(*to))
 		return false;
@@ -33,12 +33,13 @@ static int step_signal(struct state *s)
 	return 0;
 }
 
-static int step_frame_pointer(struct state *s)
+/* `end` is what the end of the chain means. */
+static int step_frame_pointer(struct state *s, int end)
 {
 	uint64_t bp = s->bp;
 
 	if (bp == 0)
-		return WIRE_WALK_COMPLETE;
+		return end;
 	if (!read_word(s, &s->bp, bp) || !read_word(s, &s->pc, bp + 8))
 		return WIRE_WALK_FAULT;
 	s->sp = bp + 16;
@@ -129,14 +130,19 @@ int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint6
 			break;
 		}
 		frames[count++] = addr;
-		if (r->cfa == UNWIND_END)
+		if (!r)
+			result = step_frame_pointer(&s, WIRE_WALK_COMPLETE);
+		else if (r->cfa == UNWIND_END)
 			result = WIRE_WALK_COMPLETE;
-		else if (r->cfa == UNWIND_SIGNAL)
-			result = step_signal(&s);
 		else if (r->cfa == UNWIND_UNKNOWN)
-			result = step_frame_pointer(&s);
-		else
+			result = step_frame_pointer(&s, WIRE_WALK_NO_ROW);
+		else if (r->cfa != UNWIND_SIGNAL)
 			result = step_rule(&s, r);
+		else {
+			if (count > 1) /* nothing called it: its first instruction is returned to */
+				frames[count - 1] = s.pc;
+			result = step_signal(&s);
+		}
 	}
 	*ret_count = count;
 	return result ? result : WIRE_WALK_CUT;
