@@ -143,6 +143,7 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 		w->pc = ctx->regs.rip;
 		w->sp = ctx->regs.rsp;
 		w->bp = ctx->regs.rbp;
+		w->bx = ctx->regs.rbx;
 		w->r10 = ctx->regs.r10;
 		w->exact = 1;
 		return ctx->regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
@@ -159,6 +160,7 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 	w->pc = regs.rip;
 	w->sp = regs.rsp;
 	w->bp = regs.rbp;
+	w->bx = regs.rbx;
 	w->r10 = regs.r10;
 	w->exact = !after_syscall(&regs);
 	return regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
@@ -216,6 +218,7 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	h->ip = w->pc;
 	h->sp = w->sp;
 	h->bp = w->bp;
+	h->bx = w->bx;
 	h->r10 = w->r10;
 	if (!w->exact)
 		h->flags |= WIRE_SYSCALL;

@@ -68,6 +68,7 @@ struct {
 
 struct walk {
 	__u64 pc, sp, bp, r10;
+	__u64 bx, bx_at; /* rbx, or (not 0) where it is saved: few need it, so it is read late */
 	__u64 low, high, bias;   /* the mapping of the last frame */
 	struct unwind_file file; /* … and its pages */
 	__u32 first, count;      /* the process's mappings */
@@ -178,6 +179,7 @@ static __always_inline bool read_word(__u64 *to, __u64 addr)
 /* What the kernel saved when it delivered a signal: struct ucontext at sp. */
 #define UCONTEXT_R10 (40 + 2 * 8)
 #define UCONTEXT_RBP (40 + 10 * 8)
+#define UCONTEXT_RBX (40 + 11 * 8)
 #define UCONTEXT_RSP (40 + 15 * 8)
 #define UCONTEXT_RIP (40 + 16 * 8)
 
@@ -188,6 +190,7 @@ static __always_inline int step_signal(struct walk *w)
 	if (!read_word(&pc, sp + UCONTEXT_RIP) || !read_word(&w->bp, sp + UCONTEXT_RBP) ||
 	    !read_word(&w->sp, sp + UCONTEXT_RSP) || !read_word(&w->r10, sp + UCONTEXT_R10))
 		return WIRE_WALK_FAULT;
+	w->bx_at = sp + UCONTEXT_RBX;
 	w->pc = pc;
 	w->exact = 1; /* it was interrupted, it did not call */
 	return 0;
@@ -220,6 +223,7 @@ static __always_inline int step_frame_pointer(struct walk *w)
 								  : WIRE_WALK_COMPLETE;
 	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
 		return WIRE_WALK_FAULT;
+	w->bx_at = UNWIND_NOWHERE;
 	w->sp = w->bp + 16;
 	w->bp = frame[0];
 	w->pc = frame[1];
@@ -281,6 +285,12 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 			return WIRE_WALK_NO_ROW;
 		cfa = w->r10 + (__s64)r->cfa_offset;
 		break;
+	case UNWIND_RBX:
+		cfa = w->bx;
+		if (w->bx_at && !read_word(&cfa, w->bx_at))
+			return WIRE_WALK_FAULT;
+		cfa += (__s64)r->cfa_offset;
+		break;
 	case UNWIND_RBP_MEM:
 	case UNWIND_RBP_MEM8:
 		if (!read_word(&cfa, w->bp + (__s64)r->cfa_offset))
@@ -321,8 +331,12 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		if (r->rbp == UNWIND_RBP_LOST)
 			bp = 0;
 	}
-	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP || r->cfa == UNWIND_R10))
+	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP ||
+			     r->cfa == UNWIND_R10 || r->cfa == UNWIND_RBX))
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
+	if (r->rbx_offset) /* if it is lost, that is no address, and reading it fails */
+		w->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE
+							    : cfa + (__s64)r->rbx_offset;
 	w->sp = cfa;
 	w->bp = bp;
 	w->pc = pc;
@@ -386,6 +400,7 @@ static __always_inline int walk_user(struct walk *w)
 {
 	w->low = w->high = 0;
 	w->frames = 0;
+	w->bx_at = 0;
 	for (int i = 0; i < WIRE_FRAMES; i++) {
 		int result = walk_step(i);
 		if (result)

@@ -42,7 +42,7 @@ struct wire_sample {
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */
 	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
-	__u64 ip, sp, bp, r10; /* the user's registers, where there are stack_bytes */
+	__u64 ip, sp, bp, bx, r10; /* the user's registers, where there are stack_bytes */
 	__u32 pid;
 	__u32 tid;
 	__u32 version; /* of the mappings that the walk used, 0 if none */
@@ -58,7 +58,7 @@ struct wire_sample {
 	/* then __u64 frames[kernel_frames + user_frames], then the stack */
 };
 
-_Static_assert(sizeof(struct wire_sample) == 128, "the head of a sample");
+_Static_assert(sizeof(struct wire_sample) == 136, "the head of a sample");
 
 #ifndef __bpf__
 /* How long a sample is, all in. */

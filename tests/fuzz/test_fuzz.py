@@ -92,8 +92,8 @@ def table_seeds(tmp):
 
 def image_seed():
     """An image of two pages with three rows (src/unwind/image_file.h)."""
-    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 1, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
-    return head + struct.pack("<BBhi", 0, 0, 0, 0) + struct.pack("<BBhi", 2, 1, -16, 16) + \
+    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 2, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
+    return head + struct.pack("<BBhihh", 0, 0, 0, 0, 0, 0) + struct.pack("<BBhihh", 2, 1, -16, 16, -24, 0) + \
         struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
 
 
