@@ -51,6 +51,13 @@ static struct unwind_rule rule_of(int64_t moved, unsigned flags)
 	return rule;
 }
 
+static int nonsense(uint64_t at, cfa_row_fn *row, void *arg)
+{
+	int r = row(arg, at, (struct unwind_rule){.cfa = UNWIND_OTHER});
+
+	return r ? r : -EBADMSG;
+}
+
 /*
  * A table of values is pairs of LEB128 numbers: by how much the value changes (zigzag), and for how
  * many bytes of code it then holds; a change of 0 ends it, but for the first. Values begin at -1.
@@ -65,11 +72,11 @@ static int run_values(struct bytes b, unsigned flags, uint64_t at, uint64_t end,
 			return -E2BIG;
 		--*budget;
 		uint32_t change = (uint32_t)bytes_uleb(&b);
-		if (change == 0 && !first)
+		if (change == 0 && !first && !b.bad)
 			break;
 		uint64_t len = bytes_uleb(&b);
 		if (b.bad || len == 0)
-			return -EBADMSG;
+			return nonsense(at, row, arg);
 		moved += (int32_t)(change >> 1 ^ -(change & 1));
 		int r = row(arg, at, rule_of(moved, flags));
 		if (r != 0)
@@ -93,7 +100,7 @@ int gosp_run(const struct gosp *g, uint64_t record, uint64_t start, uint64_t end
 		flags = fields[g->table.flag_field];
 	}
 	if (b.bad || values >= g->size)
-		return -EBADMSG;
+		return nonsense(start, row, arg);
 	if (flags & TOP_FRAME)
 		return row(arg, start, (struct unwind_rule){.cfa = UNWIND_END});
 	if (values == 0 || (flags & SP_WRITE))

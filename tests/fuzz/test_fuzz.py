@@ -115,6 +115,9 @@ def seeds(name, tmp):
                 b"0000000000000000 T _text\n", b"do_it+0x1f/0x2a0 [ext4]"]
     if name == "cfi":
         return list(table_seeds(tmp))
+    if name == "gosp":
+        return [struct.pack("<IiiIIIIIIBBBB", 0, 0, 0, 0, 40, 0, 0, 0, 0, 0, flags, 0, 0)
+                + b"\x02\x04\x30\x40\x2f\x05\0" for flags in (0, 1, 2, 4)]
     if name == "image_file":
         return [image_seed()]
     if name == "demangle":

@@ -7,6 +7,7 @@
 #include "process/elf_file.h"
 #include "unit/eh_elf.h"
 #include "unwind/cfi.h"
+#include "unwind/gosp.h"
 
 enum { ROWS = 16, START = EH_TEXT + 0x1000, SIZE = 0x100 };
 
@@ -184,7 +185,7 @@ static const struct {
 	struct unwind_rule rule;
 	bool broken;
 } instructions[] = {
-	{"nothing", .rule = rsp8},
+	{"nothing", .rule = {RSP(8)}},
 	{"nop", CODE(0, 0, 0), .rule = {RSP(8)}},
 	{"def_cfa", CODE(DW_CFA_def_cfa, 6, 16), .rule = {UNWIND_RBP, .cfa_offset = 16}},
 	{"def_cfa r10", CODE(DW_CFA_def_cfa, 10, 0), .rule = {UNWIND_R10}},
@@ -550,6 +551,58 @@ static void no_table_is_said(void **state)
 	assert_int_equal(s.count, 0);
 }
 
+/* ---- Go ------------------------------------------------------------------------------------ */
+
+/* Runs what Go says of a function: its flags, and the table of how far rsp has moved. */
+static struct seen look_at_go(uint8_t flags, const void *values, size_t len)
+{
+	uint8_t data[128] = {[GOPCLNTAB_PCSP_FIELD] = 40, [37] = flags};
+	struct gosp g = {.data = data, .size = 40 + len, .table.flag_field = 37};
+	struct seen s = {};
+	uint64_t budget = 100;
+
+	memcpy(data + 40, values, len);
+	s.result = gosp_run(&g, 0, START, START + SIZE, &budget, see, &s);
+	return s;
+}
+
+static void go_moves_rsp(void **state)
+{
+	(void)state;
+	/* 0 for 4 bytes, 24 for 48, 0 for 5; then padding. */
+	static const uint8_t values[] = {0x02, 4, 0x30, 48, 0x2f, 5, 0};
+
+	struct seen s = look_at_go(0, values, sizeof(values));
+	assert_int_equal(s.result, 0);
+	expect_row(&s, 0, START, rsp8);
+	expect_row(&s, 1, START + 4, RULE(RSP(32), AT_CFA(-16)));
+	expect_row(&s, 2, START + 52, rsp8);
+	expect_row(&s, 3, START + 57, unknown);
+	assert_int_equal(s.count, 4);
+
+	s = look_at_go(4, values, sizeof(values)); /* assembly */
+	expect_row(&s, 1, START + 4, RULE(RSP(32), .rbp = UNWIND_RBP_LOST));
+	s = look_at_go(2, values, sizeof(values)); /* changes the stack */
+	expect_row(&s, 0, START, unknown);
+	assert_int_equal(s.count, 1);
+	s = look_at_go(1, values, sizeof(values)); /* nobody called it */
+	expect_row(&s, 0, START, RULE(.cfa = UNWIND_END));
+	assert_int_equal(s.count, 1);
+
+	s = look_at_go(0, BYTES(0x02, 0)); /* holds nowhere */
+	assert_int_equal(s.result, -EBADMSG);
+	s = look_at_go(0, BYTES(0x02, 4, 0x30)); /* ends early */
+	assert_int_equal(s.result, -EBADMSG);
+	expect_row(&s, 0, START, rsp8);
+	expect_row(&s, 1, START + 4, other);
+	s = look_at_go(0, BYTES(0x01, 4, 0)); /* below the return address */
+	expect_row(&s, 0, START, other);
+	uint8_t endless[80];
+	memset(endless, 1, sizeof(endless));
+	s = look_at_go(0, endless, sizeof(endless));
+	assert_int_equal(s.result, -EBADMSG);
+}
+
 /* ---- enemies -------------------------------------------------------------------------------- */
 
 static void records_that_lie(void **state)
@@ -663,6 +716,7 @@ int main(void)
 		cmocka_unit_test(equal_neighbours_are_one_row),
 		cmocka_unit_test(debug_frame_fills_what_eh_frame_leaves_out),
 		cmocka_unit_test(no_table_is_said),
+		cmocka_unit_test(go_moves_rsp),
 		cmocka_unit_test(records_that_lie),
 		cmocka_unit_test(work_is_bounded_by_size),
 		cmocka_unit_test(rows_are_capped),

@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "process/elf_file.h"
+#include "unwind/eh_functions.h"
 #include "unwind/image.h"
 
 enum { RANDOM = 20000, SHOWN_MAX = 10 };
@@ -248,6 +249,27 @@ static void check_rows(struct checked *c)
 	}
 }
 
+/* .eh_frame_hdr, which static programs lack, tells of the same functions. */
+static void check_functions(const struct checked *c, const struct elf_file *e)
+{
+	bool there = false;
+
+	for (uint32_t i = 0; i < e->segment_count; i++)
+		there |= e->segments[i].p_type == PT_GNU_EH_FRAME;
+	for (size_t i = 0; there && i < c->count; i += 1 + c->count / RANDOM) {
+		uint64_t start = 0, end = 0, at = c->rows[i].start;
+		int r = eh_functions_find(e, at, &start, &end);
+		if (c->rows[i].rule.cfa == UNWIND_UNKNOWN) {
+			assert_int_equal(r, -ENOENT);
+			continue;
+		}
+		assert_int_equal(r, 0);
+		assert_true(start <= at && at < end);
+		assert_int_not_equal(find(c, start).cfa, UNWIND_UNKNOWN);
+		assert_int_not_equal(find(c, end - 1).cfa, UNWIND_UNKNOWN);
+	}
+}
+
 static void check_pages(const struct image *im)
 {
 	uint32_t next = 0;
@@ -289,6 +311,8 @@ static void check_file(const char *path)
 	c.go = elf_file_is_go(&e);
 	assert_true(c.eh || c.debug);
 	check_rows(&c);
+	if (!c.debug)
+		check_functions(&c, &e);
 	printf("# %s: %zu rows of %u functions, %u rules; asked %lu times: %lu differ, %lu (%.4f "
 	       "%%) "
 	       "cannot be followed; %u broken, %u ignored\n",
