@@ -3,7 +3,9 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/index.h"
@@ -119,6 +121,21 @@ static int open_regular(const char *path, struct stat *ret_stat)
 	return fd >= 0 ? fd : -errno;
 }
 
+/* Whether a file is called as it was mapped; which holds where inodes do not (overlayfs). */
+static bool is_called(int fd, const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	char link[64], name[PATH_MAX];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t len = readlink(link, name, sizeof(name) - 1);
+	if (len <= 0)
+		return false;
+	name[len] = '\0';
+	size_t cut = strlen(path);
+	return strncmp(name, path, cut) == 0 && (!name[cut] || strcmp(name + cut, deleted) == 0);
+}
+
 /* Whether an opened file is the mapped one, as far as the kernel told which that is. */
 static bool is_mapped_file(int fd, const struct stat *st, const struct mapping *m)
 {
@@ -135,7 +152,8 @@ static int open_mapped(uint32_t pid, const struct mapping *m, const char *path, 
 	CLEANUP(freep) char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid,
 						 (unsigned long)m->start, (unsigned long)m->end);
 	int fd = open_regular(direct, ret);
-	if (fd >= 0 && (!m->build_id_len || is_mapped_file(fd, ret, m)))
+	/* By now something else may be mapped there. */
+	if (fd >= 0 && (is_mapped_file(fd, ret, m) || (!m->build_id_len && is_called(fd, path))))
 		return fd;
 	if (fd >= 0)
 		close(fd);

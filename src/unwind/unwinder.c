@@ -397,9 +397,10 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 	if (good < s->user_frames) {
 		u->stats.mistrusted++;
 		ret->walk = WIRE_WALK_NO_MAPPING;
-		good = MAX(good, 1u); /* where it ran is true in any case */
+		/* It was reached by true rules: only what follows is not to be trusted. */
+		good += good == 0 || maps_find(maps, user[good]);
 	}
-	ret->count = MIN(good, s->user_frames);
+	ret->count = good;
 	memcpy(ret->frames, user, ret->count * sizeof(*user));
 	if (installed != maps)
 		space->wanted = true;

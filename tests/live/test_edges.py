@@ -82,4 +82,54 @@ def threads():
     watch([path, "threads", "4"], [g])
 
 
+@live
+def libraries_that_land_where_others_were():
+    g, path = program("aa", 3)
+    graphs, args = [g], []
+    for i in range(5):
+        lib, so = library(f"l{i}", 20 + i)
+        graphs.append(lib)
+        args += [so, f"l{i}_entry"]
+    watch([path, "dlopen", *args], graphs, marked=0.4)
+
+
+def storm(variant, ms, marked, **env):
+    """Programs that become each other; what runs under a name has only that one's functions."""
+    graphs, paths, own = [], [], {}
+    for i in range(4):
+        g, path = program(f"v{i}", 40 + i, variant)
+        graphs.append(g)
+        paths.append(path)
+        own[os.path.basename(path)[:15]] = {f"v{i}"}
+    watch([paths[0], "exec", ms, *paths[1:], paths[0]], graphs, own=own, marked=marked, **env)
+
+
+@live
+def an_exec_storm():
+    storm("gcc", "20", 0.1)
+
+
+@live
+def an_exec_storm_at_the_same_addresses():
+    storm("gcc-static", "20", 0.1)
+
+
+@live
+def an_exec_storm_of_very_short_programs():
+    storm("gcc-static", "2", 0.4)
+
+
+@live
+def children_that_do_not_exec():
+    g, path = program("aa", 3)
+    watch([path, "fork", "15"], [g], "--comm", os.path.basename(path)[:15], marked=0.1)
+
+
+@live
+def mappings_that_change_all_the_time():
+    g, path = program("aa", 3)
+    files = [library(f"l{i}", 20 + i)[1] for i in range(3)]
+    watch([path, "remap", "2", *files], [g], marked=0.02)
+
+
 main()
