@@ -15,15 +15,15 @@
 #define WIRE_COMM 16
 #define WIRE_FRAMES 127 /* of each kind: kernel.perf_event_max_stack unless raised */
 #define WIRE_STACK_CHUNK 1024
-#define WIRE_STACK_CHUNKS 16 /* at most 16 KB of stack travel with a sample */
+#define WIRE_STACK_CHUNKS 32 /* at most 32 KB of stack travel with a sample */
 
 enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
-	WIRE_NO_USER = 4,    /* a kernel thread, or a process that is ending: no user stack */
+	WIRE_NO_USER = 4,    /* a kernel's thread, or a process in execve or at its end: no user stack */
 	WIRE_FRAME_POINTERS = 8, /* the process was not known: user frames are the kernel's own walk */
 	WIRE_NO_TABLE = 16, /* the walk came to a file whose table was not there */
-	WIRE_IN_SYSCALL = 32, /* the user leaf stands after a syscall instruction, not at one */
+	WIRE_SYSCALL = 32, /* the user leaf's pc stands after the system call it is in */
 };
 
 /* How the walk of the user stack ended. */

@@ -29,6 +29,11 @@ static void help(void)
 	     "  -e EVENT          what to sample by (cpu-clock); page-faults, cycles, ...\n"
 	     "  -U, -K            only user frames, only kernel frames\n"
 	     "  -I                the idle task as well\n"
+	     "  --inlines, --no-inlines\n"
+	     "                    inlined calls as frames, where there is debug info; on with\n"
+	     "                    -p, -L and a program, off for the whole machine\n"
+	     "  --lines, --no-lines\n"
+	     "                    source files and lines, the same; pprof shows them\n"
 	     "Output:\n"
 	     "  -o FILE           where to; - is standard output. The format is that of its\n"
 	     "                    extension. Default: smolder-COMM-20261115T010203Z.svg");
@@ -38,14 +43,26 @@ static void help(void)
 	puts("\n"
 	     "  --threads         a frame for each thread under its process\n"
 	     "  --delimited       a '-' between user and kernel frames\n"
-	     "  --annotations     _[k] behind kernel frames, _[j] behind JIT ones\n"
+	     "  --annotations     _[k] behind kernel frames, _[i] inlined, _[j] JIT ones\n"
 	     "  --title TEXT      of the graph\n"
 	     "  --top N           rows of the format top (30)\n"
 	     "  -q, -v            fewer words, more words\n"
 	     "  -h, --help        this");
 }
 
-enum { OPT_CGROUP = 256, OPT_COMM, OPT_THREADS, OPT_DELIMITED, OPT_ANNOTATIONS, OPT_TITLE, OPT_TOP };
+enum {
+	OPT_CGROUP = 256,
+	OPT_COMM,
+	OPT_THREADS,
+	OPT_DELIMITED,
+	OPT_ANNOTATIONS,
+	OPT_TITLE,
+	OPT_TOP,
+	OPT_INLINES,
+	OPT_NO_INLINES,
+	OPT_LINES,
+	OPT_NO_LINES,
+};
 
 static const struct option long_options[] = {
 	{"cgroup", required_argument, NULL, OPT_CGROUP},
@@ -55,13 +72,20 @@ static const struct option long_options[] = {
 	{"annotations", no_argument, NULL, OPT_ANNOTATIONS},
 	{"title", required_argument, NULL, OPT_TITLE},
 	{"top", required_argument, NULL, OPT_TOP},
+	{"inlines", no_argument, NULL, OPT_INLINES},
+	{"no-inlines", no_argument, NULL, OPT_NO_INLINES},
+	{"lines", no_argument, NULL, OPT_LINES},
+	{"no-lines", no_argument, NULL, OPT_NO_LINES},
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
 
+enum choice { BY_TARGET, YES, NO }; /* what debug info is for: asked for, or as the target is */
+
 struct record_args {
 	struct recording_options recording;
 	struct cli_output output;
+	enum choice inlines, lines;
 	bool help;
 };
 
@@ -147,6 +171,14 @@ static bool parse_option(struct record_args *a, int c)
 			return false;
 		look->top = (unsigned)n;
 		return true;
+	case OPT_INLINES:
+	case OPT_NO_INLINES:
+		a->inlines = c == OPT_INLINES ? YES : NO;
+		return true;
+	case OPT_LINES:
+	case OPT_NO_LINES:
+		a->lines = c == OPT_LINES ? YES : NO;
+		return true;
 	case 'q':
 		log_level = LOG_QUIET;
 		return true;
@@ -189,6 +221,16 @@ static bool parse(int argc, char **argv, struct record_args *a)
 		return false;
 	}
 	return true;
+}
+
+/* Debug info costs time to read: worth it for one target, not for all that a machine runs. */
+static void choose_detail(struct record_args *a)
+{
+	struct recording_options *r = &a->recording;
+	bool target = !r->machine && (r->pid_count || r->tid_count || r->program);
+
+	r->inlines = a->inlines == BY_TARGET ? target : a->inlines == YES;
+	r->lines = a->lines == BY_TARGET ? target : a->lines == YES;
 }
 
 static bool check(const struct record_args *a)
@@ -245,6 +287,7 @@ int cmd_record(int argc, char **argv)
 	}
 	if (!a->recording.sampler.period && !a->recording.sampler.frequency)
 		a->recording.sampler.frequency = RATE;
+	choose_detail(a);
 	const struct renderer *renderer = cli_renderer(&a->output, "svg");
 	if (!renderer)
 		return EXIT_USAGE;

@@ -248,6 +248,18 @@ static int start_program(struct recording *r)
 	return 0;
 }
 
+/* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
+static char *cache_dir(void)
+{
+	const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
+
+	if (geteuid() == 0)
+		return mem_strdup("/var/cache/smolder");
+	if (cache && cache[0] == '/')
+		return mem_printf("%s/smolder", cache);
+	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
+}
+
 static int start_sampling(struct recording *r)
 {
 	struct sampler_error why;
@@ -276,7 +288,13 @@ static int start_sampling(struct recording *r)
 	r->profile = profile_new();
 	struct sampler_maps maps;
 	sampler_maps(r->sampler, &maps);
-	err = assembler_new(r->profile, &(struct assembler_options){.maps = &maps}, &r->assembler);
+	CLEANUP(freep) char *cache = cache_dir();
+	struct assembler_options options = {
+		.maps = &maps,
+		.cache_dir = cache,
+		.names = {.inlines = r->options->inlines, .lines = r->options->lines},
+	};
+	err = assembler_new(r->profile, &options, &r->assembler);
 	if (err)
 		log_error("cannot map the unwind tables: %s", strerror(-err));
 	return err ? 1 : 0;
@@ -372,6 +390,17 @@ static void describe_walks(const struct unwinder_stats *u)
 		  (unsigned long long)u->tables.rows, (double)u->tables.bytes / 1e6);
 }
 
+static void describe_lines(const struct lines_stats *l)
+{
+	if (l->files)
+		log_debug("debug info of %llu files: %llu of %llu addresses found, %.1f MB now, "
+			  "read %llu times; %llu files too large, %llu not readable",
+			  (unsigned long long)l->files, (unsigned long long)l->found,
+			  (unsigned long long)l->lookups, (double)l->bytes / 1e6,
+			  (unsigned long long)l->opens, (unsigned long long)l->too_large,
+			  (unsigned long long)l->refused);
+}
+
 static void finish(struct recording *r, struct recording_result *ret)
 {
 	struct assembler_stats a;
@@ -387,6 +416,9 @@ static void finish(struct recording *r, struct recording_result *ret)
 	ret->lost = r->profile->info.lost;
 	ret->frames = a.names.user_frames + a.names.kernel_frames;
 	ret->unnamed = a.names.user_unnamed + a.names.kernel_unnamed;
+	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
+		ret->walks += a.unwind.walks[i];
+	ret->complete = a.unwind.walks[WIRE_WALK_COMPLETE];
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 
@@ -404,6 +436,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  (double)c.run_ns / 1e6, c.taken ? (double)c.run_ns / 1e3 / (double)c.taken : 0.0,
 		  (double)a.names.symbol_bytes / 1e6, (unsigned long long)a.maps_read,
 		  (unsigned long long)(r->sideband ? sideband_lost(r->sideband) : 0));
+	describe_lines(&a.names.lines);
 	describe_walks(&a.unwind);
 }
 
@@ -473,8 +506,12 @@ void recording_report(const struct recording_result *r, const char *path)
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		samples += p->samples[i].count;
-	log_info("%llu samples in %.1f s, %llu lost%s%s", (unsigned long long)samples, r->seconds,
-		 (unsigned long long)r->lost, path ? ": " : "", path ? path : "");
+	char complete[64] = "";
+	if (r->walks)
+		snprintf(complete, sizeof(complete), ", %.1f %% of user stacks complete",
+			 100.0 * (double)r->complete / (double)r->walks);
+	log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples, r->seconds,
+		 (unsigned long long)r->lost, complete, path ? ": " : "", path ? path : "");
 	if (samples == 0)
 		log_warn("nothing was sampled: the target did not run on a CPU meanwhile, or ended");
 	if (p->info.truncated)

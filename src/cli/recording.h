@@ -21,6 +21,7 @@ struct recording_options {
 	uint64_t duration_ms; /* 0: until Ctrl-C, or the target ends */
 	char **program; /* NULL, or what to start, as the invoking user */
 	bool machine;   /* with a program: sample everything while it runs */
+	bool inlines, lines; /* from debug info: inlined calls as frames, source lines */
 };
 
 struct recording_result {
@@ -30,6 +31,7 @@ struct recording_result {
 	double seconds;
 	uint64_t lost;
 	uint64_t frames, unnamed;
+	uint64_t walks, complete; /* user stacks, and those that reach their outermost frame */
 };
 
 /* Reads "1,2,3" of an option into a list; says what is wrong and returns false. */

@@ -193,6 +193,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	memcpy((void *)&s->skel->rodata->filter, &o->filter, sizeof(o->filter));
 	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
 	bpf_map__set_max_entries(s->skel->maps.rings, rings);
+	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
 	if (!o->filter.by_pid && !o->filter.by_tid)
 		bpf_map__set_max_entries(s->skel->maps.targets, 1);
 	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);

@@ -38,6 +38,8 @@ struct assembler {
 	struct index by_owner;
 	uint64_t settled_ns; /* when the last drain ended */
 	uint64_t passed_ns;  /* all events up to here have come */
+	uint32_t *ids; /* frames of the sample at hand */
+	size_t id_cap;
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
 
@@ -65,7 +67,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 
 	a->profile = p;
 	a->processes = processes_new();
-	a->resolver = resolver_new(p, a->processes, o->symbol_bytes);
+	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->key_comm = intern(a, "comm");
 	a->key_pid = intern(a, "pid");
 	a->key_thread = intern(a, "thread");
@@ -100,6 +102,7 @@ void assembler_free(struct assembler *a)
 	resolver_free(a->resolver);
 	processes_free(a->processes);
 	free(a->owners);
+	free(a->ids);
 	free(a->held);
 	index_done(&a->by_owner);
 	free(a);
@@ -143,21 +146,28 @@ static uint32_t series_of(struct assembler *a, const struct wire_sample *s)
 	return who.series;
 }
 
+/* Room for the frames of one more address. */
+static uint32_t *next_ids(struct assembler *a, size_t count)
+{
+	while (count + RESOLVE_MAX > a->id_cap) {
+		a->id_cap = a->id_cap ? 2 * a->id_cap : 4 * (size_t)WIRE_FRAMES;
+		a->ids = mem_resize_array(a->ids, a->id_cap, sizeof(*a->ids));
+	}
+	return a->ids + count;
+}
+
 /* Frames come leaf first; a stack is built root first. */
 static void add_sample(struct assembler *a, const struct wire_sample *s, struct process *p,
 		       const struct maps *maps, const struct unwound *user)
 {
 	const uint64_t *frames = (const uint64_t *)(s + 1);
-	uint32_t ids[2 * (WIRE_FRAMES + 1)];
-	unsigned count = 0;
+	size_t count = 0;
 
 	/* A return address stands after its call: look one byte before it, but not at a leaf. */
 	for (unsigned i = 0; i < s->kernel_frames && count < WIRE_FRAMES; i++)
-		ids[count++] = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
-	for (unsigned i = 0; i < user->count; i++) {
-		ids[count] = resolve_user(a->resolver, p, maps, user->frames[i]);
-		count += ids[count] != 0;
-	}
+		*next_ids(a, count++) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
+	for (unsigned i = 0; i < user->count; i++)
+		count += resolve_user(a->resolver, p, maps, user->frames[i], next_ids(a, count));
 
 	uint32_t stack = 0;
 	if (user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT) {
@@ -167,7 +177,7 @@ static void add_sample(struct assembler *a, const struct wire_sample *s, struct 
 		stack = profile_stack(a->profile, stack, a->incomplete_frame);
 	}
 	while (count)
-		stack = profile_stack(a->profile, stack, ids[--count]);
+		stack = profile_stack(a->profile, stack, a->ids[--count]);
 	profile_add(a->profile, series_of(a, s), stack, 1, s->weight);
 	a->stats.samples++;
 }

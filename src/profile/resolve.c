@@ -9,25 +9,32 @@
 #include "symbol/symbols.h"
 
 #define SYMBOL_BYTES (20u << 20)
+#define LINES_BYTES  (256u << 20)
 #define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
 
 struct place { /* a resolved (file, offset) */
 	uint64_t offset;
 	uint32_t file; /* 0: the kernel; UINT32_MAX: the vdso */
-	uint32_t frame;
+	uint32_t chain; /* where in resolver.chains its frames stand, innermost first */
+	uint8_t frames;
 	bool named;
 };
+
+_Static_assert(RESOLVE_MAX <= UINT8_MAX, "a place counts its frames in a byte");
 
 struct resolver {
 	struct profile *profile;
 	struct processes *processes;
 	struct symbols *symbols;
+	struct lines *lines; /* NULL: not asked for */
+	struct resolver_options options;
 	struct kallsyms *kernel; /* NULL: not read yet, or not readable */
 	bool kernel_tried;
 	uint64_t kernel_read_ns;
 
 	uint32_t *symbol_files; /* by id of struct files; 0: not added yet */
 	uint32_t *modules;      /* by id of struct files: module of the profile */
+	uint32_t *line_files;   /* by id of struct files: file of lines; 0: none */
 	uint32_t file_cap;
 	uint32_t vdso;
 	uint32_t vdso_module;
@@ -35,6 +42,8 @@ struct resolver {
 	struct place *places; /* [0] is not used: index ids start at 1 */
 	uint32_t place_count, place_cap;
 	struct index by_place;
+	uint32_t *chains; /* frames of all places */
+	uint32_t chain_count, chain_cap;
 	struct resolver_stats stats;
 };
 
@@ -43,13 +52,17 @@ static uint32_t intern(struct resolver *r, const char *s)
 	return profile_string(r->profile, s, strlen(s));
 }
 
-struct resolver *resolver_new(struct profile *p, struct processes *ps, size_t symbol_bytes)
+struct resolver *resolver_new(struct profile *p, struct processes *ps,
+			      const struct resolver_options *o)
 {
 	struct resolver *r = mem_alloc(sizeof(*r));
 
 	r->profile = p;
 	r->processes = ps;
-	r->symbols = symbols_new(symbol_bytes ? symbol_bytes : SYMBOL_BYTES);
+	r->options = *o;
+	r->symbols = symbols_new(o->symbol_bytes ? o->symbol_bytes : SYMBOL_BYTES);
+	if (o->inlines || o->lines)
+		r->lines = lines_new(o->lines_bytes ? o->lines_bytes : LINES_BYTES);
 	r->place_count = 1;
 	return r;
 }
@@ -59,10 +72,13 @@ void resolver_free(struct resolver *r)
 	if (!r)
 		return;
 	symbols_free(r->symbols);
+	lines_free(r->lines);
 	kallsyms_free(r->kernel);
 	free(r->symbol_files);
 	free(r->modules);
+	free(r->line_files);
 	free(r->places);
+	free(r->chains);
 	index_done(&r->by_place);
 	free(r);
 }
@@ -77,21 +93,62 @@ static const struct place *find_place(const struct resolver *r, uint32_t file, u
 	return NULL;
 }
 
-static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t offset,
-				     const struct symbol *sym, uint32_t module, bool named)
+static void put_frame(struct resolver *r, const struct frame *f)
 {
+	MEM_GROW(r->chains, r->chain_count, r->chain_cap);
+	r->chains[r->chain_count++] = profile_frame(r->profile, f);
+}
+
+static void set_line(struct resolver *r, struct frame *f, const struct lines_frame *at)
+{
+	if (!r->options.lines)
+		return;
+	f->source = intern(r, at->source);
+	f->line = at->line;
+}
+
+/* The frames of a place, innermost first; `lines`: of the file's debug info, 0 if there is none. */
+static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t offset,
+				     const struct symbol *sym, uint32_t module, bool named,
+				     uint32_t lines)
+{
+	struct lines_frame at[LINES_DEPTH];
 	struct frame f = {
 		.name = intern(r, sym->name),
 		.module = module,
 		.addr = sym->addr,
 		.kind = sym->kind,
 	};
+	struct place place = {offset, file, r->chain_count, 0, named};
+
+	size_t count = lines ? lines_find(r->lines, lines, sym->addr, at) : 0;
+	for (size_t i = 0; r->options.inlines && i + 1 < count; i++) {
+		struct frame inlined = {
+			.name = intern(r, at[i].name[0] ? at[i].name : "[inlined]"),
+			.module = module,
+			.addr = sym->addr,
+			.kind = FRAME_INLINED,
+		};
+		set_line(r, &inlined, &at[i]);
+		put_frame(r, &inlined);
+	}
+	if (count)
+		set_line(r, &f, &at[count - 1]);
+	put_frame(r, &f);
+	place.frames = (uint8_t)(r->chain_count - place.chain);
 
 	MEM_GROW(r->places, r->place_count, r->place_cap);
 	uint32_t id = r->place_count++;
-	r->places[id] = (struct place){offset, file, profile_frame(r->profile, &f), named};
+	r->places[id] = place;
 	index_put(&r->by_place, index_hash2(offset, file), id);
 	return &r->places[id];
+}
+
+static size_t copy_chain(const struct resolver *r, const struct place *at,
+			 uint32_t ret[static RESOLVE_MAX])
+{
+	memcpy(ret, r->chains + at->chain, at->frames * sizeof(*ret));
+	return at->frames;
 }
 
 static uint32_t put_module(struct resolver *r, const char *name, const char *path, uint32_t file)
@@ -140,19 +197,33 @@ uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time)
 		want_kernel(r, ip, time);
 		if (r->kernel)
 			named = kallsyms_find(r->kernel, ip, &sym, &module) == 0;
-		at = put_place(r, 0, ip, &sym, put_module(r, module, NULL, 0), named);
+		at = put_place(r, 0, ip, &sym, put_module(r, module, NULL, 0), named, 0);
 	}
 	r->stats.kernel_unnamed += !at->named;
-	return at->frame;
+	return r->chains[at->chain];
 }
 
-/* The symbols' own id of a file, and its module; both are made when the file is first hit. */
+/* The debug info of a file that is still the one which was mapped; 0: none. */
+static uint32_t find_lines(struct resolver *r, uint32_t file, const char *root)
+{
+	struct files *files = processes_files(r->processes);
+	struct symbols_module module;
+	if (!r->lines || symbols_module(r->symbols, r->symbol_files[file], &module) < 0)
+		return 0;
+
+	CLEANUP(fd_closep) int fd = files_open(files, file);
+	struct lines_file spec = {.fd = fd, .path = files_get(files, file)->path, .root = root};
+	return lines_add_file(r->lines, &spec);
+}
+
+/* The symbols' own id of a file, its module, its lines; all are made when it is first hit. */
 static uint32_t want_file(struct resolver *r, const struct process *p, uint32_t file)
 {
 	if (file >= r->file_cap) {
 		uint32_t cap = MAX(64, file * 2);
 		r->symbol_files = mem_resize_array(r->symbol_files, cap, sizeof(uint32_t));
 		r->modules = mem_resize_array(r->modules, cap, sizeof(uint32_t));
+		r->line_files = mem_resize_array(r->line_files, cap, sizeof(uint32_t));
 		memset(r->symbol_files + r->file_cap, 0, (cap - r->file_cap) * sizeof(uint32_t));
 		r->file_cap = cap;
 	}
@@ -171,10 +242,11 @@ static uint32_t want_file(struct resolver *r, const struct process *p, uint32_t 
 	};
 	r->symbol_files[file] = symbols_add_file(r->symbols, &spec);
 	r->modules[file] = put_module(r, f->name, f->path, r->symbol_files[file]);
+	r->line_files[file] = find_lines(r, file, root);
 	return r->symbol_files[file];
 }
 
-static uint32_t vdso_frame(struct resolver *r, uint64_t offset, bool *ret_named)
+static const struct place *vdso_place(struct resolver *r, uint64_t offset)
 {
 	if (!r->vdso) {
 		r->vdso = symbols_add_vdso(r->symbols);
@@ -184,10 +256,9 @@ static uint32_t vdso_frame(struct resolver *r, uint64_t offset, bool *ret_named)
 	if (!at) {
 		struct symbol sym;
 		bool named = symbols_find(r->symbols, r->vdso, offset, &sym) == 0;
-		at = put_place(r, UINT32_MAX, offset, &sym, r->vdso_module, named);
+		at = put_place(r, UINT32_MAX, offset, &sym, r->vdso_module, named, 0);
 	}
-	*ret_named = at->named;
-	return at->frame;
+	return at;
 }
 
 static void free_perfmap(void *map)
@@ -211,8 +282,8 @@ static uint32_t jit_frame(struct resolver *r, struct process *p, uint64_t addr, 
 	return profile_frame(r->profile, &f);
 }
 
-static uint32_t file_frame(struct resolver *r, const struct process *p, uint32_t file,
-			   uint64_t offset, bool *ret_named)
+static const struct place *file_place(struct resolver *r, const struct process *p, uint32_t file,
+				      uint64_t offset)
 {
 	const struct place *at = find_place(r, file, offset);
 
@@ -220,13 +291,13 @@ static uint32_t file_frame(struct resolver *r, const struct process *p, uint32_t
 		struct symbol sym;
 		uint32_t id = want_file(r, p, file);
 		bool named = symbols_find(r->symbols, id, offset, &sym) == 0;
-		at = put_place(r, file, offset, &sym, r->modules[file], named);
+		at = put_place(r, file, offset, &sym, r->modules[file], named, r->line_files[file]);
 	}
-	*ret_named = at->named;
-	return at->frame;
+	return at;
 }
 
-uint32_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr)
+size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
+		    uint32_t ret[static RESOLVE_MAX])
 {
 	struct mapping *m = maps_find(maps, addr);
 	if (!m)
@@ -234,17 +305,18 @@ uint32_t resolve_user(struct resolver *r, struct process *p, const struct maps *
 
 	const char *path = process_path(r->processes, m);
 	uint64_t offset = addr - m->start + m->offset;
-	uint32_t file, frame;
-	bool named;
+	const struct place *at = NULL;
+	uint32_t file;
+	bool named = true;
 	if (strcmp(path, "[vdso]") == 0)
-		frame = vdso_frame(r, offset, &named);
+		at = vdso_place(r, offset);
 	else if ((file = process_file(r->processes, p, m)) != 0)
-		frame = file_frame(r, p, file, offset, &named);
+		at = file_place(r, p, file, offset);
 	else
-		frame = jit_frame(r, p, addr, path, &named);
+		ret[0] = jit_frame(r, p, addr, path, &named);
 	r->stats.user_frames++;
-	r->stats.user_unnamed += !named;
-	return frame;
+	r->stats.user_unnamed += at ? !at->named : !named;
+	return at ? copy_chain(r, at, ret) : 1;
 }
 
 void resolver_stats(const struct resolver *r, struct resolver_stats *ret)
@@ -254,4 +326,6 @@ void resolver_stats(const struct resolver *r, struct resolver_stats *ret)
 	symbols_stats(r->symbols, &symbols);
 	*ret = r->stats;
 	ret->symbol_bytes = symbols.bytes;
+	if (r->lines)
+		lines_stats(r->lines, &ret->lines);
 }

@@ -1,34 +1,51 @@
 /*
- * resolve: an address of a process, or of the kernel, becomes a frame of a profile.
+ * resolve: an address of a process, or of the kernel, becomes frames of a profile: the function and,
+ * where debug info tells, the calls that were inlined there.
  *
- * Each (file, offset) and each kernel address is looked up once; symbol tables are shared by all
- * processes and stay under a cap of bytes.
+ * Each (file, offset) and each kernel address is looked up once; symbol tables and debug info are
+ * shared by all processes and stay under a cap of bytes each.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "process/process.h"
 #include "profile/profile.h"
+#include "symbol/lines.h"
+
+#define RESOLVE_MAX LINES_DEPTH /* frames of one address */
 
 struct resolver;
 
+struct resolver_options {
+	size_t symbol_bytes; /* cap of the symbol tables; 0: 20 MB */
+	size_t lines_bytes;  /* cap of debug info; 0: 256 MB */
+	bool inlines;        /* inlined calls as frames of their own */
+	bool lines;          /* source files and lines */
+};
+
 /* Both are borrowed and outlive the resolver. */
-struct resolver *resolver_new(struct profile *p, struct processes *ps, size_t symbol_bytes);
+struct resolver *resolver_new(struct profile *p, struct processes *ps,
+			      const struct resolver_options *o);
 void resolver_free(struct resolver *r);
 
 uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time);
 
-/* `maps`: what the process had mapped at the time. 0: nothing there. */
-uint32_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps,
-		      uint64_t addr);
+/*
+ * `maps`: what the process had mapped at the time. Returns how many frames there are, innermost
+ * first: inlined calls, then the function itself. 0: nothing there.
+ */
+size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
+		    uint32_t ret[static RESOLVE_MAX]);
 
 struct resolver_stats {
 	uint64_t user_frames, user_unnamed; /* frames of all samples, and those without a name */
 	uint64_t kernel_frames, kernel_unnamed;
 	int kernel_error;      /* 0, or why the kernel's names could not be read: -EPERM, … */
 	uint64_t symbol_bytes; /* held by symbol tables now */
+	struct lines_stats lines;
 };
 
 void resolver_stats(const struct resolver *r, struct resolver_stats *ret);

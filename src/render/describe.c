@@ -128,6 +128,20 @@ const char *describe_kind(enum frame_kind kind)
 	return names[kind];
 }
 
+const char *describe_annotation(enum frame_kind kind)
+{
+	switch (kind) {
+	case FRAME_KERNEL:
+		return "_[k]";
+	case FRAME_INLINED:
+		return "_[i]";
+	case FRAME_JIT:
+		return "_[j]";
+	default:
+		return "";
+	}
+}
+
 size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_columns)
 {
 	size_t n = 0, used = 0;

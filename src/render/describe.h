@@ -25,5 +25,8 @@ const char *describe_title(const struct profile *p, const char *title,
 /* "user", "kernel", "inlined", … */
 const char *describe_kind(enum frame_kind kind);
 
+/* flamegraph.pl's mark behind a name: "_[k]", "_[i]", "_[j]" or "". */
+const char *describe_annotation(enum frame_kind kind);
+
 /* The bytes of s that show in `columns` columns, and how many columns those take. */
 size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_columns);

@@ -3,6 +3,7 @@
  * reads. A ';' inside a name becomes ':', so that a line splits where frames end.
  */
 #include "base/mem.h"
+#include "render/describe.h"
 #include "render/escape.h"
 #include "render/render.h"
 
@@ -11,20 +12,6 @@ struct line {
 	size_t cap;
 	size_t *ends; /* by depth: where the frames up to there end in bytes */
 };
-
-static const char *annotation(enum frame_kind kind)
-{
-	switch (kind) {
-	case FRAME_KERNEL:
-		return "_[k]";
-	case FRAME_INLINED:
-		return "_[i]";
-	case FRAME_JIT:
-		return "_[j]";
-	default:
-		return "";
-	}
-}
 
 /* Puts a frame behind its callers, which earlier nodes have left in the line. */
 static void put_frame(struct line *l, uint32_t depth, const struct tree_function *f,
@@ -65,7 +52,7 @@ int render_folded(const struct profile *p, const struct render_options *o, FILE 
 		const struct tree_node *n = &t->nodes[i];
 		const struct tree_function *f = &t->functions[n->function];
 
-		put_frame(&l, n->depth, f, o->annotations ? annotation(f->kind) : "");
+		put_frame(&l, n->depth, f, o->annotations ? describe_annotation(f->kind) : "");
 		if (n->self)
 			write_line(out, l.bytes, l.ends[n->depth], n->self);
 	}

@@ -2,7 +2,8 @@
  * speedscope: https://www.speedscope.app/file-format-schema.json, profiles of type "sampled".
  *
  * The first profile is everything; when samples name their processes (or, if asked, threads) and
- * there is more than one, each follows with a profile of its own.
+ * there is more than one, each follows with a profile of its own. The format has no kinds of
+ * frames: what was inlined says so in its name.
  */
 #include "base/mem.h"
 #include "render/describe.h"
@@ -79,8 +80,13 @@ static void write_frames(const struct tree *t, FILE *out)
 	for (uint32_t i = 1; i < t->function_count; i++) {
 		const struct tree_function *f = &t->functions[i];
 
+		CLEANUP(freep)
+		char *inlined =
+			f->kind == FRAME_INLINED ? mem_printf("%s (inlined)", f->name) : NULL;
+		const char *name = inlined ? inlined : f->name;
+
 		fputs(i > 1 ? ",\n{\"name\":" : "\n{\"name\":", out);
-		escape_json(out, f->name, f->name_len);
+		escape_json(out, name, strlen(name));
 		if (*f->module) {
 			fputs(",\"file\":", out);
 			escape_json(out, f->module, strlen(f->module));

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "render/describe.h"
 #include "render/render.h"
 
 /* The process that by_process put below the stack, or NULL. */
@@ -18,7 +19,7 @@ static const char *write_frames(const struct tree *t, uint32_t i, bool annotatio
 		    f->name[f->name_len - 1] == ')')
 			return f->name;
 		fprintf(out, "    %s%s\n", is_mark && strcmp(f->name, "-") == 0 ? "--" : f->name,
-			annotations && f->kind == FRAME_KERNEL ? "_[k]" : "");
+			annotations ? describe_annotation(f->kind) : "");
 	}
 	return NULL;
 }

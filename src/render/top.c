@@ -30,6 +30,24 @@ static void write_column(FILE *out, const char *s, size_t columns, bool pad)
 		fprintf(out, "%*s", (int)(columns - used), "");
 }
 
+/* What was inlined is marked, also where its name is cut. */
+static void write_name(FILE *out, const struct tree_function *f, size_t columns, bool pad)
+{
+	static const char mark[] = " (inlined)";
+	size_t used;
+
+	if (f->kind != FRAME_INLINED) {
+		write_column(out, f->name, columns, pad);
+		return;
+	}
+	columns -= strlen(mark);
+	describe_fit(f->name, f->name_len, columns, &used);
+	write_column(out, f->name, columns, false);
+	fputs(mark, out);
+	if (pad)
+		fprintf(out, "%*s", (int)(columns - used), "");
+}
+
 static size_t module_columns(const struct tree *t, const struct top_row *rows, uint32_t count)
 {
 	size_t widest = 0, used;
@@ -79,7 +97,7 @@ int render_top(const struct profile *p, const struct render_options *o, FILE *ou
 		write_number(out, rows[i].self, t);
 		write_number(out, rows[i].total, t);
 		fputs("  ", out);
-		write_column(out, f->name, name, module && *f->module);
+		write_name(out, f, name, module && *f->module);
 		if (module && *f->module) {
 			fputs("  ", out);
 			write_column(out, f->module, module, false);

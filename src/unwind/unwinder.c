@@ -14,6 +14,7 @@
 #define UNUSED_NS (300ull * 1000000000) /* a table that no walk used for so long goes */
 #define RETIRED_MAX 256 /* versions of mappings that samples on their way may still name */
 #define WAIT_MS 5000
+#define GRACE_EVERY_NS 1000000000ull
 
 enum table_state {
 	TABLE_NONE,
@@ -60,7 +61,7 @@ struct unwinder {
 	struct retired retired[RETIRED_MAX];
 	uint32_t retired_at;
 	uint32_t version;
-	uint64_t now;
+	uint64_t now, grace_ns;
 	struct unwinder_stats stats;
 };
 
@@ -458,7 +459,7 @@ static void take_frame_pointers(struct unwinder *u, const struct maps *maps,
 	ret->walk = s->walk;
 	ret->count = 0;
 	for (unsigned i = 0; i < s->user_frames; i++) {
-		bool exact = i == 0 && !(s->flags & WIRE_IN_SYSCALL);
+		bool exact = i == 0 && !(s->flags & WIRE_SYSCALL);
 		uint64_t addr = user[i] - !exact;
 		if (!maps_find(maps, addr))
 			break;
@@ -478,7 +479,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 			.sp = s->sp,
 			.bp = s->bp,
 			.r10 = s->r10,
-			.exact = !(s->flags & WIRE_IN_SYSCALL),
+			.exact = !(s->flags & WIRE_SYSCALL),
 			.stack = (const uint8_t *)(user + s->user_frames),
 			.stack_start = s->sp & ~(WIRE_STACK_CHUNK - 1ull),
 			.stack_len = s->stack_bytes,
@@ -524,7 +525,10 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 			space_update(u, s);
 		s->wanted = false;
 	}
-	tables_grace(u->tables);
+	if (now - u->grace_ns >= GRACE_EVERY_NS) { /* each one waits for all CPUs */
+		u->grace_ns = now;
+		tables_grace(u->tables);
+	}
 }
 
 unsigned unwinder_finish(struct unwinder *u)

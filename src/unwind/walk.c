@@ -47,6 +47,17 @@ static int step_frame_pointer(struct state *s, int end)
 	return s->pc ? 0 : WIRE_WALK_COMPLETE;
 }
 
+static int find_in_memory(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
+{
+	bool by_rbp = r->cfa == UNWIND_RBP_MEM || r->cfa == UNWIND_RBP_MEM8;
+	bool add = r->cfa == UNWIND_RBP_MEM8 || r->cfa == UNWIND_RSP_MEM8;
+
+	if (!read_word(s, ret, (by_rbp ? s->bp : s->sp) + (uint64_t)(int64_t)r->cfa_offset))
+		return WIRE_WALK_FAULT;
+	*ret += add ? 8 : 0;
+	return 0;
+}
+
 static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
 {
 	uint64_t offset = (uint64_t)(int64_t)r->cfa_offset;
@@ -64,9 +75,14 @@ static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t
 		*ret = s->r10 + offset;
 		break;
 	case UNWIND_RBP_MEM:
-		return read_word(s, ret, s->bp + offset) ? 0 : WIRE_WALK_FAULT;
+	case UNWIND_RBP_MEM8:
 	case UNWIND_RSP_MEM:
-		return read_word(s, ret, s->sp + offset) ? 0 : WIRE_WALK_FAULT;
+	case UNWIND_RSP_MEM8:
+		return find_in_memory(s, r, ret);
+	case UNWIND_GO_CGO:
+	case UNWIND_GO_SYSTEM:
+	case UNWIND_GO_GROW:
+		return WIRE_WALK_FAULT; /* another stack, of which there is no copy */
 	case UNWIND_PLT:
 		*ret = s->sp + 8 + ((s->pc & 15) >= offset ? 8 : 0);
 		break;

@@ -127,6 +127,33 @@ static void top_counts_a_recursive_function_once(void **state)
 	profile_free(p);
 }
 
+static void inlined_frames_are_marked(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("main@app;[i]tiny@app 60", "main@app;tiny@app;[j]js 40");
+	struct render_options o = {.annotations = true};
+
+	char *text = render(p, "text", &o);
+	assert_non_null(strstr(text, "    tiny_[i]\n    main\n"));
+	assert_non_null(strstr(text, "    js_[j]\n    tiny\n    main\n"));
+	free(text);
+	text = render(p, "top", &o);
+	assert_non_null(strstr(text, "  tiny (inlined)  "));
+	assert_non_null(strstr(text, "  tiny  "));
+	free(text);
+	text = render(p, "json", &o);
+	assert_non_null(
+		strstr(text, "{\"name\":\"tiny\",\"module\":\"app\",\"kind\":\"inlined\"}"));
+	free(text);
+	text = render(p, "speedscope", &o);
+	assert_non_null(strstr(text, "{\"name\":\"tiny (inlined)\",\"file\":\"app\"}"));
+	free(text);
+	text = render(p, "svg", &o);
+	assert_non_null(strstr(text, ">inlined</text>"));
+	free(text);
+	profile_free(p);
+}
+
 static size_t columns(const char *line)
 {
 	size_t n = 0;
@@ -143,8 +170,8 @@ static void top_fits_100_columns(void **state)
 	char name[400], *save;
 
 	for (int i = 0; i < 50; i++) {
-		snprintf(name, sizeof(name), "%0*d\xc3\xbc\xc3\xbc\xc3\xbc@%0*d 1000000000000000",
-			 i * 4, i, i * 2, i);
+		snprintf(name, sizeof(name), "%s%0*d\xc3\xbc\xc3\xbc\xc3\xbc@%0*d 1000000000000000",
+			 i % 2 ? "[i]" : "", i * 4, i, i * 2, i);
 		sample_add(p, name);
 	}
 	struct render_options o = {.top = 40};
@@ -171,6 +198,7 @@ int main(void)
 		cmocka_unit_test(folded_splits_where_frames_end),
 		cmocka_unit_test(text_in_the_shape_of_bcc),
 		cmocka_unit_test(top_counts_a_recursive_function_once),
+		cmocka_unit_test(inlined_frames_are_marked),
 		cmocka_unit_test(top_fits_100_columns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

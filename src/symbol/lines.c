@@ -1,0 +1,200 @@
+#include "symbol/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/mem.h"
+#include "symbol/debugfile.h"
+#include "symbol/debuginfo.h"
+#include "symbol/demangle.h"
+
+#define FILES_MAX  256 /* descriptors; further files count as refused */
+#define SOURCE_MAX 1024
+#define OPENS_MAX  4 /* of one file: where more do not fit side by side, some go without */
+
+struct file {
+	int fd, alt_fd;         /* -1: given up; none */
+	struct debuginfo *info; /* NULL: closed */
+	unsigned opens;
+	uint64_t used;
+};
+
+struct lines {
+	struct file *files; /* by id - 1 */
+	uint32_t count, cap;
+	size_t max_bytes;
+	uint64_t clock;
+	struct lines_stats stats;
+	char names[LINES_DEPTH][DEMANGLE_MAX];
+	char sources[LINES_DEPTH][SOURCE_MAX];
+};
+
+_Static_assert(LINES_DEPTH == DEBUGINFO_DEPTH, "frames are copied one by one");
+
+struct lines *lines_new(size_t max_bytes)
+{
+	struct lines *l = mem_alloc(sizeof(*l));
+
+	l->max_bytes = max_bytes;
+	return l;
+}
+
+static void close_info(struct lines *l, struct file *f)
+{
+	if (f->info)
+		l->stats.bytes -= debuginfo_bytes(f->info);
+	debuginfo_free(f->info);
+	f->info = NULL;
+}
+
+static void give_up(struct lines *l, struct file *f)
+{
+	close_info(l, f);
+	fd_closep(&f->fd);
+	fd_closep(&f->alt_fd);
+	f->fd = f->alt_fd = -1;
+}
+
+void lines_free(struct lines *l)
+{
+	if (!l)
+		return;
+	for (uint32_t i = 0; i < l->count; i++)
+		give_up(l, &l->files[i]);
+	free(l->files);
+	free(l);
+}
+
+/* The file that has the debug info of `spec`, which may be that itself: a descriptor, or -1. */
+static int find_info(const struct lines_file *spec, uint64_t *ret_size)
+{
+	struct elf_file e;
+	CLEANUP(fd_closep) int fd = fcntl(spec->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0 || elf_file_init(&e, fd) < 0)
+		return -1;
+
+	*ret_size = debugimage_size(&e);
+	if (*ret_size == 0) {
+		int other = debugfile_open(&e, spec->root, spec->path);
+		close(fd);
+		fd = other;
+		elf_file_done(&e);
+		if (fd < 0 || elf_file_init(&e, fd) < 0)
+			return -1;
+		*ret_size = debugimage_size(&e);
+	}
+	elf_file_done(&e);
+	return *ret_size ? TAKE_FD(fd) : -1;
+}
+
+uint32_t lines_add_file(struct lines *l, const struct lines_file *spec)
+{
+	uint64_t size;
+	CLEANUP(fd_closep) int fd = spec->fd >= 0 ? find_info(spec, &size) : -1;
+	if (fd < 0)
+		return 0;
+
+	l->stats.files++;
+	if (size > l->max_bytes || l->count == FILES_MAX) {
+		l->stats.too_large += size > l->max_bytes;
+		l->stats.refused += size <= l->max_bytes;
+		return 0;
+	}
+	MEM_GROW(l->files, l->count, l->cap);
+	l->files[l->count++] = (struct file){.fd = TAKE_FD(fd), .alt_fd = -1};
+	return l->count;
+}
+
+/* Closes what was used least recently until the rest, but `keep`, fits. */
+static void make_room(struct lines *l, const struct file *keep, size_t need)
+{
+	while (l->stats.bytes + need > l->max_bytes) {
+		struct file *oldest = NULL;
+		for (struct file *f = l->files; f < l->files + l->count; f++)
+			if (f != keep && f->info && (!oldest || f->used < oldest->used))
+				oldest = f;
+		if (!oldest)
+			return;
+		close_info(l, oldest);
+	}
+}
+
+static int open_info(struct lines *l, struct file *f)
+{
+	struct debugimage main = {}, alt = {};
+	struct elf_file e;
+	if (f->opens++ == OPENS_MAX)
+		return -EAGAIN;
+
+	int r = elf_file_init(&e, f->fd);
+	if (r < 0)
+		return r;
+	make_room(l, f, MIN(debugimage_size(&e), l->max_bytes));
+	r = debugimage_init(&main, &e, l->max_bytes);
+	elf_file_done(&e);
+	if (r == 0)
+		r = debuginfo_open(&main, &alt, &f->info);
+	if (r == 0) {
+		l->stats.opens++;
+		l->stats.bytes += debuginfo_bytes(f->info);
+	}
+	return r;
+}
+
+/* As people know it: "a::b(int)" where the name is mangled, else as it stands. */
+static void put_name(const struct debuginfo_frame *f, char ret[static DEMANGLE_MAX])
+{
+	const char *name = f->linkage_name ? f->linkage_name : f->name;
+
+	ret[0] = '\0';
+	if (name)
+		demangle(name, ret);
+}
+
+static void put_source(const struct debuginfo_frame *f, char ret[static SOURCE_MAX])
+{
+	snprintf(ret, SOURCE_MAX, "%s%s%s", f->directory ? f->directory : "",
+		 f->directory ? "/" : "", f->source ? f->source : "");
+}
+
+size_t lines_find(struct lines *l, uint32_t file, uint64_t vaddr,
+		  struct lines_frame ret[static LINES_DEPTH])
+{
+	struct debuginfo_frame frames[DEBUGINFO_DEPTH];
+	struct file *f = file && file <= l->count ? &l->files[file - 1] : NULL;
+	if (!f || f->fd < 0)
+		return 0;
+
+	l->stats.lookups++;
+	f->used = ++l->clock;
+	if (!f->info && open_info(l, f) < 0) {
+		l->stats.refused++;
+		give_up(l, f);
+		return 0;
+	}
+	size_t before = debuginfo_bytes(f->info);
+	size_t count = debuginfo_find(f->info, vaddr, frames);
+	l->stats.bytes += debuginfo_bytes(f->info) - before;
+	for (size_t i = 0; i < count; i++) {
+		put_name(&frames[i], l->names[i]);
+		put_source(&frames[i], l->sources[i]);
+		ret[i] = (struct lines_frame){
+			.name = l->names[i],
+			.source = l->sources[i],
+			.line = frames[i].line,
+		};
+	}
+	l->stats.found += count > 0;
+	if (debuginfo_exhausted(f->info) || debuginfo_bytes(f->info) > 2 * l->max_bytes) {
+		l->stats.refused++;
+		give_up(l, f);
+		return 0;
+	}
+	make_room(l, f, 0);
+	return count;
+}
+
+void lines_stats(const struct lines *l, struct lines_stats *ret)
+{
+	*ret = l->stats;
+}
