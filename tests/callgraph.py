@@ -134,7 +134,8 @@ DRIVE_ROOTS = {"main", "drive_thread", "drive_remap_thread"}
 ROOTS = {"_start", "clone", "__clone", "clone3", "__clone3", "start_thread"}
 MARKS = {"[incomplete]", "[truncated]"}
 RESTORER = {"__restore_rt"}  # where a handler returns to
-KERNEL = "_[k]"  # record --annotations
+NO_CALL = ("_[k]", "_[i]")  # record --annotations: of the kernel, and inlined
+NO_USER = re.compile(r"do_exit|begin_new_exec|load_elf_binary|.*execve")  # its stack was gone
 
 
 class Graph:
@@ -298,12 +299,12 @@ class Judge:
 
     def stack(self, frames, count):
         self.total += count
-        comm, rest = frames[0], [f for f in frames[1:] if not f.endswith(KERNEL)]
+        comm, rest = frames[0], [f for f in frames[1:] if not f.endswith(NO_CALL)]
         marked = bool(rest) and rest[0] in MARKS
         if marked:
             self.marked += count
             rest = rest[1:]
-        elif not rest and any(f.startswith("do_exit") for f in frames):
+        elif not rest and any(map(NO_USER.match, frames)):
             return  # it had no user side any more
         elif not rest or rest[0] not in ROOTS:
             self.rootless += count
@@ -336,6 +337,6 @@ class Judge:
 
     def __str__(self):
         text = [f"{self.total} samples, {self.marked} marked, {self.impossible()} impossible"]
-        for why, all_ in sorted(self.bad.items(), key=lambda kv: -len(kv[1]))[:12]:
+        for why, all_ in sorted(self.bad.items(), key=lambda kv: -len(kv[1]))[:5]:
             text.append(f"{why} ({sum(c for c, _ in all_)} samples), such as\n    {all_[0][1]}")
         return "\n  ".join(text)
