@@ -51,13 +51,17 @@ PROGRAMS = {
     "late.so": ("late.c", C + ["-DLIBRARY", "-shared", "-fPIC"]),
     "glibc": ("glibc.c", C + NO_FP),
     "throws": ("throws.cc", CXX + NO_FP),
-    "cgo": ("cgo.go", ["go", "build"]),
     "shares-cc": ("shares.cc", CXX),
     "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
                                        "-C", "symbol-mangling-version=legacy"]),
     "shares-rs-v0": ("shares.rs", RUST + ["-C", "symbol-mangling-version=v0"]),
     "shares-go": ("shares.go", ["go", "build"]),
     "shares-go-stripped": ("shares.go", ["go", "build", "-ldflags=-s -w"]),
+    "runtime": ("runtime.go", ["go", "build"]),
+    "runtime-stripped": ("runtime.go", ["go", "build", "-ldflags=-s -w"]),
+    "runtime-pie": ("runtime.go", ["go", "build", "-buildmode=pie", "-ldflags=-s -w"]),
+    "cgo": ("cgo.go", ["go", "build"]),
+    "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }
 SCRIPTS = {
     "jit": ["node", "--perf-basic-prof", "--no-turbo-inlining", "--no-logfile-per-isolate",

@@ -123,22 +123,6 @@ def php():
 
 
 @live
-def go():
-    watch("go", 0.95, workloads.start("shares-go"))
-
-
-@live
-def go_into_c_and_back():
-    stacks = watch("cgo", 0.95, workloads.start("cgo"))
-    inside = Stacks(s for s in stacks if any(f.endswith("by_value") for f in s[0]))
-    through = sum(n for f, n in inside if any(x.startswith("runtime.asmcgocall") for x in f) and
-                  any(x.startswith("runtime.goexit") for x in f) and
-                  any(x.endswith("callC") for x in f))
-    print(f"# from the C leaf through asmcgocall to goexit: {through} of {inside.total}")
-    assert inside.total >= 200 and through >= 0.95 * inside.total, (through, inside.total)
-
-
-@live
 def clang_compiling_cpp():
     clang = shutil.which("clang++")
     if not clang:
