@@ -25,6 +25,7 @@ OUT = os.path.join(ROOT, "build", "workloads")
 # Every function stays itself and keeps its frame: no tail calls, no folding of equal bodies.
 GNU = ["-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer",
        "-fno-optimize-sibling-calls", "-fno-ipa-icf", "-pthread"]
+NO_FP = ["-fomit-frame-pointer"]
 C = ["gcc", "-std=gnu17"] + GNU
 CXX = ["g++", "-std=c++17"] + GNU
 RUST = ["rustc", "--edition", "2021", "-C", "opt-level=2", "-C", "force-frame-pointers=yes"]
@@ -48,6 +49,8 @@ PROGRAMS = {
     "vdso": ("vdso.c", C),
     "late": ("late.c", C),
     "late.so": ("late.c", C + ["-DLIBRARY", "-shared", "-fPIC"]),
+    "glibc": ("glibc.c", C + NO_FP),
+    "throws": ("throws.cc", CXX + NO_FP),
     "shares-cc": ("shares.cc", CXX),
     "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
                                        "-C", "symbol-mangling-version=legacy"]),
@@ -65,6 +68,10 @@ SCRIPTS = {
             "--logfile=/dev/null", os.path.join(SRC, "jit.js")],
     "node": ["node", os.path.join(SRC, "jit.js")],
     "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
+    "interp-py": ["/usr/bin/python3", os.path.join(SRC, "interp.py")],
+    "interp-js": ["node", os.path.join(SRC, "interp.js")],
+    "interp-rb": ["ruby", os.path.join(SRC, "interp.rb")],
+    "interp-php": ["php", os.path.join(SRC, "interp.php")],
 }
 
 

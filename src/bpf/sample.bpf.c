@@ -168,22 +168,30 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 
 /*
  * The top of the user's stack, behind the frames, for user space to walk. Chunks begin where sp
- * rounded down does: each lies in one page, so the last one is read whole as well.
+ * rounded down does: each lies in one page, so the last one is read whole as well. A frame that is
+ * being made may reach down to where there is no memory yet: what is above it is copied.
  */
 static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp)
 {
 	__u64 from = sp & ~(WIRE_STACK_CHUNK - 1ull);
 	__u32 bytes = 0;
+	__u16 skip = 0;
 
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++) {
 		__u32 at = frames * sizeof(__u64) + bytes;
 		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK)
 			break;
 		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
-					(void *)(from + bytes)) != 0)
-			break;
-		bytes += WIRE_STACK_CHUNK;
+					(void *)(from + bytes)) == 0) {
+			bytes += WIRE_STACK_CHUNK;
+		} else {
+			if (bytes)
+				break;
+			skip++;
+			from += WIRE_STACK_CHUNK;
+		}
 	}
+	s->head.stack_skip = skip;
 	return bytes;
 }
 

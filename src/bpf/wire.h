@@ -46,13 +46,14 @@ struct wire_sample {
 	__u32 pid;
 	__u32 tid;
 	__u32 version; /* of the mappings that the walk used, 0 if none */
-	__u32 stack_bytes; /* of the stack, from sp & ~(WIRE_STACK_CHUNK - 1), after the frames */
+	__u32 stack_bytes; /* of the stack, from wire_stack_start() on, after the frames */
 	__u16 cpu;
 	__u16 flags; /* enum wire_flag */
 	__u16 walk;  /* enum wire_walk */
 	__u16 kernel_frames;
 	__u16 user_frames;
-	__u16 pad[3];
+	__u16 stack_skip; /* chunks at sp that could not be read: never written to yet */
+	__u16 pad[2];
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
 	/* then __u64 frames[kernel_frames + user_frames], then the stack */
@@ -61,6 +62,12 @@ struct wire_sample {
 _Static_assert(sizeof(struct wire_sample) == 136, "the head of a sample");
 
 #ifndef __bpf__
+/* The address of the copy of the stack. */
+static inline __u64 wire_stack_start(const struct wire_sample *s)
+{
+	return (s->sp & ~(WIRE_STACK_CHUNK - 1ull)) + (__u64)s->stack_skip * WIRE_STACK_CHUNK;
+}
+
 /* How long a sample is, all in. */
 static inline __u64 wire_sample_size(const struct wire_sample *s)
 {

@@ -2,7 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
 
 #include "base/index.h"
 #include "base/mem.h"
@@ -89,6 +93,27 @@ static int open_regular(const char *path, struct stat *ret_stat)
 	return fd >= 0 ? fd : -errno;
 }
 
+/*
+ * On overlayfs, where containers live, a mapping may tell another inode than stat does: then the
+ * file is the mapped one if it is called as it was mapped.
+ */
+static bool is_called(int fd, const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	char link[64], name[PATH_MAX];
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) != 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC)
+		return false;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t len = readlink(link, name, sizeof(name) - 1);
+	if (len <= 0)
+		return false;
+	name[len] = '\0';
+	size_t cut = strlen(path);
+	return strncmp(name, path, cut) == 0 && (!name[cut] || strcmp(name + cut, deleted) == 0);
+}
+
 static int open_mapped(uint32_t pid, const struct mapping *m, const char *path, struct stat *ret)
 {
 	CLEANUP(freep) char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid,
@@ -99,7 +124,8 @@ static int open_mapped(uint32_t pid, const struct mapping *m, const char *path, 
 	for (size_t i = 0; i < ARRAY_SIZE(tries) && (i == 0 || path[0] == '/'); i++) {
 		int fd = open_regular(tries[i], ret);
 		/* By path another file may stand there by now, and even in the mapping. */
-		if (fd >= 0 && m->inode && ret->st_ino == m->inode)
+		if (fd >= 0 && ((m->inode && ret->st_ino == m->inode) ||
+				(i == 0 && is_called(fd, path))))
 			return fd;
 		if (fd >= 0)
 			close(fd);

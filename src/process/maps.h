@@ -31,6 +31,8 @@ struct maps *maps_ref(struct maps *m);
 void maps_unref(struct maps *m);       /* NULL is fine */
 struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share it; takes m */
 
+void maps_remove(struct maps *m, uint64_t start, uint64_t end);
+
 /* Puts a mapping in; what it covers of others goes. */
 void maps_insert(struct maps *m, const struct mapping *new);
 struct mapping *maps_find(const struct maps *m, uint64_t addr); /* NULL: not mapped */
