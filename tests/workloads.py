@@ -52,6 +52,10 @@ PROGRAMS = {
     "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
                                        "-C", "symbol-mangling-version=legacy"]),
     "shares-rs-v0": ("shares.rs", RUST + ["-C", "symbol-mangling-version=v0"]),
+    "inlines-cc": ("inlines.cc", CXX),
+    "inlines-cc-4": ("inlines.cc", CXX + ["-gdwarf-4"]),
+    "inlines-rs": ("inlines.rs", RUST + ["-g", "-C", "symbol-mangling-version=v0"]),
+    "inlines-go": ("inlines.go", ["go", "build"]),
     "shares-go": ("shares.go", ["go", "build"]),
     "shares-go-stripped": ("shares.go", ["go", "build", "-ldflags=-s -w"]),
 }
