@@ -48,7 +48,7 @@ UNIT  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(sort $(wildcard tests
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCH := $(patsubst bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard bench/*.c)))
 
-.PHONY: all run test bench soak fuzz lint format install clean help deps deps-test
+.PHONY: all run test test-vm bench soak fuzz lint format install clean help deps deps-test
 all: $(BIN)
 
 # ---- what the machine needs --------------------------------------------------------------------
@@ -128,6 +128,11 @@ test: deps-test
 	BUILD=$(BUILD) tests/run $(TESTS)
 test-build: $(BIN) $(UNIT) $(if $(SAN),,$(FUZZ))
 
+# On every kernel that Debian has for us, or on KERNELS="/path/to/vmlinuz ...".
+test-vm: deps-test
+	+@$(MAKE) --no-print-directory $(BIN)
+	BUILD=$(BUILD) SMOLDER_SOAK=1 SMOLDER_KERNELS="$(KERNELS)" tests/run tests/vm/
+
 fuzz: deps-test
 	+@$(MAKE) --no-print-directory $(FUZZ)
 	BUILD=$(BUILD) tests/fuzz/test_fuzz.py --seconds $(or $(SECONDS),300)
@@ -162,6 +167,7 @@ help:
 	@sed -n '1,4p' Makefile | cut -c3-
 	@echo 'make bench      cost and speed beside perf, bpftrace, flamegraph.pl, in one run'
 	@echo 'make soak       the long forms of the tests'
+	@echo 'make test-vm    the BPF side on Linux 5.10, 6.1 and 6.12, in a virtual machine'
 	@echo 'make fuzz       every fuzzer for SECONDS=300'
 	@echo 'make lint       clang-tidy, cppcheck and the format'
 	@echo 'make install    PREFIX=/usr/local DESTDIR='

@@ -103,6 +103,32 @@ def path(name):
     return out
 
 
+def build_text(out, source, command):
+    """Compiles generated C, unless that has been done."""
+    if not shutil.which(command[0]):
+        skip(f"{command[0]} is not installed")
+    os.makedirs(OUT, exist_ok=True)
+    command = command + ["-o", out, out + ".c"]
+    with open(out + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _stale(out, command) or read(out + ".c") != source:
+            with open(out + ".c", "w") as f:
+                f.write(source)
+            p = subprocess.run(command, capture_output=True, text=True, cwd=SRC)
+            assert p.returncode == 0, f"{' '.join(command)}\n{p.stderr}"
+            with open(out + ".cmd", "w") as f:
+                f.write(" ".join(command))
+    return out
+
+
+def read(path):
+    try:
+        with open(path) as f:
+            return f.read()
+    except FileNotFoundError:
+        return None
+
+
 def command(name, *args):
     """The argv that runs a workload."""
     if name in SCRIPTS:

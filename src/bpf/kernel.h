@@ -36,6 +36,10 @@ struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
 } KERNEL_TYPE;
 
+struct thread_struct {
+	unsigned long fsbase;
+} KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -45,10 +49,15 @@ struct task_struct {
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	void *stack;
+	void *mm;
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;
+	struct thread_struct thread;
 } KERNEL_TYPE;
 
-#define PF_KTHREAD 0x00200000
-#define USER_CODE_64 0x33 /* cs of 64-bit user code */
+#define PF_KTHREAD       0x00200000
+#define USER_CODE_64     0x33   /* cs of 64-bit user code */
+#define SYSCALL_CODE     0x050f /* the instruction, as it is read */
+#define SYSCALL_EXECVE   59
+#define SYSCALL_EXECVEAT 322

@@ -104,9 +104,38 @@ static __always_inline bool is_target(__u32 id)
 
 #define KERNEL_STACK_BYTES 16384 /* on x86-64, for kernels without the helper */
 
+/*
+ * Whether the user's pc stands after a `syscall` that is under way, like a return address. Not after
+ * a fault or an interrupt, nor once the kernel has set it to where a signal handler or a new program
+ * begins: then it is the next instruction to run, and the byte before it may be another function's.
+ */
+static __always_inline bool after_syscall(const struct pt_regs *regs)
+{
+	__u16 code = 0;
+
+	if ((long)regs->orig_rax < 0)
+		return false;
+	if (regs->rcx == regs->rip) /* as the instruction leaves it, but for CPUs with FRED */
+		return true;
+	bpf_probe_read_user(&code, sizeof(code), (void *)(regs->rip - sizeof(code)));
+	return code == SYSCALL_CODE;
+}
+
+/* Whether execve has put a new program's memory in place while the registers are the old one's. */
+static __always_inline bool in_new_program(const struct pt_regs *regs)
+{
+	__u64 word;
+
+	return (regs->orig_rax == SYSCALL_EXECVE || regs->orig_rax == SYSCALL_EXECVEAT) &&
+	       bpf_probe_read_user(&word, sizeof(word), (void *)regs->rsp) != 0;
+}
+
+enum user { USER_GONE, USER_32_BIT, USER_64_BIT };
+
 /* The user's registers: those that were interrupted, or those saved on entry to the kernel. */
-static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
-					   struct task_struct *task, bool in_kernel, struct walk *w)
+static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
+						struct task_struct *task, bool in_kernel,
+						struct walk *w)
 {
 	struct pt_regs regs;
 
@@ -116,26 +145,32 @@ static __always_inline bool user_registers(struct bpf_perf_event_data *ctx,
 		w->bp = ctx->regs.rbp;
 		w->r10 = ctx->regs.r10;
 		w->exact = 1;
-		return ctx->regs.cs == USER_CODE_64;
+		return ctx->regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 	}
 	void *at;
 	if (bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel))
 		at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	else
 		at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(regs);
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) != 0)
-		return false;
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) != 0 || in_new_program(&regs))
+		return USER_GONE;
+	if (!regs.rip) /* a thread of io_uring's or vhost's: it never was in user code */
+		return USER_GONE;
 	w->pc = regs.rip;
 	w->sp = regs.rsp;
 	w->bp = regs.rbp;
 	w->r10 = regs.r10;
-	w->exact = 0;
-	return regs.cs == USER_CODE_64;
+	w->exact = !after_syscall(&regs);
+	return regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 }
 
-/* The top of the user's stack, behind the frames, for user space to walk. */
+/*
+ * The top of the user's stack, behind the frames, for user space to walk. Chunks begin where sp
+ * rounded down does: each lies in one page, so the last one is read whole as well.
+ */
 static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp)
 {
+	__u64 from = sp & ~(WIRE_STACK_CHUNK - 1ull);
 	__u32 bytes = 0;
 
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++) {
@@ -143,7 +178,7 @@ static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 s
 		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK)
 			break;
 		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
-					(void *)(sp + bytes)) != 0)
+					(void *)(from + bytes)) != 0)
 			break;
 		bytes += WIRE_STACK_CHUNK;
 	}
@@ -169,7 +204,12 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	struct walk *w = &s->walk;
 	__u32 kernel = h->kernel_frames;
 
-	if (!user_registers(ctx, task, in_kernel, w)) {
+	enum user user = user_registers(ctx, task, in_kernel, w);
+	if (user == USER_GONE) {
+		h->flags |= WIRE_NO_USER;
+		return;
+	}
+	if (user == USER_32_BIT) {
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
 	}
@@ -177,6 +217,8 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	h->sp = w->sp;
 	h->bp = w->bp;
 	h->r10 = w->r10;
+	if (!w->exact)
+		h->flags |= WIRE_SYSCALL;
 	/* A child that has not run another program has its parent's mappings. */
 	if (walk_find_process(w, h, h->pid) ||
 	    walk_find_process(w, h, BPF_CORE_READ(task, group_leader, real_parent, tgid))) {
@@ -188,7 +230,7 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
-	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE))
+	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & (WIRE_NO_TABLE | WIRE_FRAME_POINTERS)))
 		h->stack_bytes = copy_stack(
 			s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp);
 }
@@ -226,7 +268,8 @@ int sample(struct bpf_perf_event_data *ctx)
 		return 0;
 
 	bool in_kernel = (long)ctx->regs.rip < 0;
-	bool kthread = BPF_CORE_READ(task, flags) & PF_KTHREAD;
+	/* Kernel threads, and a process that gave its memory up. */
+	bool no_user = BPF_CORE_READ(task, flags) & PF_KTHREAD || !BPF_CORE_READ(task, mm);
 	__u32 cpu = bpf_get_smp_processor_id();
 	h->time = began;
 	h->start = BPF_CORE_READ(leader, start_boottime);
@@ -237,7 +280,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->version = 0;
 	h->stack_bytes = 0;
 	h->cpu = cpu;
-	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (kthread ? WIRE_KTHREAD : 0);
+	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
 	h->walk = WIRE_WALK_NONE;
 	h->kernel_frames = h->user_frames = 0;
 	bpf_get_current_comm(h->thread, sizeof(h->thread));
@@ -248,7 +291,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}
-	if (!kthread && !filter.no_user)
+	if (!no_user && !filter.no_user)
 		user_side(ctx, s, task, in_kernel);
 
 	count(WIRE_TAKEN, 1);

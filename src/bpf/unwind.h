@@ -33,7 +33,21 @@ enum unwind_cfa {
 	UNWIND_OTHER,    /* a rule that cannot be followed: the walk ends here, and says so */
 	UNWIND_RBP_MEM8, /* *(rbp + offset) + 8: OpenSSL's assembly, with its own aligned stack */
 	UNWIND_RSP_MEM8, /* *(rsp + offset) + 8 */
+
+	/* Go's runtime, on the stack of the scheduler (g0), called from a goroutine's. The caller's
+	 * rbp is as it is. */
+	UNWIND_GO_CGO,    /* asmcgocall: the goroutine g is at rsp + rbp_offset, and how deep in its
+			   * stack the call was at rsp + cfa_offset */
+	UNWIND_GO_SYSTEM, /* systemstack: any g of this thread is at fs + cfa_offset, its m holds
+			   * the goroutine at rbp_offset, and that the rsp of the call */
+	UNWIND_GO_GROW,   /* morestack: the same, but the rsp before the call and its rip: what was
+			   * on the stack may have moved to another already */
+	UNWIND_CFA_LAST = UNWIND_GO_GROW,
 };
+
+#define UNWIND_GO_STACK_HI 0x08 /* in a g: where its stack ends, */
+#define UNWIND_GO_M 0x30        /* its thread, */
+#define UNWIND_GO_SP 0x38       /* and its rsp while another runs, followed by its rip */
 
 /* Where the caller's rbp is. */
 enum unwind_rbp {

@@ -86,8 +86,8 @@ struct scratch {
 	__u8 stack[WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+struct { /* one a CPU, set by the loader: per-CPU arrays end at 32 KB */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct scratch);
@@ -95,9 +95,9 @@ struct {
 
 static __always_inline struct scratch *get_scratch(void)
 {
-	__u32 zero = 0;
+	__u32 cpu = bpf_get_smp_processor_id();
 
-	return bpf_map_lookup_elem(&scratch, &zero);
+	return bpf_map_lookup_elem(&scratch, &cpu);
 }
 
 /* Finds the mapping of addr; 1 if there is one. The last one is tried first: calls stay close. */
@@ -196,20 +196,60 @@ static __always_inline int step_signal(struct walk *w)
 /*
  * Code without rows: generated at run time, Go's own stacks, assembly. It keeps frame pointers or
  * it cannot be walked. The stack pointer need not grow: Go and coroutines switch stacks. A chain
- * that ends (0) is complete; that what it leads to is mapped code is seen in the next step.
+ * that ends (0) is complete, but not in a file that has rows elsewhere: there 0 may be just a
+ * value. That what the chain leads to is mapped code is seen in the next step.
  */
 static __always_inline int step_frame_pointer(struct walk *w)
 {
 	__u64 frame[2];
 
 	if (w->bp == 0)
-		return WIRE_WALK_COMPLETE;
+		return w->file.page_count ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
 	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
 		return WIRE_WALK_FAULT;
 	w->sp = w->bp + 16;
 	w->bp = frame[0];
 	w->pc = frame[1];
 	return w->pc ? 0 : WIRE_WALK_COMPLETE;
+}
+
+/* The goroutine that Go's scheduler runs something for, on this thread; 0 if it cannot be read. */
+static __always_inline __u64 find_goroutine(const struct unwind_rule *r)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 g, m, fs = BPF_CORE_READ(task, thread.fsbase);
+
+	if (!read_word(&g, fs + (__s64)r->cfa_offset) || !read_word(&m, g + UNWIND_GO_M) ||
+	    !read_word(&g, m + (__s64)r->rbp_offset))
+		return 0;
+	return g;
+}
+
+/* From g0's stack to that of a goroutine; rbp is as it is. */
+static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
+{
+	__u64 g, depth, sp[2];
+
+	if (r->cfa == UNWIND_GO_CGO) {
+		if (!read_word(&g, w->sp + (__s64)r->rbp_offset) ||
+		    !read_word(&depth, w->sp + (__s64)r->cfa_offset) ||
+		    !read_word(&sp[0], g + UNWIND_GO_STACK_HI))
+			return WIRE_WALK_FAULT;
+		sp[0] -= depth;
+	} else {
+		g = find_goroutine(r);
+		if (!g || bpf_probe_read_user(sp, sizeof(sp), (void *)(g + UNWIND_GO_SP)) != 0)
+			return WIRE_WALK_FAULT;
+	}
+	if (r->cfa != UNWIND_GO_GROW) { /* rsp is at the return address */
+		if (!read_word(&sp[1], sp[0]))
+			return WIRE_WALK_FAULT;
+		sp[0] += 8;
+	}
+	w->sp = sp[0];
+	w->pc = sp[1];
+	w->exact = 0;
+	return w->pc ? 0 : WIRE_WALK_FAULT;
 }
 
 static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r)
@@ -229,13 +269,21 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		cfa = w->r10 + (__s64)r->cfa_offset;
 		break;
 	case UNWIND_RBP_MEM:
+	case UNWIND_RBP_MEM8:
 		if (!read_word(&cfa, w->bp + (__s64)r->cfa_offset))
 			return WIRE_WALK_FAULT;
+		cfa += r->cfa == UNWIND_RBP_MEM8 ? 8 : 0;
 		break;
 	case UNWIND_RSP_MEM:
+	case UNWIND_RSP_MEM8:
 		if (!read_word(&cfa, w->sp + (__s64)r->cfa_offset))
 			return WIRE_WALK_FAULT;
+		cfa += r->cfa == UNWIND_RSP_MEM8 ? 8 : 0;
 		break;
+	case UNWIND_GO_CGO:
+	case UNWIND_GO_SYSTEM:
+	case UNWIND_GO_GROW:
+		return step_go(w, r);
 	case UNWIND_PLT:
 		cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)r->cfa_offset ? 8 : 0);
 		break;
@@ -260,7 +308,7 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		if (r->rbp == UNWIND_RBP_LOST)
 			bp = 0;
 	}
-	if (cfa <= w->sp && r->cfa != UNWIND_RSP_MEM && r->cfa != UNWIND_RBP_MEM)
+	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP || r->cfa == UNWIND_R10))
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
 	w->sp = cfa;
 	w->bp = bp;
@@ -281,7 +329,8 @@ __noinline int walk_step(int frame)
 	__u64 addr = w->pc - !w->exact;
 	if (!walk_find_mapping(addr))
 		return WIRE_WALK_NO_MAPPING;
-	s->frames[(w->base + w->frames) & (2 * WIRE_FRAMES + 1)] = addr;
+	__u32 at = (w->base + w->frames) & (2 * WIRE_FRAMES + 1);
+	s->frames[at] = addr;
 	w->frames++;
 	if (w->pending) {
 		s->head.flags |= WIRE_NO_TABLE;
@@ -294,8 +343,11 @@ __noinline int walk_step(int frame)
 		return WIRE_WALK_NO_ROW;
 	if (r->cfa == UNWIND_END)
 		return WIRE_WALK_COMPLETE;
-	if (r->cfa == UNWIND_SIGNAL)
+	if (r->cfa == UNWIND_SIGNAL) {
+		if (frame) /* nothing called it: its first instruction is returned to */
+			s->frames[at] = w->pc;
 		return step_signal(w);
+	}
 	if (r->cfa == UNWIND_UNKNOWN) {
 		w->exact = 0;
 		return step_frame_pointer(w);

@@ -15,19 +15,20 @@
 #define WIRE_COMM 16
 #define WIRE_FRAMES 127 /* of each kind: kernel.perf_event_max_stack unless raised */
 #define WIRE_STACK_CHUNK 1024
-#define WIRE_STACK_CHUNKS 16 /* at most 16 KB of stack travel with a sample */
+#define WIRE_STACK_CHUNKS 32 /* at most 32 KB of stack travel with a sample */
 
 enum wire_flag {
-	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel: the user leaf is a return address */
+	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
-	WIRE_KTHREAD = 4,    /* no user side at all */
+	WIRE_NO_USER = 4,    /* a kernel's thread, or a process in execve or at its end: no user stack */
 	WIRE_FRAME_POINTERS = 8, /* the process was not known: user frames are the kernel's own walk */
 	WIRE_NO_TABLE = 16, /* the walk came to a file whose table was not there */
+	WIRE_SYSCALL = 32, /* the user leaf's pc stands after the system call it is in */
 };
 
 /* How the walk of the user stack ended. */
 enum wire_walk {
-	WIRE_WALK_NONE,       /* there was none: a kernel thread, or -K */
+	WIRE_WALK_NONE,       /* there was none: WIRE_NO_USER, or -K */
 	WIRE_WALK_COMPLETE,   /* it reached the outermost frame */
 	WIRE_WALK_CUT,        /* there were more than WIRE_FRAMES */
 	WIRE_WALK_NO_MAPPING, /* an address that nothing known covers */
@@ -45,7 +46,7 @@ struct wire_sample {
 	__u32 pid;
 	__u32 tid;
 	__u32 version; /* of the mappings that the walk used, 0 if none */
-	__u32 stack_bytes; /* of the stack, from sp, after the frames */
+	__u32 stack_bytes; /* of the stack, from sp & ~(WIRE_STACK_CHUNK - 1), after the frames */
 	__u16 cpu;
 	__u16 flags; /* enum wire_flag */
 	__u16 walk;  /* enum wire_walk */

@@ -19,8 +19,8 @@
 #include "collect/stream.h"
 #include "profile/assemble.h"
 
-/* Drained so often that a quarter of a ring fills in between, and at least four times a second. */
-#define DRAIN_MS_MAX 250
+/* So often that a ring fills by a quarter, and a new process is soon known to the BPF side. */
+#define DRAIN_MS_MAX 100
 #define DRAIN_MS_MIN 10
 
 struct recording {
@@ -246,6 +246,18 @@ static int start_program(struct recording *r)
 	return 0;
 }
 
+/* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
+static char *cache_dir(void)
+{
+	const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
+
+	if (geteuid() == 0)
+		return mem_strdup("/var/cache/smolder");
+	if (cache && cache[0] == '/')
+		return mem_printf("%s/smolder", cache);
+	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
+}
+
 static int start_sampling(struct recording *r)
 {
 	struct sampler_error why;
@@ -256,7 +268,8 @@ static int start_sampling(struct recording *r)
 	if (err)
 		log_debug("no side-band events (%s): mappings are read from /proc", strerror(-err));
 	err = sampler_new(&r->options->sampler, &r->sampler, &why);
-	if (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP) {
+	bool is_event = err && strcmp(why.doing, SAMPLER_OPENING_EVENT) == 0;
+	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
 		log_error("cannot %s '%s': %s", why.doing, r->options->sampler.event.name,
 			  err == -EINVAL ? "the kernel does not take this rate or period"
 					 : "this machine does not have it; cpu-clock works everywhere");
@@ -273,8 +286,10 @@ static int start_sampling(struct recording *r)
 	r->profile = profile_new();
 	struct sampler_maps maps;
 	sampler_maps(r->sampler, &maps);
+	CLEANUP(freep) char *cache = cache_dir();
 	struct assembler_options options = {
 		.maps = &maps,
+		.cache_dir = cache,
 		.names = {.inlines = r->options->inlines, .lines = r->options->lines},
 	};
 	err = assembler_new(r->profile, &options, &r->assembler);
@@ -399,6 +414,9 @@ static void finish(struct recording *r, struct recording_result *ret)
 	ret->lost = r->profile->info.lost;
 	ret->frames = a.names.user_frames + a.names.kernel_frames;
 	ret->unnamed = a.names.user_unnamed + a.names.kernel_unnamed;
+	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
+		ret->walks += a.unwind.walks[i];
+	ret->complete = a.unwind.walks[WIRE_WALK_COMPLETE];
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 
@@ -486,8 +504,12 @@ void recording_report(const struct recording_result *r, const char *path)
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		samples += p->samples[i].count;
-	log_info("%llu samples in %.1f s, %llu lost%s%s", (unsigned long long)samples, r->seconds,
-		 (unsigned long long)r->lost, path ? ": " : "", path ? path : "");
+	char complete[64] = "";
+	if (r->walks)
+		snprintf(complete, sizeof(complete), ", %.1f %% of user stacks complete",
+			 100.0 * (double)r->complete / (double)r->walks);
+	log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples, r->seconds,
+		 (unsigned long long)r->lost, complete, path ? ": " : "", path ? path : "");
 	if (samples == 0)
 		log_warn("nothing was sampled: the target did not run on a CPU meanwhile, or ended");
 	if (p->info.truncated)

@@ -31,6 +31,7 @@ struct recording_result {
 	double seconds;
 	uint64_t lost;
 	uint64_t frames, unnamed;
+	uint64_t walks, complete; /* user stacks, and those that reach their outermost frame */
 };
 
 /* Reads "1,2,3" of an option into a list; says what is wrong and returns false. */

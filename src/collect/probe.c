@@ -235,16 +235,26 @@ static void check_memlock(const struct probe *p, struct probe_item *it)
 	fix(it, "ulimit -l unlimited (as root)");
 }
 
+/* Whether kallsyms tells addresses: a hidden one is 0, but so is one per-CPU offset at its top. */
+static bool shows_addresses(FILE *kallsyms)
+{
+	unsigned long long addr = 0;
+
+	for (int line = 0; line < 64 && !addr; line++)
+		if (fscanf(kallsyms, "%llx%*[^\n]", &addr) != 1)
+			break;
+	return addr;
+}
+
 static void check_kernel_symbols(const struct probe *p, struct probe_item *it)
 {
 	CLEANUP(file_closep) FILE *f = fopen("/proc/kallsyms", "re");
 	int restricted = p->facts.kptr_restrict;
-	unsigned long long addr = 0;
 
 	if (!f) {
 		say(it, PROBE_WARN, "no /proc/kallsyms: kernel frames have no names");
 		fix(it, "boot a kernel built with CONFIG_KALLSYMS=y");
-	} else if (fscanf(f, "%llx", &addr) == 1 && addr) {
+	} else if (shows_addresses(f)) {
 		say(it, PROBE_OK, "/proc/kallsyms shows addresses; kptr_restrict is %d",
 		    restricted);
 	} else {

@@ -193,6 +193,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	memcpy((void *)&s->skel->rodata->filter, &o->filter, sizeof(o->filter));
 	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
 	bpf_map__set_max_entries(s->skel->maps.rings, rings);
+	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
 	if (!o->filter.by_pid && !o->filter.by_tid)
 		bpf_map__set_max_entries(s->skel->maps.targets, 1);
 	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
@@ -248,7 +249,7 @@ static int attach(struct sampler *s, const struct sampler_options *o, struct sam
 	for (unsigned cpu = 0; s->only_cpu < 0 && cpu < s->cpu_count && r == -ENODEV; cpu++)
 		r = cpu_open(s, cpu);
 	if (r)
-		return fail(e, "open the perf event", r);
+		return fail(e, SAMPLER_OPENING_EVENT, r);
 	r = cpus_each_online(on_online, s);
 	if (r)
 		return fail(e, "read the list of CPUs", r);

@@ -132,8 +132,9 @@ static bool is_mapped_file(int fd, const struct stat *st, const struct mapping *
 
 static int open_mapped(uint32_t pid, const struct mapping *m, const char *path, struct stat *ret)
 {
-	CLEANUP(freep) char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid,
-						 (unsigned long)m->start, (unsigned long)m->end);
+	CLEANUP(freep)
+	char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid, (unsigned long)m->start,
+				  (unsigned long)m->end);
 	int fd = open_regular(direct, ret);
 	if (fd >= 0 && (!m->build_id_len || is_mapped_file(fd, ret, m)))
 		return fd;
@@ -198,7 +199,7 @@ static uint32_t add(struct files *f, const char *path, struct file *new)
 {
 	new->path = strs_get(&f->strings, strs_put(&f->strings, path, strlen(path)));
 	const char *slash = strrchr(new->path, '/');
-	new->name = slash && slash[1] ? slash + 1 : new->path;
+	new->name = slash &&slash[1] ? slash + 1 : new->path;
 
 	f->count++;
 	MEM_GROW(f->list, f->count, f->cap);
@@ -242,8 +243,11 @@ uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m
 	if (id)
 		return id;
 
-	struct file new = {.device = st.st_dev, .inode = st.st_ino, .mtime_ns = mtime_ns(&st),
-			   .size = (uint64_t)st.st_size, .fd = -1};
+	struct file new = {.device = st.st_dev,
+			   .inode = st.st_ino,
+			   .mtime_ns = mtime_ns(&st),
+			   .size = (uint64_t)st.st_size,
+			   .fd = -1};
 	new.build_id_len = read_build_id(fd, new.build_id);
 	if (new.build_id_len)
 		id = find_build_id_file(f, new.build_id, new.build_id_len);

@@ -61,6 +61,8 @@ static void insert_at(struct maps *m, size_t at, const struct mapping *new)
 
 static void remove_at(struct maps *m, size_t at, size_t count)
 {
+	if (count == 0)
+		return; /* the list may not be there yet */
 	memmove(&m->list[at], &m->list[at + count], (m->count - at - count) * sizeof(*m->list));
 	m->count -= count;
 }

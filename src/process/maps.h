@@ -12,7 +12,7 @@
 
 struct mapping {
 	uint64_t start, end;
-	uint64_t offset;  /* in the file */
+	uint64_t offset;        /* in the file */
 	uint64_t device, inode; /* 0: not known */
 	uint32_t path;    /* string of the process table, as mapped */
 	uint32_t file;    /* of struct files; 0: not looked up yet */
@@ -30,7 +30,7 @@ struct maps {
 
 struct maps *maps_new(void);
 struct maps *maps_ref(struct maps *m);
-void maps_unref(struct maps *m); /* NULL is fine */
+void maps_unref(struct maps *m);       /* NULL is fine */
 struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share it; takes m */
 
 /* Puts a mapping in; what it covers of others goes. */

@@ -8,12 +8,12 @@
 #include "base/mem.h"
 #include "base/strs.h"
 
-#define BUCKETS 4096
-#define PROCESSES_MAX 65536
-#define MAPS_TEXT_MAX (32 << 20) /* of /proc/PID/maps */
-#define READ_PAUSE_NS 1000000000ull
+#define BUCKETS           4096
+#define PROCESSES_MAX     65536
+#define MAPS_TEXT_MAX     (32 << 20) /* of /proc/PID/maps */
+#define READ_PAUSE_NS     1000000000ull
 #define READ_PAUSE_MAX_NS (64 * READ_PAUSE_NS)
-#define SWEEPS_KEPT 2 /* a process whose first thread ended may have others still */
+#define SWEEPS_KEPT       2 /* a process whose first thread ended may have others still */
 
 struct processes {
 	struct process *table[BUCKETS];

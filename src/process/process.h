@@ -26,8 +26,8 @@ struct process_hook {
 
 struct process {
 	uint32_t pid;
-	uint32_t parent; /* 0: not known */
-	uint64_t start;  /* CLOCK_BOOTTIME ns; 0: not sampled yet */
+	uint32_t parent;   /* 0: not known */
+	uint64_t start;    /* CLOCK_BOOTTIME ns; 0: not sampled yet */
 	struct maps *maps; /* NULL: not known yet */
 	bool stale;        /* maps may have missed something: read again when asked */
 	bool exited;
@@ -43,10 +43,10 @@ struct process {
 struct processes;
 
 struct processes_stats {
-	uint64_t known;      /* now */
-	uint64_t maps_read;  /* reads of /proc/PID/maps */
+	uint64_t known;       /* now */
+	uint64_t maps_read;   /* reads of /proc/PID/maps */
 	uint64_t maps_failed; /* … of a process that was gone, and nothing known of it */
-	uint64_t capped;     /* processes let go because there were too many */
+	uint64_t capped;      /* processes let go because there were too many */
 };
 
 struct processes *processes_new(void);

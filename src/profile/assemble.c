@@ -8,7 +8,7 @@
 #include "profile/resolve.h"
 
 #define HELD_BYTES_MAX (8u << 20)
-#define HELD_DRAINS_MAX 20
+#define HELD_NS_MAX 5000000000ull
 
 /* Who a sample belongs to; interned, since building its labels costs more than the rest. */
 struct owner {
@@ -22,7 +22,6 @@ struct held {
 	struct wire_sample *sample; /* and its frames and stack */
 	struct process *process;
 	struct maps *maps;
-	unsigned drains;
 };
 
 struct assembler {
@@ -211,7 +210,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 }
 
 /* Tries again those that wait; with `last` they wait no longer. */
-static void retry_held(struct assembler *a, bool last)
+static void retry_held(struct assembler *a, uint64_t now, bool last)
 {
 	size_t kept = 0;
 
@@ -219,7 +218,7 @@ static void retry_held(struct assembler *a, bool last)
 		struct held *h = &a->held[i];
 		const uint64_t *frames = (const uint64_t *)(h->sample + 1);
 		struct unwound user = {};
-		bool enough = last || ++h->drains > HELD_DRAINS_MAX;
+		bool enough = last || now > h->sample->time + HELD_NS_MAX;
 		if (unwinder_walk(a->unwinder, h->process, h->maps, h->sample,
 				  frames + h->sample->kernel_frames, enough, &user) == -EAGAIN) {
 			a->held[kept++] = *h;
@@ -242,7 +241,7 @@ void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
 		processes_distrust(a->processes);
 	a->sideband_lost = sideband_lost;
 	unwinder_settle(a->unwinder, now);
-	retry_held(a, false);
+	retry_held(a, now, false);
 	processes_sweep(a->processes);
 }
 
@@ -251,7 +250,7 @@ void assembler_finish(struct assembler *a)
 	while (a->held_count) {
 		size_t before = a->held_count;
 		uint64_t made = unwinder_finish(a->unwinder);
-		retry_held(a, !made);
+		retry_held(a, 0, !made);
 		if (!made && a->held_count == before)
 			break;
 	}

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "process/gopclntab.h"
+#include "process/reloc.h"
 #include "symbol/debugfile.h"
-#include "symbol/gopclntab.h"
-#include "symbol/reloc.h"
 
 enum source { SOURCE_SYMTAB, SOURCE_DEBUG, SOURCE_PACKED, SOURCE_DYNSYM, SOURCE_GO, SOURCES };
 
@@ -109,6 +109,12 @@ static void add_packed(struct object *o)
 	elf_file_done(&e);
 }
 
+static int add_go(void *table, uint64_t start, uint64_t size, uint64_t record)
+{
+	symtab_add(table, start, size, record, SOURCE_GO, SYMTAB_GO);
+	return 0;
+}
+
 static void load(struct object *o, const struct object_source *source)
 {
 	const Elf64_Shdr *full = elf_file_section_of_type(&o->main, SHT_SYMTAB);
@@ -125,7 +131,7 @@ static void load(struct object *o, const struct object_source *source)
 			add_section(o, &o->main, dynamic, SOURCE_DYNSYM);
 	}
 	if (gopclntab_init(&o->go, &o->main) == 0)
-		gopclntab_add(&o->go, &o->main, &o->table, SOURCE_GO);
+		gopclntab_each(&o->go, &o->main, add_go, &o->table);
 	symtab_finish(&o->table);
 }
 

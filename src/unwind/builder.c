@@ -2,13 +2,17 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "unwind/image_cache.h"
+
+#define NICE 5
+#define CACHE_BYTES (128u << 20)
 
 struct request {
 	uint32_t file;
@@ -21,7 +25,7 @@ struct builder {
 	pthread_cond_t wake, done;
 	bool stop, busy;
 	struct rules rules; /* the thread's own */
-	char *cache_dir;
+	struct image_cache cache;
 	struct request *wanted; /* a queue: first in, first out */
 	size_t wanted_count, wanted_cap;
 	struct builder_result *made;
@@ -56,8 +60,7 @@ static void build(struct builder *b, int fd, struct builder_result *r)
 	if (r->error)
 		return;
 	r->first_rule = b->rules.count;
-	rules_begin_file(&b->rules);
-	r->error = image_build(&e, &b->rules, &r->image, NULL);
+	r->error = image_cache_get(&b->cache, &e, &b->rules, &r->image, NULL);
 	r->rule_count = b->rules.count - r->first_rule;
 	r->rules = mem_dup(b->rules.all + r->first_rule, r->rule_count * sizeof(*r->rules));
 	if (r->error == 0)
@@ -74,9 +77,9 @@ void builder_result_done(struct builder_result *r)
 static void *work(void *arg)
 {
 	struct builder *b = arg;
-	struct sched_param lowest = {};
 
-	pthread_setschedparam(pthread_self(), SCHED_IDLE, &lowest);
+	/* Not SCHED_IDLE: on a machine that is always busy that would mean never. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
 	pthread_setname_np(pthread_self(), "smolder-tables");
 	pthread_mutex_lock(&b->lock);
 	while (!b->stop) {
@@ -108,7 +111,7 @@ struct builder *builder_new(const char *cache_dir)
 	sigset_t all, before;
 
 	rules_init(&b->rules);
-	b->cache_dir = cache_dir ? mem_strdup(cache_dir) : NULL;
+	image_cache_init(&b->cache, cache_dir, CACHE_BYTES); /* on failure it keeps nothing */
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->wake, NULL);
 	pthread_condattr_t attr;
@@ -144,7 +147,7 @@ void builder_free(struct builder *b)
 	rules_done(&b->rules);
 	free(b->wanted);
 	free(b->made);
-	free(b->cache_dir);
+	image_cache_done(&b->cache);
 	pthread_mutex_destroy(&b->lock);
 	pthread_cond_destroy(&b->wake);
 	pthread_cond_destroy(&b->done);

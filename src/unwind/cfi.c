@@ -70,8 +70,7 @@ static bool read_record(const struct section *t, uint64_t at, struct record *ret
 		len = bytes_uint(&b, 8);
 		id_size = t->debug ? 8 : 4;
 	}
-	ret->at = (uint32_t)at;
-	ret->body.bad = false;
+	*ret = (struct record){.at = (uint32_t)at};
 	ret->body.at = bytes_skip(&b, len);
 	ret->body.end = b.at;
 	if (b.bad || len == 0)

@@ -18,8 +18,9 @@
 #include "unwind/cfi.h"
 #include "unwind/rules.h"
 
-#define IMAGE_PAGES_MAX 16384 /* 1 GB from the first function to the last; Chromium spans 250 MB   \
-			       */
+#define IMAGE_PAGES_MAX                                                                            \
+	16384 /* 1 GB from the first function to the last; Chromium spans 250 MB                   \
+	       */
 
 struct image_page {
 	uint32_t first, count;

@@ -14,6 +14,7 @@
 #define UNUSED_NS (300ull * 1000000000) /* a table that no walk used for so long goes */
 #define RETIRED_MAX 256 /* versions of mappings that samples on their way may still name */
 #define WAIT_MS 5000
+#define GRACE_EVERY_NS 1000000000ull
 
 enum table_state {
 	TABLE_NONE,
@@ -60,7 +61,7 @@ struct unwinder {
 	struct retired retired[RETIRED_MAX];
 	uint32_t retired_at;
 	uint32_t version;
-	uint64_t now;
+	uint64_t now, grace_ns;
 	struct unwinder_stats stats;
 };
 
@@ -414,7 +415,6 @@ struct rule_context {
 
 static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 {
-	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 	static const struct unwind_rule missing = {.cfa = UNWIND_OTHER};
 	struct rule_context *c = ctx;
 	struct unwinder *u = c->u;
@@ -427,7 +427,7 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
 	}
 	if (m->unwind_file == NO_FILE) {
-		*ret = &unknown;
+		*ret = NULL;
 		return 0;
 	}
 	uint32_t file = m->unwind_file - 1;
@@ -438,10 +438,10 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	switch (t->state) {
 	case TABLE_READY:
 		note_use(u, m);
-		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : &unknown;
+		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : NULL;
 		return 0;
 	case TABLE_NEVER:
-		*ret = &unknown;
+		*ret = NULL;
 		return 0;
 	default:
 		*ret = &missing;
@@ -458,7 +458,7 @@ static void take_frame_pointers(struct unwinder *u, const struct maps *maps,
 	ret->walk = s->walk;
 	ret->count = 0;
 	for (unsigned i = 0; i < s->user_frames; i++) {
-		bool exact = i == 0 && !(s->flags & WIRE_IN_KERNEL);
+		bool exact = i == 0 && !(s->flags & WIRE_SYSCALL);
 		uint64_t addr = user[i] - !exact;
 		if (!maps_find(maps, addr))
 			break;
@@ -473,9 +473,16 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 
 	space->exec = s->exec;
 	if (s->stack_bytes) {
-		struct walk_input in = {s->ip, s->sp, s->bp, s->r10,
-					!(s->flags & WIRE_IN_KERNEL),
-					(const uint8_t *)(user + s->user_frames), s->stack_bytes};
+		struct walk_input in = {
+			.pc = s->ip,
+			.sp = s->sp,
+			.bp = s->bp,
+			.r10 = s->r10,
+			.exact = !(s->flags & WIRE_SYSCALL),
+			.stack = (const uint8_t *)(user + s->user_frames),
+			.stack_start = s->sp & ~(WIRE_STACK_CHUNK - 1ull),
+			.stack_len = s->stack_bytes,
+		};
 		struct rule_context ctx = {u, p, maps, last};
 		size_t count;
 		space->wanted = true;
@@ -517,7 +524,10 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 			space_update(u, s);
 		s->wanted = false;
 	}
-	tables_grace(u->tables);
+	if (now - u->grace_ns >= GRACE_EVERY_NS) { /* each one waits for all CPUs */
+		u->grace_ns = now;
+		tables_grace(u->tables);
+	}
 }
 
 unsigned unwinder_finish(struct unwinder *u)

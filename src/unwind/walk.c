@@ -11,7 +11,7 @@ struct state {
 
 static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
 {
-	uint64_t at = addr - s->in->sp;
+	uint64_t at = addr - s->in->stack_start;
 
 	if (at >= s->in->stack_len || s->in->stack_len - at < sizeof(*to))
 		return false;
@@ -33,17 +33,29 @@ static int step_signal(struct state *s)
 	return 0;
 }
 
-static int step_frame_pointer(struct state *s)
+/* `end` is what the end of the chain means. */
+static int step_frame_pointer(struct state *s, int end)
 {
 	uint64_t bp = s->bp;
 
 	if (bp == 0)
-		return WIRE_WALK_COMPLETE;
+		return end;
 	if (!read_word(s, &s->bp, bp) || !read_word(s, &s->pc, bp + 8))
 		return WIRE_WALK_FAULT;
 	s->sp = bp + 16;
 	s->exact = false;
 	return s->pc ? 0 : WIRE_WALK_COMPLETE;
+}
+
+static int find_in_memory(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
+{
+	bool by_rbp = r->cfa == UNWIND_RBP_MEM || r->cfa == UNWIND_RBP_MEM8;
+	bool add = r->cfa == UNWIND_RBP_MEM8 || r->cfa == UNWIND_RSP_MEM8;
+
+	if (!read_word(s, ret, (by_rbp ? s->bp : s->sp) + (uint64_t)(int64_t)r->cfa_offset))
+		return WIRE_WALK_FAULT;
+	*ret += add ? 8 : 0;
+	return 0;
 }
 
 static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
@@ -63,9 +75,14 @@ static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t
 		*ret = s->r10 + offset;
 		break;
 	case UNWIND_RBP_MEM:
-		return read_word(s, ret, s->bp + offset) ? 0 : WIRE_WALK_FAULT;
+	case UNWIND_RBP_MEM8:
 	case UNWIND_RSP_MEM:
-		return read_word(s, ret, s->sp + offset) ? 0 : WIRE_WALK_FAULT;
+	case UNWIND_RSP_MEM8:
+		return find_in_memory(s, r, ret);
+	case UNWIND_GO_CGO:
+	case UNWIND_GO_SYSTEM:
+	case UNWIND_GO_GROW:
+		return WIRE_WALK_FAULT; /* another stack, of which there is no copy */
 	case UNWIND_PLT:
 		*ret = s->sp + 8 + ((s->pc & 15) >= offset ? 8 : 0);
 		break;
@@ -113,14 +130,19 @@ int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint6
 			break;
 		}
 		frames[count++] = addr;
-		if (r->cfa == UNWIND_END)
+		if (!r)
+			result = step_frame_pointer(&s, WIRE_WALK_COMPLETE);
+		else if (r->cfa == UNWIND_END)
 			result = WIRE_WALK_COMPLETE;
-		else if (r->cfa == UNWIND_SIGNAL)
-			result = step_signal(&s);
 		else if (r->cfa == UNWIND_UNKNOWN)
-			result = step_frame_pointer(&s);
-		else
+			result = step_frame_pointer(&s, WIRE_WALK_NO_ROW);
+		else if (r->cfa != UNWIND_SIGNAL)
 			result = step_rule(&s, r);
+		else {
+			if (count > 1) /* nothing called it: its first instruction is returned to */
+				frames[count - 1] = s.pc;
+			result = step_signal(&s);
+		}
 	}
 	*ret_count = count;
 	return result ? result : WIRE_WALK_CUT;

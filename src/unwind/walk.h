@@ -14,13 +14,14 @@
 struct walk_input {
 	uint64_t pc, sp, bp, r10;
 	bool exact;           /* pc is the instruction that runs, not a return address */
-	const uint8_t *stack; /* the bytes from sp on */
+	const uint8_t *stack; /* a copy of the memory … */
+	uint64_t stack_start; /* … from here on */
 	size_t stack_len;
 };
 
 /*
- * The rule that holds at an address. Returns 0; -ENOENT when nothing is mapped there; -EAGAIN when
- * its table is not there yet.
+ * The rule that holds at an address, NULL where no table can be. Returns 0; -ENOENT when nothing is
+ * mapped there; -EAGAIN when its table is not there yet.
  */
 typedef int walk_rule_fn(void *ctx, uint64_t addr, const struct unwind_rule **ret);
 

@@ -10,6 +10,7 @@ import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,29 @@ def lines_seeds(tmp):
                 yield f.read()
 
 
+def table_seeds(tmp):
+    """The .eh_frame, and the .debug_frame, of a small program; the first byte says which it is."""
+    src, exe = os.path.join(tmp, "t.c"), os.path.join(tmp, "t")
+    with open(src, "w") as f:
+        f.write(PROGRAM)
+    for table, first, flags in ((".eh_frame", 255, ["-O2"]), (".eh_frame", 255, ["-O0"]),
+                                (".debug_frame", 0, ["-g", "-fno-asynchronous-unwind-tables"])):
+        # Where the fuzzer puts the code and the table.
+        subprocess.run(["gcc", *flags, "-no-pie", "-nostdlib", "-Wl,-e,main", "-Wl,-Ttext=0x10000",
+                        "-Wl,--unresolved-symbols=ignore-all", "-Wl,--no-eh-frame-hdr",
+                        "-Wl,--section-start=.eh_frame=0x20000000", "-o", exe, src], check=True)
+        subprocess.run(["objcopy", "--dump-section", f"{table}={exe}.bin", exe], check=True)
+        with open(exe + ".bin", "rb") as f:
+            yield bytes([first]) + f.read()
+
+
+def image_seed():
+    """An image of two pages with three rows (src/unwind/image_file.h)."""
+    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 1, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
+    return head + struct.pack("<BBhi", 0, 0, 0, 0) + struct.pack("<BBhi", 2, 1, -16, 16) + \
+        struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
+
+
 def names():
     return [b"Z3fooiPKc", b"ZN4node14CallbackScopeC2EPN2v87IsolateE", b"ZNSt6vectorIiSaIiEE9push_backEOi",
             b"ZN4core3fmt9Formatter3pad17h0123456789abcdefE", b"NvNtCs1234_7mycrate3foo3bar",
@@ -116,6 +140,10 @@ def seeds(name, tmp):
         return [b"ffffffff81000000 T _text\nffffffff81000010 t f\nffffffffc0000000 t g\t[ext4]\n"
                 b"ffffffffc0001000 t bpf_prog_0123456789abcdef_x\t[bpf]\n",
                 b"0000000000000000 T _text\n", b"do_it+0x1f/0x2a0 [ext4]"]
+    if name == "cfi":
+        return list(table_seeds(tmp))
+    if name == "image_file":
+        return [image_seed()]
     if name == "demangle":
         return names()
     if name == "perfscript":

@@ -64,7 +64,7 @@ def outputs(*args):
 @live
 def folded_and_delimited():
     with workloads.start("syscalls") as w:
-        seen = dict(outputs("-df", "-p", w.pid, 2))
+        seen = dict(outputs("-df", "-p", w.pid, "-F", 499, 2))
     for who, text in seen.items():
         stacks = folded.parse(text)
         assert stacks.total > 20 and stacks.comms() == {"syscalls"}, (who, stacks.comms())
@@ -83,7 +83,7 @@ def folded_and_delimited():
 @live
 def annotated():
     with workloads.start("syscalls") as w:
-        seen = dict(outputs("-af", "-p", w.pid, 1))
+        seen = dict(outputs("-af", "-p", w.pid, "-F", 499, 1))
     for who, text in seen.items():
         frames = folded.parse(text).frames()
         assert any(f.startswith("entry_SYSCALL") and f.endswith("_[k]") for f in frames), \
@@ -94,10 +94,10 @@ def annotated():
 @live
 def text_for_people():
     with workloads.start("shares") as w:
-        seen = dict(outputs("-p", w.pid, "-F", 99, 2))
+        seen = dict(outputs("-p", w.pid, "-F", 499, 2))
     for who, text in seen.items():
         header, stacks = parse_text(text)
-        assert header[1] == "99" and header[3] == "2", (who, header[0])
+        assert header[1] == "499" and header[3] == "2", (who, header[0])
         assert sum(s[3] for s in stacks) > 20, (who, stacks)
         for frames, comm, pid, _ in stacks:
             assert comm == "shares" and pid == w.pid and "main" in frames, (who, frames, comm, pid)
@@ -107,7 +107,7 @@ def text_for_people():
 @live
 def user_stacks_only():
     with workloads.start("syscalls") as w:
-        seen = dict(outputs("-Uf", "-p", w.pid, 1))
+        seen = dict(outputs("-Uf", "-p", w.pid, "-F", 499, 1))
     for who, text in seen.items():
         assert not any("entry_SYSCALL" in f for f in folded.parse(text).frames()), who
 
@@ -115,7 +115,7 @@ def user_stacks_only():
 @live
 def kernel_stacks_only():
     with workloads.start("syscalls") as w:
-        seen = dict(outputs("-Kf", "-p", w.pid, 1))
+        seen = dict(outputs("-Kf", "-p", w.pid, "-F", 499, 1))
     for who, text in seen.items():
         frames = folded.parse(text).frames()
         assert "main" not in frames and any("SYSCALL" in f for f in frames), (who, sorted(frames))
@@ -126,7 +126,7 @@ def a_link_by_that_name_does_the_same():
     with tempfile.TemporaryDirectory() as d, workloads.start("shares") as w:
         link = os.path.join(d, "profile")
         os.symlink(SMOLDER, link)
-        p = subprocess.run([link, "-df", "-p", str(w.pid), "-F", "99", "1"], capture_output=True,
+        p = subprocess.run([link, "-df", "-p", str(w.pid), "-F", "499", "1"], capture_output=True,
                            timeout=60)
     r = Run(p.returncode, p.stdout, p.stderr.decode())
     assert r.code == 0, r.err

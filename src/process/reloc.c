@@ -1,4 +1,4 @@
-#include "symbol/reloc.h"
+#include "process/reloc.h"
 
 #include <errno.h>
 

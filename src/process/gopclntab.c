@@ -1,9 +1,9 @@
-#include "symbol/gopclntab.h"
+#include "process/gopclntab.h"
 
 #include <errno.h>
 
 #include "base/mem.h"
-#include "symbol/reloc.h"
+#include "process/reloc.h"
 
 #define MAGIC_1_2  0xfffffffbu
 #define MAGIC_1_16 0xfffffffau
@@ -74,25 +74,29 @@ static int parse(struct gopclntab *g, const struct elf_file *e)
 		return -EINVAL;
 
 	uint32_t magic = word32(h);
-	uint64_t funcs = field(h, 0), names = 0, pairs = 8 + 8;
+	uint64_t funcs = field(h, 0), names = 0, values = 0, pairs = 8 + 8;
 	bool small = magic == MAGIC_1_18 || magic == MAGIC_1_20;
 	if (magic == MAGIC_1_16) {
 		names = field(h, 2);
+		values = field(h, 5);
 		pairs = field(h, 6);
 	} else if (small) {
 		g->text = text_start(g, e, field(h, 2));
 		names = field(h, 3);
+		values = field(h, 6);
 		pairs = field(h, 7);
 	}
 	g->entry_size = small ? 8 : 16;
 	g->name_field = small ? 4 : 8;
-	if (funcs == 0 || names >= g->size || pairs >= g->size || (small && g->text == 0) ||
-	    funcs > (g->size - pairs) / g->entry_size)
+	g->flag_field = magic == MAGIC_1_20 ? 41 : magic == MAGIC_1_18 ? 37 : 0;
+	if (funcs == 0 || names >= g->size || values >= g->size || pairs >= g->size ||
+	    (small && g->text == 0) || funcs > (g->size - pairs) / g->entry_size)
 		return -EINVAL;
 
 	g->pairs = g->offset + pairs;
 	g->records = magic == MAGIC_1_2 ? g->offset : g->pairs;
 	g->names = g->offset + names;
+	g->values = g->offset + values;
 	g->funcs = (uint32_t)MIN(funcs, (uint64_t)UINT32_MAX);
 	return 0;
 }
@@ -168,8 +172,7 @@ int gopclntab_init(struct gopclntab *g, const struct elf_file *e)
 	return r;
 }
 
-int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct symtab *t,
-		  unsigned source)
+int gopclntab_each(const struct gopclntab *g, const struct elf_file *e, gopclntab_fn *fn, void *arg)
 {
 	const uint32_t per_chunk = CHUNK / g->entry_size;
 	CLEANUP(freep) uint8_t *buf = mem_resize_array(NULL, CHUNK, 1);
@@ -188,7 +191,9 @@ int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct sy
 			const uint8_t *p = buf + (size_t)i * g->entry_size;
 			uint64_t next = g->entry_size == 8 ? g->text + word32(p) : word(p);
 			if (at + i > 0 && next > pc && elf_file_is_text(e, pc))
-				symtab_add(t, pc, next - pc, func, source, SYMTAB_GO);
+				r = fn(arg, pc, next - pc, func);
+			if (r != 0)
+				return r;
 			pc = next;
 			if (at + i < g->funcs)
 				func = g->entry_size == 8 ? word32(p + 4) : word(p + 8);
@@ -197,14 +202,38 @@ int gopclntab_add(const struct gopclntab *g, const struct elf_file *e, struct sy
 	return 0;
 }
 
-uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint32_t name)
+/* `len` bytes of a record, from its field at `field` on. */
+static bool read_field(const struct gopclntab *g, const struct elf_file *e, uint64_t record,
+		       uint32_t field_at, void *ret, size_t len)
+{
+	uint64_t room = g->offset + g->size - g->records;
+
+	return record < room && room - record >= field_at + len &&
+	       elf_file_read(e, ret, len, g->records + record + field_at) == 0;
+}
+
+uint64_t gopclntab_name(const struct gopclntab *g, const struct elf_file *e, uint64_t record)
 {
 	uint8_t at[4];
-	uint64_t end = g->offset + g->size;
 
-	if (name >= end - g->records || end - g->records - name < g->name_field + sizeof(at) ||
-	    elf_file_read(e, at, sizeof(at), g->records + name + g->name_field) < 0 ||
-	    word32(at) >= end - g->names)
+	if (!read_field(g, e, record, g->name_field, at, sizeof(at)) ||
+	    word32(at) >= g->offset + g->size - g->names)
 		return 0;
 	return g->names + word32(at);
+}
+
+int gopclntab_func(const struct gopclntab *g, const struct elf_file *e, uint64_t record,
+		   struct gopclntab_func *ret)
+{
+	uint8_t depths[4], flag = 0;
+	uint64_t room = g->offset + g->size - g->values;
+
+	if (!read_field(g, e, record, g->name_field + 12, depths, sizeof(depths)) ||
+	    (g->flag_field && !read_field(g, e, record, g->flag_field, &flag, 1)) ||
+	    word32(depths) >= room)
+		return -EIO;
+	ret->flags = g->flag_field ? flag : GO_FLAGS_UNKNOWN;
+	ret->depths = g->values + word32(depths);
+	ret->depths_len = word32(depths) ? room - word32(depths) : 0;
+	return 0;
 }

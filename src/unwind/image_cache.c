@@ -1,0 +1,243 @@
+#include "unwind/image_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "unwind/image_file.h"
+
+#define SUFFIX    ".rows"
+#define FILES_MAX 65536
+#define CHUNK     (64u << 10)
+
+/* ---- what an image is made from ------------------------------------------------------------- */
+
+static int hash_section(const struct elf_file *e, const char *name, uint8_t *chunk,
+			XXH3_state_t *hash)
+{
+	const Elf64_Shdr *s = elf_file_section(e, name);
+	static const Elf64_Shdr none;
+
+	XXH3_128bits_update(hash, s ? s : &none, sizeof(none));
+	if (s && s->sh_size > CFI_TABLE_MAX)
+		return -EFBIG;
+	for (uint64_t at = 0; s && at < s->sh_size; at += CHUNK) {
+		size_t len = (size_t)MIN(s->sh_size - at, (uint64_t)CHUNK);
+		int r = elf_file_read(e, chunk, len, s->sh_offset + at);
+		if (r < 0)
+			return r;
+		XXH3_128bits_update(hash, chunk, len);
+	}
+	return 0;
+}
+
+/* Everything that cfi_each() reads of a file with sections that is not of Go. */
+static int hash_tables(const struct elf_file *e, struct image_file_origin *o)
+{
+	CLEANUP(freep) uint8_t *chunk = mem_resize_array(NULL, CHUNK, 1);
+	XXH3_state_t *hash = XXH3_createState();
+
+	XXH3_128bits_reset_withSeed(hash, o->seed);
+	XXH3_128bits_update(hash, &e->machine, sizeof(e->machine));
+	XXH3_128bits_update(hash, e->segments, e->segment_count * sizeof(*e->segments));
+	int r = e->section_count ? 0 : -ENOENT;
+	if (r == 0)
+		r = hash_section(e, ".eh_frame", chunk, hash);
+	if (r == 0)
+		r = hash_section(e, ".debug_frame", chunk, hash);
+	XXH128_hash_t h = XXH3_128bits_digest(hash);
+	o->hash[0] = h.low64;
+	o->hash[1] = h.high64;
+	XXH3_freeState(hash);
+	return r;
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+static char *path_of(const struct image_cache *c, const struct elf_file *e)
+{
+	uint8_t id[ELF_BUILD_ID_MAX];
+	char hex[2 * ELF_BUILD_ID_MAX + 1] = "";
+	/* Go's own table is not in the hash below, and quickly read. */
+	size_t len = c->dir && !elf_file_is_go(e) ? elf_file_build_id(e, id) : 0;
+
+	for (size_t i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	return len ? mem_printf("%s/%s" SUFFIX, c->dir, hex) : NULL;
+}
+
+static int load(const char *path, const struct elf_file *e, struct rules *rules, struct image **ret)
+{
+	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	struct image_file_head h;
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(h) ||
+	    st.st_size > (off_t)IMAGE_FILE_MAX)
+		return -EBADMSG;
+	size_t len = (size_t)st.st_size;
+	CLEANUP(freep) char *data = mem_resize_array(NULL, len, 1);
+	int r = file_pread(fd, data, len, 0);
+	if (r < 0)
+		return r;
+	memcpy(&h, data, sizeof(h));
+	struct image_file_origin origin = {.seed = h.origin.seed};
+	r = hash_tables(e, &origin);
+	if (r < 0)
+		return r;
+	if (memcmp(&origin, &h.origin, sizeof(origin)) != 0)
+		return -EBADMSG;
+	r = image_file_decode(data, len, rules, ret);
+	if (r == 0)
+		futimens(fd, NULL); /* used now: what is oldest goes first */
+	return r;
+}
+
+/* `before` is what the tables were before the image was built. */
+static int store(struct image_cache *c, const char *path, const struct elf_file *e,
+		 const struct image *im, const struct rules *rules,
+		 const struct image_file_origin *before)
+{
+	struct image_file_origin now = {.seed = before->seed};
+	int r = hash_tables(e, &now);
+	if (r < 0)
+		return r;
+	if (memcmp(&now, before, sizeof(now)) != 0)
+		return -EAGAIN;
+	size_t len;
+	CLEANUP(freep) void *data = image_file_encode(im, rules, before, &len);
+	if (len > c->max)
+		return -EFBIG;
+	struct file_out out;
+	r = file_out_open(&out, path);
+	if (r < 0)
+		return r;
+	fwrite(data, 1, len, out.f);
+	r = file_out_commit(&out);
+	if (r == 0)
+		c->bytes += len;
+	return r;
+}
+
+/* ---- the folder ----------------------------------------------------------------------------- */
+
+struct entry {
+	uint64_t used; /* ns; first, to sort by */
+	uint64_t bytes;
+	char *name;
+};
+
+static size_t list(const struct image_cache *c, struct entry **ret)
+{
+	struct entry *all = NULL;
+	size_t count = 0, cap = 0;
+	DIR *d = opendir(c->dir);
+
+	for (struct dirent *de; d && count < FILES_MAX && (de = readdir(d));) {
+		struct stat st;
+		size_t len = strlen(de->d_name);
+		if (len < strlen(SUFFIX) ||
+		    strcmp(de->d_name + len - strlen(SUFFIX), SUFFIX) != 0 ||
+		    fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		MEM_GROW(all, count, cap);
+		all[count++] = (struct entry){
+			.used = (uint64_t)st.st_mtim.tv_sec * 1000000000 +
+				(uint64_t)st.st_mtim.tv_nsec,
+			.bytes = (uint64_t)st.st_size,
+			.name = mem_strdup(de->d_name),
+		};
+	}
+	if (d)
+		closedir(d);
+	*ret = all;
+	return count;
+}
+
+/* Counts what is there, and removes the oldest beyond three quarters if it is too much. */
+static void tidy(struct image_cache *c)
+{
+	struct entry *all;
+	size_t count = list(c, &all);
+
+	c->bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		c->bytes += all[i].bytes;
+	bool too_much = c->bytes > c->max;
+	if (too_much)
+		sort_by_u64(all, count, sizeof(*all));
+	for (size_t i = 0; i < count; i++) {
+		CLEANUP(freep) char *path = mem_printf("%s/%s", c->dir, all[i].name);
+		if (too_much && c->bytes > c->max / 4 * 3 && unlink(path) == 0) {
+			c->bytes -= all[i].bytes;
+			c->stats.removed++;
+		}
+		free(all[i].name);
+	}
+	free(all);
+}
+
+int image_cache_init(struct image_cache *c, const char *dir, uint64_t max_bytes)
+{
+	struct stat st;
+
+	*c = (struct image_cache){.max = max_bytes};
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (lstat(dir, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return -EPERM;
+	c->dir = mem_strdup(dir);
+	tidy(c);
+	return 0;
+}
+
+void image_cache_done(struct image_cache *c)
+{
+	free(c->dir);
+	*c = (struct image_cache){};
+}
+
+int image_cache_get(struct image_cache *c, const struct elf_file *e, struct rules *rules,
+		    struct image **ret, struct cfi_stats *stats)
+{
+	CLEANUP(freep) char *path = path_of(c, e);
+	int r = path ? load(path, e, rules, ret) : -ENOENT;
+	if (r == 0) {
+		c->stats.loaded++;
+		if (stats)
+			*stats = (*ret)->stats;
+		return 0;
+	}
+	c->stats.refused += r != -ENOENT;
+
+	struct image_file_origin origin = {};
+	uint64_t refused = rules->refused;
+	bool keep = path && getrandom(&origin.seed, sizeof(origin.seed), 0) > 0 &&
+		    hash_tables(e, &origin) == 0;
+	r = image_build(e, rules, ret, stats);
+	if (r < 0)
+		return r;
+	c->stats.built++;
+	/* A rule that found no room would find none ever after. */
+	if (!keep || rules->refused != refused)
+		return 0;
+	if (store(c, path, e, *ret, rules, &origin) == 0)
+		c->stats.stored++;
+	else
+		c->stats.failed++;
+	if (c->bytes > c->max)
+		tidy(c);
+	return 0;
+}

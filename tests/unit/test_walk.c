@@ -1,0 +1,227 @@
+/* The parts of the unwinder that need no kernel: places in arrays, and walks of made-up stacks. */
+#include "unit/unit.h"
+
+#include <stdio.h>
+
+#include "unwind/extents.h"
+#include "unwind/walk.h"
+
+static void runs_never_overlap(void **state)
+{
+	(void)state;
+	enum { TOTAL = 4096, BOUND = 256, HELD = 64 };
+	uint8_t used[TOTAL] = {};
+	struct extent held[HELD] = {};
+	struct extents e;
+	unsigned seed = 7, failures = 0;
+
+	extents_init(&e, 0, TOTAL);
+	for (int i = 0; i < 100000; i++) {
+		struct extent *h = &held[rand_r(&seed) % HELD];
+		if (h->count) {
+			memset(used + h->start, 0, h->count);
+			extents_give(&e, h->start, h->count);
+			h->count = 0;
+			continue;
+		}
+		uint32_t count = 1 + (uint32_t)rand_r(&seed) % 200, start;
+		if (extents_take(&e, count, BOUND, &start) != 0) {
+			failures++;
+			continue;
+		}
+		assert_true(start + count <= TOTAL);
+		assert_int_equal(start / BOUND, (start + count - 1) / BOUND);
+		for (uint32_t k = start; k < start + count; k++) {
+			assert_int_equal(used[k], 0);
+			used[k] = 1;
+		}
+		*h = (struct extent){start, count};
+	}
+	assert_true(failures > 0); /* it was full at times */
+	for (size_t i = 0; i < HELD; i++)
+		extents_give(&e, held[i].start, held[i].count);
+	assert_int_equal(e.taken, 0);
+	assert_int_equal(e.count, 1); /* all joined again */
+	uint32_t start;
+	assert_int_equal(extents_take(&e, TOTAL, 0, &start), 0);
+	assert_int_equal(extents_take(&e, 1, 0, &start), -ENOSPC);
+	extents_done(&e);
+}
+
+/* A world of functions of 16 bytes each from CODE on, and a stack from STACK on. */
+enum { CODE = 0x1000, STACK = 0x7000, WORDS = 64 };
+
+struct world {
+	struct unwind_rule rules[8];
+	uint64_t stack[WORDS];
+	bool pending; /* the last function's table is not there yet */
+};
+
+static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
+{
+	struct world *w = ctx;
+	uint64_t function = (addr - CODE) / 16;
+
+	if (addr < CODE || function >= 8)
+		return -ENOENT;
+	if (w->pending && function == 7)
+		return -EAGAIN;
+	*ret = &w->rules[function];
+	return 0;
+}
+
+static int walk(struct world *w, uint64_t pc, uint64_t bp, bool exact, uint64_t *frames, size_t *count)
+{
+	struct walk_input in = {
+		.pc = pc,
+		.sp = STACK,
+		.bp = bp,
+		.r10 = STACK + 8 * 10,
+		.exact = exact,
+		.stack = (const uint8_t *)w->stack,
+		.stack_start = STACK,
+		.stack_len = sizeof(w->stack),
+	};
+	return walk_stack(&in, rule_at, w, frames, 16, count);
+}
+
+#define RA(f) (CODE + 16 * (f) + 5)
+
+static void rules_are_followed(void **state)
+{
+	(void)state;
+	struct world w = {
+		.rules = {
+			{.cfa = UNWIND_RSP, .cfa_offset = 24},
+			{.cfa = UNWIND_RBP, .cfa_offset = 16, .rbp = UNWIND_RBP_AT_CFA, .rbp_offset = -16},
+			{.cfa = UNWIND_RBP_MEM, .cfa_offset = -8, .rbp = UNWIND_RBP_AT_RBP},
+			{.cfa = UNWIND_PLT, .cfa_offset = 11},
+			{.cfa = UNWIND_END},
+			{.cfa = UNWIND_UNKNOWN},
+			{.cfa = UNWIND_OTHER},
+			{.cfa = UNWIND_R10, .cfa_offset = 0},
+		},
+	};
+	uint64_t frames[16];
+	size_t count;
+
+	/* 0 (rsp + 24) <- 1 (rbp) <- 2 (realigned: CFA in memory) <- 4, the outermost */
+	w.stack[2] = RA(1);
+	w.stack[8] = STACK + 8 * 20; /* at rbp: 1's saved rbp, then its return address */
+	w.stack[9] = RA(2);
+	w.stack[19] = STACK + 8 * 30; /* at 2's rbp - 8: its CFA */
+	w.stack[20] = 0;
+	w.stack[29] = RA(4);
+	assert_int_equal(walk(&w, CODE, STACK + 8 * 8, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 4);
+	assert_int_equal(frames[0], CODE);
+	assert_int_equal(frames[1], RA(1) - 1); /* a return address: inside its call */
+	assert_int_equal(frames[3], RA(4) - 1);
+
+	/* A lazy binding stub before and after its push. */
+	memset(w.stack, 0, sizeof(w.stack));
+	w.stack[0] = w.stack[1] = RA(4);
+	assert_int_equal(walk(&w, CODE + 16 * 3 + 4, 0, true, frames, &count), WIRE_WALK_COMPLETE);
+	w.stack[0] = 0;
+	assert_int_equal(walk(&w, CODE + 16 * 3 + 11, 0, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(frames[1], RA(4) - 1);
+
+	/* r10 is known at a leaf only. */
+	w.stack[9] = RA(4);
+	assert_int_equal(walk(&w, CODE + 16 * 7, 0, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(walk(&w, RA(7), 0, false, frames, &count), WIRE_WALK_NO_ROW);
+
+	/* Frame pointers where there is no row; the chain's end is the end. */
+	w.stack[10] = 0;
+	w.stack[11] = RA(5);
+	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
+			 WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 2);
+
+	assert_int_equal(walk(&w, CODE + 16 * 6, 0, true, frames, &count), WIRE_WALK_NO_ROW);
+	assert_int_equal(walk(&w, 0x99999, 0, true, frames, &count), WIRE_WALK_NO_MAPPING);
+	assert_int_equal(count, 0);
+}
+
+static void a_table_that_is_not_there_is_waited_for(void **state)
+{
+	(void)state;
+	struct world w = {.rules[0] = {.cfa = UNWIND_RSP, .cfa_offset = 8}, .pending = true};
+	uint64_t frames[16];
+	size_t count;
+
+	w.stack[0] = RA(7);
+	assert_int_equal(walk(&w, CODE, 0, true, frames, &count), -EAGAIN);
+	w.pending = false;
+	w.rules[7].cfa = UNWIND_END;
+	assert_int_equal(walk(&w, CODE, 0, true, frames, &count), WIRE_WALK_COMPLETE);
+}
+
+static void a_signal_frame_gives_all_registers_back(void **state)
+{
+	(void)state;
+	struct world w = {.rules = {{.cfa = UNWIND_SIGNAL},
+				    {.cfa = UNWIND_R10, .cfa_offset = 8},
+				    {.cfa = UNWIND_END}}};
+	uint64_t frames[16];
+	size_t count;
+
+	w.stack[5 + 2] = STACK + 8 * 40;  /* r10 */
+	w.stack[5 + 15] = STACK + 8 * 30; /* rsp */
+	w.stack[5 + 16] = CODE + 16;      /* rip: the first byte of function 1, not a return address */
+	w.stack[40] = RA(2);
+	assert_int_equal(walk(&w, CODE, 0, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 3);
+	assert_int_equal(frames[1], CODE + 16);
+}
+
+static void walks_are_bounded(void **state)
+{
+	(void)state;
+	struct world w = {.rules[0] = {.cfa = UNWIND_RSP, .cfa_offset = 8},
+			  .rules[1] = {.cfa = UNWIND_UNKNOWN},
+			  .rules[2] = {.cfa = UNWIND_RSP, .cfa_offset = -8}};
+	uint64_t frames[16];
+	size_t count;
+
+	for (int i = 0; i < WORDS; i++)
+		w.stack[i] = RA(0);
+	assert_int_equal(walk(&w, CODE, 0, true, frames, &count), WIRE_WALK_CUT);
+	assert_int_equal(count, 16);
+	w.stack[0] = STACK; /* a frame pointer that points to itself */
+	w.stack[1] = RA(1);
+	assert_int_equal(walk(&w, CODE + 16, STACK, true, frames, &count), WIRE_WALK_CUT);
+	assert_int_equal(walk(&w, CODE + 32, 0, true, frames, &count), WIRE_WALK_NO_ROW);
+
+	/* rsp and rbp that point anywhere */
+	unsigned seed = 3;
+	for (int i = 0; i < 100000; i++) {
+		for (int k = 0; k < 8; k++)
+			w.rules[k] = (struct unwind_rule){
+				.cfa = (uint8_t)(rand_r(&seed) % (UNWIND_OTHER + 1)),
+				.rbp = (uint8_t)(rand_r(&seed) % (UNWIND_RBP_LOST + 1)),
+				.cfa_offset = rand_r(&seed) % 2 ? rand_r(&seed) : rand_r(&seed) % 128,
+				.rbp_offset = (int16_t)rand_r(&seed),
+			};
+		for (int k = 0; k < WORDS; k++)
+			w.stack[k] = rand_r(&seed) % 2 ? (uint64_t)RA(rand_r(&seed) % 8)
+						       : (uint64_t)(STACK + rand_r(&seed) % 600);
+		int r = walk(&w, CODE + (uint64_t)rand_r(&seed) % 128,
+			     rand_r(&seed) % 2 ? (uint64_t)(STACK + rand_r(&seed) % 600) : ~0ull - 7,
+			     rand_r(&seed) % 2, frames, &count);
+		assert_in_range(r, WIRE_WALK_COMPLETE, WIRE_WALK_FAULT);
+		assert_true(count <= 16);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(runs_never_overlap),
+		cmocka_unit_test(rules_are_followed),
+		cmocka_unit_test(a_table_that_is_not_there_is_waited_for),
+		cmocka_unit_test(a_signal_frame_gives_all_registers_back),
+		cmocka_unit_test(walks_are_bounded),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+"""A virtual machine that runs tests/vm/init with smolder and chain in it, and what came out of it.
+
+Emulated (no KVM is needed), two CPUs, nothing on a disk: the root is an initramfs of a few files.
+"""
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from tap import ROOT, SMOLDER, skip
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CACHE = os.path.join(ROOT, "build", "vm")
+# Every function keeps its own frame, and no frame a frame pointer.
+CHAIN = ["gcc", "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-fomit-frame-pointer",
+         "-fno-optimize-sibling-calls", "-fno-ipa-icf"]
+SECONDS = 300 # a machine that boots at all is done in a tenth of that
+CONSOLE, RESULTS = "console", "results"
+
+
+class Report(dict):
+    """name -> output of each `run NAME` in init; words and code of it by .err() and .code()."""
+
+    def __init__(self, text, console, seconds):
+        parts = re.findall(r"^@@ (\S+) (\S+)\n(.*?)(?=^@@ )", text.replace("\r", ""), re.S | re.M)
+        super().__init__((name, body) for name, kind, body in parts if kind == "out")
+        self._rest = {(name, kind): body for name, kind, body in parts}
+        self.console, self.seconds = console, seconds
+
+    def err(self, name):
+        return self._rest[name, "err"]
+
+    def code(self, name):
+        return int(self._rest[name, "code"])
+
+
+def boot(kernel, home):
+    """Boots a kernel and waits for its end; console and results stay in `home` to be read."""
+    qemu = shutil.which("qemu-system-x86_64")
+    if not qemu:
+        skip("qemu-system-x86_64 is not on this machine (Debian: qemu-system-x86)")
+    os.makedirs(home, exist_ok=True)
+    for name in (CONSOLE, RESULTS):
+        with open(os.path.join(home, name), "w"):
+            pass
+
+    command = [qemu, "-accel", "tcg", "-cpu", "max,-cx16", "-smp", "2", "-m", "1024",
+               "-nodefaults", "-display", "none", "-no-reboot",
+               "-kernel", kernel, "-initrd", _image(home), "-append", "console=ttyS0 panic=-1",
+               "-serial", f"file:{os.path.join(home, CONSOLE)}",
+               "-serial", f"file:{os.path.join(home, RESULTS)}"]
+    with open(os.path.join(CACHE, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX) # one machine at a time: they are a load
+        began = time.monotonic()
+        try:
+            ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
+            said = ended.stdout
+        except subprocess.TimeoutExpired:
+            said = f"killed after {SECONDS} s"
+        seconds = time.monotonic() - began
+
+    results, console = (_read(os.path.join(home, name)) for name in (RESULTS, CONSOLE))
+    assert "@@ end" in results, \
+        f"the machine did not finish: {said}\n{results[-2000:]}\n{console[-4000:]}"
+    return Report(results, console, seconds)
+
+
+def _read(path):
+    with open(path, errors="replace") as f:
+        return f.read()
+
+
+def _image(home):
+    """An initramfs of init, busybox, smolder, chain and the libraries they load."""
+    busybox = shutil.which("busybox")
+    if not busybox:
+        skip("busybox is not on this machine (Debian: busybox-static)")
+    root, image = os.path.join(home, "root"), os.path.join(home, "initramfs")
+    shutil.rmtree(root, ignore_errors=True)
+    for part in ("bin", "proc", "sys", "dev", "tmp"):
+        os.makedirs(os.path.join(root, part))
+
+    chain = os.path.join(root, "bin", "chain")
+    subprocess.run(CHAIN + [os.path.join(HERE, "chain.c"), "-o", chain], check=True)
+    shutil.copy(os.path.join(HERE, "init"), os.path.join(root, "init"))
+    shutil.copy(busybox, os.path.join(root, "bin", "busybox"))
+    shutil.copy(SMOLDER, os.path.join(root, "bin", "smolder"))
+    for library in _libraries(busybox) | _libraries(SMOLDER) | _libraries(chain):
+        os.makedirs(root + os.path.dirname(library), exist_ok=True)
+        shutil.copy(library, root + library)
+
+    names = "\n".join(os.path.relpath(os.path.join(at, name), root)
+                      for at, parts, files in os.walk(root) for name in parts + files)
+    with open(image, "wb") as out:
+        subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], cwd=root,
+                       input=names.encode(), stdout=out, check=True)
+    return image
+
+
+def _libraries(program):
+    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            text=True).stdout
+    return set(re.findall(r"(?:=> |^\s*)(/\S+) \(0x", listed, re.M))

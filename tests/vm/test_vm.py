@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""smolder on other kernels than this machine's, in a virtual machine (see guest.py).
+
+In `make test` on Debian 12's kernel; in `make test-vm` and `make soak` on the oldest that smolder
+supports and the newest that Debian ships as well. SMOLDER_KERNELS="/path/to/vmlinuz ..." names
+others.
+"""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import folded
+import guest
+import kernels
+from tap import SOAK, Skip, main, test
+
+SUITES = {"bookworm": "6.1", "bullseye": "5.10", "trixie": "6.12"} if SOAK else {"bookworm": "6.1"}
+KERNEL = re.compile(r".*_\[k\]\Z")
+CALLS = {"_start", "main", "a", "b", "c"}
+EDGES = { # what the functions of chain.c call, of its own
+    "main": {"a"},
+    "a": {"b"},
+    "b": {"c"},
+    "c": {"spin", "read_zeros", "ask_time", "sort"},
+    "compare": {"spin"},
+    "on_signal": {"spin"},
+}
+LEAVES = {"spin", "read_zeros", "ask_time", "compare", "on_signal"}
+OURS = set(EDGES) | LEAVES | {"sort"}
+
+
+def chains(report, name):
+    """The samples of chain in a recording that went well."""
+    assert report.code(name) == 0, f"ended with {report.code(name)}: {report.err(name)}"
+    assert re.search(r"^\d+ samples in \S+ s, 0 lost$", report.err(name), re.M), report.err(name)
+    stacks = folded.parse(report[name]).of("chain")
+    assert stacks.total >= 50, f"only {stacks.total} samples: {report.err(name)}"
+    return stacks
+
+
+def user(frames):
+    return [f for f in frames[1:] if not KERNEL.match(f)]
+
+
+def without_a_stack(frames):
+    """At its end a process has no user memory any more, and in execve not yet."""
+    return any(re.match(r"(do_exit|begin_new_exec|load_elf_binary|bprm_execve)(_\[k\]|\.)", f)
+               for f in frames)
+
+
+def check_complete(stacks, least, report):
+    whole, rest = 0, {}
+    for frames, n in stacks:
+        if "[incomplete]" in frames or "[truncated]" in frames:
+            rest[frames] = n
+        else:
+            whole += n
+    share = whole / stacks.total
+    worst = sorted(rest.items(), key=lambda kv: -kv[1])[:8]
+    assert share >= least, f"{share:.4f} of {stacks.total} are whole; others: {worst}"
+
+
+def check_edges(stacks):
+    """No function of chain.c stands above one that it does not call."""
+    for frames, _ in stacks:
+        for caller, callee in zip(frames, frames[1:]):
+            if callee in OURS and caller in OURS:
+                assert callee in EDGES.get(caller, ()), f"{caller} does not call {callee}: {frames}"
+
+
+def doctor_finds_nothing_wrong(report):
+    assert report.code("doctor") == 0, report["doctor"]
+    assert " warn " not in report["doctor"] and " FAIL " not in report["doctor"], report["doctor"]
+
+
+def stacks_of_a_process_are_whole(report):
+    stacks = chains(report, "process")
+    check_complete(stacks, 0.99, report)
+    check_edges(stacks)
+    for frames, n in stacks:
+        assert user(frames)[0] in ("_start", "[incomplete]"), frames
+    assert stacks.share("main") >= 0.99, "main is not on the stacks"
+    missing = {leaf for leaf in LEAVES if not stacks.count(leaf)}
+    assert not missing, f"never seen: {missing}"
+    assert any("read_zeros" in f and KERNEL.match(f[-1]) for f, _ in stacks), "no kernel frames"
+    assert re.search(r"[1-9]\d* walked in the kernel", report.err("process")), report.err("process")
+
+
+def stacks_of_short_lived_processes_are_whole(report):
+    stacks = folded.Stacks((f, n) for f, n in chains(report, "machine") if not without_a_stack(f))
+    check_complete(stacks, 0.95, report)
+    check_edges(stacks)
+
+
+def a_cpu_that_comes_online_is_sampled(report):
+    stacks = chains(report, "hotplug")
+    check_complete(folded.Stacks((f, n) for f, n in stacks if not without_a_stack(f)), 0.95, report)
+    check_edges(stacks)
+
+
+def the_kernel_has_no_complaint(report):
+    after = report.console.split("Run /init", 1)[1]
+    found = re.search(r"WARNING: |BUG: |Oops|general protection fault|Call Trace", after)
+    assert not found, after[max(0, found.start() - 200):][:4000]
+
+
+CHECKS = [doctor_finds_nothing_wrong, stacks_of_a_process_are_whole,
+          stacks_of_short_lived_processes_are_whole, a_cpu_that_comes_online_is_sampled,
+          the_kernel_has_no_complaint]
+
+
+def machine(name, find):
+    """Tests of one kernel, which boots once, for the first of them."""
+    made = []
+
+    def report():
+        if not made:
+            try:
+                kernel = find()
+                got = guest.boot(kernel, os.path.join(guest.CACHE, "run-" + name))
+                print(f"# {os.path.basename(kernel)}: {got.seconds:.1f} s", flush=True)
+            except (Skip, AssertionError) as why:
+                got = why
+            made.append(got)
+        if isinstance(made[0], Exception):
+            raise made[0]
+        return made[0]
+
+    for check in CHECKS:
+        def run(check=check):
+            check(report())
+        run.__name__ = f"Linux {name}: {check.__name__}"
+        test(run)
+
+
+given = os.environ.get("SMOLDER_KERNELS", "").split()
+for path in given:
+    machine(os.path.basename(path).removeprefix("vmlinuz-"), lambda path=path: path)
+for suite, version in {} if given else SUITES.items():
+    machine(version, lambda suite=suite: kernels.debian(suite))
+main()
