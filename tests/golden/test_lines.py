@@ -208,9 +208,9 @@ def chains_of_cxx_are_llvms(compiler, version):
 
 @test
 def chains_of_c_are_elfutils():
-    for compiler, version in VARIANTS:
-        more = ["-gdwarf-aranges"] if compiler == "clang" else []  # it finds nothing without
-        exe = build(f"eu-{compiler}{version}", C, compiler, version, *more)
+    # Not of clang: it needs .debug_aranges, and leaves out calls around code of line 0.
+    for compiler, version in VARIANTS[:2]:
+        exe = build(f"c-{compiler}{version}", C, compiler, version)
         # For code of other files, which have no debug info, it takes the nearest line it knows.
         check(exe, elfutils, 4, at=[a for f in ("nest", "compare", "main")
                                     for a in addresses(exe, function=f)])
