@@ -68,14 +68,14 @@ struct unwind_rule {
 	__s16 rbp_offset;
 	__s32 cfa_offset;
 	__s16 rbx_offset; /* the caller's rbx is at CFA + this; 0: as it is; or UNWIND_RBX_LOST */
-	__s16 pad;
+	__s16 pad[3]; /* elements of BPF arrays are multiples of 8 bytes */
 };
 
 #define UNWIND_RBX_LOST (-0x8000)
 #define UNWIND_NOWHERE 1 /* an address that no program has */
 
 _Static_assert(sizeof(struct unwind_row) == 4, "a row");
-_Static_assert(sizeof(struct unwind_rule) == 12, "a rule");
+_Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 
 /*
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
