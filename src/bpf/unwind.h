@@ -49,6 +49,10 @@ enum unwind_cfa {
 #define UNWIND_GO_M 0x30        /* its thread, */
 #define UNWIND_GO_SP 0x38       /* and its rsp while another runs, followed by its rip */
 
+/* What a program finds on its stack when it starts. */
+#define UNWIND_ARGC_MAX (1 << 22)
+#define UNWIND_ARGV_MAX (1 << 26) /* bytes from argc to the string argv[0] */
+
 /* Where the caller's rbp is. */
 enum unwind_rbp {
 	UNWIND_RBP_SAME,

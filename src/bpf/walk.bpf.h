@@ -194,6 +194,18 @@ static __always_inline int step_signal(struct walk *w)
 }
 
 /*
+ * Whether sp is where the kernel started the program: at argc, with argv behind it. There rbp is 0,
+ * and the loader's own _start, which has no row, ends the stack.
+ */
+static __always_inline bool at_program_start(const struct walk *w)
+{
+	__u64 args[2];
+
+	return bpf_probe_read_user(args, sizeof(args), (void *)w->sp) == 0 &&
+	       args[0] - 1 < UNWIND_ARGC_MAX && args[1] - w->sp < UNWIND_ARGV_MAX;
+}
+
+/*
  * Code without rows: generated at run time, Go's own stacks, assembly. It keeps frame pointers or
  * it cannot be walked. The stack pointer need not grow: Go and coroutines switch stacks. A chain
  * that ends (0) is complete, but not in a file that has rows elsewhere: there 0 may be just a
@@ -204,7 +216,8 @@ static __always_inline int step_frame_pointer(struct walk *w)
 	__u64 frame[2];
 
 	if (w->bp == 0)
-		return w->file.page_count ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
+		return w->file.page_count && !at_program_start(w) ? WIRE_WALK_NO_ROW
+								  : WIRE_WALK_COMPLETE;
 	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
 		return WIRE_WALK_FAULT;
 	w->sp = w->bp + 16;

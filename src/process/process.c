@@ -143,10 +143,9 @@ static void on_map(struct processes *ps, const struct sideband_event *e)
 		.offset = e->offset,
 		.device = e->device,
 		.inode = e->inode,
+		.generation = e->generation,
 		.path = put_path(ps, e->name, strlen(e->name)),
-		.build_id_len = e->build_id_len,
 	};
-	memcpy(m.build_id, e->build_id, sizeof(m.build_id));
 	p->maps = maps_own(p->maps);
 	maps_insert(p->maps, &m);
 }

@@ -367,8 +367,9 @@ static struct maps *maps_of_version(const struct unwinder *u, const struct space
 static bool same_mapping(const struct mapping *a, const struct mapping *b)
 {
 	return a && b && a->start - a->offset == b->start - b->offset && a->path == b->path &&
-	       a->inode == b->inode && a->build_id_len == b->build_id_len &&
-	       memcmp(a->build_id, b->build_id, a->build_id_len) == 0;
+	       a->inode == b->inode && a->device == b->device &&
+	       /* One that was read from /proc has none. */
+	       (a->generation == b->generation || !a->generation || !b->generation);
 }
 
 static void note_use(struct unwinder *u, const struct mapping *m)

@@ -34,12 +34,21 @@ static int step_signal(struct state *s)
 }
 
 /* `end` is what the end of the chain means. */
+/* As in bpf/walk.bpf.h. */
+static bool at_program_start(const struct state *s)
+{
+	uint64_t argc, argv;
+
+	return read_word(s, &argc, s->sp) && read_word(s, &argv, s->sp + 8) &&
+	       argc - 1 < UNWIND_ARGC_MAX && argv - s->sp < UNWIND_ARGV_MAX;
+}
+
 static int step_frame_pointer(struct state *s, int end)
 {
 	uint64_t bp = s->bp;
 
 	if (bp == 0)
-		return end;
+		return at_program_start(s) ? WIRE_WALK_COMPLETE : end;
 	if (!read_word(s, &s->bp, bp) || !read_word(s, &s->pc, bp + 8))
 		return WIRE_WALK_FAULT;
 	s->sp = bp + 16;

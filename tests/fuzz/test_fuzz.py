@@ -97,6 +97,31 @@ def image_seed():
         struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
 
 
+LINES_PROGRAM = r"""
+static volatile int sink;
+namespace a { struct S { int get(int x) const { if (x) { int y = x * sink; return y; } return 1; } }; }
+static inline __attribute__((always_inline)) int b(int x) { return a::S().get(x) + sink; }
+extern "C" int _start(int x) { int s = 0; for (int i = 0; i < x; i++) s += b(i) + b(s); return s; }
+"""
+
+
+def lines_seeds(tmp):
+    """Small programs of both compilers with debug info of each version, plain and packed."""
+    src, exe = os.path.join(tmp, "l.cc"), os.path.join(tmp, "l")
+    with open(src, "w") as f:
+        f.write(LINES_PROGRAM)
+    for compiler in ("g++", "clang++"):
+        for extra in (["-gdwarf-4"], ["-gdwarf-5"], ["-gdwarf-5", "-gz"], ["-gdwarf-4", "-gz"]):
+            if shutil.which(compiler) is None:
+                continue
+            subprocess.run([compiler, "-O2", "-nostdlib", "-static", "-Wl,-z,noseparate-code",
+                            "-Wl,--build-id=none", "-o", exe, "l.cc", *extra], check=True, cwd=tmp)
+            subprocess.run(["objcopy", "-R", ".eh_frame", "-R", ".comment", "-R", ".debug_loclists",
+                            "-R", ".debug_loc", "-R", ".debug_aranges", exe], check=True)
+            with open(exe, "rb") as f:
+                yield f.read()
+
+
 def names():
     return [b"Z3fooiPKc", b"ZN4node14CallbackScopeC2EPN2v87IsolateE", b"ZNSt6vectorIiSaIiEE9push_backEOi",
             b"ZN4core3fmt9Formatter3pad17h0123456789abcdefE", b"NvNtCs1234_7mycrate3foo3bar",
@@ -107,6 +132,8 @@ def seeds(name, tmp):
     stack = b"main;a;b 3\nmain;a;c d 4\nmain 1\n"
     if name == "elf":
         return list(elf_seeds(tmp))
+    if name == "lines":
+        return list(lines_seeds(tmp))
     if name == "perfmap":
         return [b"400 20 LazyCompile:~f /x.js:1\n420 8 g\n400 8 newer\nzz\n", b"0x1000 0x10 h\n"]
     if name == "kallsyms":

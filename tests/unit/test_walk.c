@@ -55,6 +55,7 @@ struct world {
 	struct unwind_rule rules[8];
 	uint64_t stack[WORDS];
 	bool pending; /* the last function's table is not there yet */
+	unsigned jit; /* a function in memory where no table can be; 0: none */
 };
 
 static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
@@ -66,7 +67,7 @@ static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		return -ENOENT;
 	if (w->pending && function == 7)
 		return -EAGAIN;
-	*ret = &w->rules[function];
+	*ret = w->jit && function == w->jit ? NULL : &w->rules[function];
 	return 0;
 }
 
@@ -135,8 +136,16 @@ static void rules_are_followed(void **state)
 	w.stack[10] = 0;
 	w.stack[11] = RA(5);
 	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
-			 WIRE_WALK_COMPLETE);
+			 WIRE_WALK_NO_ROW); /* in a file with rows elsewhere 0 may be any value … */
 	assert_int_equal(count, 2);
+	w.jit = 5;
+	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
+			 WIRE_WALK_COMPLETE); /* … and where no table can be it is the end, */
+	w.jit = 0;
+	w.stack[12] = 1;
+	w.stack[13] = STACK + 8 * 20; /* or where the program was started: argc, argv */
+	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
+			 WIRE_WALK_COMPLETE);
 
 	assert_int_equal(walk(&w, CODE + 16 * 6, 0, true, frames, &count), WIRE_WALK_NO_ROW);
 	assert_int_equal(walk(&w, 0x99999, 0, true, frames, &count), WIRE_WALK_NO_MAPPING);
