@@ -54,6 +54,11 @@ PROGRAMS = {
     "shares-rs-v0": ("shares.rs", RUST + ["-C", "symbol-mangling-version=v0"]),
     "shares-go": ("shares.go", ["go", "build"]),
     "shares-go-stripped": ("shares.go", ["go", "build", "-ldflags=-s -w"]),
+    "runtime": ("runtime.go", ["go", "build"]),
+    "runtime-stripped": ("runtime.go", ["go", "build", "-ldflags=-s -w"]),
+    "runtime-pie": ("runtime.go", ["go", "build", "-buildmode=pie", "-ldflags=-s -w"]),
+    "cgo": ("cgo.go", ["go", "build"]),
+    "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }
 SCRIPTS = {
     "jit": ["node", "--perf-basic-prof", "--no-turbo-inlining", "--no-logfile-per-isolate",
