@@ -206,7 +206,7 @@ static void write_subtitle(const struct tree *t, const struct profile *p, FILE *
 	describe_profile(p, t, sentence);
 	escape_xml(out, sentence, strlen(sentence));
 	if (t->merged) {
-		fprintf(out, "; frames under %s", describe_amount(t->least, t->unit, amount));
+		fprintf(out, "; frames under %s", describe_quantity(t->least, t->unit, amount));
 		fprintf(out, " are merged (%s of them)", describe_amount(t->pruned, "", amount));
 	}
 	if (t->depth >= ROWS_MAX)
