@@ -126,7 +126,7 @@ class Workload:
             self._kill()
             raise
 
-    def wait_line(self, prefix, seconds=30):
+    def wait_line(self, prefix, seconds=300):
         """The first line it prints, or has printed, that starts so."""
         fd = self.process.stdout.fileno()
         while True:
@@ -165,7 +165,7 @@ class Workload:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
             try:
-                self._take(self.process.communicate(timeout=20)[0])
+                self._take(self.process.communicate(timeout=60)[0])
             except subprocess.TimeoutExpired:
                 pass
         finally:
