@@ -23,14 +23,17 @@ def names(r, count):
 
 
 def shared(r):
-    """A walk over a tree of calls: each stack leaves the one before it near its leaf."""
-    known, seen, stack = names(r, 5000), set(), ["main"]
+    """A walk over a tree of calls: each stack leaves the one before it near its leaf. Shuffled, as
+    a profiler that keeps stacks in a hash table writes them."""
+    known, seen, stack = names(r, 5000), {}, ["main"]
     while len(seen) < STACKS:
-        keep = max(1, len(stack) - r.randrange(1, 24))
-        stack = stack[:keep] + [r.choice(known) for _ in range(r.randrange(4, 24))]
-        stack = stack[:48]
-        seen.add(";".join(stack))
-    return list(seen)
+        keep = max(1, len(stack) - r.randrange(1, 16))
+        stack = stack[:keep] + [r.choice(known) for _ in range(r.randrange(2, 16))]
+        stack = stack[:36]
+        seen[";".join(stack)] = True
+    stacks = list(seen)
+    r.shuffle(stacks)
+    return stacks
 
 
 def strangers(r):

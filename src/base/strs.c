@@ -3,12 +3,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static uint32_t find(const struct strs *s, uint32_t hash, const char *str, size_t len)
+static inline uint32_t find(const struct strs *s, uint32_t hash, const char *str, size_t len)
 {
 	uint32_t id;
 
 	INDEX_EACH(&s->index, hash, id)
-		if (s->len_by_id[id] == len && memcmp(s->by_id[id], str, len) == 0)
+		if (s->by_id[id].len == len && memcmp(s->by_id[id].bytes, str, len) == 0)
 			return id;
 	return 0;
 }
@@ -33,29 +33,26 @@ uint32_t strs_put(struct strs *s, const char *str, size_t len)
 	if (s->count >= s->cap) {
 		s->cap = s->cap ? s->cap * 2 : 64;
 		s->by_id = mem_resize_array(s->by_id, s->cap, sizeof(*s->by_id));
-		s->len_by_id = mem_resize_array(s->len_by_id, s->cap, sizeof(*s->len_by_id));
 	}
 	id = s->count++;
-	s->by_id[id] = arena_strndup(&s->bytes, str, len);
-	s->len_by_id[id] = (uint32_t)len;
+	s->by_id[id] = (struct str){arena_strndup(&s->bytes, str, len), (uint32_t)len};
 	index_put(&s->index, hash, id);
 	return id;
 }
 
 const char *strs_get(const struct strs *s, uint32_t id)
 {
-	return id && id < s->count ? s->by_id[id] : "";
+	return id && id < s->count ? s->by_id[id].bytes : "";
 }
 
 size_t strs_len(const struct strs *s, uint32_t id)
 {
-	return id && id < s->count ? s->len_by_id[id] : 0;
+	return id && id < s->count ? s->by_id[id].len : 0;
 }
 
 size_t strs_bytes(const struct strs *s)
 {
-	return s->bytes.bytes + index_bytes(&s->index) +
-	       s->cap * (sizeof(*s->by_id) + sizeof(*s->len_by_id));
+	return s->bytes.bytes + index_bytes(&s->index) + s->cap * sizeof(*s->by_id);
 }
 
 void strs_done(struct strs *s)
@@ -63,6 +60,5 @@ void strs_done(struct strs *s)
 	index_done(&s->index);
 	arena_done(&s->bytes);
 	free(s->by_id);
-	free(s->len_by_id);
 	*s = (struct strs){};
 }

@@ -12,11 +12,15 @@
 #include "base/index.h"
 #include "base/mem.h"
 
+struct str {
+	const char *bytes;
+	uint32_t len;
+};
+
 struct strs { /* embedded; zero-initialised is empty */
 	struct index index;
 	struct arena bytes;
-	const char **by_id;
-	uint32_t *len_by_id;
+	struct str *by_id;
 	uint32_t count; /* ids handed out, 0 included once anything was put */
 	uint32_t cap;
 };

@@ -253,7 +253,8 @@ static int start_sampling(struct recording *r)
 	if (err)
 		log_debug("no side-band events (%s): mappings are read from /proc", strerror(-err));
 	err = sampler_new(&r->options->sampler, &r->sampler, &why);
-	if (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP) {
+	bool is_event = err && strcmp(why.doing, SAMPLER_OPENING_EVENT) == 0;
+	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
 		log_error("cannot %s '%s': %s", why.doing, r->options->sampler.event.name,
 			  err == -EINVAL ? "the kernel does not take this rate or period"
 					 : "this machine does not have it; cpu-clock works everywhere");

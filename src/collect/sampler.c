@@ -249,7 +249,7 @@ static int attach(struct sampler *s, const struct sampler_options *o, struct sam
 	for (unsigned cpu = 0; s->only_cpu < 0 && cpu < s->cpu_count && r == -ENODEV; cpu++)
 		r = cpu_open(s, cpu);
 	if (r)
-		return fail(e, "open the perf event", r);
+		return fail(e, SAMPLER_OPENING_EVENT, r);
 	r = cpus_each_online(on_online, s);
 	if (r)
 		return fail(e, "read the list of CPUs", r);

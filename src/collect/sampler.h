@@ -36,9 +36,11 @@ struct sampler_options {
 	size_t ring_bytes; /* of each ring, a power of two; 0: by frequency */
 };
 
+#define SAMPLER_OPENING_EVENT "open the perf event"
+
 /* Why sampler_new failed: what was being done, for the user's sentence. */
 struct sampler_error {
-	const char *doing; /* static: "load the BPF program" */
+	const char *doing; /* static: "load the BPF program", SAMPLER_OPENING_EVENT, … */
 	char detail[512];  /* the kernel's or libbpf's own words, may be empty */
 };
 

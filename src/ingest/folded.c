@@ -92,20 +92,20 @@ static uint32_t frame(struct folded *f, const char *s, size_t len)
 	return f->frame_of[name];
 }
 
-static void remember(struct folded *f, const char *s, size_t len)
+/* Makes s the line before; their first `same` bytes are the same already. */
+static void remember(struct folded *f, const char *s, size_t len, size_t same)
 {
 	if (len > f->prev_cap) {
 		f->prev_cap = MAX(len, f->prev_cap * 2);
 		f->prev = mem_resize_array(f->prev, f->prev_cap, 1);
 	}
-	memcpy(f->prev, s, len);
+	memcpy(f->prev + same, s + same, len - same);
 	f->prev_len = len;
 }
 
 /* The stack that the line s names. Empty frames ("a;;b") are passed over. */
 static uint32_t stack(struct folded *f, const char *s, size_t len, uint64_t count)
 {
-	struct profile *p = f->r->p;
 	size_t same = agree(f->prev, s, MIN(len, f->prev_len));
 	uint32_t depth = 0, id = 0;
 	size_t pos = 0;
@@ -114,25 +114,23 @@ static uint32_t stack(struct folded *f, const char *s, size_t len, uint64_t coun
 		pos = f->at[depth].end;
 		id = f->at[depth++].stack;
 	}
-	while (pos < len) {
+	while (pos < len && depth < INGEST_DEPTH_MAX) {
 		const char *semi = memchr(s + pos, ';', len - pos);
 		size_t end = semi ? (size_t)(semi - s) : len;
 
-		if (depth == INGEST_DEPTH_MAX) {
-			f->r->info.truncated += count;
-			f->depth = depth;
-			remember(f, s, len);
-			return reader_truncated(f->r, id);
-		}
 		if (end > pos)
-			id = profile_stack(p, id, frame(f, s + pos, end - pos));
-		MEM_GROW(f->at, depth, f->at_cap);
-		f->at[depth].end = end + 1;
-		f->at[depth++].stack = id;
+			id = profile_stack(f->r->p, id, frame(f, s + pos, end - pos));
 		pos = end + 1;
+		MEM_GROW(f->at, depth, f->at_cap);
+		f->at[depth].end = pos;
+		f->at[depth++].stack = id;
+	}
+	if (pos < len) {
+		f->r->info.truncated += count;
+		id = reader_truncated(f->r, id);
 	}
 	f->depth = depth;
-	remember(f, s, len);
+	remember(f, s, len, same);
 	return id;
 }
 

@@ -373,5 +373,8 @@ bool pprof_looks_like(const char *data, size_t len)
 		if (w.number > PPROF_DEFAULT_SAMPLE_TYPE + 8 || (message && w.type != WIRE_BYTES))
 			return false;
 	}
-	return fields > 0;
+	/* The first field may be larger than what was read; then its tag has to do. */
+	return fields > 0 ||
+	       (len > WIRE_MESSAGE_MAX / 32 && (bytes[0] & 7) == WIRE_BYTES &&
+		bytes[0] >> 3 >= PPROF_SAMPLE_TYPE && bytes[0] >> 3 <= PPROF_STRING_TABLE);
 }

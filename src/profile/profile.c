@@ -76,15 +76,21 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-uint32_t profile_string(struct profile *p, const char *s, size_t len)
+/* Apart, so that the usual case below needs no room for a copy. */
+static __attribute__((noinline)) uint32_t put_clean(struct profile *p, const char *s, size_t len)
 {
 	char clean[TEXT_MAX + 1];
 
+	return strs_put(&p->tables->strings, clean, text_clean(s, len, clean));
+}
+
+uint32_t profile_string(struct profile *p, const char *s, size_t len)
+{
 	/* What is in the pool is clean, and most strings are seen again and again. */
 	uint32_t id = strs_find(&p->tables->strings, s, len);
-	if (id || text_is_plain(s, len))
-		return id ? id : strs_put(&p->tables->strings, s, len);
-	return strs_put(&p->tables->strings, clean, text_clean(s, len, clean));
+	if (id)
+		return id;
+	return text_is_plain(s, len) ? strs_put(&p->tables->strings, s, len) : put_clean(p, s, len);
 }
 
 const char *profile_str(const struct profile *p, uint32_t id)
@@ -154,15 +160,20 @@ void profile_set_stacks_max(struct profile *p, uint32_t max)
 uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame)
 {
 	struct profile_tables *t = p->tables;
-	uint32_t id = parent + 1;
+	uint32_t id = parent + 1, hash = 0;
 
-	/* A child made right after its parent is found by its place, and needs no entry. */
-	if (id < p->stack_count && t->stacks[id].parent == parent && t->stacks[id].frame == frame)
-		return id;
-	uint32_t hash = index_hash2(parent, frame);
-	INDEX_EACH(&t->by_stack, hash, id)
+	/*
+	 * A child made right after its parent is found by its place, and needs no entry; the stack
+	 * made last has no child yet. So a new path of frames is made without looking anything up.
+	 */
+	if (id < p->stack_count) {
 		if (t->stacks[id].parent == parent && t->stacks[id].frame == frame)
 			return id;
+		hash = index_hash2(parent, frame);
+		INDEX_EACH(&t->by_stack, hash, id)
+			if (t->stacks[id].parent == parent && t->stacks[id].frame == frame)
+				return id;
+	}
 
 	if (p->stack_count > t->stacks_max) {
 		p->info.capped++;
@@ -252,6 +263,6 @@ size_t profile_bytes(const struct profile *p)
 	       t->module_cap * sizeof(*t->modules) + t->frame_cap * sizeof(*t->frames) +
 	       t->stack_cap * sizeof(*t->stacks) + t->series_cap * sizeof(*t->series) +
 	       t->sample_cap * sizeof(*t->samples) + index_bytes(&t->by_module) +
-	       index_bytes(&t->by_frame) + index_bytes(&t->by_stack) +
-	       index_bytes(&t->by_series) + index_bytes(&t->by_sample);
+	       index_bytes(&t->by_frame) + index_bytes(&t->by_stack) + index_bytes(&t->by_series) +
+	       index_bytes(&t->by_sample);
 }

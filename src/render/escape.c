@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-/* Writes s, with what `replace` returns in place of the characters that it does not return NULL
- * for. */
+/* Writes s, but for the characters that `replace` has something for: that instead. */
 static void escape(FILE *out, const char *s, size_t len, const char *(*replace)(char c))
 {
 	size_t from = 0;
@@ -67,13 +66,20 @@ void escape_xml(FILE *out, const char *s, size_t len)
 	escape(out, s, len, xml_character);
 }
 
+size_t escape_digits(char ret[static ESCAPE_DIGITS], uint64_t n)
+{
+	size_t len = 1;
+
+	for (uint64_t rest = n; rest >= 10; rest /= 10)
+		len++;
+	for (size_t i = len; i-- > 0; n /= 10)
+		ret[i] = (char)('0' + n % 10);
+	return len;
+}
+
 void escape_number(FILE *out, uint64_t n)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
+	char digits[ESCAPE_DIGITS];
 
-	do
-		digits[--at] = (char)('0' + n % 10);
-	while (n /= 10);
-	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, out);
+	fwrite_unlocked(digits, 1, escape_digits(digits, n), out);
 }

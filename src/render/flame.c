@@ -245,20 +245,29 @@ static void write_names(const struct tree *t, FILE *out)
 
 enum column { FUNCTIONS, DEPTHS, TOTALS };
 
+/* Gathers digits in a buffer: these numbers are most of a large file. */
 static void write_column(const struct tree *t, const char *key, enum column column, FILE *out)
 {
+	char buf[4096];
+	size_t len = 0;
+
 	fprintf(out, ",\n\"%s\":[", key);
 	for (uint32_t i = 0; i < t->count; i++) {
 		const struct tree_node *n = &t->nodes[i];
 
 		if (n->depth >= ROWS_MAX)
 			continue;
+		if (sizeof(buf) - len <= ESCAPE_DIGITS) {
+			fwrite(buf, 1, len, out);
+			len = 0;
+		}
 		if (i)
-			putc_unlocked(',', out);
-		escape_number(out, column == FUNCTIONS ? n->function
-				   : column == DEPTHS  ? n->depth
-						       : n->total);
+			buf[len++] = ',';
+		len += escape_digits(buf + len, column == FUNCTIONS ? n->function
+						: column == DEPTHS  ? n->depth
+								    : n->total);
 	}
+	fwrite(buf, 1, len, out);
 	fputs("]", out);
 }
 

@@ -56,7 +56,7 @@ int ksym_open(struct ksym **ret)
 	libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct ksym *k = mem_alloc(sizeof(*k));
 	k->bpf = ksym_name__open_and_load();
-	int r = k->bpf ? ask(k, 0) : -errno;
+	int r = k->bpf ? ask(k, 0) : errno ? -errno : -EIO;
 	libbpf_set_print(print);
 
 	if (r < 0) {

@@ -10,12 +10,12 @@ import lzma
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from gotable import GO_1_2, GO_1_16, GO_1_18, GO_1_20, go_table
 from tap import BUILD, main, skip, test
 
 PROGRAM = r"""
@@ -65,30 +65,12 @@ def elf_seeds(tmp):
     text = next(int(line.split()[0], 16) for line in
                 subprocess.check_output(["nm", exe], text=True).splitlines()
                 if line.endswith(" main"))
-    for magic in (0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1):
+    for magic in (GO_1_2, GO_1_16, GO_1_18, GO_1_20):
         with open(exe + ".go", "wb") as f:
             f.write(go_table(magic, text))
         run("objcopy", "--add-section", f".gopclntab={exe}.go", exe + ".min", exe + ".gobin")
         with open(exe + ".gobin", "rb") as f:
             yield f.read()
-
-
-def go_table(magic, text):
-    """A table of two functions, as Go programs carry it."""
-    names = b"main.main\0main.work\0"
-    small = magic in (0xfffffff0, 0xfffffff1)
-    head = struct.pack("<IBBBB", magic, 0, 0, 1, 8) + struct.pack("<Q", 2)
-    if small:
-        head += struct.pack("<QQQQQQQ", 0, text, 72, 72, 72, 72, 72 + len(names))
-        pairs = struct.pack("<IIIII", 0, 20, 16, 28, 32)
-        funcs = struct.pack("<IIII", 0, 0, 16, 10)
-    else:
-        if magic == 0xfffffffa:
-            head += struct.pack("<QQQQQQQ", 0, 72, 72, 72, 72, 72 + len(names), 0)
-        records, name = (40, 0) if magic == 0xfffffffa else (len(head) + 40, len(head) + 64)
-        pairs = struct.pack("<QQQQQ", text, records, text + 16, records + 12, text + 32)
-        funcs = struct.pack("<QIQI", text, name, text + 16, name + 10)
-    return head + names + pairs + funcs if magic != 0xfffffffb else head + pairs + funcs + names
 
 
 def names():

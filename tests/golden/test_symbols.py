@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from gotable import GO_1_2, GO_1_16, GO_1_18, GO_1_20, go_table
 from tap import BUILD, main, skip, test
 
 NAMES = os.path.join(BUILD, "tests", "unit", "test_symbols")
@@ -313,6 +314,44 @@ def every_function_of_a_position_independent_go_program():
     exe = go_program("-buildmode=pie")
     run("strip", "-o", path("go-pie"), exe)
     go_check(path("go-pie"), exe)
+
+
+@test
+def go_tables_of_every_layout():
+    exe = stripped("-DGO")
+    text = next(a for a, (_, ns) in nm(exe).items() if "main" in ns)
+    for magic in (GO_1_2, GO_1_16, GO_1_18, GO_1_20):
+        write("gotable", go_table(magic, text))
+        run("objcopy", "--add-section", f".gopclntab={path('gotable')}", exe + ".min", exe + ".go")
+        got = ask(exe + ".go", [text, text + 15, text + 16, text + 31], layout=exe)
+        want = [(GO, text, "main.main")] * 2 + [(GO, text + 16, "main.work")] * 2
+        assert got == want, (hex(magic), got)
+
+
+@test
+def c_functions_of_a_go_program_are_not_gos():
+    need("go", "gcc")
+    source = """
+package main
+
+// __attribute__((noinline)) static int in_c(int x) { return x * 2; }
+// int from_c(int x) { return in_c(x); }
+import "C"
+
+func main() { println(C.from_c(3)) }
+"""
+    os.makedirs(path("cgo"), exist_ok=True)
+    for flags in ((), ("-buildmode=pie",)):
+        run("go", "build", *flags, "-o", path("cgo/p"), write("cgo/p.go", source),
+            env=dict(os.environ, GOCACHE=path("gocache"), GO111MODULE="off", CGO_ENABLED="1"))
+        run("strip", "-o", path("cgo/stripped"), path("cgo/p"))
+        at = {n: a for a, (_, ns) in nm(path("cgo/p")).items() for n in ns}
+        points = [at["main.main"], at["from_c"]]
+        got = ask(path("cgo/p"), points)
+        assert [g[0::2] for g in got] == [(GO, "main.main"), (USER, "from_c")], (flags, got)
+        got = ask(path("cgo/stripped"), points, layout=path("cgo/p"))
+        assert got[0][0::2] == (GO, "main.main"), (flags, got)
+        assert got[1][0] == USER, (flags, got)
 
 
 @test

@@ -93,6 +93,22 @@ static void names_this_program(void **state)
 	symbols_free(s);
 }
 
+static void describes_a_file_without_its_table(void **state)
+{
+	(void)state;
+	struct symbols *s = symbols_new(20 << 20);
+	struct symbols_stats st;
+	struct symbols_module m;
+
+	assert_int_equal(symbols_module(s, add(s, "/proc/self/exe"), &m), 0);
+	assert_true(m.end > m.start);
+	assert_int_equal(symbols_module(s, 2, &m), -EINVAL);
+	symbols_stats(s, &st);
+	assert_int_equal(st.loads, 0);
+	assert_int_equal(st.fds, 1);
+	symbols_free(s);
+}
+
 static void names_the_vdso(void **state)
 {
 	(void)state;
@@ -410,6 +426,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_this_program),
+		cmocka_unit_test(describes_a_file_without_its_table),
 		cmocka_unit_test(names_the_vdso),
 		cmocka_unit_test(resolves_each_place_once),
 		cmocka_unit_test(stays_under_its_caps),
