@@ -6,6 +6,7 @@
 
 A program that is started has printed its "ready PID" line, so it is in its main loop.
 """
+import ctypes
 import fcntl
 import json
 import os
@@ -109,6 +110,15 @@ def command(name, *args):
     return [path(name)] + list(args)
 
 
+_libc = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent():
+    """A test that is killed leaves nothing behind that burns CPU."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Workload:
     """A running program of its own process group: ended, and its last words read, on exit."""
 
@@ -117,7 +127,8 @@ class Workload:
         self.truth = None
         self._rest = b""
         self.process = subprocess.Popen([os.fsencode(a) for a in argv], stdout=subprocess.PIPE,
-                                        stdin=subprocess.DEVNULL, start_new_session=True, **popen)
+                                        stdin=subprocess.DEVNULL, start_new_session=True,
+                                        preexec_fn=_die_with_parent, **popen)
         try:
             ready = self.wait_line("ready ")
             self.pid = self.process.pid
