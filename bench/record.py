@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -33,18 +34,11 @@ FORKS = 38  # each shell starts one program: 76 forks a second
 @contextlib.contextmanager
 def busy_machine():
     with contextlib.ExitStack() as stack:
-        for name in ("shares", "shares-cc", "shares-go", "python", "jit", "pingpong"):
-            w = stack.enter_context(workloads.start(name))
-            if name == "jit":
-                stack.callback(remove, f"/tmp/perf-{w.pid}.map")
+        for name in ("shares", "shares-cc", "shares-go", "python", "node", "pingpong"):
+            stack.enter_context(workloads.start(name))
         stack.enter_context(workloads.start("forks", str(FORKS), "/bin/sh", "-c",
                                             "/bin/ls /; :"))
         yield
-
-
-def remove(path):
-    if os.path.exists(path):
-        os.unlink(path)
 
 
 def kernel_counts():
@@ -154,6 +148,7 @@ def main():
     a = ap.parse_args()
     if os.geteuid() != 0:
         sys.exit("bench/record.py: needs root")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is started is ended
     tools = [t for t in (smolder, perf, bpftrace, bcc, libbpf_tools)
              if not a.only or a.only in t.__name__]
     results, skipped = [], []

@@ -6,6 +6,7 @@
 
 A program that is started has printed its "ready PID" line, so it is in its main loop.
 """
+import ctypes
 import fcntl
 import json
 import os
@@ -151,6 +152,15 @@ def command(name, *args):
     return [path(name)] + list(args)
 
 
+_libc = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent():
+    """A test that is killed leaves nothing behind that burns CPU."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Workload:
     """A running program of its own process group: ended, and its last words read, on exit."""
 
@@ -159,7 +169,8 @@ class Workload:
         self.truth = None
         self._rest = b""
         self.process = subprocess.Popen([os.fsencode(a) for a in argv], stdout=subprocess.PIPE,
-                                        stdin=subprocess.DEVNULL, start_new_session=True, **popen)
+                                        stdin=subprocess.DEVNULL, start_new_session=True,
+                                        preexec_fn=_die_with_parent, **popen)
         try:
             ready = self.wait_line("ready ")
             self.pid = self.process.pid
@@ -168,7 +179,7 @@ class Workload:
             self._kill()
             raise
 
-    def wait_line(self, prefix, seconds=30):
+    def wait_line(self, prefix, seconds=300):
         """The first line it prints, or has printed, that starts so."""
         fd = self.process.stdout.fileno()
         while True:
@@ -207,7 +218,7 @@ class Workload:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
             try:
-                self._take(self.process.communicate(timeout=20)[0])
+                self._take(self.process.communicate(timeout=60)[0])
             except subprocess.TimeoutExpired:
                 pass
         finally:
