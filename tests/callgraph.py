@@ -119,7 +119,8 @@ BELOW = {"sort": SORT, "search": SORT, "clock": TIME, "system": SYSTEM, "fault":
 # A call through the PLT may stop in it, and the first one goes through the dynamic linker.
 LINKER = (r".*@plt|\[.*\+0x[0-9a-f]+\]|_dl_.*|do_lookup_x|check_match|strcmp.*|"
           r"__tls_get_addr.*|update_get_addr|tls_get_addr_tail|allocate_.*|_int_.*|"
-          r"(__libc_)?(malloc|free|calloc|realloc|memalign)|__rtld_.*|" + MEMORY)
+          r"(__libc_)?(malloc|free|calloc|realloc|memalign)|__rtld_.*|"
+          r"_*(pthread|lll)_.*lock.*|" + MEMORY)
 
 # tests/workloads/drive.h
 DRIVE = {("main", "drive_loop"), ("drive_thread", "drive_loop"), ("drive_on_alarm", "drive_handler"),
@@ -131,7 +132,8 @@ DRIVE = {("main", "drive_loop"), ("drive_thread", "drive_loop"), ("drive_on_alar
 HANDLERS = {"drive_on_alarm", "drive_on_profile", "drive_on_term"}
 DRIVE_FUNCTIONS = {f for edge in DRIVE for f in edge} | {"drive_callback", "drive_handler"} | HANDLERS
 DRIVE_ROOTS = {"main", "drive_thread", "drive_remap_thread"}
-ROOTS = {"_start", "clone", "__clone", "clone3", "__clone3", "start_thread"}
+ROOTS = {"_start", "clone", "__clone", "clone3", "__clone3", "start_thread",
+         "_dl_start_user"}
 MARKS = {"[incomplete]", "[truncated]"}
 RESTORER = {"__restore_rt"}  # where a handler returns to
 NO_CALL = ("_[k]", "_[i]")  # record --annotations: of the kernel, and inlined
@@ -224,14 +226,20 @@ class Graph:
     def _sources(self):
         return HEAD + "\n" + "\n".join(self.body)
 
-    def library(self):
-        """A shared library; TAG_entry takes a callback and calls it now and then."""
+    def library(self, rows=0):
+        """A shared library; TAG_entry takes a callback and calls it now and then.
+
+        `rows` makes its unwind table that much larger, by a function that is never called.
+        """
         tag = self.tag
         once = self._entry(f"{tag}_once")
         self.kinds.update({f"{tag}_back": "back", f"{tag}_entry": "entry"})
         self.edges |= {(f"{tag}_entry", f"{tag}_once"), (f"{tag}_entry", f"{tag}_back"),
                        (f"{tag}_back", "drive_callback"), ("drive_library", f"{tag}_entry")}
-        return self._sources() + once + f"""
+        padding = (f'__asm__(".text\\n.cfi_startproc\\n.rept {rows // 2}\\nnop\\n'
+                   f'.cfi_adjust_cfa_offset 8\\nnop\\n.cfi_adjust_cfa_offset -8\\n.endr\\n'
+                   f'ud2\\n.cfi_endproc");\n') if rows else ""
+        return self._sources() + once + padding + f"""
 F static long {tag}_back(long x, long (*call)(long))
 {{
 	volatile char b[{self.random.choice([8, 72, 300])}];

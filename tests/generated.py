@@ -27,7 +27,7 @@ def program(tag, seed, variant="gcc"):
     return g, build(f"edges-{tag}-{variant}", g.program(), VARIANTS[variant])
 
 
-def library(tag, seed, variant="gcc"):
+def library(tag, seed, variant="gcc", rows=0):
     g = callgraph.Graph(tag, seed)
-    return g, build(f"edges-{tag}-{variant}.so", g.library(),
+    return g, build(f"edges-{tag}-{variant}{'-large' * bool(rows)}.so", g.library(rows),
                     VARIANTS[variant] + ["-shared", "-fPIC"])

@@ -51,6 +51,7 @@ PROGRAMS = {
     "late": ("late.c", C),
     "late.so": ("late.c", C + ["-DLIBRARY", "-shared", "-fPIC"]),
     "glibc": ("glibc.c", C + NO_FP),
+    "reuse": ("reuse.c", C),
     "throws": ("throws.cc", CXX + NO_FP),
     "shares-cc": ("shares.cc", CXX),
     "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
@@ -168,7 +169,7 @@ class Workload:
         self.lines = []
         self.truth = None
         self._rest = b""
-        self.process = subprocess.Popen([os.fsencode(a) for a in argv], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([os.fsencode(str(a)) for a in argv], stdout=subprocess.PIPE,
                                         stdin=subprocess.DEVNULL, start_new_session=True,
                                         preexec_fn=_die_with_parent, **popen)
         try:

@@ -95,6 +95,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 #define UNWIND_MAPPINGS_MAX (32 * 1024)
 #define UNWIND_PROCESSES_MAX 8192
 #define UNWIND_PENDING (~0u) /* a file whose table is not there (yet, or any more) */
+#define UNWIND_LOST (~0u - 1) /* a file whose table cannot be had: the walk ends there */
 
 struct unwind_process {
 	__u64 start;   /* as in the sample: with exec, which program this is about */
@@ -108,7 +109,7 @@ struct unwind_process {
 struct unwind_mapping {
 	__u64 start, end;
 	__u64 bias; /* an address less this is a virtual address of the file */
-	__u32 file; /* 0: has no table and never will: a frame-pointer step; or UNWIND_PENDING */
+	__u32 file; /* 0: no table, so a frame-pointer step; or UNWIND_PENDING, or UNWIND_LOST */
 	__u32 pad;
 };
 

@@ -76,7 +76,7 @@ struct walk {
 	__u32 frames; /* written so far … */
 	__u32 base;   /* … from here on in scratch.frames */
 	__u32 exact;  /* pc is an instruction that runs, not a return address */
-	__u32 pending; /* the mapping's table is not there */
+	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
 };
 
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
@@ -124,13 +124,13 @@ __noinline int walk_find_mapping(__u64 addr)
 	if (!m || !w->count || addr < m->start || addr >= m->end)
 		return 0;
 
-	/* User space sets bias before file: reading them the other way round is always right. */
+	/* User space sets bias before file, and once: reading them the other way round is right. */
 	__u32 file = *(volatile __u32 *)&m->file;
 	struct unwind_file *f = bpf_map_lookup_elem(&files, &file);
 	w->low = m->start;
 	w->high = m->end;
 	w->bias = m->bias;
-	w->pending = file == UNWIND_PENDING;
+	w->missing = file >= UNWIND_LOST ? file : 0;
 	w->file = (struct unwind_file){};
 	if (file && f)
 		w->file = *f;
@@ -359,8 +359,9 @@ __noinline int walk_step(int frame)
 	__u32 at = (w->base + w->frames) & (2 * WIRE_FRAMES + 1);
 	s->frames[at] = addr;
 	w->frames++;
-	if (w->pending) {
-		s->head.flags |= WIRE_NO_TABLE;
+	if (w->missing) {
+		if (w->missing == UNWIND_PENDING)
+			s->head.flags |= WIRE_NO_TABLE;
 		return WIRE_WALK_NO_ROW;
 	}
 

@@ -34,6 +34,8 @@ static void help(void)
 	     "                    -p, -L and a program, off for the whole machine\n"
 	     "  --lines, --no-lines\n"
 	     "                    source files and lines, the same; pprof shows them\n"
+	     "  --tables MB       memory for unwind tables, at most (24); those that were used\n"
+	     "                    least go first\n"
 	     "Output:\n"
 	     "  -o FILE           where to; - is standard output. The format is that of its\n"
 	     "                    extension. Default: smolder-COMM-20261115T010203Z.svg");
@@ -62,6 +64,7 @@ enum {
 	OPT_NO_INLINES,
 	OPT_LINES,
 	OPT_NO_LINES,
+	OPT_TABLES,
 };
 
 static const struct option long_options[] = {
@@ -76,6 +79,7 @@ static const struct option long_options[] = {
 	{"no-inlines", no_argument, NULL, OPT_NO_INLINES},
 	{"lines", no_argument, NULL, OPT_LINES},
 	{"no-lines", no_argument, NULL, OPT_NO_LINES},
+	{"tables", required_argument, NULL, OPT_TABLES},
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
@@ -89,6 +93,7 @@ struct record_args {
 	bool help;
 };
 
+#define TABLES_MAX 24 /* MB, what the BPF side has room for */
 #define RATE     99
 #define RATE_MAX 100000
 #define SECONDS_MAX (366 * 24 * 3600.0)
@@ -178,6 +183,11 @@ static bool parse_option(struct record_args *a, int c)
 	case OPT_LINES:
 	case OPT_NO_LINES:
 		a->lines = c == OPT_LINES ? YES : NO;
+		return true;
+	case OPT_TABLES:
+		if (!cli_number("--tables", optarg, 1, TABLES_MAX, &n))
+			return false;
+		r->table_bytes = (size_t)n << 20;
 		return true;
 	case 'q':
 		log_level = LOG_QUIET;

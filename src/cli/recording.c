@@ -292,6 +292,7 @@ static int start_sampling(struct recording *r)
 	struct assembler_options options = {
 		.maps = &maps,
 		.cache_dir = cache,
+		.table_bytes = r->options->table_bytes,
 		.names = {.inlines = r->options->inlines, .lines = r->options->lines},
 	};
 	err = assembler_new(r->profile, &options, &r->assembler);

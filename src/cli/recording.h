@@ -21,6 +21,7 @@ struct recording_options {
 	uint64_t duration_ms; /* 0: until Ctrl-C, or the target ends */
 	char **program; /* NULL, or what to start, as the invoking user */
 	bool machine;   /* with a program: sample everything while it runs */
+	size_t table_bytes; /* cap of the unwind tables; 0: 24 MB */
 	bool inlines, lines; /* from debug info: inlined calls as frames, source lines */
 };
 

@@ -56,7 +56,7 @@ int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables 
 	t->files = map_memory(maps->files, UNWIND_FILES_MAX * sizeof(*t->files));
 	t->pages = map_memory(maps->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
 	t->rules = map_memory(maps->rules, UNWIND_RULES_MAX * sizeof(*t->rules));
-	t->shard_max = (uint32_t)MIN(max_bytes / SHARD_BYTES, UNWIND_SHARDS_MAX);
+	t->shard_max = (uint32_t)MAX(1u, MIN(max_bytes / SHARD_BYTES, UNWIND_SHARDS_MAX));
 	extents_init(&t->free_rows, 0, t->shard_max * UNWIND_SHARD_ROWS);
 	extents_init(&t->free_pages, 0, UNWIND_PAGES_MAX);
 	extents_init(&t->free_mappings, 0, UNWIND_MAPPINGS_MAX);
@@ -166,6 +166,8 @@ int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot)
 {
 	uint32_t slot = free_slot(t), first;
 
+	if (image->row_count > t->shard_max * UNWIND_SHARD_ROWS)
+		return -EFBIG;
 	if (!slot || image->page_count == 0 || image->base_page > UINT32_MAX ||
 	    extents_take(&t->free_pages, image->page_count, 0, &first) != 0)
 		return -ENOSPC;

@@ -24,7 +24,10 @@ void tables_free(struct tables *t);
 void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule *rules,
 		      uint32_t count);
 
-/* 0 with a slot from 1 on; -ENOSPC when it does not fit as things are. The image can go then. */
+/*
+ * 0 with a slot from 1 on; -ENOSPC when it does not fit as things are, -EFBIG when it never will.
+ * The image can go then.
+ */
 int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot);
 
 /* No mapping names the slot any more: its place is free after the next grace period. */

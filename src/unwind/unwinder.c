@@ -20,7 +20,8 @@ enum table_state {
 	TABLE_NONE,
 	TABLE_WANTED, /* being made */
 	TABLE_READY,
-	TABLE_NEVER, /* no rows in it, or not readable: frame pointers */
+	TABLE_NEVER, /* no rows in it: frame pointers */
+	TABLE_LOST,  /* not readable, or too large: a walk ends there, and does not guess */
 };
 
 struct table { /* of a file */
@@ -134,7 +135,7 @@ static void want_table(struct unwinder *u, uint32_t file)
 	if (file) {
 		fd = files_open(processes_files(u->processes), file);
 		if (fd < 0) {
-			t->state = TABLE_NEVER;
+			t->state = TABLE_LOST;
 			u->stats.tables_failed++;
 			return;
 		}
@@ -170,12 +171,15 @@ static void write_mapping(struct unwinder *u, struct unwind_mapping *to, const s
 		const struct table *t = table_of(u, m->unwind_file - 1);
 		if (t->state == TABLE_NEVER)
 			slot = 0;
+		else if (t->state == TABLE_LOST)
+			slot = UNWIND_LOST;
 		else if (t->state == TABLE_READY)
 			slot = bias_of(t, m, &bias) ? t->slot : 0;
 	}
 	to->start = m->start;
 	to->end = m->end;
-	to->bias = bias;
+	if (slot && slot < UNWIND_LOST) /* a walk that still has the file of before may read it */
+		to->bias = bias;
 	__atomic_store_n(&to->file, slot, __ATOMIC_RELEASE);
 }
 
@@ -224,7 +228,8 @@ static void take_table(struct unwinder *u, struct builder_result *r)
 	struct table *t = table_of(u, r->file);
 	int err = r->error;
 
-	t->state = TABLE_NEVER;
+	/* What is no program for this machine may be code made at run time, in a file. */
+	t->state = err == -ENOENT || err == -EINVAL || err == -ENOTSUP ? TABLE_NEVER : TABLE_LOST;
 	tables_put_rules(u->tables, r->first_rule, r->rules, r->rule_count);
 	while (!err && (err = tables_put(u->tables, r->image, &t->slot)) == -ENOSPC &&
 	       evict_least(u))
@@ -447,6 +452,9 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		return 0;
 	case TABLE_NEVER:
 		*ret = NULL;
+		return 0;
+	case TABLE_LOST:
+		*ret = &missing;
 		return 0;
 	default:
 		*ret = &missing;

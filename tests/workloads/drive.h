@@ -3,7 +3,7 @@
  * of the graph and returns. What else happens meanwhile is for the arguments to say:
  *
  *	loop             nothing
- *	signals          signals a thousand times a second, on this stack and on another
+ *	signals          signals hundreds of times a second, on this stack and on another
  *	threads N        N threads
  *	dlopen FILE SYMBOL ...   one library after the other, opened, called, closed
  *	exec MS FILE ...         another program after MS milliseconds, with the list turned by one
@@ -86,7 +86,7 @@ static void drive_timer(int sig, long ns)
 	struct itimerspec every = {{0, ns}, {0, ns}};
 	timer_t timer;
 
-	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0 ||
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
 	    timer_settime(timer, 0, &every, NULL) != 0)
 		abort();
 }
@@ -102,8 +102,8 @@ F static void drive_signals(void)
 	sigaltstack(&stack, NULL);
 	sigaction(SIGALRM, &plain, NULL);
 	sigaction(SIGPROF, &apart, NULL);
-	drive_timer(SIGALRM, 1000000);
-	drive_timer(SIGPROF, 1300000);
+	drive_timer(SIGALRM, 2000000);
+	drive_timer(SIGPROF, 3300000);
 }
 
 /* ---- threads ------------------------------------------------------------------------------------
