@@ -49,6 +49,10 @@ def kernel_counts():
     return int(re.search(r"^processes (\d+)", text, re.M)[1]), ticks[3] + ticks[4], sum(ticks)
 
 
+class Failed(Exception):
+    """A profiler did not do its job."""
+
+
 class Result:
     def __init__(self, name, cost_, samples=None, lost=None, named=None, note=""):
         self.name, self.cost, self.samples, self.lost = name, cost_, samples, lost
@@ -64,7 +68,8 @@ def run(argv, d, name):
     out, err = os.path.join(d, name + ".out"), os.path.join(d, name + ".err")
     with open(out, "w") as o, open(err, "w") as e:
         c = cost.Cost(argv, stdout=o, stderr=e).wait()
-    assert c.code == 0, f"{' '.join(argv)} ended with {c.code}: {read(err)[-500:]}"
+    if c.code != 0:
+        raise Failed(f"{' '.join(argv)} ended with {c.code}: {read(err).strip()[-200:]}")
     return c, out, err
 
 
@@ -156,7 +161,12 @@ def main():
         before = kernel_counts()
         began = os.times().elapsed
         for tool in tools:
-            got = tool(a.seconds, d)
+            try:
+                got = tool(a.seconds, d)
+            except Failed as e:
+                if tool is smolder:
+                    raise
+                got = str(e)
             if isinstance(got, str):
                 skipped.append(f"{tool.__name__}: {got}")
             else:

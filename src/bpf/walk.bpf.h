@@ -245,7 +245,7 @@ static __always_inline __u64 find_goroutine(const struct unwind_rule *r)
 /* From g0's stack to that of a goroutine; rbp is as it is. */
 static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
 {
-	__u64 g, depth, sp[2];
+	__u64 g, depth, sp[2] = {};
 
 	if (r->cfa == UNWIND_GO_CGO) {
 		if (!read_word(&g, w->sp + (__s64)r->rbp_offset) ||
