@@ -42,14 +42,14 @@ def parse_script(text):
 class PerfRecord:
     """perf record on a process, sampling from `with` to its end; then .stacks"""
 
-    def __init__(self, pid, rate):
+    def __init__(self, pid, rate, options=("-g",)):
         self.dir = tempfile.TemporaryDirectory()
         self.data = os.path.join(self.dir.name, "perf.data")
         ctl, ack = (os.path.join(self.dir.name, n) for n in ("ctl", "ack"))
         os.mkfifo(ctl)
         os.mkfifo(ack)
         self.process = subprocess.Popen(
-            [perf(), "record", "-q", "-e", "cpu-clock", "-F", str(rate), "-g", "-p", str(pid),
+            [perf(), "record", "-q", "-e", "cpu-clock", "-F", str(rate), *options, "-p", str(pid),
              "-D", "-1", f"--control=fifo:{ctl},{ack}", "-o", self.data],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.control = open(ctl, "w")

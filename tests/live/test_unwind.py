@@ -6,6 +6,8 @@ that have no user side (a process at its end, or half way into another program) 
 are higher than 99 Hz only to have enough samples in little time: each sample is walked alone.
 """
 import collections
+import contextlib
+import math
 import os
 import re
 import shutil
@@ -18,7 +20,7 @@ import callgraph
 import generated
 import peers
 import workloads
-from folded import Stacks
+from folded import Stacks, check_named
 from recording import live, record
 from tap import SOAK, main, skip
 
@@ -132,10 +134,100 @@ def clang_compiling_cpp():
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "x.cc"), "w") as f:
             f.write(text)
-        r = record("-v", "-F", RATE, "--annotations", "--", clang, "-O2", "-c", "x.cc", "-o", "x.o",
+        # At high rates the first stacks, before the table of libLLVM, would be more than can wait.
+        r = record("-v", "-F", 499, "--annotations", "--", clang, "-O2", "-c", "x.cc", "-o", "x.o",
                    cwd=d, timeout=120).ok()
     judge("clang", r.stacks, 0.97, comm="clang-14" if "clang-14" in r.stacks.comms() else None,
           said=r.err)
+
+
+def of_programs(r, paths):
+    """The stacks of programs that were started, by the names they run under."""
+    comms = {os.path.basename(p)[:15] for p in paths}
+    return Stacks(s for s in r.stacks if s[0][0] in comms)
+
+
+@live
+def processes_of_tens_of_milliseconds():
+    paths = [generated.program(f"v{i}", 40 + i, v)[1]
+             for i, v in enumerate(("gcc", "clang", "gcc-static", "gcc-os"))]
+    with contextlib.ExitStack() as stack:
+        for i, p in enumerate(paths):
+            stack.enter_context(workloads.start("forks", 4, p, "for", 30 + 5 * i,
+                                                env=dict(os.environ, DRIVE_READY="1")))
+        record("-a", "-F", 99, "-d", 2, timeout=120).ok()  # tables are made once a machine
+        r = record("-v", "-a", "-F", RATE, "-d", 2 * SECONDS, "--annotations", timeout=120).ok()
+    stacks = of_programs(r, paths)
+    judge("short-lived", stacks, 0.95, said=r.err)
+    check_named(Stacks((tuple(f[:1] + tuple(user_frames(f))), n) for f, n in stacks), 0.95)
+
+
+@live
+def a_program_in_a_container():
+    """In a root and mount namespace of its own, with libraries that only it can see."""
+    _, path = generated.program("aa", 3)
+    libraries = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", path], check=True, text=True,
+                                                          stdout=subprocess.PIPE).stdout)
+    with tempfile.TemporaryDirectory() as d:
+        script = (f"mount -t tmpfs none {d} && for f in {' '.join(libraries)}; do "
+                  f'mkdir -p "{d}/${{f%/*}}" && cp -L "$f" "{d}/$f"; done && cp {path} {d}/inside && '
+                  f"exec chroot {d} /inside loop")
+        watch("in a container", 0.995,
+              workloads.Workload(["unshare", "--mount", "sh", "-c", script]))
+
+
+@live
+def a_build():
+    """make -j2 of a C project, the whole machine recorded: what the compiler did."""
+    if not shutil.which("make"):
+        skip("make is not installed")
+    with tempfile.TemporaryDirectory() as d:
+        names = [f"m{i}" for i in range(12)]
+        for i, n in enumerate(names):
+            g = callgraph.Graph(n, 100 + i)
+            with open(os.path.join(d, n + ".c"), "w") as f:
+                f.write(g.library())
+        with open(os.path.join(d, "Makefile"), "w") as f:
+            f.write("all: " + " ".join(n + ".o" for n in names) + "\n%.o: %.c\n\tgcc -w -O2 -c $<\n")
+        r = record("-v", "-a", "-F", 199, "--annotations", "--", "make", "-s", "-j2", "-C", d,
+                   timeout=300).ok()
+    judge("cc1", r.stacks, 0.95, comm="cc1", least=200, said=r.err)
+    deep = sum(n for f, n in r.stacks if f[0] == "cc1" and len(user_frames(f)) > 8)
+    assert deep > 0.5 * r.stacks.of("cc1").total, "cc1's stacks are shallow"
+
+
+@live
+def as_complete_as_perf_and_the_same_stacks():
+    if not peers.perf():
+        skip("linux-perf is not installed")
+    _, path = generated.program("aa", 3)
+    with workloads.Workload([path, "loop"]) as w:
+        # It writes so much of each stack that it loses samples at higher rates.
+        with peers.PerfRecord(w.pid, 499, ["--call-graph", "dwarf,32768"]) as perf:
+            r = record("-v", "-F", 499, "-d", 2 * SECONDS, "--annotations", "--no-inlines", "-p", w.pid,
+                       timeout=120).ok()
+    theirs = collections.Counter()
+    for frames, n in perf.stacks:
+        theirs[tuple(f for f in frames[1:] if in_program(f))] += n
+    ours = collections.Counter()
+    for frames, n in r.stacks:
+        ours[tuple(f for f in user_frames(frames) if in_program(f))] += n
+    mine, other = Share(r.stacks), Share(perf.stacks)
+    print(f"# smolder: {mine}\n# perf: {other}")
+    assert mine.share >= other.share, f"smolder: {mine}, perf: {other}"
+    # Both sampled the same seconds: the shares of stacks that are not rare agree.
+    total, total_theirs = sum(ours.values()), sum(theirs.values())
+    assert total > 300 and total_theirs > 300, (total, total_theirs)
+    far = [(s, ours[s] / total, theirs[s] / total_theirs) for s in set(ours) | set(theirs)
+           if abs(ours[s] / total - theirs[s] / total_theirs) >
+           5 * math.sqrt((ours[s] + theirs[s] + 1) / (total + total_theirs) *
+                         (1 / total + 1 / total_theirs))]
+    assert not far, far[:5]
+
+
+def in_program(frame):
+    """A function of the test program, and not libc's, which debug symbols name differently."""
+    return frame.startswith(("aa_", "drive_", "main"))
 
 
 main()
