@@ -59,7 +59,7 @@ static void read_sections(struct elf_file *e, const Elf64_Ehdr *h, const Elf64_S
 	e->names_len = e->names ? (uint32_t)s->sh_size : 0;
 }
 
-static int read_headers(struct elf_file *e)
+static int read_headers(struct elf_file *e, bool relocatable)
 {
 	Elf64_Ehdr h;
 	int r = elf_file_read(e, &h, sizeof(h), 0);
@@ -69,7 +69,7 @@ static int read_headers(struct elf_file *e)
 		return -EINVAL;
 	if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOTSUP;
-	if (h.e_type != ET_EXEC && h.e_type != ET_DYN)
+	if (h.e_type != ET_EXEC && h.e_type != ET_DYN && (h.e_type != ET_REL || !relocatable))
 		return -EINVAL;
 	e->machine = h.e_machine;
 
@@ -86,7 +86,7 @@ static int read_headers(struct elf_file *e)
 	return e->segments || e->sections ? 0 : -EINVAL;
 }
 
-int elf_file_init(struct elf_file *e, int fd)
+static int init(struct elf_file *e, int fd, bool relocatable)
 {
 	struct stat st;
 
@@ -96,16 +96,26 @@ int elf_file_init(struct elf_file *e, int fd)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	e->size = (uint64_t)st.st_size;
-	int r = read_headers(e);
+	int r = read_headers(e, relocatable);
 	if (r < 0)
 		elf_file_done(e);
 	return r;
 }
 
+int elf_file_init(struct elf_file *e, int fd)
+{
+	return init(e, fd, false);
+}
+
+int elf_file_init_debug(struct elf_file *e, int fd)
+{
+	return init(e, fd, true);
+}
+
 int elf_file_init_mem(struct elf_file *e, const void *mem, size_t size)
 {
 	*e = (struct elf_file){.fd = -1, .mem = mem, .size = size};
-	int r = read_headers(e);
+	int r = read_headers(e, false);
 	if (r < 0)
 		elf_file_done(e);
 	return r;

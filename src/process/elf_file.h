@@ -34,6 +34,7 @@ struct elf_file {
  * none: segments alone are enough to run a program, so they are enough here.
  */
 int elf_file_init(struct elf_file *e, int fd);
+int elf_file_init_debug(struct elf_file *e, int fd); /* takes relocatable files as well (dwz's) */
 int elf_file_init_mem(struct elf_file *e, const void *mem, size_t size);
 void elf_file_done(struct elf_file *e); /* leaves fd and mem alone */
 size_t elf_file_bytes(const struct elf_file *e);

@@ -13,12 +13,14 @@
 #define CRC_MAX    (512ull << 20) /* of debug files without a build id: 0.3 s at most */
 #define PACKED_MAX (16u << 20)
 #define UNPACK_MAX (32u << 20)
+#define ALTLINK_MAX 4096
 #define UNPACK_MEM (64u << 20) /* what the decoder may use: xz -9 needs it */
 
 struct wanted {
 	uint8_t id[ELF_BUILD_ID_MAX];
 	size_t id_len;
 	struct stat self;
+	bool shared;  /* not of one program: it has no symbols */
 	bool by_link; /* found by name: without build ids the CRC decides */
 	uint32_t crc;
 };
@@ -44,11 +46,11 @@ static bool belongs(const struct wanted *w, int fd)
 {
 	struct elf_file d;
 	uint8_t id[ELF_BUILD_ID_MAX];
-	if (elf_file_init(&d, fd) < 0)
+	if ((w->shared ? elf_file_init_debug(&d, fd) : elf_file_init(&d, fd)) < 0)
 		return false;
 
 	size_t len = elf_file_build_id(&d, id);
-	bool yes = elf_file_section_of_type(&d, SHT_SYMTAB);
+	bool yes = w->shared || elf_file_section_of_type(&d, SHT_SYMTAB);
 	if (yes && len && w->id_len)
 		yes = len == w->id_len && memcmp(id, w->id, len) == 0;
 	else if (yes)
@@ -113,6 +115,32 @@ int debugfile_open(const struct elf_file *e, const char *root, const char *path)
 		w.by_link = true;
 		if (fd < 0 && linked)
 			fd = open_by_link(&w, in, path, link);
+		if (fd >= 0)
+			return fd;
+	}
+	return -ENOENT;
+}
+
+/* The section is a path, its NUL, and the build id. */
+int debugfile_open_alt(const struct elf_file *e, const char *root)
+{
+	const Elf64_Shdr *s = elf_file_section(e, ".gnu_debugaltlink");
+	struct wanted w = {.shared = true};
+	char link[ALTLINK_MAX];
+	if (!s || s->sh_size > sizeof(link) || e->fd < 0 || fstat(e->fd, &w.self) < 0 ||
+	    elf_file_read(e, link, s->sh_size, s->sh_offset) < 0)
+		return -ENOENT;
+
+	size_t len = strnlen(link, s->sh_size), at = MIN(len + 1, s->sh_size);
+	w.id_len = MIN(s->sh_size - at, sizeof(w.id));
+	memcpy(w.id, link + at, w.id_len);
+	if (w.id_len == 0)
+		return -ENOENT;
+	for (int ours = root ? 0 : 1; ours < 2; ours++) {
+		const char *in = ours ? NULL : root;
+		int fd = link[0] == '/' ? try_open(&w, in, link) : -ENOENT;
+		if (fd < 0)
+			fd = open_by_id(&w, in);
 		if (fd >= 0)
 			return fd;
 	}

@@ -19,5 +19,12 @@
  */
 int debugfile_open(const struct elf_file *e, const char *root, const char *path);
 
+/*
+ * Opens the file that `e`, which may be a debug file, shares parts of its debug info with
+ * (.gnu_debugaltlink, as dwz writes it): by its absolute path or by build id, which must be equal.
+ * The descriptor, or -ENOENT.
+ */
+int debugfile_open_alt(const struct elf_file *e, const char *root);
+
 /* Unpacks .gnu_debugdata. 0, -ENOENT none, -EFBIG past 32 MB, -EINVAL damaged. Caller frees. */
 int debugfile_unpack(const struct elf_file *e, uint8_t **ret, size_t *ret_len);

@@ -65,8 +65,11 @@ void lines_free(struct lines *l)
 	free(l);
 }
 
-/* The file that has the debug info of `spec`, which may be that itself: a descriptor, or -1. */
-static int find_info(const struct lines_file *spec, uint64_t *ret_size)
+/*
+ * The file that has the debug info of `spec`, which may be that itself: a descriptor, or -1. And
+ * the one that this shares parts with, or -1.
+ */
+static int find_info(const struct lines_file *spec, uint64_t *ret_size, int *ret_alt)
 {
 	struct elf_file e;
 	CLEANUP(fd_closep) int fd = fcntl(spec->fd, F_DUPFD_CLOEXEC, 0);
@@ -83,6 +86,7 @@ static int find_info(const struct lines_file *spec, uint64_t *ret_size)
 			return -1;
 		*ret_size = debugimage_size(&e);
 	}
+	*ret_alt = *ret_size ? debugfile_open_alt(&e, spec->root) : -1;
 	elf_file_done(&e);
 	return *ret_size ? TAKE_FD(fd) : -1;
 }
@@ -90,7 +94,8 @@ static int find_info(const struct lines_file *spec, uint64_t *ret_size)
 uint32_t lines_add_file(struct lines *l, const struct lines_file *spec)
 {
 	uint64_t size;
-	CLEANUP(fd_closep) int fd = spec->fd >= 0 ? find_info(spec, &size) : -1;
+	CLEANUP(fd_closep) int alt = -1;
+	CLEANUP(fd_closep) int fd = spec->fd >= 0 ? find_info(spec, &size, &alt) : -1;
 	if (fd < 0)
 		return 0;
 
@@ -101,7 +106,7 @@ uint32_t lines_add_file(struct lines *l, const struct lines_file *spec)
 		return 0;
 	}
 	MEM_GROW(l->files, l->count, l->cap);
-	l->files[l->count++] = (struct file){.fd = TAKE_FD(fd), .alt_fd = -1};
+	l->files[l->count++] = (struct file){.fd = TAKE_FD(fd), .alt_fd = TAKE_FD(alt)};
 	return l->count;
 }
 
@@ -119,21 +124,34 @@ static void make_room(struct lines *l, const struct file *keep, size_t need)
 	}
 }
 
+static int read_image(struct lines *l, const struct file *f, int fd, size_t max,
+		      struct debugimage *ret)
+{
+	struct elf_file e;
+
+	int r = elf_file_init_debug(&e, fd);
+	if (r < 0)
+		return r;
+	make_room(l, f, MIN(debugimage_size(&e) + l->max_bytes - max, l->max_bytes));
+	r = debugimage_init(ret, &e, max);
+	elf_file_done(&e);
+	return r;
+}
+
 static int open_info(struct lines *l, struct file *f)
 {
 	struct debugimage main = {}, alt = {};
-	struct elf_file e;
 	if (f->opens++ == OPENS_MAX)
 		return -EAGAIN;
 
-	int r = elf_file_init(&e, f->fd);
+	int r = read_image(l, f, f->fd, l->max_bytes, &main);
 	if (r < 0)
 		return r;
-	make_room(l, f, MIN(debugimage_size(&e), l->max_bytes));
-	r = debugimage_init(&main, &e, l->max_bytes);
-	elf_file_done(&e);
-	if (r == 0)
-		r = debuginfo_open(&main, &alt, &f->info);
+	/* Without what it shares, some names are missing; that is no reason to do without the rest.
+	 */
+	if (f->alt_fd >= 0)
+		read_image(l, f, f->alt_fd, l->max_bytes - main.size, &alt);
+	r = debuginfo_open(&main, &alt, &f->info);
 	if (r == 0) {
 		l->stats.opens++;
 		l->stats.bytes += debuginfo_bytes(f->info);

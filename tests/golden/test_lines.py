@@ -248,6 +248,25 @@ def a_separate_debug_file_is_found_by_its_link():
 
 
 @test
+def what_dwz_shares_between_files_is_found():
+    """Names of inlined functions lie in a third file, by a path that leads there in the root only."""
+    if not shutil.which("dwz"):
+        skip("dwz is not installed")
+    root = os.path.join(TMP.name, "dwz-root")
+    os.makedirs(os.path.join(root, "shared"), exist_ok=True)
+    whole = [build(f"dwz-{n}", CXX, "g++", "-gdwarf-4", f"-D{n}") for n in ("A", "B")]
+    files = [shutil.copy(w, w + ".dwz") for w in whole]
+    common = os.path.join(root, "shared", "common.debug")
+    run("dwz", "-m", common, "-M", "/shared/common.debug", *files)
+    assert ".gnu_debugaltlink" in run("readelf", "-SW", files[0])
+    check(files[0], llvm, 6, root=root, debug=whole[0])
+    # Another file by that name is not it.
+    shutil.copy(whole[1], common)
+    names = [n for chain in ours(files[0], addresses(files[0]), root) for n, _ in chain]
+    assert names and "" in names
+
+
+@test
 def split_dwarf_opens_no_other_file():
     """The .dwo it names is a FIFO: whoever opened it would wait for ever."""
     exe = build("split", C, "gcc", "-g", "-gsplit-dwarf")
