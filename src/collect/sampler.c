@@ -67,13 +67,32 @@ const char *sampler_event_names(void)
 	       "branch-misses";
 }
 
-/* libbpf says why through a callback without a context; the last line of a load is kept here. */
+/*
+ * libbpf says why through a callback without a context. What is kept of it here is the verifier's
+ * complaint, if there is one: of its log, the line before the statistics; else the last line.
+ */
 static _Thread_local char libbpf_words[sizeof(((struct sampler_error *)0)->detail)];
+static _Thread_local bool libbpf_complained;
+
+static void keep_complaint(char *log)
+{
+	char *end = strstr(log, "\nprocessed ");
+	if (!end)
+		return;
+	*end = '\0';
+	char *line = strrchr(log, '\n');
+	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier: %s", line ? line + 1 : log);
+	libbpf_complained = true;
+}
 
 static int keep_words(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	if (level == LIBBPF_WARN)
-		vsnprintf(libbpf_words, sizeof(libbpf_words), fmt, ap);
+	CLEANUP(freep) char *text = NULL;
+
+	if (level != LIBBPF_WARN || libbpf_complained || vasprintf(&text, fmt, ap) < 0)
+		return 0;
+	snprintf(libbpf_words, sizeof(libbpf_words), "%s", text);
+	keep_complaint(text);
 	return 0;
 }
 
@@ -261,6 +280,7 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 {
 	*ret_err = (struct sampler_error){};
 	libbpf_words[0] = '\0';
+	libbpf_complained = false;
 	libbpf_set_print(keep_words);
 	int cpus = libbpf_num_possible_cpus();
 	if (cpus < 0)
