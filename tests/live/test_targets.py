@@ -337,7 +337,7 @@ def odd_process_names_harm_no_format():
         assert len(r.stacks.comms()) == 1 and r.stacks.share("odd_name") > 0.9, r.stacks
         for fmt in ("svg", "html", "text", "top", "json", "speedscope", "pprof"):
             out = os.path.join(d, "out." + fmt)
-            run("record", "-p", w.pid, "-F", 499, "-d", 1, "-f", fmt, "-o", out).ok()
+            run("record", "-p", w.pid, "-F", 499, "-d", 0.3, "-f", fmt, "-o", out).ok()
             with open(out, "rb") as f:
                 data = f.read()
             assert b"\x1b[31" not in data, fmt
