@@ -265,7 +265,7 @@ F long {tag}_entry(long x, long (*call)(long))
         once = self._entry(f"{self.tag}_once")
         self.kinds.update((f, "drive") for f in DRIVE_FUNCTIONS)
         self.edges |= DRIVE | {(f, f"{self.tag}_once") for f in
-                               ("drive_loop", "drive_callback", "drive_handler")}
+                               ("drive_loop", "drive_callback", "drive_handler", "main")}
         return (self._sources() + once +
                 f'\n#define ONCE {self.tag}_once\n#include "drive.h"\n')
 

@@ -40,6 +40,10 @@ struct thread_struct {
 	unsigned long fsbase;
 } KERNEL_TYPE;
 
+struct mm_struct {
+	unsigned long start_stack; /* of the program: argc, then arguments and environment */
+} KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -49,7 +53,7 @@ struct task_struct {
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	void *stack;
-	void *mm;
+	struct mm_struct *mm;
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;

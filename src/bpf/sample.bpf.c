@@ -169,17 +169,21 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 /*
  * The top of the user's stack, behind the frames, for user space to walk. Chunks begin where sp
  * rounded down does: each lies in one page, so the last one is read whole as well. A frame that is
- * being made may reach down to where there is no memory yet: what is above it is copied.
+ * being made may reach down to where there is no memory yet: what is above it is copied. But not
+ * what lies above `top`, where the program began: arguments and environment are no frames, and
+ * nobody's business.
  */
-static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp)
+static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp, __u64 top)
 {
 	__u64 from = sp & ~(WIRE_STACK_CHUNK - 1ull);
+	__u64 end = sp <= top ? top + 2 * sizeof(__u64) : ~0ull; /* argc and argv: see walk.c */
 	__u32 bytes = 0;
 	__u16 skip = 0;
 
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++) {
 		__u32 at = frames * sizeof(__u64) + bytes;
-		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK)
+		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK ||
+		    from + bytes >= end)
 			break;
 		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
 					(void *)(from + bytes)) == 0) {
@@ -238,12 +242,15 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		h->user_frames = w->frames;
 		h->version = w->version;
 	} else {
-		walk_by_frame_pointers(ctx, s, kernel);
+		h->walk = WIRE_WALK_NO_MAPPING;
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
-	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & (WIRE_NO_TABLE | WIRE_FRAME_POINTERS)))
+	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE))
 		h->stack_bytes = copy_stack(
-			s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp);
+			s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp,
+			BPF_CORE_READ(task, mm, start_stack));
+	if (!h->version && !h->stack_bytes)
+		walk_by_frame_pointers(ctx, s, kernel);
 }
 
 /* Whether the filters let a sample pass that the pid alone does not decide. */
@@ -310,7 +317,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	void *ring = bpf_map_lookup_elem(&rings, &at);
 	__u64 frames = (h->kernel_frames & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES);
 	__u64 size = sizeof(*h) + frames * sizeof(__u64) + h->stack_bytes;
-	if (!ring || size > sizeof(*s) - sizeof(s->walk) ||
+	if (!ring || size > sizeof(*s) - offsetof(struct scratch, head) ||
 	    bpf_ringbuf_output(ring, h, size, BPF_RB_NO_WAKEUP) != 0)
 		count(WIRE_RING_FULL, 1);
 	count(WIRE_RUN_NS, bpf_ktime_get_ns() - began);

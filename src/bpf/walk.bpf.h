@@ -76,11 +76,28 @@ struct walk {
 	__u32 frames; /* written so far … */
 	__u32 base;   /* … from here on in scratch.frames */
 	__u32 exact;  /* pc is an instruction that runs, not a return address */
+	__u32 has_rows; /* the file of the last frame */
 	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
 };
 
+/*
+ * What a frame's address led to. Between two samples a CPU runs other things for milliseconds, so
+ * each step of the two searches is a cache miss; the callers of a hot loop are found here by one.
+ * It stays true however tables come and go: a version is of one set of mappings, and a file's rows
+ * and a rule's number never change.
+ */
+struct walk_known {
+	__u64 addr;
+	__u32 version;  /* of the mappings */
+	__u32 has_rows; /* the file, not only this address */
+	struct unwind_rule rule;
+};
+
+#define WALK_KNOWN_BITS 12
+
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
 struct scratch {
+	struct walk_known known[1 << WALK_KNOWN_BITS];
 	struct walk walk;
 	struct wire_sample head;
 	__u64 frames[2 * (WIRE_FRAMES + 1)];
@@ -219,7 +236,7 @@ static __always_inline int step_frame_pointer(struct walk *w)
 	__u64 frame[2];
 
 	if (w->bp == 0)
-		return w->file.page_count && !at_program_start(w) ? WIRE_WALK_NO_ROW
+		return w->has_rows && !at_program_start(w) ? WIRE_WALK_NO_ROW
 								  : WIRE_WALK_COMPLETE;
 	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
 		return WIRE_WALK_FAULT;
@@ -344,6 +361,39 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 	return pc ? 0 : WIRE_WALK_COMPLETE;
 }
 
+static __always_inline __u32 known_slot(__u64 addr, __u32 version)
+{
+	return ((addr ^ ((__u64)version << 32)) * 0x9e3779b97f4a7c15ull) >> (64 - WALK_KNOWN_BITS);
+}
+
+/* Makes known what to do at an address; 0, else enum wire_walk. */
+__noinline int walk_find(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return WIRE_WALK_FAULT;
+	struct walk *w = &s->walk;
+
+	if (!walk_find_mapping(addr))
+		return WIRE_WALK_NO_MAPPING;
+	if (w->missing) {
+		w->frames++; /* it is code, whatever comes before it */
+		if (w->missing == UNWIND_PENDING)
+			s->head.flags |= WIRE_NO_TABLE;
+		return WIRE_WALK_NO_ROW;
+	}
+	__u32 index = walk_find_rule(addr - w->bias);
+	struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
+	if (!r)
+		return WIRE_WALK_NO_ROW;
+	struct walk_known *k = &s->known[known_slot(addr, w->version)];
+	k->addr = addr;
+	k->version = w->version;
+	k->has_rows = w->file.page_count != 0;
+	k->rule = *r;
+	return 0;
+}
+
 /* One frame: 0 to go on, else enum wire_walk. The frame itself is kept, if it is code. */
 __noinline int walk_step(int frame)
 {
@@ -354,21 +404,17 @@ __noinline int walk_step(int frame)
 
 	/* A return address stands after its call, which may be the last of its function. */
 	__u64 addr = w->pc - !w->exact;
-	if (!walk_find_mapping(addr))
-		return WIRE_WALK_NO_MAPPING;
+	struct walk_known *k = &s->known[known_slot(addr, w->version)];
 	__u32 at = (w->base + w->frames) & (2 * WIRE_FRAMES + 1);
 	s->frames[at] = addr;
-	w->frames++;
-	if (w->missing) {
-		if (w->missing == UNWIND_PENDING)
-			s->head.flags |= WIRE_NO_TABLE;
-		return WIRE_WALK_NO_ROW;
+	if (k->addr != addr || k->version != w->version) {
+		int result = walk_find(addr);
+		if (result)
+			return result;
 	}
-
-	__u32 index = walk_find_rule(addr - w->bias);
-	struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
-	if (!r)
-		return WIRE_WALK_NO_ROW;
+	w->frames++;
+	w->has_rows = k->has_rows;
+	struct unwind_rule *r = &k->rule;
 	if (r->cfa == UNWIND_END)
 		return WIRE_WALK_COMPLETE;
 	if (r->cfa == UNWIND_SIGNAL) {

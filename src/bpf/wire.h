@@ -21,7 +21,7 @@ enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
 	WIRE_NO_USER = 4,    /* a kernel's thread, or a process in execve or at its end: no user stack */
-	WIRE_FRAME_POINTERS = 8, /* the process was not known: user frames are the kernel's own walk */
+	WIRE_FRAME_POINTERS = 8, /* user frames are the kernel's own walk */
 	WIRE_NO_TABLE = 16, /* the walk came to a file whose table was not there */
 	WIRE_SYSCALL = 32, /* the user leaf's pc stands after the system call it is in */
 };

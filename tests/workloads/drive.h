@@ -7,6 +7,7 @@
  *	threads N        N threads
  *	dlopen FILE SYMBOL ...   one library after the other, opened, called, closed
  *	exec MS FILE ...         another program after MS milliseconds, with the list turned by one
+ *	times N          ends after N paths, and has done the same work each time
  *	for MS           ends after MS milliseconds of CPU time
  *	fork MS          child after child, each for MS milliseconds, without an exec
  *	remap N FILE ... N threads, while one more maps and unmaps FILEs
@@ -261,6 +262,9 @@ int main(int argc, char **argv)
 		x = drive_exec(x, (uint64_t)atoi(argv[2]), argc, argv);
 	else if (strcmp(what, "fork") == 0)
 		x = drive_fork(x, (uint64_t)atoi(argv[2]));
+	else if (strcmp(what, "times") == 0)
+		for (int i = atoi(argv[2]); i > 0; i--)
+			x += ONCE(x);
 	else if (strcmp(what, "for") == 0)
 		x = drive_loop(x, (uint64_t)atoi(argv[2]) * 1000000);
 	else
