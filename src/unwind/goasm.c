@@ -259,8 +259,9 @@ static int put_cgo(const struct rows *r)
 		{back2, goasm_rule(0)},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int err = i == 0 || rows[i].at > rows[i - 1].at ? put(r, rows[i].at, rows[i].rule)
-								: 0;
+		bool last = i + 1 == ARRAY_SIZE(rows);
+		int err =
+			last || rows[i].at < rows[i + 1].at ? put(r, rows[i].at, rows[i].rule) : 0;
 		if (err)
 			return err;
 	}

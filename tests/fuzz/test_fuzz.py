@@ -90,6 +90,20 @@ def table_seeds(tmp):
             yield bytes([first]) + f.read()
 
 
+def go_seeds():
+    """Go's table in each layout, with the code of a function that changes stacks, or with none."""
+    switch = bytes.fromhex("4889dcffd764488b0425f8ffffff488b5830488b83c0000000488b6038c3") + bytes(8)
+    for magic in (GO_1_2, GO_1_16, GO_1_18, GO_1_20):
+        for code in (b"", switch):
+            yield struct.pack("<H", len(code)) + code + go_table(magic, 0x10000) + bytes(64)
+    # One function, systemstack, that is 40 bytes long and 0 bytes deep.
+    head = struct.pack("<IBBBB", GO_1_20, 0, 0, 1, 8) + \
+        struct.pack("<8Q", 1, 0, 0x10000, 72, 72, 72, 92, 96)
+    table = head + b"runtime.systemstack\0" + b"\0\2\x28\0" + struct.pack("<III", 0, 12, 40) + \
+        struct.pack("<11I", 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 6 << 8)
+    yield struct.pack("<H", len(switch)) + switch + table + bytes(64)
+
+
 def image_seed():
     """An image of two pages with three rows (src/unwind/image_file.h)."""
     head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 1, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
@@ -115,6 +129,8 @@ def seeds(name, tmp):
                 b"0000000000000000 T _text\n", b"do_it+0x1f/0x2a0 [ext4]"]
     if name == "cfi":
         return list(table_seeds(tmp))
+    if name == "gorows":
+        return list(go_seeds())
     if name == "image_file":
         return [image_seed()]
     if name == "demangle":

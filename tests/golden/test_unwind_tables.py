@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import BUILD, main, skip, test  # noqa: E402
 
 CHECK = os.path.join(BUILD, "tests/unit/test_cfi_files")
+GOROWS = os.path.join(BUILD, "tests/unit/test_gorows")
 
 C = r"""
 #include <alloca.h>
@@ -98,11 +99,7 @@ def a_program_without_section_headers():
     with tempfile.TemporaryDirectory() as tmp:
         exe = build(tmp, C, "p.c", "gcc", "-O2")
         rows = check(exe)
-        with open(exe, "r+b") as f:
-            f.seek(40)
-            f.write(bytes(8))
-            f.seek(60)
-            f.write(bytes(4))
+        without_sections(exe)
         assert check(exe) == rows
 
 
@@ -114,6 +111,42 @@ def go_tells_of_its_functions_itself():
         exe = build(tmp, GO, "p.go", "go", "build")
         rows, functions = check(exe)
         assert functions > 1000, functions
+        exe = build(tmp, GO.replace('import (', 'import "C"\n\nimport ('), "p.go", "go", "build")
+        assert check(exe)[1] > functions
+
+
+def without_sections(exe):
+    with open(exe, "r+b") as f:
+        f.seek(40)
+        f.write(bytes(8))
+        f.seek(60)
+        f.write(bytes(4))
+
+
+def go_rows(exe):
+    """A hash of the rows of a Go program, and how many there are of each kind of rule."""
+    out = subprocess.run([GOROWS, exe], stdout=subprocess.PIPE, text=True, check=True).stdout
+    m = re.fullmatch(r"\d+ functions, 0 broken, hash (\w+), kinds (.*)\n", out)
+    assert m, out
+    return m[1], [int(n) for n in m[2].split()]
+
+
+@test
+def a_go_program_has_the_same_rows_stripped_and_without_sections():
+    if not shutil.which("go"):
+        skip("no go")
+    for mode in ("exe", "pie"):
+        with tempfile.TemporaryDirectory() as tmp:
+            exe = build(tmp, GO, "p.go", "go", "build", "-buildmode=" + mode)
+            rows, kinds = go_rows(exe)
+            subprocess.run(["strip", exe], check=True)
+            assert go_rows(exe)[0] == rows, mode
+            if mode == "exe":  # with sections the loader's relocations are known, without not
+                without_sections(exe)
+                assert go_rows(exe)[0] == rows, mode
+            # Each way from the scheduler's stack to the goroutine's, and signals, in both modes.
+            end, signal, *go = kinds[1], kinds[8], *kinds[12:15]
+            assert end >= 5 and signal == 1 and all(n == 1 for n in go), kinds
 
 
 main()
