@@ -417,7 +417,7 @@ size_t debuginfo_find(struct debuginfo *d, uint64_t vaddr,
 	if (d->work_left == 0)
 		return 0;
 	place_leaf(u, &unit, vaddr, &ret[count - 1]);
-	if (!ret[0].name && !ret[0].line)
+	if (count == 1 && !ret[0].name && !ret[0].linkage_name && !ret[0].line)
 		return 0;
 	Dwarf_Attribute a;
 	const char *directory = dwarf_attr(&unit, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;

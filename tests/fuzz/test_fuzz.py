@@ -106,9 +106,34 @@ def go_seeds():
 
 def image_seed():
     """An image of two pages with three rows (src/unwind/image_file.h)."""
-    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 1, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
-    return head + struct.pack("<BBhi", 0, 0, 0, 0) + struct.pack("<BBhi", 2, 1, -16, 16) + \
+    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 3, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
+    return head + struct.pack("<BBhih6x", 0, 0, 0, 0, 0) + struct.pack("<BBhih6x", 2, 1, -16, 16, -24) + \
         struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
+
+
+LINES_PROGRAM = r"""
+static volatile int sink;
+namespace a { struct S { int get(int x) const { if (x) { int y = x * sink; return y; } return 1; } }; }
+static inline __attribute__((always_inline)) int b(int x) { return a::S().get(x) + sink; }
+extern "C" int _start(int x) { int s = 0; for (int i = 0; i < x; i++) s += b(i) + b(s); return s; }
+"""
+
+
+def lines_seeds(tmp):
+    """Small programs of both compilers with debug info of each version, plain and packed."""
+    src, exe = os.path.join(tmp, "l.cc"), os.path.join(tmp, "l")
+    with open(src, "w") as f:
+        f.write(LINES_PROGRAM)
+    for compiler in ("g++", "clang++"):
+        for extra in (["-gdwarf-4"], ["-gdwarf-5"], ["-gdwarf-5", "-gz"], ["-gdwarf-4", "-gz"]):
+            if shutil.which(compiler) is None:
+                continue
+            subprocess.run([compiler, "-O2", "-nostdlib", "-static", "-Wl,-z,noseparate-code",
+                            "-Wl,--build-id=none", "-o", exe, "l.cc", *extra], check=True, cwd=tmp)
+            subprocess.run(["objcopy", "-R", ".eh_frame", "-R", ".comment", "-R", ".debug_loclists",
+                            "-R", ".debug_loc", "-R", ".debug_aranges", exe], check=True)
+            with open(exe, "rb") as f:
+                yield f.read()
 
 
 def names():
@@ -121,6 +146,8 @@ def seeds(name, tmp):
     stack = b"main;a;b 3\nmain;a;c d 4\nmain 1\n"
     if name == "elf":
         return list(elf_seeds(tmp))
+    if name == "lines":
+        return list(lines_seeds(tmp))
     if name == "perfmap":
         return [b"400 20 LazyCompile:~f /x.js:1\n420 8 g\n400 8 newer\nzz\n", b"0x1000 0x10 h\n"]
     if name == "kallsyms":

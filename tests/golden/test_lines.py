@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Inlined calls and lines at every instruction of programs built here, against llvm-symbolizer and
+eu-addr2line."""
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import BUILD, main, skip, test
+import workloads
+
+FIND = os.path.join(BUILD, "tests", "unit", "test_lines")
+TMP = tempfile.TemporaryDirectory()
+
+C = r"""
+#include <stdlib.h>
+volatile int sink;
+#define INLINE static inline __attribute__((always_inline))
+INLINE int one(int x) { sink += x; return x ^ sink; }
+INLINE int two(int x)
+{
+	if (x & 1) {
+		int y = one(x);
+		return y + one(y);
+	}
+	return one(x + 1);
+}
+INLINE int three(int x)
+{
+	int s = 0;
+	for (int i = 0; i < x; i++)
+		s += two(i) - one(s);
+	return s;
+}
+int __attribute__((noinline)) nest(int x)
+{
+	return three(x) + two(x);
+}
+static int compare(const void *a, const void *b)
+{
+	return one(*(const int *)a) - *(const int *)b;
+}
+int main(int argc, char **argv)
+{
+	int v[16] = {argc, 7, 3, 2};
+	(void)argv;
+	qsort(v, 16, sizeof(*v), compare);
+	if (nest(v[0]) == 42)
+		abort();
+	return nest(argc) & 1;
+}
+"""
+CXX = r"""
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+namespace deep { namespace er {
+template <typename T> struct Sum {
+	T total{};
+	inline __attribute__((always_inline)) void add(const T &t) { total += t; }
+};
+struct Base { virtual ~Base() = default; virtual int go(int x) { return x + 1; } };
+struct Other : Base { int go(int x) override { return x * 2; } };
+} }
+static std::map<std::string, std::vector<int>> table;
+__attribute__((noinline)) int work(deep::er::Base &b, int n)
+{
+	deep::er::Sum<int> s;
+	std::vector<int> v;
+	for (int i = 0; i < n; i++)
+		v.push_back(b.go(i));
+	std::sort(v.begin(), v.end(), [](int x, int y) { return x % 7 < y % 7; });
+	for (int x : v)
+		s.add(x);
+	try {
+		table[std::to_string(s.total)].push_back(n);
+	} catch (const std::exception &e) {
+		std::puts(e.what());
+	}
+	return s.total;
+}
+int main(int argc, char **argv)
+{
+	deep::er::Other o;
+	struct Local { int x; int twice() const { return x * 2 + std::atoi("1"); } } l{argc};
+	return work(o, argc * 100) + l.twice() + (argv[0] == nullptr);
+}
+"""
+
+
+def run(*argv, **kw):
+    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, **kw).stdout
+
+
+def build(name, source, *command):
+    if not shutil.which(command[0]):
+        skip(f"{command[0]} is not installed")
+    src = os.path.join(TMP.name, name + (".c" if source is C else ".cc"))
+    with open(src, "w") as f:
+        f.write(source)
+    out = os.path.join(TMP.name, name)
+    # Where two functions are one, each reader may take either for it.
+    apart = ["-fno-ipa-icf"] if command[0] in ("gcc", "g++") else []
+    run(*command, "-O2", *apart, "-Wl,--build-id", "-o", out, os.path.basename(src), cwd=TMP.name)
+    return out
+
+
+def addresses(path, most=4000, function=None):
+    """Where each instruction begins; evenly thinned out where there are very many."""
+    text = run("objdump", f"--disassemble={function}" if function else "-d", "--no-show-raw-insn",
+               "-j", ".text", path)
+    found = re.findall(r"^\s+([0-9a-f]+):", text, re.M)
+    return found[::len(found) // most + 1]
+
+
+def ours(path, at, root=None):
+    out = run(FIND, "find", path, *([root] if root else []), input="\n".join(at))
+    blocks, frames = [], []
+    for line in out.splitlines():
+        if line == ".":
+            blocks.append(frames)
+            frames = []
+        else:
+            frames.append(tuple(line.rsplit("\t", 1)))
+    return blocks
+
+
+def llvm(path, at, filt=("c++filt",)):
+    """Names go through c++filt: LLVM's own demangler does not know all of gcc's."""
+    out = run("llvm-symbolizer", "--inlines", "--no-demangle" if filt else "--demangle",
+              "--output-style=LLVM", "-e", path, input="\n".join("0x" + a for a in at))
+    out = run(*filt, input=out) if filt else out
+    blocks = []
+    for block in out.strip("\n").split("\n\n"):
+        lines = block.split("\n")
+        # NAME, then SOURCE:LINE:COLUMN
+        blocks.append([(lines[i], lines[i + 1].rsplit(":", 1)[0]) for i in range(0, len(lines), 2)])
+    return blocks
+
+
+def elfutils(path, at):
+    out = run("eu-addr2line", "-C", "-i", "-f", "-a", "-A", "-e", path, *("0x" + a for a in at))
+    blocks = []
+    for line in out.splitlines():
+        if re.fullmatch("0x[0-9a-f]{16}", line):
+            blocks.append([])
+        elif len(blocks[-1]) and len(blocks[-1][-1]) == 1:
+            # SOURCE:LINE:COLUMN, or ??:0
+            blocks[-1][-1] += (re.sub(r"(:\d+):\d+$", r"\1", line),)
+        else:
+            # "NAME inlined at SOURCE:LINE:COLUMN in CALLER"
+            blocks[-1].append((line.split(" inlined at ")[0],))
+    return blocks
+
+
+def tidy(where):
+    """Paths of compilers go through `.` and `..`, each reader's in its own way."""
+    source, line = where.rsplit(":", 1)
+    return f"{os.path.normpath(source)}:{line}"
+
+
+def check(path, theirs, least, root=None, debug=None, at=None):
+    """Every chain is theirs: the functions that were inlined, by name, and the lines of all. Where
+    no function is known they name it by the symbol table, or guess a line."""
+    at = at or addresses(path)
+    mine, other = ours(path, at, root), theirs(debug or path, at)
+    assert len(mine) == len(other) == len(at), (len(mine), len(other), len(at))
+    deep = 0
+    for a, m, o in zip(at, mine, other):
+        if not m:
+            assert len(o) == 1 and (o[0][0] == "??" or re.search(":[0?]+$", o[0][1])), \
+                f"{a}: nothing, they say {o}"
+            continue
+        assert [n for n, _ in m[:-1]] == [n for n, _ in o[:-1]], f"{a}: {m}, they say {o}"
+        assert [tidy(w) for _, w in m] == [tidy(w) for _, w in o], f"{a}: {m}, they say {o}"
+        deep = max(deep, len(m))
+    assert deep >= least, f"the deepest chain has {deep} frames"
+
+
+VARIANTS = [(c, v) for c in ("gcc", "clang") for v in ("-gdwarf-4", "-gdwarf-5")]
+
+
+def variants(fn):
+    for compiler, version in VARIANTS:
+        def one(compiler=compiler, version=version):
+            fn(compiler, version)
+        one.__name__ = f"{fn.__name__}_{compiler}{version}"
+        test(one)
+
+
+@variants
+def chains_of_c_are_llvms(compiler, version):
+    exe = build(f"c-{compiler}{version}", C, compiler, version)
+    check(exe, llvm, 4)
+
+
+@variants
+def chains_of_cxx_are_llvms(compiler, version):
+    exe = build(f"cxx-{compiler}{version}", CXX, {"gcc": "g++", "clang": "clang++"}[compiler], version)
+    check(exe, llvm, 6)
+
+
+@test
+def chains_of_c_are_elfutils():
+    # Not of clang: it needs .debug_aranges, and leaves out calls around code of line 0.
+    for compiler, version in VARIANTS[:2]:
+        exe = build(f"c-{compiler}{version}", C, compiler, version)
+        # For code of other files, which have no debug info, it takes the nearest line it knows.
+        check(exe, elfutils, 4, at=[a for f in ("nest", "compare", "main")
+                                    for a in addresses(exe, function=f)])
+
+
+@test
+def packed_sections_are_unpacked():
+    for how in ("zlib", "zlib-gnu"):
+        exe = build(f"packed-{how}", C, "gcc", "-g", f"-gz={how}")
+        assert ".zdebug_info" in run("readelf", "-SW", exe) or how == "zlib"
+        check(exe, llvm, 4)
+
+
+@test
+def a_separate_debug_file_is_found_by_build_id():
+    exe = build("separate", CXX, "g++", "-g")
+    root = os.path.join(TMP.name, "root")
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", exe))[1]
+    folder = os.path.join(root, "usr/lib/debug/.build-id", build_id[:2])
+    os.makedirs(folder, exist_ok=True)
+    debug = os.path.join(folder, build_id[2:] + ".debug")
+    run("objcopy", "--only-keep-debug", exe, debug)
+    run("strip", "-o", exe + ".min", exe)
+    check(exe + ".min", llvm, 6, root=root, debug=exe)
+    assert not any(ours(exe + ".min", addresses(exe + ".min"))), "found without its root"
+
+
+@test
+def a_separate_debug_file_is_found_by_its_link():
+    exe = build("linked", C, "gcc", "-g")
+    run("objcopy", "--only-keep-debug", exe, exe + ".debug")
+    run("strip", "-o", exe + ".min", exe)
+    run("objcopy", f"--add-gnu-debuglink={exe}.debug", exe + ".min")
+    check(exe + ".min", llvm, 4, debug=exe)
+
+
+@test
+def split_dwarf_opens_no_other_file():
+    """The .dwo it names is a FIFO: whoever opened it would wait for ever."""
+    exe = build("split", C, "gcc", "-g", "-gsplit-dwarf")
+    dwo = [f for f in os.listdir(TMP.name) if f.endswith(".dwo")]
+    assert dwo, os.listdir(TMP.name)
+    for f in dwo:
+        os.unlink(os.path.join(TMP.name, f))
+        os.mkfifo(os.path.join(TMP.name, f))
+    out = subprocess.run([FIND, "find", exe], input="\n".join(addresses(exe)), text=True, timeout=60,
+                         check=True, stdout=subprocess.PIPE).stdout
+    assert re.search(r"/split\.c:\d+", out), out[:300]
+
+
+@test
+def chains_of_rust_are_llvms():
+    check(workloads.path("shares-rs-v0"), functools.partial(llvm, filt=None), 8)
+
+
+@test
+def chains_of_go_are_llvms():
+    check(workloads.path("shares-go"), llvm, 3)
+
+
+@functools.cache
+def libc():
+    for line in open("/proc/self/maps"):
+        if "/libc.so.6" in line:
+            return line.split()[-1]
+
+
+@test
+def chains_of_libc_are_llvms():
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", libc()))[1]
+    debug = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    if not os.path.exists(debug):
+        skip("libc6-dbg is not installed")
+    check(libc(), llvm, 4, debug=debug)
+
+
+main()
