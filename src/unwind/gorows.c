@@ -13,7 +13,7 @@ struct reader {
 	const struct gopclntab *go;
 	struct goasm goasm;
 	struct cfi_stats *stats;
-	uint64_t start, end; /* of all functions so far; start 0: none yet */
+	uint64_t start, end; /* of all functions up to this one; start 0: none yet */
 
 	cfa_row_fn *row; /* where rows go; below, what went there last */
 	void *arg;
@@ -36,8 +36,10 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 
 	if (memcmp(&rule, &r->last, sizeof(rule)) == 0 && r->stats->rows)
 		return 0;
-	/* Only the byte before a function can be taken already. */
+	/* The byte before a function can be taken already. */
 	start = MAX(start, r->stats->rows ? r->last_at + 1 : r->start);
+	if (start >= r->end)
+		return 0;
 	if (r->stats->rows == CFI_ROWS_MAX) {
 		r->stats->why = "it has too many rows";
 		return -EFBIG;
@@ -116,7 +118,7 @@ static int put_plain(struct reader *r, struct depths *d, uint64_t end, uint64_t 
 	if (more >= 0 && d->begun)
 		return 0;
 	broken(r, record, "a function's stack depths make no sense");
-	return put_row(r, MAX(d->pc, r->last_at), (struct unwind_rule){.cfa = UNWIND_OTHER});
+	return put_row(r, d->pc, (struct unwind_rule){.cfa = UNWIND_OTHER});
 }
 
 static int put_special(struct reader *r, struct depths *d, struct goasm_func *f)
@@ -167,14 +169,13 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 		return -EFBIG;
 	}
 	r->stats->functions++;
-	int err = 0;
 	if (r->start == 0)
-		r->start = start;
-	else if (start > r->end)
-		err = put_row(r, r->end, (struct unwind_rule){.cfa = UNWIND_UNKNOWN});
+		r->start = r->end = start;
+	uint64_t gap = r->end;
+	r->end = start + size;
+	int err = gap < start ? put_row(r, gap, (struct unwind_rule){.cfa = UNWIND_UNKNOWN}) : 0;
 	if (err)
 		return err;
-	r->end = start + size;
 	if (gopclntab_func(r->go, r->e, record, &func) < 0) {
 		broken(r, record, "a function's record makes no sense");
 		return put_row(r, start, other);
