@@ -99,12 +99,16 @@ class Cost:
         self.maps = max(self.maps, sum(self._maps.values()) + buffers)
 
     def wait(self, every=1.0):
-        while True:
-            try:
-                self._process.wait(every if self._programs else 0.2)
-                break
-            except subprocess.TimeoutExpired:
-                self._look()
+        try:
+            while True:
+                try:
+                    self._process.wait(every if self._programs else 0.2)
+                    break
+                except subprocess.TimeoutExpired:
+                    self._look()
+        finally:
+            if self._process.poll() is None:
+                self._process.terminate()  # it passes that on
         self.wall = time.monotonic() - self._began
         with open(self._file.name) as f:
             text = f.read()

@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -33,18 +34,11 @@ FORKS = 38  # each shell starts one program: 76 forks a second
 @contextlib.contextmanager
 def busy_machine():
     with contextlib.ExitStack() as stack:
-        for name in ("shares", "shares-cc", "shares-go", "python", "jit", "pingpong"):
-            w = stack.enter_context(workloads.start(name))
-            if name == "jit":
-                stack.callback(remove, f"/tmp/perf-{w.pid}.map")
+        for name in ("shares", "shares-cc", "shares-go", "python", "node", "pingpong"):
+            stack.enter_context(workloads.start(name))
         stack.enter_context(workloads.start("forks", str(FORKS), "/bin/sh", "-c",
                                             "/bin/ls /; :"))
         yield
-
-
-def remove(path):
-    if os.path.exists(path):
-        os.unlink(path)
 
 
 def kernel_counts():
@@ -53,6 +47,10 @@ def kernel_counts():
         text = f.read()
     ticks = [int(t) for t in text.split("\n")[0].split()[1:9]]
     return int(re.search(r"^processes (\d+)", text, re.M)[1]), ticks[3] + ticks[4], sum(ticks)
+
+
+class Failed(Exception):
+    """A profiler did not do its job."""
 
 
 class Result:
@@ -70,7 +68,8 @@ def run(argv, d, name):
     out, err = os.path.join(d, name + ".out"), os.path.join(d, name + ".err")
     with open(out, "w") as o, open(err, "w") as e:
         c = cost.Cost(argv, stdout=o, stderr=e).wait()
-    assert c.code == 0, f"{' '.join(argv)} ended with {c.code}: {read(err)[-500:]}"
+    if c.code != 0:
+        raise Failed(f"{' '.join(argv)} ended with {c.code}: {read(err).strip()[-200:]}")
     return c, out, err
 
 
@@ -154,6 +153,7 @@ def main():
     a = ap.parse_args()
     if os.geteuid() != 0:
         sys.exit("bench/record.py: needs root")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is started is ended
     tools = [t for t in (smolder, perf, bpftrace, bcc, libbpf_tools)
              if not a.only or a.only in t.__name__]
     results, skipped = [], []
@@ -161,7 +161,12 @@ def main():
         before = kernel_counts()
         began = os.times().elapsed
         for tool in tools:
-            got = tool(a.seconds, d)
+            try:
+                got = tool(a.seconds, d)
+            except Failed as e:
+                if tool is smolder:
+                    raise
+                got = str(e)
             if isinstance(got, str):
                 skipped.append(f"{tool.__name__}: {got}")
             else:

@@ -117,7 +117,9 @@ JUMP = (r"_*(sig)?(set|long)jmp.*|_longjmp_unwind|__libc_siglongjmp|__pthread_cl
 BELOW = {"sort": SORT, "search": SORT, "clock": TIME, "system": SYSTEM, "fault": SYSTEM + "|" + MEMORY,
          "copy": MEMORY, "last": JUMP, "last_never": JUMP}
 # A call through the PLT may stop in it, and the first one goes through the dynamic linker.
-LINKER = r".*@plt|\[.*\+0x[0-9a-f]+\]|_dl_.*|do_lookup_x|check_match|strcmp.*|__tls_get_addr.*"
+LINKER = (r".*@plt|\[.*\+0x[0-9a-f]+\]|_dl_.*|do_lookup_x|check_match|strcmp.*|"
+          r"__tls_get_addr.*|update_get_addr|tls_get_addr_tail|allocate_.*|_int_.*|"
+          r"(__libc_)?(malloc|free|calloc|realloc|memalign)|__rtld_.*|" + MEMORY)
 
 # tests/workloads/drive.h
 DRIVE = {("main", "drive_loop"), ("drive_thread", "drive_loop"), ("drive_on_alarm", "drive_handler"),
@@ -132,7 +134,8 @@ DRIVE_ROOTS = {"main", "drive_thread", "drive_remap_thread"}
 ROOTS = {"_start", "clone", "__clone", "clone3", "__clone3", "start_thread"}
 MARKS = {"[incomplete]", "[truncated]"}
 RESTORER = {"__restore_rt"}  # where a handler returns to
-KERNEL = "_[k]"  # record --annotations
+NO_CALL = ("_[k]", "_[i]")  # record --annotations: of the kernel, and inlined
+NO_USER = re.compile(r"do_exit|begin_new_exec|load_elf_binary|.*execve")  # its stack was gone
 
 
 class Graph:
@@ -227,7 +230,7 @@ class Graph:
         once = self._entry(f"{tag}_once")
         self.kinds.update({f"{tag}_back": "back", f"{tag}_entry": "entry"})
         self.edges |= {(f"{tag}_entry", f"{tag}_once"), (f"{tag}_entry", f"{tag}_back"),
-                       (f"{tag}_back", "drive_callback")}
+                       (f"{tag}_back", "drive_callback"), ("drive_library", f"{tag}_entry")}
         return self._sources() + once + f"""
 F static long {tag}_back(long x, long (*call)(long))
 {{
@@ -296,11 +299,13 @@ class Judge:
 
     def stack(self, frames, count):
         self.total += count
-        comm, rest = frames[0], [f for f in frames[1:] if not f.endswith(KERNEL)]
+        comm, rest = frames[0], [f for f in frames[1:] if not f.endswith(NO_CALL)]
         marked = bool(rest) and rest[0] in MARKS
         if marked:
             self.marked += count
             rest = rest[1:]
+        elif not rest and any(map(NO_USER.match, frames)):
+            return  # it had no user side any more
         elif not rest or rest[0] not in ROOTS:
             self.rootless += count
             self._blame(f"not marked, and the root is {rest[0] if rest else 'missing'}", frames, count)
@@ -332,6 +337,6 @@ class Judge:
 
     def __str__(self):
         text = [f"{self.total} samples, {self.marked} marked, {self.impossible()} impossible"]
-        for why, all_ in sorted(self.bad.items(), key=lambda kv: -len(kv[1]))[:12]:
+        for why, all_ in sorted(self.bad.items(), key=lambda kv: -len(kv[1]))[:5]:
             text.append(f"{why} ({sum(c for c, _ in all_)} samples), such as\n    {all_[0][1]}")
         return "\n  ".join(text)

@@ -16,6 +16,7 @@ from tap import SMOLDER, skip, test
 
 END = re.compile(r"(\d+) samples? in [\d.]+ s, (\d+) lost")
 NOBODY = 65534
+PATIENCE = 300  # seconds until something counts as hanging; nothing waits so long when all is well
 
 
 def live(fn):
@@ -24,6 +25,8 @@ def live(fn):
     def guarded():
         if os.geteuid() != 0:
             skip("needs root: sudo make test")
+        # Whatever else runs on this machine makes no test longer, nor its samples fewer.
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
         fn()
     return test(guarded)
 
@@ -55,7 +58,7 @@ class Run:
         return folded.parse(self.out.decode())
 
 
-def run(*args, timeout=60, **popen):
+def run(*args, timeout=PATIENCE, **popen):
     """smolder with these arguments, to its end."""
     p = subprocess.Popen([SMOLDER, *map(os.fsencode, map(str, args))], stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
@@ -102,7 +105,7 @@ class Terminal:
                                         stdout=stdout, preexec_fn=session, **popen)
         os.close(slave)
 
-    def read_until(self, pattern, seconds=30):
+    def read_until(self, pattern, seconds=PATIENCE):
         deadline = time.monotonic() + seconds
         while True:
             m = re.search(pattern, self.text)
@@ -121,7 +124,7 @@ class Terminal:
     def interrupt(self):
         os.write(self.master, b"\x03")
 
-    def end(self, timeout=30):
+    def end(self, timeout=PATIENCE):
         """Reads all it says; returns its exit code."""
         deadline = time.monotonic() + timeout
         while select.select([self.master], [], [], max(0, deadline - time.monotonic()))[0]:
@@ -152,7 +155,7 @@ def public_copy(directory):
     return shutil.copy(SMOLDER, os.path.join(directory, "smolder"))
 
 
-def wait_cpu(workload, seconds, timeout=60):
+def wait_cpu(workload, seconds, timeout=PATIENCE):
     """Waits until the workload has used so much more CPU time."""
     goal = workload.cpu_seconds() + seconds
     deadline = time.monotonic() + timeout

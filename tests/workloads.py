@@ -6,6 +6,7 @@
 
 A program that is started has printed its "ready PID" line, so it is in its main loop.
 """
+import ctypes
 import fcntl
 import json
 import os
@@ -25,6 +26,7 @@ OUT = os.path.join(ROOT, "build", "workloads")
 # Every function stays itself and keeps its frame: no tail calls, no folding of equal bodies.
 GNU = ["-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer",
        "-fno-optimize-sibling-calls", "-fno-ipa-icf", "-pthread"]
+NO_FP = ["-fomit-frame-pointer"]
 C = ["gcc", "-std=gnu17"] + GNU
 CXX = ["g++", "-std=c++17"] + GNU
 RUST = ["rustc", "--edition", "2021", "-C", "opt-level=2", "-C", "force-frame-pointers=yes"]
@@ -48,6 +50,8 @@ PROGRAMS = {
     "vdso": ("vdso.c", C),
     "late": ("late.c", C),
     "late.so": ("late.c", C + ["-DLIBRARY", "-shared", "-fPIC"]),
+    "glibc": ("glibc.c", C + NO_FP),
+    "throws": ("throws.cc", CXX + NO_FP),
     "shares-cc": ("shares.cc", CXX),
     "shares-rs": ("shares.rs", RUST + ["-Z", "unstable-options",
                                        "-C", "symbol-mangling-version=legacy"]),
@@ -58,12 +62,21 @@ PROGRAMS = {
     "inlines-go": ("inlines.go", ["go", "build"]),
     "shares-go": ("shares.go", ["go", "build"]),
     "shares-go-stripped": ("shares.go", ["go", "build", "-ldflags=-s -w"]),
+    "runtime": ("runtime.go", ["go", "build"]),
+    "runtime-stripped": ("runtime.go", ["go", "build", "-ldflags=-s -w"]),
+    "runtime-pie": ("runtime.go", ["go", "build", "-buildmode=pie", "-ldflags=-s -w"]),
+    "cgo": ("cgo.go", ["go", "build"]),
+    "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }
 SCRIPTS = {
     "jit": ["node", "--perf-basic-prof", "--no-turbo-inlining", "--no-logfile-per-isolate",
             "--logfile=/dev/null", os.path.join(SRC, "jit.js")],
     "node": ["node", os.path.join(SRC, "jit.js")],
     "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
+    "interp-py": ["/usr/bin/python3", os.path.join(SRC, "interp.py")],
+    "interp-js": ["node", os.path.join(SRC, "interp.js")],
+    "interp-rb": ["ruby", os.path.join(SRC, "interp.rb")],
+    "interp-php": ["php", os.path.join(SRC, "interp.php")],
 }
 
 
@@ -139,6 +152,15 @@ def command(name, *args):
     return [path(name)] + list(args)
 
 
+_libc = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent():
+    """A test that is killed leaves nothing behind that burns CPU."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Workload:
     """A running program of its own process group: ended, and its last words read, on exit."""
 
@@ -147,7 +169,8 @@ class Workload:
         self.truth = None
         self._rest = b""
         self.process = subprocess.Popen([os.fsencode(a) for a in argv], stdout=subprocess.PIPE,
-                                        stdin=subprocess.DEVNULL, start_new_session=True, **popen)
+                                        stdin=subprocess.DEVNULL, start_new_session=True,
+                                        preexec_fn=_die_with_parent, **popen)
         try:
             ready = self.wait_line("ready ")
             self.pid = self.process.pid
@@ -156,7 +179,7 @@ class Workload:
             self._kill()
             raise
 
-    def wait_line(self, prefix, seconds=30):
+    def wait_line(self, prefix, seconds=300):
         """The first line it prints, or has printed, that starts so."""
         fd = self.process.stdout.fileno()
         while True:
@@ -195,7 +218,7 @@ class Workload:
             if self.process.poll() is None:
                 self.process.send_signal(signal.SIGTERM)
             try:
-                self._take(self.process.communicate(timeout=20)[0])
+                self._take(self.process.communicate(timeout=60)[0])
             except subprocess.TimeoutExpired:
                 pass
         finally:

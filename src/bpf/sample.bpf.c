@@ -143,6 +143,7 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 		w->pc = ctx->regs.rip;
 		w->sp = ctx->regs.rsp;
 		w->bp = ctx->regs.rbp;
+		w->bx = ctx->regs.rbx;
 		w->r10 = ctx->regs.r10;
 		w->exact = 1;
 		return ctx->regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
@@ -159,6 +160,7 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 	w->pc = regs.rip;
 	w->sp = regs.rsp;
 	w->bp = regs.rbp;
+	w->bx = regs.rbx;
 	w->r10 = regs.r10;
 	w->exact = !after_syscall(&regs);
 	return regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
@@ -166,22 +168,30 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 
 /*
  * The top of the user's stack, behind the frames, for user space to walk. Chunks begin where sp
- * rounded down does: each lies in one page, so the last one is read whole as well.
+ * rounded down does: each lies in one page, so the last one is read whole as well. A frame that is
+ * being made may reach down to where there is no memory yet: what is above it is copied.
  */
 static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp)
 {
 	__u64 from = sp & ~(WIRE_STACK_CHUNK - 1ull);
 	__u32 bytes = 0;
+	__u16 skip = 0;
 
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++) {
 		__u32 at = frames * sizeof(__u64) + bytes;
 		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK)
 			break;
 		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
-					(void *)(from + bytes)) != 0)
-			break;
-		bytes += WIRE_STACK_CHUNK;
+					(void *)(from + bytes)) == 0) {
+			bytes += WIRE_STACK_CHUNK;
+		} else {
+			if (bytes)
+				break;
+			skip++;
+			from += WIRE_STACK_CHUNK;
+		}
 	}
+	s->head.stack_skip = skip;
 	return bytes;
 }
 
@@ -216,6 +226,7 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	h->ip = w->pc;
 	h->sp = w->sp;
 	h->bp = w->bp;
+	h->bx = w->bx;
 	h->r10 = w->r10;
 	if (!w->exact)
 		h->flags |= WIRE_SYSCALL;

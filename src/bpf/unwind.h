@@ -42,12 +42,17 @@ enum unwind_cfa {
 			   * the goroutine at rbp_offset, and that the rsp of the call */
 	UNWIND_GO_GROW,   /* morestack: the same, but the rsp before the call and its rip: what was
 			   * on the stack may have moved to another already */
-	UNWIND_CFA_LAST = UNWIND_GO_GROW,
+	UNWIND_RBX,       /* rbx + offset: the loader's lazy binding */
+	UNWIND_CFA_LAST = UNWIND_RBX,
 };
 
 #define UNWIND_GO_STACK_HI 0x08 /* in a g: where its stack ends, */
 #define UNWIND_GO_M 0x30        /* its thread, */
 #define UNWIND_GO_SP 0x38       /* and its rsp while another runs, followed by its rip */
+
+/* What a program finds on its stack when it starts. */
+#define UNWIND_ARGC_MAX (1 << 22)
+#define UNWIND_ARGV_MAX (1 << 26) /* bytes from argc to the string argv[0] */
 
 /* Where the caller's rbp is. */
 enum unwind_rbp {
@@ -62,10 +67,15 @@ struct unwind_rule {
 	__u8 rbp; /* enum unwind_rbp */
 	__s16 rbp_offset;
 	__s32 cfa_offset;
+	__s16 rbx_offset; /* the caller's rbx is at CFA + this; 0: as it is; or UNWIND_RBX_LOST */
+	__s16 pad[3]; /* elements of BPF arrays are multiples of 8 bytes */
 };
 
+#define UNWIND_RBX_LOST (-0x8000)
+#define UNWIND_NOWHERE 1 /* an address that no program has */
+
 _Static_assert(sizeof(struct unwind_row) == 4, "a row");
-_Static_assert(sizeof(struct unwind_rule) == 8, "a rule");
+_Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 
 /*
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that

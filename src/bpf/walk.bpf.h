@@ -68,6 +68,7 @@ struct {
 
 struct walk {
 	__u64 pc, sp, bp, r10;
+	__u64 bx, bx_at; /* rbx, or (not 0) where it is saved: few need it, so it is read late */
 	__u64 low, high, bias;   /* the mapping of the last frame */
 	struct unwind_file file; /* … and its pages */
 	__u32 first, count;      /* the process's mappings */
@@ -178,6 +179,7 @@ static __always_inline bool read_word(__u64 *to, __u64 addr)
 /* What the kernel saved when it delivered a signal: struct ucontext at sp. */
 #define UCONTEXT_R10 (40 + 2 * 8)
 #define UCONTEXT_RBP (40 + 10 * 8)
+#define UCONTEXT_RBX (40 + 11 * 8)
 #define UCONTEXT_RSP (40 + 15 * 8)
 #define UCONTEXT_RIP (40 + 16 * 8)
 
@@ -188,9 +190,22 @@ static __always_inline int step_signal(struct walk *w)
 	if (!read_word(&pc, sp + UCONTEXT_RIP) || !read_word(&w->bp, sp + UCONTEXT_RBP) ||
 	    !read_word(&w->sp, sp + UCONTEXT_RSP) || !read_word(&w->r10, sp + UCONTEXT_R10))
 		return WIRE_WALK_FAULT;
+	w->bx_at = sp + UCONTEXT_RBX;
 	w->pc = pc;
 	w->exact = 1; /* it was interrupted, it did not call */
 	return 0;
+}
+
+/*
+ * Whether sp is where the kernel started the program: at argc, with argv behind it. There rbp is 0,
+ * and the loader's own _start, which has no row, ends the stack.
+ */
+static __always_inline bool at_program_start(const struct walk *w)
+{
+	__u64 args[2];
+
+	return bpf_probe_read_user(args, sizeof(args), (void *)w->sp) == 0 &&
+	       args[0] - 1 < UNWIND_ARGC_MAX && args[1] - w->sp < UNWIND_ARGV_MAX;
 }
 
 /*
@@ -204,9 +219,11 @@ static __always_inline int step_frame_pointer(struct walk *w)
 	__u64 frame[2];
 
 	if (w->bp == 0)
-		return w->file.page_count ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
+		return w->file.page_count && !at_program_start(w) ? WIRE_WALK_NO_ROW
+								  : WIRE_WALK_COMPLETE;
 	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
 		return WIRE_WALK_FAULT;
+	w->bx_at = UNWIND_NOWHERE;
 	w->sp = w->bp + 16;
 	w->bp = frame[0];
 	w->pc = frame[1];
@@ -228,7 +245,7 @@ static __always_inline __u64 find_goroutine(const struct unwind_rule *r)
 /* From g0's stack to that of a goroutine; rbp is as it is. */
 static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
 {
-	__u64 g, depth, sp[2];
+	__u64 g, depth, sp[2] = {};
 
 	if (r->cfa == UNWIND_GO_CGO) {
 		if (!read_word(&g, w->sp + (__s64)r->rbp_offset) ||
@@ -267,6 +284,12 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		if (!w->exact)
 			return WIRE_WALK_NO_ROW;
 		cfa = w->r10 + (__s64)r->cfa_offset;
+		break;
+	case UNWIND_RBX:
+		cfa = w->bx;
+		if (w->bx_at && !read_word(&cfa, w->bx_at))
+			return WIRE_WALK_FAULT;
+		cfa += (__s64)r->cfa_offset;
 		break;
 	case UNWIND_RBP_MEM:
 	case UNWIND_RBP_MEM8:
@@ -308,8 +331,12 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		if (r->rbp == UNWIND_RBP_LOST)
 			bp = 0;
 	}
-	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP || r->cfa == UNWIND_R10))
+	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP ||
+			     r->cfa == UNWIND_R10 || r->cfa == UNWIND_RBX))
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
+	if (r->rbx_offset) /* if it is lost, that is no address, and reading it fails */
+		w->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE
+							    : cfa + (__s64)r->rbx_offset;
 	w->sp = cfa;
 	w->bp = bp;
 	w->pc = pc;
@@ -373,6 +400,7 @@ static __always_inline int walk_user(struct walk *w)
 {
 	w->low = w->high = 0;
 	w->frames = 0;
+	w->bx_at = 0;
 	for (int i = 0; i < WIRE_FRAMES; i++) {
 		int result = walk_step(i);
 		if (result)

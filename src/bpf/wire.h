@@ -42,25 +42,32 @@ struct wire_sample {
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */
 	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
-	__u64 ip, sp, bp, r10; /* the user's registers, where there are stack_bytes */
+	__u64 ip, sp, bp, bx, r10; /* the user's registers, where there are stack_bytes */
 	__u32 pid;
 	__u32 tid;
 	__u32 version; /* of the mappings that the walk used, 0 if none */
-	__u32 stack_bytes; /* of the stack, from sp & ~(WIRE_STACK_CHUNK - 1), after the frames */
+	__u32 stack_bytes; /* of the stack, from wire_stack_start() on, after the frames */
 	__u16 cpu;
 	__u16 flags; /* enum wire_flag */
 	__u16 walk;  /* enum wire_walk */
 	__u16 kernel_frames;
 	__u16 user_frames;
-	__u16 pad[3];
+	__u16 stack_skip; /* chunks at sp that could not be read: never written to yet */
+	__u16 pad[2];
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
 	/* then __u64 frames[kernel_frames + user_frames], then the stack */
 };
 
-_Static_assert(sizeof(struct wire_sample) == 128, "the head of a sample");
+_Static_assert(sizeof(struct wire_sample) == 136, "the head of a sample");
 
 #ifndef __bpf__
+/* The address of the copy of the stack. */
+static inline __u64 wire_stack_start(const struct wire_sample *s)
+{
+	return (s->sp & ~(WIRE_STACK_CHUNK - 1ull)) + (__u64)s->stack_skip * WIRE_STACK_CHUNK;
+}
+
 /* How long a sample is, all in. */
 static inline __u64 wire_sample_size(const struct wire_sample *s)
 {

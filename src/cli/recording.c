@@ -88,6 +88,8 @@ static void drain(struct recording *r, bool last)
 	struct stream_handler h = {on_sample, on_event, r};
 
 	stream_drain(r->stream, &h, last);
+	if (last) /* once more: events up to where the first one read mappings */
+		stream_drain(r->stream, &h, last);
 	assembler_settle(r->assembler, r->sideband ? sideband_lost(r->sideband) : 0,
 			 now_ns(CLOCK_MONOTONIC));
 	if (last)

@@ -292,21 +292,6 @@ static void check_procmap_query(const struct probe *p, struct probe_item *it)
 		    "not in this kernel (6.11 has it): /proc/PID/maps is read whole");
 }
 
-static void check_build_ids(const struct probe *p, struct probe_item *it)
-{
-	int r = probe_try_build_ids();
-
-	(void)p;
-	if (r == 0)
-		say(it, PROBE_OK, "perf's mmap records can carry them");
-	else if (r == -EINVAL || r == -E2BIG)
-		say(it, PROBE_INFO,
-		    "not in perf's mmap records (5.12 has them): read from the files");
-	else
-		say(it, PROBE_INFO, "cannot tell whether perf's mmap records carry them (%s)",
-		    strerror(-r));
-}
-
 static void check_pid_namespace(const struct probe *p, struct probe_item *it)
 {
 	struct stat st;
@@ -364,7 +349,6 @@ static const struct {
 	{"kernel symbols", check_kernel_symbols},
 	{"map_files", check_map_files},
 	{"PROCMAP_QUERY", check_procmap_query},
-	{"build ids", check_build_ids},
 	{"pid namespace", check_pid_namespace},
 	{"cgroups", check_cgroups},
 };

@@ -63,21 +63,6 @@ int probe_try_event(uint32_t type, uint64_t config)
 	return give_back(open_sampling_event(type, config));
 }
 
-int probe_try_build_ids(void)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-		.exclude_kernel = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.build_id = 1,
-	};
-
-	return give_back(open_event(&attr, 0, -1));
-}
-
 int probe_try_kprobe(void)
 {
 	CLEANUP(freep) char *type = NULL;

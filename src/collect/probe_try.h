@@ -10,7 +10,6 @@
 struct btf;
 
 int probe_try_event(uint32_t type, uint64_t config); /* system-wide, on the CPU we run on */
-int probe_try_build_ids(void); /* MMAP2 side-band records that carry build ids */
 int probe_try_kprobe(void);
 
 int probe_try_map(void);

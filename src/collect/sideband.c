@@ -14,10 +14,6 @@
 #define RING_PAGES 32
 #define RECORD_MAX 8192 /* a path is at most 4096 */
 
-#ifndef PERF_RECORD_MISC_MMAP_BUILD_ID
-#define PERF_RECORD_MISC_MMAP_BUILD_ID (1 << 14)
-#endif
-
 struct ring {
 	int fd; /* -1: this CPU has none */
 	struct perf_event_mmap_page *page;
@@ -49,17 +45,8 @@ struct mmap2_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
 	uint64_t addr, len, pgoff;
-	union {
-		struct {
-			uint32_t major, minor;
-			uint64_t inode, generation;
-		};
-		struct {
-			uint8_t build_id_len, reserved1;
-			uint16_t reserved2;
-			uint8_t build_id[20];
-		};
-	};
+	uint32_t major, minor;
+	uint64_t inode, generation;
 	uint32_t prot, flags;
 	char path[];
 };
@@ -128,7 +115,6 @@ int sideband_new(struct sideband **ret)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
-		.build_id = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
@@ -138,10 +124,6 @@ int sideband_new(struct sideband **ret)
 	int opened = 0, r = 0;
 	for (unsigned cpu = 0; cpu < s->count; cpu++) {
 		r = open_cpu(s, cpu);
-		if (r == -EINVAL && s->attr.build_id) { /* before 5.12 */
-			s->attr.build_id = 0;
-			r = open_cpu(s, cpu);
-		}
 		if (r == 0)
 			opened++;
 		else if (r != -ENODEV) /* ENODEV: offline */
@@ -196,13 +178,10 @@ static void on_map(struct sideband_event *e, struct mmap2_record *m, char *end)
 	e->end = m->addr + m->len;
 	e->offset = m->pgoff;
 	e->name = record_string(m->path, end);
-	if (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		e->build_id_len = MIN(m->build_id_len, SIDEBAND_BUILD_ID_MAX);
-		memcpy(e->build_id, m->build_id, e->build_id_len);
-	} else {
-		e->device = makedev(m->major, m->minor);
-		e->inode = m->inode;
-	}
+	/* With another's mark on it (see sideband.h) the record is still as was asked for. */
+	e->device = makedev(m->major, m->minor);
+	e->inode = m->inode;
+	e->generation = m->generation;
 }
 
 /* Turns a record into an event; false for those nobody needs (threads, renames). */

@@ -1,7 +1,11 @@
 /*
  * sideband: what processes do to their memory maps, as the kernel tells it (perf's side-band
- * records): fork, exec, exit, and each executable mapping, with its build id where the kernel has
- * it (5.12+). System-wide, in small per-CPU rings that wake nobody and are drained on a timer.
+ * records): fork, exec, exit, and each executable mapping, with the inode that it maps.
+ * System-wide, in small per-CPU rings that wake nobody and are drained on a timer.
+ *
+ * Build ids are not asked for, though kernels from 5.12 on have them: where one listener asks, the
+ * kernel marks the records of all others as if they had one (up to 6.18 at least), and a
+ * `perf record` that runs at the same time dies of it.
  *
  * Complete even for processes that live for milliseconds; munmap is not told.
  */
@@ -10,8 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define SIDEBAND_BUILD_ID_MAX 20
 
 enum sideband_type {
 	SIDEBAND_FORK, /* a new process (not a thread): pid from parent */
@@ -27,9 +29,7 @@ struct sideband_event {
 	uint64_t time;   /* CLOCK_MONOTONIC */
 	uint64_t start, end, offset; /* MAP */
 	const char *name;            /* MAP: path; EXEC: comm. Borrowed for the call */
-	uint8_t build_id[SIDEBAND_BUILD_ID_MAX];
-	uint8_t build_id_len; /* 0: none told, then which file it is by device and inode */
-	uint64_t device, inode;
+	uint64_t device, inode, generation; /* MAP: which file it is */
 };
 
 struct sideband;

@@ -3,7 +3,10 @@
  *
  * The number of lines is what costs here, so a line is compared with the one before it: as far as
  * they agree, the stacks found for that one hold for this one. Most files are sorted, or come from
- * a walk over a tree, and then few frames of a line are looked up at all.
+ * a walk over a tree, and then few frames of a line are looked up at all. Where a line leaves the
+ * one before it, it mostly goes on as some earlier line did: a stack's first child has the id
+ * behind its own, and to compare its name is less work than to find name, frame and stack by their
+ * hashes.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -12,6 +15,11 @@
 #include "ingest/reader.h"
 
 #define FRACTION 1000000u /* counts are read to six decimals */
+
+struct word {
+	const char *s; /* of the profile */
+	size_t len;    /* 0: not the name of a plain frame */
+};
 
 struct folded {
 	struct reader *r;
@@ -23,9 +31,10 @@ struct folded {
 		uint32_t stack;
 	} * at;
 	uint32_t depth, at_cap;
-	/* By string: the plain frame of that name, 0 if there is none yet. */
+	/* By string: the plain frame of that name, 0 if there is none yet. By frame: that name. */
 	uint32_t *frame_of;
-	uint32_t frame_of_cap;
+	struct word *word_of;
+	uint32_t frame_of_cap, word_of_cap;
 	uint64_t fraction;          /* carried, in millionths */
 	uint64_t lines, two_counts; /* with a stack; of these, with what looks like two counts */
 	uint64_t first_line;        /* of these */
@@ -71,6 +80,19 @@ static enum frame_kind take_mark(const char *s, size_t *len)
 	return kind;
 }
 
+/* Makes `at` an index into an array of zeroes that grows. */
+static void grow(void *array, size_t size, uint32_t *cap, uint32_t at)
+{
+	void **p = array;
+
+	if (at < *cap)
+		return;
+	uint32_t more = MAX(at + 1, MAX(*cap * 2, 64u));
+	*p = mem_resize_array(*p, more, size);
+	memset((char *)*p + *cap * size, 0, (more - *cap) * size);
+	*cap = more;
+}
+
 static uint32_t frame(struct folded *f, const char *s, size_t len)
 {
 	struct profile *p = f->r->p;
@@ -80,16 +102,29 @@ static uint32_t frame(struct folded *f, const char *s, size_t len)
 	if (kind != FRAME_USER)
 		return profile_frame(p, &(struct frame){.name = name, .kind = kind});
 
-	if (name >= f->frame_of_cap) {
-		uint32_t cap = MAX(name + 1, f->frame_of_cap * 2);
-		f->frame_of = mem_resize_array(f->frame_of, cap, sizeof(*f->frame_of));
-		memset(f->frame_of + f->frame_of_cap, 0,
-		       (cap - f->frame_of_cap) * sizeof(*f->frame_of));
-		f->frame_of_cap = cap;
+	grow(&f->frame_of, sizeof(*f->frame_of), &f->frame_of_cap, name);
+	uint32_t id = f->frame_of[name];
+	if (!id) {
+		id = profile_frame(p, &(struct frame){.name = name});
+		f->frame_of[name] = id;
+		grow(&f->word_of, sizeof(*f->word_of), &f->word_of_cap, id);
+		f->word_of[id] = (struct word){profile_str(p, name), profile_str_len(p, name)};
 	}
-	if (!f->frame_of[name])
-		f->frame_of[name] = profile_frame(p, &(struct frame){.name = name});
-	return f->frame_of[name];
+	return id;
+}
+
+/* The length of the name of the first child of stack `id`, if s goes on with it; else 0. */
+static size_t first_child(const struct folded *f, uint32_t id, const char *s, size_t len)
+{
+	const struct profile *p = f->r->p;
+
+	if (id + 1 >= p->stack_count || p->stacks[id + 1].parent != id ||
+	    p->stacks[id + 1].frame >= f->word_of_cap)
+		return 0;
+	const struct word *w = &f->word_of[p->stacks[id + 1].frame];
+	if (w->len == 0 || w->len > len || (w->len < len && s[w->len] != ';'))
+		return 0;
+	return agree(w->s, s, w->len) == w->len ? w->len : 0;
 }
 
 /* Makes s the line before; their first `same` bytes are the same already. */
@@ -115,12 +150,16 @@ static uint32_t stack(struct folded *f, const char *s, size_t len, uint64_t coun
 		id = f->at[depth++].stack;
 	}
 	while (pos < len && depth < INGEST_DEPTH_MAX) {
-		const char *semi = memchr(s + pos, ';', len - pos);
-		size_t end = semi ? (size_t)(semi - s) : len;
-
-		if (end > pos)
-			id = profile_stack(f->r->p, id, frame(f, s + pos, end - pos));
-		pos = end + 1;
+		size_t n = first_child(f, id, s + pos, len - pos);
+		if (n) {
+			id++;
+		} else {
+			const char *semi = memchr(s + pos, ';', len - pos);
+			n = (semi ? (size_t)(semi - s) : len) - pos;
+			if (n)
+				id = profile_stack(f->r->p, id, frame(f, s + pos, n));
+		}
+		pos += n + 1;
 		MEM_GROW(f->at, depth, f->at_cap);
 		f->at[depth].end = pos;
 		f->at[depth++].stack = id;
@@ -214,6 +253,7 @@ int folded_read(struct reader *r)
 	free(f.prev);
 	free(f.at);
 	free(f.frame_of);
+	free(f.word_of);
 	if (n < 0)
 		return n;
 	if (f.lines == 0)

@@ -26,7 +26,8 @@ bool ingest_format_by_name(const char *name, enum ingest_format *ret)
 	return false;
 }
 
-static int fail(struct reader *r, int err, const char *where, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static int fail(struct reader *r, int err, const char *where,
+						      const char *fmt, va_list ap)
 {
 	snprintf(r->report->where, sizeof(r->report->where), "%s", where);
 	vsnprintf(r->report->why, sizeof(r->report->why), fmt, ap);

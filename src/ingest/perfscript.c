@@ -24,8 +24,7 @@ struct perfscript {
 	uint64_t open_line; /* … there */
 	bool other;         /* … of an event that is not read */
 	uint32_t series;
-	char event[64];  /* the one that is read; empty: not yet known */
-	char unread[64]; /* one that is not */
+	char event[64]; /* the one that is read; empty: not yet known */
 	uint64_t first_ns, last_ns;
 	uint64_t samples;
 	uint32_t comm_key, thread_key, pid_key, tid_key;

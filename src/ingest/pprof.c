@@ -14,6 +14,8 @@
 #include "render/pprof.pb-c.h"
 
 #define LABELS_MAX 256u /* of a sample */
+/* Frames of all samples: a few bytes can name a location of many lines, again and again. */
+#define WALK_MAX (1ull << 30)
 
 struct mapped {
 	uint32_t module; /* of the profile */
@@ -31,6 +33,7 @@ struct pprof {
 	uint32_t chosen; /* the sample type that becomes the value */
 	int64_t counted; /* the one that becomes the count; -1: none */
 	uint64_t sample; /* its number, from 1 */
+	uint64_t walked; /* frames of the samples so far */
 };
 
 static uint32_t keep(struct pprof *f, struct pprof_slice s)
@@ -278,15 +281,21 @@ static int add_stack(struct pprof *f, const Pprof__Sample *s, uint64_t count, ui
 {
 	uint32_t stack = 0, depth = 0;
 
-	for (size_t i = s->n_location_id; i-- > 0;) {
+	for (size_t i = s->n_location_id; i-- > 0 && depth <= INGEST_DEPTH_MAX;) {
 		uint32_t at;
 		if (pprof_place(&f->file, &f->file.location_ids, s->location_id[i], "sample",
 				f->sample, "location_id", &at) < 0)
 			return -EINVAL;
-		for (uint32_t l = f->first_frame[at + 1]; l-- > f->first_frame[at];)
-			if (depth++ < INGEST_DEPTH_MAX)
-				stack = profile_stack(f->p, stack, f->frames[l]);
+		for (uint32_t l = f->first_frame[at + 1]; l-- > f->first_frame[at];) {
+			if (++depth > INGEST_DEPTH_MAX)
+				break;
+			stack = profile_stack(f->p, stack, f->frames[l]);
+		}
 	}
+	f->walked += depth;
+	if (f->walked > WALK_MAX)
+		return pprof_fail(&f->file, "sample", f->sample,
+				  "the samples up to here have more frames than can be read");
 	if (depth > INGEST_DEPTH_MAX) {
 		f->file.r->info.truncated += count;
 		stack = reader_truncated(f->file.r, stack);

@@ -1,22 +1,30 @@
 #include "process/files.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
 
-#include "base/file.h"
 #include "base/index.h"
 #include "base/mem.h"
+#include "process/elf_file.h"
 
-#define NOTES_MAX (64 * 1024) /* of a PT_NOTE segment that is searched for the build id */
-#define PHDRS_MAX 256
+/* A file as a mapping names it. */
+struct known {
+	uint64_t device, inode, generation, mtime_ns;
+	uint32_t file;
+};
 
 struct files {
 	struct strs strings;
 	struct file *list; /* by id, entry 0 unused */
 	uint32_t count, cap;
-	struct index by_build_id, by_inode, by_path;
+	struct known *known;
+	uint32_t known_count, known_cap;
+	struct index by_build_id, by_inode, by_path, by_mapping;
 };
 
 struct files *files_new(void)
@@ -39,6 +47,8 @@ void files_free(struct files *f)
 	index_done(&f->by_build_id);
 	index_done(&f->by_inode);
 	index_done(&f->by_path);
+	index_done(&f->by_mapping);
+	free(f->known);
 	free(f);
 }
 
@@ -52,51 +62,15 @@ uint32_t files_count(const struct files *f)
 	return f->count;
 }
 
-/* The GNU build id among the notes of an ELF file: its length, 0 if there is none. */
-static uint8_t find_build_id(const char *notes, size_t len, uint8_t ret[static 20])
-{
-	for (size_t at = 0; at + sizeof(Elf64_Nhdr) <= len;) {
-		Elf64_Nhdr n;
-		memcpy(&n, notes + at, sizeof(n));
-		size_t name = at + sizeof(n);
-		if (n.n_namesz > len || n.n_descsz > len)
-			return 0;
-		size_t desc = name + ((n.n_namesz + 3) & ~3u);
-		size_t next = desc + ((n.n_descsz + 3) & ~3u);
-		if (desc > len || n.n_descsz > len - desc)
-			return 0;
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 &&
-		    memcmp(notes + name, "GNU", 4) == 0 && n.n_descsz >= 4) {
-			uint8_t size = (uint8_t)MIN(n.n_descsz, 20);
-			memcpy(ret, notes + desc, size);
-			return size;
-		}
-		at = next;
-	}
-	return 0;
-}
-
 static uint8_t read_build_id(int fd, uint8_t ret[static 20])
 {
-	Elf64_Ehdr e;
+	struct elf_file e;
 
-	if (file_pread(fd, &e, sizeof(e), 0) != 0 || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(Elf64_Phdr))
+	if (elf_file_init(&e, fd) != 0)
 		return 0;
-	for (unsigned i = 0; i < MIN(e.e_phnum, PHDRS_MAX); i++) {
-		Elf64_Phdr p;
-		if (file_pread(fd, &p, sizeof(p), e.e_phoff + i * sizeof(p)) != 0)
-			return 0;
-		if (p.p_type != PT_NOTE || p.p_filesz > NOTES_MAX)
-			continue;
-		CLEANUP(freep) char *notes = mem_alloc(p.p_filesz + 1);
-		if (file_pread(fd, notes, p.p_filesz, p.p_offset) != 0)
-			continue;
-		uint8_t len = find_build_id(notes, p.p_filesz, ret);
-		if (len)
-			return len;
-	}
-	return 0;
+	size_t len = elf_file_build_id(&e, ret);
+	elf_file_done(&e);
+	return (uint8_t)len;
 }
 
 /*
@@ -119,33 +93,39 @@ static int open_regular(const char *path, struct stat *ret_stat)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Whether an opened file is the mapped one, as far as the kernel told which that is. */
-static bool is_mapped_file(int fd, const struct stat *st, const struct mapping *m)
+/*
+ * On overlayfs, where containers live, a mapping may tell another inode than stat does: then the
+ * file is the mapped one if it is called as it was mapped.
+ */
+static bool is_called(int fd, const char *path)
 {
-	uint8_t id[20];
+	static const char deleted[] = " (deleted)";
+	char link[64], name[PATH_MAX];
+	struct statfs fs;
 
-	if (m->build_id_len)
-		return read_build_id(fd, id) == m->build_id_len &&
-		       memcmp(id, m->build_id, m->build_id_len) == 0;
-	return m->inode && st->st_ino == m->inode;
+	if (fstatfs(fd, &fs) != 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC)
+		return false;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t len = readlink(link, name, sizeof(name) - 1);
+	if (len <= 0)
+		return false;
+	name[len] = '\0';
+	size_t cut = strlen(path);
+	return strncmp(name, path, cut) == 0 && (!name[cut] || strcmp(name + cut, deleted) == 0);
 }
 
 static int open_mapped(uint32_t pid, const struct mapping *m, const char *path, struct stat *ret)
 {
-	CLEANUP(freep)
-	char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid, (unsigned long)m->start,
-				  (unsigned long)m->end);
-	int fd = open_regular(direct, ret);
-	if (fd >= 0 && (!m->build_id_len || is_mapped_file(fd, ret, m)))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-
+	CLEANUP(freep) char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid,
+						 (unsigned long)m->start, (unsigned long)m->end);
 	CLEANUP(freep) char *rooted = mem_printf("/proc/%u/root%s", pid, path);
-	const char *tries[] = {rooted, path};
-	for (size_t i = 0; i < ARRAY_SIZE(tries) && path[0] == '/'; i++) {
-		fd = open_regular(tries[i], ret);
-		if (fd >= 0 && is_mapped_file(fd, ret, m))
+	const char *tries[] = {direct, rooted, path};
+
+	for (size_t i = 0; i < ARRAY_SIZE(tries) && (i == 0 || path[0] == '/'); i++) {
+		int fd = open_regular(tries[i], ret);
+		/* By path another file may stand there by now, and even in the mapping. */
+		if (fd >= 0 && ((m->inode && ret->st_ino == m->inode) ||
+				(i == 0 && is_called(fd, path))))
 			return fd;
 		if (fd >= 0)
 			close(fd);
@@ -199,12 +179,50 @@ static uint32_t add(struct files *f, const char *path, struct file *new)
 {
 	new->path = strs_get(&f->strings, strs_put(&f->strings, path, strlen(path)));
 	const char *slash = strrchr(new->path, '/');
-	new->name = slash &&slash[1] ? slash + 1 : new->path;
+	new->name = slash && slash[1] ? slash + 1 : new->path;
 
 	f->count++;
 	MEM_GROW(f->list, f->count, f->cap);
 	f->list[f->count] = *new;
 	return f->count;
+}
+
+/* Which file a mapping was found to be: an entry of by_mapping. */
+static uint32_t mapping_hash(const struct mapping *m)
+{
+	return index_hash2(m->device ^ m->inode << 20, m->generation);
+}
+
+/* Whether an inode is still the file it was: for file systems that have no generations. */
+static bool is_unchanged(const char *path, const struct known *k)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_ino == k->inode && mtime_ns(&st) == k->mtime_ns;
+}
+
+static uint32_t find_mapped(const struct files *f, const struct mapping *m, const char *path)
+{
+	uint32_t at;
+
+	INDEX_EACH(&f->by_mapping, mapping_hash(m), at) {
+		const struct known *k = &f->known[at];
+		if (k->device == m->device && k->inode == m->inode &&
+		    k->generation == m->generation &&
+		    (m->generation || is_unchanged(path, k)))
+			return k->file;
+	}
+	return 0;
+}
+
+static void remember(struct files *f, const struct mapping *m, const struct stat *st, uint32_t file)
+{
+	if (f->known_count == 0)
+		f->known_count = 1; /* index ids start at 1 */
+	MEM_GROW(f->known, f->known_count, f->known_cap);
+	f->known[f->known_count] = (struct known){m->device, m->inode, m->generation,
+						  mtime_ns(st), file};
+	index_put(&f->by_mapping, mapping_hash(m), f->known_count++);
 }
 
 /* A file that nobody could open: known by the name it was mapped by. */
@@ -216,53 +234,57 @@ static uint32_t add_unreachable(struct files *f, const struct mapping *m, const 
 	INDEX_EACH(&f->by_path, hash, id)
 		if (strcmp(f->list[id].path, path) == 0 && f->list[id].inode == m->inode)
 			return id;
-	struct file new = {.fd = -1, .inode = m->inode, .build_id_len = m->build_id_len};
-	memcpy(new.build_id, m->build_id, sizeof(new.build_id));
+	struct file new = {.fd = -1, .inode = m->inode};
 	id = add(f, path, &new);
 	index_put(&f->by_path, hash, id);
+	return id;
+}
+
+/* An opened file that was not seen before, unless it is a copy of one that was. */
+static uint32_t add_opened(struct files *f, const char *path, int fd, const struct stat *st)
+{
+	struct file new = {
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.mtime_ns = mtime_ns(st),
+		.size = (uint64_t)st->st_size,
+		.fd = -1,
+	};
+	new.build_id_len = read_build_id(fd, new.build_id);
+	if (new.build_id_len) {
+		uint32_t copy = find_build_id_file(f, new.build_id, new.build_id_len);
+		if (copy)
+			return copy;
+	}
+
+	new.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	uint32_t id = add(f, path, &new);
+	if (id > FILES_OPEN_MAX && f->list[id - FILES_OPEN_MAX].fd >= 0)
+		close(TAKE_FD(f->list[id - FILES_OPEN_MAX].fd));
 	if (new.build_id_len)
 		index_put(&f->by_build_id, hash_bytes(new.build_id, new.build_id_len), id);
+	index_put(&f->by_inode, inode_hash(st), id);
 	return id;
 }
 
 uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m, const char *path)
 {
-	uint32_t id;
-
-	if (m->build_id_len) {
-		id = find_build_id_file(f, m->build_id, m->build_id_len);
-		if (id)
-			return id;
-	}
+	uint32_t id = find_mapped(f, m, path);
+	if (id)
+		return id;
 
 	struct stat st = {};
 	CLEANUP(fd_closep) int fd = open_mapped(pid, m, path, &st);
 	if (fd < 0)
 		return add_unreachable(f, m, path);
 	id = find_inode_file(f, &st);
-	if (id)
-		return id;
-
-	struct file new = {.device = st.st_dev,
-			   .inode = st.st_ino,
-			   .mtime_ns = mtime_ns(&st),
-			   .size = (uint64_t)st.st_size,
-			   .fd = -1};
-	new.build_id_len = read_build_id(fd, new.build_id);
-	if (new.build_id_len)
-		id = find_build_id_file(f, new.build_id, new.build_id_len);
-	if (!id) {
-		new.fd = TAKE_FD(fd); /* files are read with pread: sharing a position is fine */
-		id = add(f, path, &new);
-		if (id > FILES_OPEN_MAX && f->list[id - FILES_OPEN_MAX].fd >= 0)
-			close(TAKE_FD(f->list[id - FILES_OPEN_MAX].fd));
-		if (new.build_id_len)
-			index_put(&f->by_build_id, hash_bytes(new.build_id, new.build_id_len), id);
-		index_put(&f->by_inode, inode_hash(&st), id);
-	}
+	if (!id)
+		id = add_opened(f, path, fd, &st);
+	remember(f, m, &st, id);
 	return id;
 }
 
+/* Files are read with pread: that two fds share a position is no harm. */
 int files_open(struct files *f, uint32_t id)
 {
 	const struct file *x = &f->list[id];
@@ -271,7 +293,7 @@ int files_open(struct files *f, uint32_t id)
 		int fd = fcntl(x->fd, F_DUPFD_CLOEXEC, 0);
 		return fd >= 0 ? fd : -errno;
 	}
-	struct stat st;
+	struct stat st = {};
 	int fd = open_regular(x->path, &st);
 	if (fd < 0)
 		return fd;

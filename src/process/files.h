@@ -1,7 +1,11 @@
 /*
  * files: every mapped file once, whoever maps it.
  *
- * A file is known by its build id; one without is known by device, inode and modification time.
+ * A mapping tells device, inode and its generation (which a reused inode has another of). A file
+ * that was seen by those before is known without a look, or by a look at its modification time
+ * where generations are not kept. One that was not is opened and known by its build id,
+ * so that copies of it are one file; without one, by inode and modification time.
+ *
  * Ids are dense and start at 1. A file is opened when it is first seen, while it can still be
  * reached; the latest FILES_OPEN_MAX stay open for those who read tables from them.
  */
@@ -31,7 +35,7 @@ void files_free(struct files *f);
 
 /*
  * The file behind a mapping of a process, opened through the process (map_files, then its root),
- * or, when it is gone, by path if the build id is the same. Never fails: what cannot be opened is a
+ * or, when it is gone, by path if the inode is the same. Never fails: what cannot be opened is a
  * file with a name only.
  */
 uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m, const char *path);

@@ -67,6 +67,36 @@ static void remove_at(struct maps *m, size_t at, size_t count)
 	m->count -= count;
 }
 
+void maps_remove(struct maps *m, uint64_t start, uint64_t end)
+{
+	if (start >= end)
+		return;
+
+	size_t at = first_after(m, start);
+	if (at < m->count && m->list[at].start < start) {
+		struct mapping *old = &m->list[at];
+		if (old->end > end) { /* inside of it: keep both its ends */
+			struct mapping right = *old;
+			right.offset += end - right.start;
+			right.start = end;
+			old->end = start;
+			insert_at(m, at + 1, &right);
+			return;
+		}
+		old->end = start;
+		at++;
+	}
+
+	size_t covered = at;
+	while (covered < m->count && m->list[covered].end <= end)
+		covered++;
+	remove_at(m, at, covered - at);
+	if (at < m->count && m->list[at].start < end) {
+		m->list[at].offset += end - m->list[at].start;
+		m->list[at].start = end;
+	}
+}
+
 void maps_insert(struct maps *m, const struct mapping *new)
 {
 	if (new->start >= new->end)
@@ -75,32 +105,8 @@ void maps_insert(struct maps *m, const struct mapping *new)
 		m->dropped++;
 		return;
 	}
-
-	size_t at = first_after(m, new->start);
-	if (at < m->count && m->list[at].start < new->start) {
-		struct mapping *old = &m->list[at];
-		if (old->end > new->end) { /* new lies inside old: keep both ends of it */
-			struct mapping right = *old;
-			right.offset += new->end - right.start;
-			right.start = new->end;
-			old->end = new->start;
-			insert_at(m, at + 1, &right);
-			insert_at(m, at + 1, new);
-			return;
-		}
-		old->end = new->start;
-		at++;
-	}
-
-	size_t covered = at;
-	while (covered < m->count && m->list[covered].end <= new->end)
-		covered++;
-	remove_at(m, at, covered - at);
-	if (at < m->count && m->list[at].start < new->end) {
-		m->list[at].offset += new->end - m->list[at].start;
-		m->list[at].start = new->end;
-	}
-	insert_at(m, at, new);
+	maps_remove(m, new->start, new->end);
+	insert_at(m, first_after(m, new->start), new);
 }
 
 struct mapping *maps_find(const struct maps *m, uint64_t addr)

@@ -13,12 +13,10 @@
 struct mapping {
 	uint64_t start, end;
 	uint64_t offset;        /* in the file */
-	uint64_t device, inode; /* 0: not known */
+	uint64_t device, inode, generation; /* 0: not known */
 	uint32_t path;    /* string of the process table, as mapped */
 	uint32_t file;    /* of struct files; 0: not looked up yet */
 	uint32_t unwind_file; /* the unwinder's own note */
-	uint8_t build_id[20];
-	uint8_t build_id_len;
 };
 
 struct maps {
@@ -32,6 +30,8 @@ struct maps *maps_new(void);
 struct maps *maps_ref(struct maps *m);
 void maps_unref(struct maps *m);       /* NULL is fine */
 struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share it; takes m */
+
+void maps_remove(struct maps *m, uint64_t start, uint64_t end);
 
 /* Puts a mapping in; what it covers of others goes. */
 void maps_insert(struct maps *m, const struct mapping *new);

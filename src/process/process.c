@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -45,6 +46,7 @@ static void process_free(struct process *p)
 	if (p->holds)
 		return;
 	maps_unref(p->maps);
+	maps_unref(p->early);
 	free(p);
 }
 
@@ -131,6 +133,13 @@ static uint32_t put_path(struct processes *ps, const char *path, size_t len)
 	return strs_put(&ps->paths, path, len);
 }
 
+/* What an event before the reading changed was not so before the event. */
+static void forget_early(struct process *p, uint64_t time, uint64_t start, uint64_t end)
+{
+	if (p && p->early && time <= p->read_ns)
+		maps_remove(p->early, start, end);
+}
+
 static void on_map(struct processes *ps, const struct sideband_event *e)
 {
 	struct process *p = lookup(ps, e->pid);
@@ -143,10 +152,10 @@ static void on_map(struct processes *ps, const struct sideband_event *e)
 		.offset = e->offset,
 		.device = e->device,
 		.inode = e->inode,
+		.generation = e->generation,
 		.path = put_path(ps, e->name, strlen(e->name)),
-		.build_id_len = e->build_id_len,
 	};
-	memcpy(m.build_id, e->build_id, sizeof(m.build_id));
+	forget_early(p, e->time, e->start, e->end);
 	p->maps = maps_own(p->maps);
 	maps_insert(p->maps, &m);
 }
@@ -159,17 +168,21 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 	case SIDEBAND_FORK: {
 		struct process *parent = lookup(ps, e->parent);
 		struct maps *maps = parent && parent->maps ? maps_ref(parent->maps) : NULL;
-		bool stale = parent && parent->stale;
+		struct process from = parent ? *parent : (struct process){};
+		forget_early(lookup(ps, e->pid), e->time, 0, UINT64_MAX);
 		p = add(ps, e->pid);
 		p->parent = e->parent;
 		p->maps = maps;
-		p->stale = stale;
+		p->stale = from.stale;
+		p->early = from.early ? maps_ref(from.early) : NULL;
+		p->read_ns = from.read_ns;
 		break;
 	}
 	case SIDEBAND_EXEC:
 		p = lookup(ps, e->pid);
 		if (!p)
 			p = add(ps, e->pid);
+		forget_early(p, e->time, 0, UINT64_MAX);
 		maps_unref(p->maps);
 		p->maps = maps_new();
 		p->stale = false;
@@ -256,6 +269,14 @@ static int read_maps(struct processes *ps, uint32_t pid, struct maps **ret)
 	return 0;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static void refresh(struct processes *ps, struct process *p, uint64_t time)
 {
 	struct maps *maps;
@@ -276,7 +297,11 @@ static void refresh(struct processes *ps, struct process *p, uint64_t time)
 	p->stale = false;
 	if (r == 0) {
 		maps_unref(p->maps);
+		maps_unref(p->early);
 		p->maps = maps;
+		p->early = maps_own(maps_ref(maps_ref(maps)));
+		maps_unref(maps);
+		p->read_ns = now_ns();
 	} else if (!p->maps) {
 		ps->stats.maps_failed++;
 		p->maps = maps_new();
@@ -294,6 +319,10 @@ struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start
 		p->start = start;
 	}
 	p->idle_sweeps = 0;
+	if (p->early && time > p->read_ns) {
+		maps_unref(p->early);
+		p->early = NULL;
+	}
 	if (!p->maps || p->stale)
 		refresh(ps, p, time);
 	return p;

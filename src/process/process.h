@@ -29,6 +29,13 @@ struct process {
 	uint32_t parent;   /* 0: not known */
 	uint64_t start;    /* CLOCK_BOOTTIME ns; 0: not sampled yet */
 	struct maps *maps; /* NULL: not known yet */
+	/*
+	 * Mappings are read some time after the sample that asks for them. For samples from before
+	 * `read_ns` they hold but for what changed in between, which is not known until events have
+	 * come this far: `early` is what is left by then; NULL when time has passed that point.
+	 */
+	struct maps *early;
+	uint64_t read_ns; /* CLOCK_MONOTONIC */
 	bool stale;        /* maps may have missed something: read again when asked */
 	bool exited;
 	unsigned idle_sweeps;

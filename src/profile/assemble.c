@@ -8,6 +8,7 @@
 #include "profile/resolve.h"
 
 #define HELD_BYTES_MAX (8u << 20)
+#define EVENTS_LATE_NS 2000000 /* a drain leaves the latest for the next */
 #define HELD_NS_MAX 5000000000ull
 
 /* Who a sample belongs to; interned, since building its labels costs more than the rest. */
@@ -17,11 +18,12 @@ struct owner {
 	uint32_t series;
 };
 
-/* A sample whose walk waits for a table, with what its process had mapped. */
+/* A sample whose walk waits for a table, or for events, with what its process had mapped. */
 struct held {
 	struct wire_sample *sample; /* and its frames and stack */
 	struct process *process;
 	struct maps *maps;
+	uint64_t after_ns; /* events must have come this far; 0: need not */
 };
 
 struct assembler {
@@ -34,6 +36,8 @@ struct assembler {
 	struct owner *owners; /* [0] is not used: index ids start at 1 */
 	uint32_t owner_count, owner_cap;
 	struct index by_owner;
+	uint64_t settled_ns; /* when the last drain ended */
+	uint64_t passed_ns;  /* all events up to here have come */
 	uint32_t *ids; /* frames of the sample at hand */
 	size_t id_cap;
 	struct held *held;
@@ -178,13 +182,15 @@ static void add_sample(struct assembler *a, const struct wire_sample *s, struct 
 	a->stats.samples++;
 }
 
-static void hold(struct assembler *a, const struct wire_sample *s, struct process *p)
+static void hold(struct assembler *a, const struct wire_sample *s, struct process *p,
+		 struct maps *maps)
 {
 	MEM_GROW(a->held, a->held_count, a->held_cap);
 	a->held[a->held_count++] = (struct held){
 		.sample = mem_dup(s, wire_sample_size(s)),
 		.process = process_hold(p),
-		.maps = maps_ref(p->maps),
+		.maps = maps_ref(maps),
+		.after_ns = maps == p->early ? p->read_ns : 0,
 	};
 	a->held_bytes += wire_sample_size(s);
 	a->stats.held++;
@@ -203,10 +209,17 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->ip;
 	process_find(a->processes, p, leaf, true, s->time); /* reads mappings anew if need be */
 	bool last = a->held_bytes >= HELD_BYTES_MAX;
-	if (unwinder_walk(a->unwinder, p, p->maps, s, user_frames, last, &user) == -EAGAIN)
-		hold(a, s, p);
+	if (p->early && !last) {
+		hold(a, s, p, p->early);
+		return;
+	}
+	struct maps *maps = p->early ? p->early : p->maps;
+	if (p->early) /* too many wait already, so nothing is sure */
+		maps_remove(maps, 0, UINT64_MAX);
+	if (unwinder_walk(a->unwinder, p, maps, s, user_frames, last, &user) == -EAGAIN)
+		hold(a, s, p, maps);
 	else
-		add_sample(a, s, p, p->maps, &user);
+		add_sample(a, s, p, maps, &user);
 }
 
 /* Tries again those that wait; with `last` they wait no longer. */
@@ -219,7 +232,8 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 		const uint64_t *frames = (const uint64_t *)(h->sample + 1);
 		struct unwound user = {};
 		bool enough = last || now > h->sample->time + HELD_NS_MAX;
-		if (unwinder_walk(a->unwinder, h->process, h->maps, h->sample,
+		if (h->after_ns > a->passed_ns ||
+		    unwinder_walk(a->unwinder, h->process, h->maps, h->sample,
 				  frames + h->sample->kernel_frames, enough, &user) == -EAGAIN) {
 			a->held[kept++] = *h;
 			continue;
@@ -240,6 +254,8 @@ void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
 	if (sideband_lost != a->sideband_lost)
 		processes_distrust(a->processes);
 	a->sideband_lost = sideband_lost;
+	a->passed_ns = a->settled_ns - MIN(a->settled_ns, EVENTS_LATE_NS);
+	a->settled_ns = now;
 	unwinder_settle(a->unwinder, now);
 	retry_held(a, now, false);
 	processes_sweep(a->processes);
@@ -247,6 +263,7 @@ void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
 
 void assembler_finish(struct assembler *a)
 {
+	a->passed_ns = UINT64_MAX;
 	while (a->held_count) {
 		size_t before = a->held_count;
 		uint64_t made = unwinder_finish(a->unwinder);

@@ -27,19 +27,6 @@ struct kept {
 	uint64_t self;
 };
 
-/* Each stack's total. Parents have lesser ids, so one sweep backwards is enough. */
-static uint64_t *sum_totals(const struct profile *p, enum tree_column column)
-{
-	uint64_t *totals = mem_alloc_array(p->stack_count, sizeof(*totals));
-
-	for (uint32_t i = 0; i < p->sample_count; i++)
-		totals[p->samples[i].stack] =
-			add(totals[p->samples[i].stack], shown(&p->samples[i], column));
-	for (uint32_t id = p->stack_count - 1; id > 0; id--)
-		totals[p->stacks[id].parent] = add(totals[p->stacks[id].parent], totals[id]);
-	return totals;
-}
-
 /*
  * A histogram of totals for the cap of nodes: each power of two is cut into SLICES, so that a
  * bucket's least number is at most a SLICES-th below any other number in it; small ones are exact.
@@ -61,29 +48,43 @@ static uint64_t bucket_least(uint32_t bucket)
 	return (uint64_t)(SLICES + bucket % SLICES) << (bucket / SLICES - 1);
 }
 
-/* The least total of which there are not more than `max`. */
-static uint64_t least_for_max(const uint64_t *totals, uint32_t count, uint32_t max)
+/*
+ * Each stack's total, and how many fall into each bucket. Parents have lesser ids, so one sweep
+ * backwards is enough.
+ */
+static uint64_t *sum_totals(const struct profile *p, enum tree_column column,
+			    uint32_t buckets[static BUCKETS])
 {
-	CLEANUP(freep) uint32_t *buckets = mem_alloc_array(BUCKETS, sizeof(*buckets));
+	uint64_t *totals = mem_alloc_array(p->stack_count, sizeof(*totals));
+
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		totals[p->samples[i].stack] =
+			add(totals[p->samples[i].stack], shown(&p->samples[i], column));
+	for (uint32_t id = p->stack_count - 1; id > 0; id--) {
+		totals[p->stacks[id].parent] = add(totals[p->stacks[id].parent], totals[id]);
+		buckets[bucket_of(totals[id])]++;
+	}
+	return totals;
+}
+
+/* The least total of which there are not more than `max`. */
+static uint64_t least_for_max(const uint32_t buckets[static BUCKETS], uint32_t max)
+{
 	uint64_t kept = 0;
 	uint32_t b = BUCKETS;
 
-	for (uint32_t i = 1; i < count; i++)
-		buckets[bucket_of(totals[i])]++;
 	while (b > 1 && kept + buckets[b - 1] <= max)
 		kept += buckets[--b];
 	return b < BUCKETS ? bucket_least(b) : UINT64_MAX;
 }
 
-static uint64_t least_kept(const struct profile *p, const uint64_t *totals,
-			   const struct tree_options *o)
+static uint64_t least_kept(const struct tree_options *o, uint64_t total,
+			   const uint32_t buckets[static BUCKETS])
 {
-	double fraction = ceil((double)totals[0] * o->min_fraction);
+	double fraction = ceil((double)total * o->min_fraction);
 	uint64_t least = fraction < 0x1p64 ? (uint64_t)MAX(fraction, 1.0) : UINT64_MAX;
 
-	if (o->max_nodes && p->stack_count > o->max_nodes)
-		least = MAX(least, least_for_max(totals, p->stack_count, o->max_nodes));
-	return least;
+	return o->max_nodes ? MAX(least, least_for_max(buckets, o->max_nodes)) : least;
 }
 
 /*
@@ -93,20 +94,17 @@ static uint64_t least_kept(const struct profile *p, const uint64_t *totals,
 static struct kept *keep(const struct profile *p, const struct tree_options *o, uint64_t *ret_least,
 			 uint32_t *ret_count)
 {
-	CLEANUP(freep) uint64_t *totals = sum_totals(p, o->column);
-	uint64_t *places = totals, least = least_kept(p, totals, o);
-	uint32_t count = 1;
+	uint32_t buckets[BUCKETS] = {}, count = 0, cap = 0;
+	CLEANUP(freep) uint64_t *totals = sum_totals(p, o->column, buckets);
+	uint64_t *places = totals, least = least_kept(o, totals[0], buckets);
+	struct kept *kept = NULL;
 
-	for (uint32_t id = 1; id < p->stack_count; id++)
-		count += totals[id] >= least;
-
-	struct kept *kept = mem_alloc_array(count, sizeof(*kept));
-	count = 0;
 	for (uint32_t id = 0; id < p->stack_count; id++) {
 		if (id && totals[id] < least) {
 			places[id] = UINT64_MAX;
 			continue;
 		}
+		MEM_GROW(kept, count, cap);
 		kept[count] = (struct kept){
 			.parent = id ? (uint32_t)places[p->stacks[id].parent] : 0,
 			.function = p->stacks[id].frame,

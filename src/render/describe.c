@@ -62,6 +62,18 @@ __attribute__((format(printf, 2, 3))) static void append(char *ret, const char *
 	va_end(ap);
 }
 
+const char *describe_quantity(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX])
+{
+	describe_amount(amount, unit, ret);
+	if (strcmp(unit, "nanoseconds") == 0 || strcmp(unit, "bytes") == 0)
+		return ret;
+
+	size_t len = strlen(unit);
+	append(ret, " %.*s", (int)(amount == 1 && len && unit[len - 1] == 's' ? len - 1 : len),
+	       unit);
+	return ret;
+}
+
 static void append_count(char *ret, uint64_t n, const char *what)
 {
 	char digits[DESCRIBE_MAX];
@@ -76,16 +88,11 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 	const struct profile_info *info = &p->info;
 	char amount[DESCRIBE_MAX];
 	bool is_time = strcmp(info->unit, "nanoseconds") == 0;
-	bool is_count = strcmp(t->unit, "samples") == 0;
 
 	ret[0] = '\0';
 	if (strcmp(info->type, "samples") != 0)
 		append(ret, "%s: ", info->type);
-	append(ret, "%s", describe_amount(t->nodes[0].total, t->unit, amount));
-	if (is_count)
-		append(ret, t->nodes[0].total == 1 ? " sample" : " samples");
-	else if (!is_time && strcmp(t->unit, "bytes") != 0)
-		append(ret, " %s", t->unit);
+	append(ret, "%s", describe_quantity(t->nodes[0].total, t->unit, amount));
 	if (info->duration_ns)
 		append(ret, " in %.1f s", (double)info->duration_ns / 1e9);
 	if (is_time && info->period)

@@ -14,6 +14,9 @@
 /* "1,234", "1.50 s", "3.2 MiB": an amount of a unit, without the unit's name where it is plain. */
 const char *describe_amount(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX]);
 
+/* The same with it: "1,234 samples", "1 sample", "1.50 s". */
+const char *describe_quantity(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX]);
+
 /* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": all that the numbers rest on. */
 const char *describe_profile(const struct profile *p, const struct tree *t,
 			     char ret[static DESCRIBE_MAX]);

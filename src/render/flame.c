@@ -21,9 +21,9 @@
 #define BLOCK_MIN 0.3
 #define BLOCK_MAX 24.0
 
-#define NODES_MAX 120000 /* embedded: 1.5 MB, which a browser opens at once */
-#define BOXES_MAX 5000   /* in the static picture */
-#define ROWS_MAX  1500   /* deeper frames are left out */
+#define NODES_MAX 80000 /* embedded: about 1 MB, which a browser opens at once */
+#define BOXES_MAX 5000  /* in the static picture */
+#define ROWS_MAX  1500  /* deeper frames are left out */
 
 extern const char _binary_flame_css_start[], _binary_flame_css_end[];
 extern const char _binary_flame_js_start[], _binary_flame_js_end[];
@@ -206,7 +206,7 @@ static void write_subtitle(const struct tree *t, const struct profile *p, FILE *
 	describe_profile(p, t, sentence);
 	escape_xml(out, sentence, strlen(sentence));
 	if (t->merged) {
-		fprintf(out, "; frames under %s", describe_amount(t->least, t->unit, amount));
+		fprintf(out, "; frames under %s", describe_quantity(t->least, t->unit, amount));
 		fprintf(out, " are merged (%s of them)", describe_amount(t->pruned, "", amount));
 	}
 	if (t->depth >= ROWS_MAX)

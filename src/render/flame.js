@@ -367,9 +367,16 @@ function showTip(event) {
 
 // ---- events -------------------------------------------------------------------------------------
 
+const heads = [['.title', 10, 320], ['.subtitle', 6.5, 24]].map(([selector, wide, taken]) => {
+	const element = svg.querySelector(selector);
+	return {element, text: element.textContent, wide, taken};
+});
+
 function resize() {
 	const room = svg.getBoundingClientRect().width;
 	bar.setAttribute('width', room);
+	for (const {element, text, wide, taken} of heads)
+		element.textContent = fit(text, Math.max((room - taken) / wide, 12));
 	width = Math.max(room - 2 * data.pad, 50);
 	draw();
 }

@@ -172,7 +172,7 @@ static uint32_t location(struct writer *w, uint32_t outer, uint32_t frame)
 	uint32_t hash = index_hash2(outer, frame);
 	uint32_t id;
 
-	INDEX_EACH (&w->by_location, hash, id)
+	INDEX_EACH(&w->by_location, hash, id)
 		if (w->locations[id].outer == outer && w->locations[id].frame == frame)
 			return id;
 
@@ -304,7 +304,7 @@ static uint32_t function(struct writer *w, const struct frame *f)
 	uint32_t hash = index_hash2(f->name, f->source);
 	uint32_t id;
 
-	INDEX_EACH (&w->by_function, hash, id)
+	INDEX_EACH(&w->by_function, hash, id)
 		if (w->functions[id].name == f->name && w->functions[id].source == f->source)
 			return id;
 

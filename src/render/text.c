@@ -8,15 +8,20 @@
 #include "render/describe.h"
 #include "render/render.h"
 
-/* The process that by_process put below the stack, or NULL. */
+/* Whether a node is the process that by_process put below the stack, not "[truncated]". */
+static bool is_process(const struct tree_node *n, const struct tree_function *f)
+{
+	return n->depth == 1 && f->kind == FRAME_MARK && f->name[0] != '[';
+}
+
+/* Writes the frames of a stack; returns its process, or NULL if that is not known. */
 static const char *write_frames(const struct tree *t, uint32_t i, bool annotations, FILE *out)
 {
 	for (; i; i = t->nodes[i].parent) {
 		const struct tree_function *f = &t->functions[t->nodes[i].function];
 		bool is_mark = f->kind == FRAME_MARK;
 
-		if (is_mark && t->nodes[i].depth == 1 && f->name_len &&
-		    f->name[f->name_len - 1] == ')')
+		if (is_process(&t->nodes[i], f))
 			return f->name;
 		fprintf(out, "    %s%s\n", is_mark && strcmp(f->name, "-") == 0 ? "--" : f->name,
 			annotations ? describe_annotation(f->kind) : "");

@@ -8,11 +8,11 @@
 #include "base/root.h"
 #include "symbol/cache.h"
 #include "symbol/demangle.h"
+#include "symbol/fdes.h"
 #include "symbol/object.h"
 #include "symbol/symtab.h"
 
 #define FDS_MAX  256
-#define UNNAMED  UINT64_MAX /* as the start of a function */
 #define VDSO_MAX (1u << 20)
 
 /*
@@ -42,7 +42,8 @@ struct file {
 
 struct place { /* the memo of one offset */
 	uint64_t vaddr;
-	uint64_t start; /* of the function, or UNNAMED */
+	uint64_t start : 63; /* of the function; vaddr when that is not known */
+	uint64_t named : 1;
 };
 
 struct name { /* the memo of one function */
@@ -320,7 +321,7 @@ int symbols_module(struct symbols *s, uint32_t file, struct symbols_module *ret)
 
 /* ---- lookups -------------------------------------------------------------------------------- */
 
-/* "[basename+0xADDRESS]"; "[vdso+0x…]" for what is in brackets already. */
+/* "[basename+0xSTART]"; "[vdso+0x…]" for what is in brackets already. */
 static const char *no_name(struct symbols *s, const struct file *f, uint64_t vaddr)
 {
 	const char *base = f ? strrchr(f->path, '/') : NULL;
@@ -349,12 +350,19 @@ static const char *no_name(struct symbols *s, const struct file *f, uint64_t vad
 
 static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
 {
-	struct place p = {offset, UNNAMED};
+	struct place p = {.vaddr = offset};
+	uint64_t start = offset;
 	struct object_hit hit;
 
-	if (load(s, f) == 0 && elf_file_vaddr(object_elf(f->object), offset, &p.vaddr) &&
-	    object_find(f->object, p.vaddr, &hit) == 0)
-		p.start = hit.start;
+	if (load(s, f) == 0 && elf_file_vaddr(object_elf(f->object), offset, &p.vaddr)) {
+		start = p.vaddr;
+		p.named = object_find(f->object, p.vaddr, &hit) == 0;
+		if (p.named)
+			start = hit.start;
+		else
+			fdes_find(object_elf(f->object), p.vaddr, &start);
+	}
+	p.start = start & INT64_MAX;
 	return p;
 }
 
@@ -397,7 +405,7 @@ int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbo
 	}
 
 	const struct name *name = NULL;
-	if (place.start != UNNAMED) {
+	if (place.named) {
 		name = cache_get(&s->names, file, place.start);
 		if (!name)
 			name = read_name(s, file, &place);
@@ -405,7 +413,7 @@ int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbo
 	ret->addr = place.vaddr;
 	if (!name) {
 		s->stats.unnamed++;
-		ret->name = no_name(s, &s->files[file - 1], place.vaddr);
+		ret->name = no_name(s, &s->files[file - 1], place.start);
 		return -ENOENT;
 	}
 	ret->name = name->text;

@@ -7,8 +7,9 @@
  * function; a (file, offset) that was asked for before comes from a memo. Descriptors are capped
  * as well (256): beyond that the least recently used file is closed, and opened again by its path.
  *
- * Files may be anything: what cannot be read is counted and its addresses print as
- * "[file+0xADDRESS]". Not thread-safe.
+ * An address without a name prints as "[file+0xSTART]" with the start of its function, where the
+ * file's table for exceptions tells that, so that a function is one frame; else with the address
+ * itself. Files may be anything: what cannot be read is counted. Not thread-safe.
  */
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 struct request {
 	uint32_t file;
 	int fd;
+	uint64_t size;
 };
 
 struct builder {
@@ -26,7 +28,7 @@ struct builder {
 	bool stop, busy;
 	struct rules rules; /* the thread's own */
 	struct image_cache cache;
-	struct request *wanted; /* a queue: first in, first out */
+	struct request *wanted;
 	size_t wanted_count, wanted_cap;
 	struct builder_result *made;
 	size_t made_count, made_cap;
@@ -74,6 +76,19 @@ void builder_result_done(struct builder_result *r)
 	free(r->rules);
 }
 
+/* The smallest file first: libc is in every stack, and should not wait for a large library. */
+static struct request take_smallest(struct builder *b)
+{
+	size_t at = 0;
+
+	for (size_t i = 1; i < b->wanted_count; i++)
+		if (b->wanted[i].size < b->wanted[at].size)
+			at = i;
+	struct request next = b->wanted[at];
+	b->wanted[at] = b->wanted[--b->wanted_count];
+	return next;
+}
+
 static void *work(void *arg)
 {
 	struct builder *b = arg;
@@ -89,8 +104,7 @@ static void *work(void *arg)
 			pthread_cond_wait(&b->wake, &b->lock);
 			continue;
 		}
-		struct request next = b->wanted[0];
-		memmove(b->wanted, b->wanted + 1, --b->wanted_count * sizeof(*b->wanted));
+		struct request next = take_smallest(b);
 		pthread_mutex_unlock(&b->lock);
 
 		struct builder_result result = {.file = next.file};
@@ -156,9 +170,13 @@ void builder_free(struct builder *b)
 
 void builder_want(struct builder *b, uint32_t file, int fd)
 {
+	struct stat st = {};
+
+	if (fd >= 0)
+		fstat(fd, &st);
 	pthread_mutex_lock(&b->lock);
 	MEM_GROW(b->wanted, b->wanted_count, b->wanted_cap);
-	b->wanted[b->wanted_count++] = (struct request){file, fd};
+	b->wanted[b->wanted_count++] = (struct request){file, fd, (uint64_t)st.st_size};
 	b->busy = true;
 	pthread_cond_signal(&b->wake);
 	pthread_mutex_unlock(&b->lock);

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 
 /* The registers of x86-64 by their DWARF numbers, and where they are kept in a state. */
-enum { REG_RBP = 6, REG_RSP = 7, REG_R10 = 10, REG_RA = 16 };
-enum { SLOT_RBP, SLOT_RSP, SLOT_RA, SLOT_OTHERS };
+enum { REG_RBX = 3, REG_RBP = 6, REG_RSP = 7, REG_R10 = 10, REG_RA = 16 };
+enum { SLOT_RBP, SLOT_RSP, SLOT_RA, SLOT_RBX, SLOT_OTHERS };
 
 enum place {
 	PLACE_SAME, /* also: nothing was said */
@@ -108,6 +108,8 @@ static unsigned cfa_kind(const struct cfa_state *s, int64_t *ret_offset)
 		return UNWIND_RBP;
 	case REG_R10:
 		return UNWIND_R10;
+	case REG_RBX:
+		return UNWIND_RBX;
 	default:
 		return UNWIND_OTHER;
 	}
@@ -145,6 +147,16 @@ static void set_rbp(const struct cfa_place *p, struct unwind_rule *rule)
 		rule->rbp_offset = (int16_t)offset;
 }
 
+static void set_rbx(const struct cfa_place *p, struct unwind_rule *rule)
+{
+	if (p->how == PLACE_SAME)
+		rule->rbx_offset = 0;
+	else if (p->how == PLACE_OFFSET && p->offset > UNWIND_RBX_LOST && p->offset < 0)
+		rule->rbx_offset = (int16_t)p->offset;
+	else
+		rule->rbx_offset = UNWIND_RBX_LOST;
+}
+
 static struct unwind_rule rule_of(const struct machine *m)
 {
 	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
@@ -168,6 +180,7 @@ static struct unwind_rule rule_of(const struct machine *m)
 		return other;
 	rule.cfa_offset = (int32_t)offset;
 	set_rbp(&s->regs[SLOT_RBP], &rule);
+	set_rbx(&s->regs[SLOT_RBX], &rule);
 	return rule;
 }
 
@@ -182,6 +195,8 @@ static unsigned slot_of(uint64_t reg)
 		return SLOT_RSP;
 	case REG_RA:
 		return SLOT_RA;
+	case REG_RBX:
+		return SLOT_RBX;
 	default:
 		return SLOT_OTHERS;
 	}

@@ -4,7 +4,7 @@
  * All numbers little-endian, as the machine has them:
  *
  *	struct image_file_head
- *	rules of this file          rule_count * 8 bytes; the first is UNWIND_UNKNOWN
+ *	rules of this file          rule_count * 16 bytes; the first is UNWIND_UNKNOWN
  *	rows of each page           page_count * 4 bytes
  *	rows                        row_count * 4 bytes; their rules are positions in the list above
  *
@@ -18,9 +18,9 @@
 
 #include "unwind/image.h"
 
-#define IMAGE_FILE_VERSION 1 /* also of what cfi.c makes of a table: raise it when that changes */
+#define IMAGE_FILE_VERSION 3 /* also of what cfi.c makes of a table: raise it when that changes */
 #define IMAGE_FILE_MAX                                                                             \
-	(sizeof(struct image_file_head) + UNWIND_RULES_MAX * 8ul + IMAGE_PAGES_MAX * 8ul +         \
+	(sizeof(struct image_file_head) + UNWIND_RULES_MAX * sizeof(struct unwind_rule) + IMAGE_PAGES_MAX * 8ul +         \
 	 CFI_ROWS_MAX * 4ul)
 
 /* Which tables an image was made from: a hash of them that starts from a random number. */

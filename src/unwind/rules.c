@@ -2,12 +2,17 @@
 
 #include "base/mem.h"
 
-static uint64_t word_of(struct unwind_rule rule)
+static uint32_t hash_of(const struct unwind_rule *rule)
 {
-	uint64_t w;
+	uint64_t w[2] = {};
 
-	memcpy(&w, &rule, sizeof(w));
-	return w;
+	memcpy(w, rule, sizeof(*rule));
+	return index_hash2(w[0], w[1]);
+}
+
+static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0; /* padding is a member */
 }
 
 void rules_init(struct rules *r)
@@ -32,13 +37,12 @@ void rules_begin_file(struct rules *r)
 
 uint16_t rules_put(struct rules *r, struct unwind_rule rule)
 {
-	uint64_t word = word_of(rule);
-	uint32_t hash = index_hash2(word, 0), id;
+	uint32_t hash = hash_of(&rule), id;
 
-	if (word == 0)
+	if (same(&rule, &r->all[RULES_UNKNOWN]))
 		return RULES_UNKNOWN;
 	INDEX_EACH(&r->index, hash, id)
-		if (word_of(r->all[id]) == word)
+		if (same(&rule, &r->all[id]))
 			return (uint16_t)id;
 	if (r->count >= r->file_end) {
 		r->refused++;

@@ -10,10 +10,10 @@
 #include "unwind/builder.h"
 #include "unwind/walk.h"
 
-#define MAX_BYTES (24u << 20)
-#define UNUSED_NS (300ull * 1000000000) /* a table that no walk used for so long goes */
-#define RETIRED_MAX 256 /* versions of mappings that samples on their way may still name */
-#define WAIT_MS 5000
+#define MAX_BYTES      (24u << 20)
+#define UNUSED_NS      (300ull * 1000000000) /* a table that no walk used for so long goes */
+#define RETIRED_MAX    256 /* versions of mappings that samples on their way may still name */
+#define WAIT_MS        5000
 #define GRACE_EVERY_NS 1000000000ull
 
 enum table_state {
@@ -99,7 +99,8 @@ void unwinder_free(struct unwinder *u)
 	free(u);
 }
 
-/* ---- tables of files --------------------------------------------------------------------------- */
+/* ---- tables of files ---------------------------------------------------------------------------
+ */
 
 static struct table *table_of(struct unwinder *u, uint32_t file)
 {
@@ -243,7 +244,8 @@ static void take_table(struct unwinder *u, struct builder_result *r)
 	builder_result_done(r);
 }
 
-/* ---- mappings of programs ----------------------------------------------------------------------- */
+/* ---- mappings of programs -----------------------------------------------------------------------
+ */
 
 static void retire(struct unwinder *u, uint32_t version, struct maps *maps)
 {
@@ -362,13 +364,15 @@ static struct maps *maps_of_version(const struct unwinder *u, const struct space
 	return NULL;
 }
 
-/* ---- walks ------------------------------------------------------------------------------------ */
+/* ---- walks ------------------------------------------------------------------------------------
+ */
 
 static bool same_mapping(const struct mapping *a, const struct mapping *b)
 {
 	return a && b && a->start - a->offset == b->start - b->offset && a->path == b->path &&
-	       a->inode == b->inode && a->build_id_len == b->build_id_len &&
-	       memcmp(a->build_id, b->build_id, a->build_id_len) == 0;
+	       a->inode == b->inode && a->device == b->device &&
+	       /* One that was read from /proc has none. */
+	       (a->generation == b->generation || !a->generation || !b->generation);
 }
 
 static void note_use(struct unwinder *u, const struct mapping *m)
@@ -398,9 +402,10 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 	if (good < s->user_frames) {
 		u->stats.mistrusted++;
 		ret->walk = WIRE_WALK_NO_MAPPING;
-		good = MAX(good, 1u); /* where it ran is true in any case */
+		/* It was reached by true rules: only what follows is not to be trusted. */
+		good += good == 0 || maps_find(maps, user[good]);
 	}
-	ret->count = MIN(good, s->user_frames);
+	ret->count = good;
 	memcpy(ret->frames, user, ret->count * sizeof(*user));
 	if (installed != maps)
 		space->wanted = true;
@@ -449,21 +454,39 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	}
 }
 
-/* The kernel's own walk, where there is nothing better: addresses are return addresses. */
-static void take_frame_pointers(struct unwinder *u, const struct maps *maps,
-				const struct wire_sample *s, const uint64_t *user,
-				struct unwound *ret)
+/* Whether code by this rule has its caller where frame pointers lead to. */
+static bool keeps_frame_pointer(const struct unwind_rule *r)
 {
-	u->stats.by_frame_pointers++;
+	return !r || r->cfa == UNWIND_UNKNOWN ||
+	       (r->cfa == UNWIND_RBP && r->cfa_offset == 16 && r->rbp == UNWIND_RBP_AT_CFA &&
+		r->rbp_offset == -16);
+}
+
+/*
+ * The kernel's own walk, where there is nothing better: addresses are return addresses, and true as
+ * long as the code that they come from keeps frame pointers. 0, or -EAGAIN as for walks.
+ */
+static int take_frame_pointers(struct rule_context *c, const struct wire_sample *s,
+			       const uint64_t *user, struct unwound *ret)
+{
 	ret->walk = s->walk;
 	ret->count = 0;
 	for (unsigned i = 0; i < s->user_frames; i++) {
 		bool exact = i == 0 && !(s->flags & WIRE_SYSCALL);
-		uint64_t addr = user[i] - !exact;
-		if (!maps_find(maps, addr))
+		const struct unwind_rule *r;
+		int err = find_rule(c, user[i] - !exact, &r);
+		if (err == -EAGAIN)
+			return err;
+		if (err)
 			break;
-		ret->frames[ret->count++] = addr;
+		ret->frames[ret->count++] = user[i] - !exact;
+		if (!keeps_frame_pointer(r)) {
+			ret->walk = r->cfa == UNWIND_END ? WIRE_WALK_COMPLETE : WIRE_WALK_NO_ROW;
+			break;
+		}
 	}
+	c->u->stats.by_frame_pointers++;
+	return 0;
 }
 
 int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
@@ -477,10 +500,11 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 			.pc = s->ip,
 			.sp = s->sp,
 			.bp = s->bp,
+			.bx = s->bx,
 			.r10 = s->r10,
 			.exact = !(s->flags & WIRE_SYSCALL),
 			.stack = (const uint8_t *)(user + s->user_frames),
-			.stack_start = s->sp & ~(WIRE_STACK_CHUNK - 1ull),
+			.stack_start = wire_stack_start(s),
 			.stack_len = s->stack_bytes,
 		};
 		struct rule_context ctx = {u, p, maps, last};
@@ -495,8 +519,9 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 	} else if (s->version) {
 		u->stats.in_kernel++;
 		check_walk(u, space, maps, s, user, ret);
-	} else {
-		take_frame_pointers(u, maps, s, user, ret);
+	} else if (take_frame_pointers(&(struct rule_context){u, p, maps, last}, s, user, ret) !=
+		   0) {
+		return -EAGAIN;
 	}
 	u->stats.walks[ret->walk]++;
 	return 0;

@@ -5,6 +5,7 @@
 
 struct state {
 	uint64_t pc, sp, bp, r10;
+	uint64_t bx, bx_at; /* as in bpf/walk.bpf.h */
 	bool exact;
 	const struct walk_input *in;
 };
@@ -20,7 +21,7 @@ static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
 }
 
 /* Where the kernel puts registers when it delivers a signal: struct ucontext at sp. */
-enum { UC_R10 = 40 + 2 * 8, UC_RBP = 40 + 10 * 8, UC_RSP = 40 + 15 * 8, UC_RIP = 40 + 16 * 8 };
+enum { UC_R10 = 40 + 2 * 8, UC_RBP = 40 + 10 * 8, UC_RBX = 40 + 11 * 8, UC_RSP = 40 + 15 * 8, UC_RIP = 40 + 16 * 8 };
 
 static int step_signal(struct state *s)
 {
@@ -29,19 +30,30 @@ static int step_signal(struct state *s)
 	if (!read_word(s, &s->pc, sp + UC_RIP) || !read_word(s, &s->bp, sp + UC_RBP) ||
 	    !read_word(s, &s->sp, sp + UC_RSP) || !read_word(s, &s->r10, sp + UC_R10))
 		return WIRE_WALK_FAULT;
+	s->bx_at = sp + UC_RBX;
 	s->exact = true;
 	return 0;
 }
 
 /* `end` is what the end of the chain means. */
+/* As in bpf/walk.bpf.h. */
+static bool at_program_start(const struct state *s)
+{
+	uint64_t argc, argv;
+
+	return read_word(s, &argc, s->sp) && read_word(s, &argv, s->sp + 8) &&
+	       argc - 1 < UNWIND_ARGC_MAX && argv - s->sp < UNWIND_ARGV_MAX;
+}
+
 static int step_frame_pointer(struct state *s, int end)
 {
 	uint64_t bp = s->bp;
 
 	if (bp == 0)
-		return end;
+		return at_program_start(s) ? WIRE_WALK_COMPLETE : end;
 	if (!read_word(s, &s->bp, bp) || !read_word(s, &s->pc, bp + 8))
 		return WIRE_WALK_FAULT;
+	s->bx_at = UNWIND_NOWHERE;
 	s->sp = bp + 16;
 	s->exact = false;
 	return s->pc ? 0 : WIRE_WALK_COMPLETE;
@@ -74,6 +86,12 @@ static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t
 			return WIRE_WALK_NO_ROW;
 		*ret = s->r10 + offset;
 		break;
+	case UNWIND_RBX:
+		*ret = s->bx;
+		if (s->bx_at && !read_word(s, ret, s->bx_at))
+			return WIRE_WALK_FAULT;
+		*ret += offset;
+		break;
 	case UNWIND_RBP_MEM:
 	case UNWIND_RBP_MEM8:
 	case UNWIND_RSP_MEM:
@@ -105,6 +123,9 @@ static int step_rule(struct state *s, const struct unwind_rule *r)
 	if ((r->rbp == UNWIND_RBP_AT_CFA && !read_word(s, &bp, cfa + offset)) ||
 	    (r->rbp == UNWIND_RBP_AT_RBP && !read_word(s, &bp, s->bp + offset)))
 		return WIRE_WALK_FAULT;
+	if (r->rbx_offset)
+		s->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE
+							    : cfa + (uint64_t)(int64_t)r->rbx_offset;
 	s->sp = cfa;
 	s->bp = r->rbp == UNWIND_RBP_LOST ? 0 : bp;
 	s->pc = pc;
@@ -115,7 +136,15 @@ static int step_rule(struct state *s, const struct unwind_rule *r)
 int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint64_t *frames,
 	       size_t max, size_t *ret_count)
 {
-	struct state s = {in->pc, in->sp, in->bp, in->r10, in->exact, in};
+	struct state s = {
+		.pc = in->pc,
+		.sp = in->sp,
+		.bp = in->bp,
+		.bx = in->bx,
+		.r10 = in->r10,
+		.exact = in->exact,
+		.in = in,
+	};
 	size_t count = 0;
 	int result = 0;
 

@@ -74,6 +74,29 @@ def elf_seeds(tmp):
             yield f.read()
 
 
+def table_seeds(tmp):
+    """The .eh_frame, and the .debug_frame, of a small program; the first byte says which it is."""
+    src, exe = os.path.join(tmp, "t.c"), os.path.join(tmp, "t")
+    with open(src, "w") as f:
+        f.write(PROGRAM)
+    for table, first, flags in ((".eh_frame", 255, ["-O2"]), (".eh_frame", 255, ["-O0"]),
+                                (".debug_frame", 0, ["-g", "-fno-asynchronous-unwind-tables"])):
+        # Where the fuzzer puts the code and the table.
+        subprocess.run(["gcc", *flags, "-no-pie", "-nostdlib", "-Wl,-e,main", "-Wl,-Ttext=0x10000",
+                        "-Wl,--unresolved-symbols=ignore-all", "-Wl,--no-eh-frame-hdr",
+                        "-Wl,--section-start=.eh_frame=0x20000000", "-o", exe, src], check=True)
+        subprocess.run(["objcopy", "--dump-section", f"{table}={exe}.bin", exe], check=True)
+        with open(exe + ".bin", "rb") as f:
+            yield bytes([first]) + f.read()
+
+
+def image_seed():
+    """An image of two pages with three rows (src/unwind/image_file.h)."""
+    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 3, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
+    return head + struct.pack("<BBhih6x", 0, 0, 0, 0, 0) + struct.pack("<BBhih6x", 2, 1, -16, 16, -24) + \
+        struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
+
+
 LINES_PROGRAM = r"""
 static volatile int sink;
 namespace a { struct S { int get(int x) const { if (x) { int y = x * sink; return y; } return 1; } }; }
@@ -97,29 +120,6 @@ def lines_seeds(tmp):
                             "-R", ".debug_loc", "-R", ".debug_aranges", exe], check=True)
             with open(exe, "rb") as f:
                 yield f.read()
-
-
-def table_seeds(tmp):
-    """The .eh_frame, and the .debug_frame, of a small program; the first byte says which it is."""
-    src, exe = os.path.join(tmp, "t.c"), os.path.join(tmp, "t")
-    with open(src, "w") as f:
-        f.write(PROGRAM)
-    for table, first, flags in ((".eh_frame", 255, ["-O2"]), (".eh_frame", 255, ["-O0"]),
-                                (".debug_frame", 0, ["-g", "-fno-asynchronous-unwind-tables"])):
-        # Where the fuzzer puts the code and the table.
-        subprocess.run(["gcc", *flags, "-no-pie", "-nostdlib", "-Wl,-e,main", "-Wl,-Ttext=0x10000",
-                        "-Wl,--unresolved-symbols=ignore-all", "-Wl,--no-eh-frame-hdr",
-                        "-Wl,--section-start=.eh_frame=0x20000000", "-o", exe, src], check=True)
-        subprocess.run(["objcopy", "--dump-section", f"{table}={exe}.bin", exe], check=True)
-        with open(exe + ".bin", "rb") as f:
-            yield bytes([first]) + f.read()
-
-
-def image_seed():
-    """An image of two pages with three rows (src/unwind/image_file.h)."""
-    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 1, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
-    return head + struct.pack("<BBhi", 0, 0, 0, 0) + struct.pack("<BBhi", 2, 1, -16, 16) + \
-        struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
 
 
 def names():

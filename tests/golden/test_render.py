@@ -176,7 +176,7 @@ def svg_of_100_000_stacks_is_small():
     assert len(list(root.iter(SVG + "rect"))) < 6000
     check_nesting(data["depths"], data["totals"])
     subtitle = next(e.text for e in root.iter(SVG + "text") if e.get("class") == "subtitle")
-    assert re.search(r"frames under \d+ are merged \([\d,]+ of them\)", subtitle), subtitle
+    assert re.search(r"frames under \d+ samples are merged \([\d,]+ of them\)", subtitle), subtitle
     assert data["names"][data["merged"]] == "[merged]"
 
 

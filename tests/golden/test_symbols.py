@@ -392,6 +392,82 @@ def stripped(*flags):
     return exe
 
 
+def fde_ranges(exe):
+    """[(start, end)] of the functions in .eh_frame, as readelf tells."""
+    out = run("readelf", "--debug-dump=frames", exe, stderr=subprocess.DEVNULL).decode()
+    return sorted((int(a, 16), int(b, 16)) for a, b in
+                  re.findall(r"FDE cie=\S+ pc=([0-9a-f]+)\.\.([0-9a-f]+)", out))
+
+
+def check_functions(exe, like, functions):
+    """Each address of a function without a name is shown by the function's start, in one way."""
+    points = [(a, p) for a, b in functions for p in sorted({a, a + 1, (a + b) // 2, b - 1})]
+    base = os.path.basename(exe)
+    for (a, p), got in zip(points, ask(exe, [p for _, p in points], layout=like)):
+        assert got[2] == f"[{base}+0x{a:x}]", f"{p:#x} in the function at {a:#x} is {got}"
+
+
+@test
+def functions_without_a_name_are_one_frame_each():
+    exe = stripped("-DFUNCTIONS")
+    ranges = fde_ranges(exe)
+    where = {n: a for a, (_, ns) in nm(exe).items() for n in ns}
+    mine = [r for r in ranges if r[0] in (where["twice"], where["thrice"], where["maybe"],
+                                          where["main"])]
+    assert len(mine) == 4, (ranges, where)
+    check_functions(exe + ".min", exe, mine)
+    # No function is described there: the address alone.
+    gap = where["unsized"]
+    assert not any(a <= gap < b for a, b in ranges)
+    assert ask(exe + ".min", [gap], layout=exe)[0][2] == f"[{os.path.basename(exe)}.min+0x{gap:x}]"
+
+
+@test
+def functions_of_perl_without_a_name_are_one_frame_each():
+    exe = os.path.realpath(shutil.which("perl") or "")
+    if not os.path.isfile(exe):
+        skip("no perl")
+    exported = nm(exe, "-D")
+    covered = sorted((a, a + size) for a, (size, _) in exported.items())
+    hidden = [(a, b) for a, b in fde_ranges(exe) if b - a > 16
+              and not any(x < b and a < y for x, y in covered)]
+    names = {g[2] for g in ask(exe, [a for a, _ in hidden])}
+    if not any("+0x" in n for n in names):
+        skip("perl has its symbols")
+    hidden = [r for r, g in zip(hidden, ask(exe, [a for a, _ in hidden])) if "+0x" in g[2]]
+    assert len(hidden) > 100, len(hidden)
+    check_functions(exe, exe, hidden)
+
+
+@test
+def a_table_of_functions_that_lies_names_nothing():
+    exe = stripped("-DLIES")
+    with open(exe + ".min", "rb") as f:
+        good = f.read()
+    at, = struct.unpack_from("<Q", good, 32)
+    count, = struct.unpack_from("<H", good, 56)
+    hdr = next(struct.unpack_from("<IIQQQQ", good, at + 56 * i) for i in range(count)
+               if struct.unpack_from("<I", good, at + 56 * i)[0] == 0x6474e550)
+    twice = next(a for a, (_, ns) in nm(exe).items() if "twice" in ns)
+    truth = f"+0x{twice:x}]"
+    entries, = struct.unpack_from("<I", good, hdr[2] + 8)
+    at = next(hdr[2] + 12 + 8 * i for i in range(entries)
+              if struct.unpack_from("<i", good, hdr[2] + 12 + 8 * i)[0] + hdr[3] == twice)
+    inside = twice + 1
+
+    def name(where, shape, value):
+        data = bytearray(good)
+        struct.pack_into(shape, data, where, value)
+        return ask(write("lies", bytes(data)), [inside], layout=exe)[0][2]
+
+    assert name(0, "<B", 0x7f).endswith(truth)
+    for where, shape, value in ((hdr[2], "<B", 2), (hdr[2] + 3, "<B", 0x1b),
+                                (hdr[2] + 8, "<I", 0), (hdr[2] + 8, "<I", 1 << 31),
+                                (at + 4, "<i", -(1 << 31)), (at + 4, "<i", (1 << 31) - 1),
+                                (at, "<i", (1 << 31) - 1), (at + 4, "<i", 0)):
+        assert not name(where, shape, value).endswith(truth), (where - hdr[2], value)
+
+
 def named(exe, like, root=None):
     want = {next(iter(ns)): a for a, (_, ns) in nm(like).items()}
     return ask(exe, [want["twice"]], root, like)[0][2] == "twice"

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import peers
 import workloads
-from recording import Run, live, run
+from recording import PATIENCE, Run, live, run
 from tap import SMOLDER, main
 
 HEADER = re.compile(
@@ -56,7 +56,7 @@ def outputs(*args):
     yield "smolder", r.out.decode()
     bcc, _ = peers.bcc()
     if bcc:
-        p = subprocess.run([*bcc, *map(str, args)], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([*bcc, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE)
         assert p.returncode == 0, p.stderr
         yield "bcc", p.stdout
 
@@ -127,7 +127,7 @@ def a_link_by_that_name_does_the_same():
         link = os.path.join(d, "profile")
         os.symlink(SMOLDER, link)
         p = subprocess.run([link, "-df", "-p", str(w.pid), "-F", "499", "1"], capture_output=True,
-                           timeout=60)
+                           timeout=PATIENCE)
     r = Run(p.returncode, p.stdout, p.stderr.decode())
     assert r.code == 0, r.err
     assert r.stacks.comms() == {"shares"} and r.stacks.count("share_fifty"), r.stacks

@@ -62,7 +62,7 @@ def every_language_is_named_and_has_its_shares():
         for name in LANGUAGES + ["syscalls"]:
             running[name] = workloads.start(name)
         pids = ",".join(str(w.pid) for w in running.values())
-        r = record("-p", pids, "-F", 499, "-d", 10, timeout=90).ok()
+        r = record("-p", pids, "-F", 499, "-d", 10).ok()
     finally:
         for w in running.values():
             w.stop()

@@ -11,7 +11,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import workloads
-from recording import END, NOBODY, Terminal, is_death, live, public_copy, record, run, wait_cpu
+from recording import END, NOBODY, PATIENCE, Terminal, is_death, live, public_copy, record, run, wait_cpu
 from tap import SMOLDER, main, skip
 
 
@@ -21,7 +21,7 @@ def without_permission_the_capability_and_the_command_are_named():
         smolder = public_copy(d)
         p = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
                             smolder, "record", "-p", str(w.pid), "-d", "1", "-o", "-"],
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=PATIENCE)
     assert p.returncode == 1, (p.returncode, p.stderr)
     assert "CAP_" in p.stderr or "cap_" in p.stderr, p.stderr
     assert "sudo" in p.stderr and f"-p {w.pid}" in p.stderr, p.stderr
@@ -36,7 +36,7 @@ def without_one_capability_that_one_is_named():
         p = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
                             f"--inh-caps={caps}", f"--ambient-caps={caps}",
                             smolder, "record", "-p", str(w.pid), "-d", "1", "-o", "-"],
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=PATIENCE)
     assert p.returncode == 1, (p.returncode, p.stderr)
     assert "PERFMON" in p.stderr.upper(), p.stderr
     assert "CAP_BPF" not in p.stderr.split("sudo")[0].upper(), p.stderr
@@ -54,7 +54,7 @@ def the_needed_capabilities_are_enough():
                             f"--inh-caps={caps}", f"--ambient-caps={caps}",
                             smolder, "record", "-p", str(w.pid), "-F", "499", "-d", "1",
                             "-f", "folded", "-o", "-"],
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=PATIENCE)
     assert p.returncode == 0, p.stderr
     stacks = folded.parse(p.stdout)
     assert stacks.share("share_fifty") > 0.3
@@ -110,7 +110,7 @@ def a_reader_that_has_gone_is_survived():
         r, wr = os.pipe()
         os.close(r)
         p = subprocess.run([SMOLDER, "record", "-p", str(w.pid), "-d", "1", "-f", "folded",
-                            "-o", "-"], stdout=wr, stderr=subprocess.PIPE, timeout=60)
+                            "-o", "-"], stdout=wr, stderr=subprocess.PIPE, timeout=PATIENCE)
         os.close(wr)
     assert p.returncode != 0 and p.returncode not in (-signal.SIGSEGV, -signal.SIGABRT), p
 

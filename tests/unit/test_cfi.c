@@ -158,6 +158,7 @@ static void expect_row(const struct seen *s, unsigned i, uint64_t start, struct 
 	assert_int_equal(s->rows[i].rule.cfa_offset, rule.cfa_offset);
 	assert_int_equal(s->rows[i].rule.rbp, rule.rbp);
 	assert_int_equal(s->rows[i].rule.rbp_offset, rule.rbp_offset);
+	assert_int_equal(s->rows[i].rule.rbx_offset, rule.rbx_offset);
 }
 
 static const struct unwind_rule rsp8 = {.cfa = UNWIND_RSP, .cfa_offset = 8};
@@ -188,7 +189,8 @@ static const struct {
 	{"nop", CODE(0, 0, 0), .rule = {RSP(8)}},
 	{"def_cfa", CODE(DW_CFA_def_cfa, 6, 16), .rule = {UNWIND_RBP, .cfa_offset = 16}},
 	{"def_cfa r10", CODE(DW_CFA_def_cfa, 10, 0), .rule = {UNWIND_R10}},
-	{"def_cfa rbx", CODE(DW_CFA_def_cfa, 3, 16), .rule = {UNWIND_OTHER}},
+	{"def_cfa rbx", CODE(DW_CFA_def_cfa, 3, 16), .rule = {UNWIND_RBX, .cfa_offset = 16}},
+	{"def_cfa r12", CODE(DW_CFA_def_cfa, 12, 16), .rule = {UNWIND_OTHER}},
 	{"def_cfa_sf", CODE(DW_CFA_def_cfa_sf, 6, 0x7e), .rule = {UNWIND_RBP, .cfa_offset = 16}},
 	{"def_cfa_register", CODE(DW_CFA_def_cfa_register, 6),
 	 .rule = {UNWIND_RBP, .cfa_offset = 8}},
@@ -196,7 +198,10 @@ static const struct {
 	{"def_cfa_offset_sf", CODE(DW_CFA_def_cfa_offset_sf, 0x70), .rule = {RSP(128)}},
 	{"offset too large", CODE(DW_CFA_def_cfa_offset, ULEB_BIG), .rule = {UNWIND_OTHER}},
 	{"offset", CODE(DW_CFA_offset | 6, 2), .rule = {RSP(8), AT_CFA(-16)}},
-	{"offset of another", CODE(DW_CFA_offset | 3, 2), .rule = {RSP(8)}},
+	{"offset of rbx", CODE(DW_CFA_offset | 3, 2), .rule = {RSP(8), .rbx_offset = -16}},
+	{"rbx in a register", CODE(DW_CFA_register, 3, 5),
+	 .rule = {RSP(8), .rbx_offset = UNWIND_RBX_LOST}},
+	{"offset of another", CODE(DW_CFA_offset | 12, 2), .rule = {RSP(8)}},
 	{"offset_extended", CODE(DW_CFA_offset_extended, 6, 3), .rule = {RSP(8), AT_CFA(-24)}},
 	{"offset_extended_sf", CODE(DW_CFA_offset_extended_sf, 6, 0x7f),
 	 .rule = {RSP(8), AT_CFA(8)}},

@@ -73,7 +73,7 @@ static bool oracle_cfa(Dwarf_Frame *frame, struct unwind_rule *rule)
 	} forms[] = {
 		{7, 1, UNWIND_RSP},      {6, 1, UNWIND_RBP},     {10, 1, UNWIND_R10},
 		{7, 2, UNWIND_RSP_MEM},  {6, 2, UNWIND_RBP_MEM}, {7, 3, UNWIND_RSP_MEM8},
-		{6, 3, UNWIND_RBP_MEM8},
+		{6, 3, UNWIND_RBP_MEM8}, {3, 1, UNWIND_RBX},
 	};
 	Dwarf_Op *ops;
 	size_t count;
@@ -139,13 +139,14 @@ static struct unwind_rule oracle_frame(Dwarf_Frame *frame)
 {
 	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
 	struct unwind_rule rule = {};
-	unsigned ra_breg = 0, rbp_breg = 0, rsp_breg = 0;
-	int64_t ra_at = 0, rbp_at = 0, rsp_at = 0;
+	unsigned ra_breg = 0, rbp_breg = 0, rsp_breg = 0, rbx_breg = 0;
+	int64_t ra_at = 0, rbp_at = 0, rsp_at = 0, rbx_at = 0;
 	bool signal;
 	int column = dwarf_frame_info(frame, NULL, NULL, &signal);
 	enum saved ra = oracle_register(frame, 16, &ra_breg, &ra_at);
 	enum saved rbp = oracle_register(frame, 6, &rbp_breg, &rbp_at);
 	enum saved rsp = oracle_register(frame, 7, &rsp_breg, &rsp_at);
+	enum saved rbx = oracle_register(frame, 3, &rbx_breg, &rbx_at);
 	bool known = oracle_cfa(frame, &rule);
 
 	if (column != 16)
@@ -166,6 +167,11 @@ static struct unwind_rule oracle_frame(Dwarf_Frame *frame)
 	} else if (rbp != SAVED_SAME) {
 		rule.rbp = UNWIND_RBP_LOST;
 	}
+	if (rbx == SAVED_AT_CFA && fits(rbx_at, 16) && rbx_at < 0)
+		rule.rbx_offset = (int16_t)rbx_at;
+	/* What a table leaves unsaid is the same; elfutils' defaults have rbx under rax's number. */
+	else if (rbx != SAVED_SAME && rbx != SAVED_UNDEFINED)
+		rule.rbx_offset = UNWIND_RBX_LOST;
 	return rule;
 }
 

@@ -154,6 +154,89 @@ static void inlined_frames_are_marked(void **state)
 	profile_free(p);
 }
 
+static void text_without_all_labels(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("comm=sh|main 1", "[m][truncated];main 2");
+
+	assert_render(p, "text",
+		      "    main\n"
+		      "    -                sh\n"
+		      "        1\n"
+		      "\n"
+		      "    main\n"
+		      "    [truncated]\n"
+		      "        2\n"
+		      "\n");
+	profile_free(p);
+}
+
+static void speedscope_has_a_profile_for_each_process(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("comm=sh,pid=1,thread=a,tid=1|main@app;work@app 3",
+				   "comm=sh,pid=1,thread=b,tid=2|main@app 2",
+				   "comm=awk,pid=2,thread=awk,tid=2|[k]idle@[kernel] 4");
+	struct render_options o = {.title = "\"t\""};
+
+	o.tree.column = TREE_VALUE;
+	p->info.unit = "nanoseconds";
+	char *text = render(p, "speedscope", &o);
+	assert_non_null(strstr(text, "\"name\":\"\\\"t\\\"\",\"activeProfileIndex\":0"));
+	assert_non_null(strstr(text, "{\"name\":\"idle\",\"file\":\"[kernel]\"}"));
+	/* Frames: 0 awk (2), 1 idle, 2 main, 3 sh (1), 4 work. */
+	assert_non_null(strstr(text, "\"endValue\":90,\"samples\":[\n[0,1],\n[3,2],\n[3,2,4]],\n"
+				     "\"weights\":[40,20,30]"));
+	assert_non_null(strstr(text, "{\"type\":\"sampled\",\"name\":\"sh (1)\",\"unit\":"
+				     "\"nanoseconds\",\"startValue\":0,\"endValue\":50,"
+				     "\"samples\":[\n[2],\n[2,4]],\n\"weights\":[20,30]}"));
+	free(text);
+
+	o.tree.by_thread = true;
+	text = render(p, "speedscope", &o);
+	assert_non_null(strstr(text, "\"name\":\"b (2)\",\"unit\""));
+	assert_null(strstr(text, "sh (1)"));
+	free(text);
+	profile_free(p);
+}
+
+static void svg_colours_kinds(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("main@app;read@libc.so.6;[k]vfs@[kernel] 1", "[g]main.run@go 1",
+				   "[j]js@node 1", "[b]probe@bpf 1", "main@app;[i]in@app 1",
+				   "[m][truncated];x@libfoo-2.so 1");
+	char *text = render(p, "svg", &(struct render_options){});
+	char *data = strstr(text, "\"classes\":\"");
+
+	/* In order of names: all, [truncated], in, js, main, main.run, probe, read, vfs, x. */
+	assert_non_null(data);
+	data += strlen("\"classes\":\"");
+	static const char want[] = "mmijugblkl";
+	for (size_t i = 0; want[i]; i++)
+		assert_int_equal(data[2 * i], want[i]);
+	assert_non_null(strstr(text, ">kernel</text>"));
+	assert_null(strstr(text, ">interpreted</text>"));
+	free(text);
+	profile_free(p);
+}
+
+static void every_format_takes_an_empty_profile(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new();
+
+	for (const struct renderer *r = renderers; r->name; r++) {
+		char *text = NULL;
+		size_t len;
+		FILE *f = open_memstream(&text, &len);
+		assert_int_equal(r->render(p, &(struct render_options){}, f), 0);
+		fclose(f);
+		free(text);
+	}
+	profile_free(p);
+}
+
 static size_t columns(const char *line)
 {
 	size_t n = 0;
@@ -197,6 +280,10 @@ int main(void)
 		cmocka_unit_test(folded),
 		cmocka_unit_test(folded_splits_where_frames_end),
 		cmocka_unit_test(text_in_the_shape_of_bcc),
+		cmocka_unit_test(text_without_all_labels),
+		cmocka_unit_test(speedscope_has_a_profile_for_each_process),
+		cmocka_unit_test(svg_colours_kinds),
+		cmocka_unit_test(every_format_takes_an_empty_profile),
 		cmocka_unit_test(top_counts_a_recursive_function_once),
 		cmocka_unit_test(inlined_frames_are_marked),
 		cmocka_unit_test(top_fits_100_columns),

@@ -55,6 +55,7 @@ struct world {
 	struct unwind_rule rules[8];
 	uint64_t stack[WORDS];
 	bool pending; /* the last function's table is not there yet */
+	unsigned jit; /* a function in memory where no table can be; 0: none */
 };
 
 static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
@@ -66,7 +67,7 @@ static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		return -ENOENT;
 	if (w->pending && function == 7)
 		return -EAGAIN;
-	*ret = &w->rules[function];
+	*ret = w->jit && function == w->jit ? NULL : &w->rules[function];
 	return 0;
 }
 
@@ -135,12 +136,44 @@ static void rules_are_followed(void **state)
 	w.stack[10] = 0;
 	w.stack[11] = RA(5);
 	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
-			 WIRE_WALK_COMPLETE);
+			 WIRE_WALK_NO_ROW); /* in a file with rows elsewhere 0 may be any value … */
 	assert_int_equal(count, 2);
+	w.jit = 5;
+	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
+			 WIRE_WALK_COMPLETE); /* … and where no table can be it is the end, */
+	w.jit = 0;
+	w.stack[12] = 1;
+	w.stack[13] = STACK + 8 * 20; /* or where the program was started: argc, argv */
+	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
+			 WIRE_WALK_COMPLETE);
 
 	assert_int_equal(walk(&w, CODE + 16 * 6, 0, true, frames, &count), WIRE_WALK_NO_ROW);
 	assert_int_equal(walk(&w, 0x99999, 0, true, frames, &count), WIRE_WALK_NO_MAPPING);
 	assert_int_equal(count, 0);
+}
+
+static void rbx_is_found_where_a_callee_saved_it(void **state)
+{
+	(void)state;
+	struct world w = {
+		.rules = {
+			{.cfa = UNWIND_RSP, .cfa_offset = 24, .rbx_offset = -16}, /* saves it */
+			{.cfa = UNWIND_RBX, .cfa_offset = 24},
+			{.cfa = UNWIND_END},
+			{.cfa = UNWIND_RSP, .cfa_offset = 8, .rbx_offset = UNWIND_RBX_LOST},
+		},
+	};
+	uint64_t frames[16];
+	size_t count;
+
+	w.stack[1] = STACK + 8 * 20; /* the rbx of 1, whose CFA is 24 above it */
+	w.stack[2] = RA(1);
+	w.stack[22] = RA(2);
+	assert_int_equal(walk(&w, CODE, 0, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 3);
+	w.stack[0] = RA(1); /* 3 has used it for something else */
+	assert_int_equal(walk(&w, CODE + 16 * 3, 0, true, frames, &count), WIRE_WALK_FAULT);
+	assert_int_equal(count, 2);
 }
 
 static void a_table_that_is_not_there_is_waited_for(void **state)
@@ -219,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_never_overlap),
 		cmocka_unit_test(rules_are_followed),
+		cmocka_unit_test(rbx_is_found_where_a_callee_saved_it),
 		cmocka_unit_test(a_table_that_is_not_there_is_waited_for),
 		cmocka_unit_test(a_signal_frame_gives_all_registers_back),
 		cmocka_unit_test(walks_are_bounded),

@@ -7,6 +7,7 @@
  *	threads N        N threads
  *	dlopen FILE SYMBOL ...   one library after the other, opened, called, closed
  *	exec MS FILE ...         another program after MS milliseconds, with the list turned by one
+ *	for MS           ends after MS milliseconds of CPU time
  *	fork MS          child after child, each for MS milliseconds, without an exec
  *	remap N FILE ... N threads, while one more maps and unmaps FILEs
  */
@@ -260,6 +261,8 @@ int main(int argc, char **argv)
 		x = drive_exec(x, (uint64_t)atoi(argv[2]), argc, argv);
 	else if (strcmp(what, "fork") == 0)
 		x = drive_fork(x, (uint64_t)atoi(argv[2]));
+	else if (strcmp(what, "for") == 0)
+		x = drive_loop(x, (uint64_t)atoi(argv[2]) * 1000000);
 	else
 		x = drive_loop(x, 0);
 	return x == 42;
