@@ -395,10 +395,11 @@ static void describe_walks(const struct unwinder_stats *u)
 static void describe_lines(const struct lines_stats *l)
 {
 	if (l->files)
-		log_debug("debug info of %llu files: %llu of %llu addresses found, %.1f MB now, "
+		log_debug("debug info of %llu files: %llu of %llu addresses found (%llu cut), %.1f MB now, "
 			  "read %llu times; %llu files too large, %llu not readable",
 			  (unsigned long long)l->files, (unsigned long long)l->found,
-			  (unsigned long long)l->lookups, (double)l->bytes / 1e6,
+			  (unsigned long long)l->lookups, (unsigned long long)l->cut,
+			  (double)l->bytes / 1e6,
 			  (unsigned long long)l->opens, (unsigned long long)l->too_large,
 			  (unsigned long long)l->refused);
 }

@@ -1,6 +1,6 @@
 /*
- * resolve: an address of a process, or of the kernel, becomes frames of a profile: the function and,
- * where debug info tells, the calls that were inlined there.
+ * resolve: an address of a process, or of the kernel, becomes frames of a profile: the function
+ * and, where debug info tells, the calls that were inlined there.
  *
  * Each (file, offset) and each kernel address is looked up once; symbol tables and debug info are
  * shared by all processes and stay under a cap of bytes each.

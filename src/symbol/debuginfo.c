@@ -416,7 +416,8 @@ size_t debuginfo_find(struct debuginfo *d, uint64_t vaddr,
 	}
 	if (d->work_left == 0)
 		return 0;
-	place_leaf(u, &unit, vaddr, &ret[count - 1]);
+	if (count < DEBUGINFO_DEPTH) /* else the line may belong to a call that was left out */
+		place_leaf(u, &unit, vaddr, &ret[count - 1]);
 	if (count == 1 && !ret[0].name && !ret[0].linkage_name && !ret[0].line)
 		return 0;
 	Dwarf_Attribute a;

@@ -14,7 +14,7 @@
 
 #include "symbol/debugimage.h"
 
-#define DEBUGINFO_DEPTH 64 /* frames at one address, at most */
+#define DEBUGINFO_DEPTH 64 /* frames at one address, at most; the outermost are kept */
 
 struct debuginfo;
 

@@ -203,6 +203,7 @@ size_t lines_find(struct lines *l, uint32_t file, uint64_t vaddr,
 		};
 	}
 	l->stats.found += count > 0;
+	l->stats.cut += count == LINES_DEPTH;
 	if (debuginfo_exhausted(f->info) || debuginfo_bytes(f->info) > 2 * l->max_bytes) {
 		l->stats.refused++;
 		give_up(l, f);

@@ -33,6 +33,7 @@ struct lines_stats {
 	uint64_t opens;     /* of debug info */
 	uint64_t lookups;   /* of addresses in files with debug info */
 	uint64_t found;     /* of them */
+	uint64_t cut;       /* of them, at LINES_DEPTH */
 	uint64_t too_large; /* files whose debug info is larger than the cap */
 	uint64_t refused;   /* files that could not be read, or gave too much work */
 };

@@ -5,6 +5,7 @@ import functools
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -288,6 +289,75 @@ def chains_of_rust_are_llvms():
 @test
 def chains_of_go_are_llvms():
     check(workloads.path("shares-go"), llvm, 3)
+
+
+# Attributes of crafted DIEs, as (name, form), and the abbreviations that use them.
+LOW, HIGH, SIBLING, RANGES, ORIGIN = (0x11, 0x01), (0x12, 0x07), (0x01, 0x13), (0x55, 0x17), (0x31, 0x13)
+UNIT, SPACE, FUNCTION, RANGED, INLINED = 1, 2, 3, 4, 5
+ABBREVIATIONS = [(UNIT, 0x11, 1, [LOW, HIGH]), (SPACE, 0x39, 1, [SIBLING]),
+                 (FUNCTION, 0x2e, 1, [LOW, HIGH, ORIGIN]), (RANGED, 0x2e, 0, [RANGES]),
+                 (INLINED, 0x1d, 1, [LOW, HIGH, ORIGIN])]
+
+
+def craft(name, dies, ranges=b""):
+    """A program whose debug info has one unit, over all addresses, with these DIEs."""
+    exe = build(name, C, "gcc", "-gdwarf-4")
+    abbrev = b"".join(bytes([code, tag, children]) + b"".join(bytes(a) for a in attributes) + b"\0\0"
+                      for code, tag, children, attributes in ABBREVIATIONS) + b"\0"
+    unit = struct.pack("<HIB", 4, 0, 8) + bytes([UNIT]) + struct.pack("<QQ", 0, 1 << 40) + dies
+    for section, data in (("info", struct.pack("<I", len(unit)) + unit), ("abbrev", abbrev),
+                          ("ranges", ranges or bytes(16))):
+        with open(exe + ".bin", "wb") as f:
+            f.write(data)
+        subprocess.run(["objcopy", "--remove-section", f".debug_{section}", exe], check=True)
+        subprocess.run(["objcopy", "--add-section", f".debug_{section}={exe}.bin", exe], check=True)
+    return exe
+
+
+FIRST = 4 + 7 + 17  # where the first DIE after the unit's lies
+
+
+def answers(exe):
+    """What is said of two addresses; in bounded time."""
+    return subprocess.run([FIND, "find", exe], input="1000\n1010\n", text=True, timeout=120,
+                          check=True, stdout=subprocess.PIPE).stdout
+
+
+@test
+def dies_that_are_their_own_siblings_end():
+    assert answers(craft("self", bytes([SPACE]) + struct.pack("<I", FIRST) + b"\0\0")) == ".\n.\n"
+
+
+@test
+def siblings_that_are_children_end():
+    """Each DIE is reached twice as often as the one before."""
+    dies = b"".join(bytes([SPACE]) + struct.pack("<I", FIRST + 5 * (i + 1)) for i in range(60))
+    assert answers(craft("double", dies + bytes(200))) == ".\n.\n"
+
+
+@test
+def many_functions_with_many_ranges_end():
+    dies = b"".join(bytes([RANGED]) + struct.pack("<I", 0) for _ in range(100000))
+    ranges = b"".join(struct.pack("<QQ", 1 << 41, (1 << 41) + i + 1) for i in range(100000))
+    assert answers(craft("ranges", dies + b"\0", ranges + bytes(16))) == ".\n.\n"
+
+
+@test
+def origins_that_lead_round_end():
+    """Two inlined calls, each an instance of the other, in a function that is one of itself."""
+    size = 1 + 8 + 8 + 4
+    at = [FIRST + i * size for i in range(3)]
+    dies = b"".join(bytes([code]) + struct.pack("<QQI", 0, 1 << 40, at[origin])
+                    for code, origin in ((FUNCTION, 0), (INLINED, 2), (INLINED, 1)))
+    assert re.fullmatch(r"(\t.*\n\t.*\n\t.*\n\.\n){2}", answers(craft("round", dies + bytes(8))))
+
+
+@test
+def nests_deeper_than_any_end():
+    dies = b"".join(bytes([INLINED if i else FUNCTION]) + struct.pack("<QQI", 0, 1 << 40, FIRST)
+                    for i in range(20000))
+    out = answers(craft("deep", dies + bytes(20001)))
+    assert 0 < out.count("\n") <= 2 * 65, out.count("\n")
 
 
 @functools.cache
