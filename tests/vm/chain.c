@@ -28,7 +28,7 @@ static NOINLINE void read_zeros(void)
 
 	if (fd < 0)
 		fd = open("/dev/zero", O_RDONLY);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		if (pread(fd, zeros, sizeof(zeros), 0) != sizeof(zeros))
 			abort();
 }
@@ -43,7 +43,7 @@ static uint64_t now_ms(void)
 
 static NOINLINE void ask_time(void)
 {
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < 500; i++)
 		sink += (unsigned)now_ms();
 }
 
@@ -57,17 +57,17 @@ static NOINLINE int compare(const void *x, const void *y)
 
 static NOINLINE void sort(void)
 {
-	unsigned numbers[500];
+	unsigned numbers[1000];
 
-	for (unsigned i = 0; i < 500; i++)
+	for (unsigned i = 0; i < 1000; i++)
 		numbers[i] = i * 2654435761u;
-	qsort(numbers, 500, sizeof(*numbers), compare);
+	qsort(numbers, 1000, sizeof(*numbers), compare);
 }
 
 static NOINLINE void on_signal(int sig)
 {
 	(void)sig;
-	spin(100000);
+	spin(200000);
 }
 
 static NOINLINE void c(unsigned turn)

@@ -78,8 +78,11 @@ def _private_apt(home, sources):
     env = dict(os.environ, APT_CONFIG=os.path.join(home, "apt.conf"), LC_ALL="C")
 
     def apt(*argv):
-        return subprocess.run(argv, cwd=home, env=env, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=SECONDS)
+        try:
+            return subprocess.run(argv, cwd=home, env=env, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            skip(f"{' '.join(argv)} took longer than {SECONDS} s")
     return apt
 
 
