@@ -81,8 +81,8 @@ def main():
             write(folded, make)
             rows = []
             for tool, argv, runs in (
-                    ("flamegraph.pl", ["perl", FLAMEGRAPH, folded], 1),
-                    ("smolder flame", [SMOLDER, "flame", "-f", "svg", "-o", "-", folded], 5)):
+                    ("flamegraph.pl", ["perl", FLAMEGRAPH, folded], 2),
+                    ("smolder flame", [SMOLDER, "flame", "-f", "svg", "-o", "-", folded], 15)):
                 cpu, peak = measure(argv, out, runs)
                 rows.append((cpu, peak))
                 size = os.path.getsize(out) / 1e6

@@ -2,6 +2,14 @@
 
 #include "base/mem.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+uint32_t index_hash_bytes(const void *p, size_t len)
+{
+	return (uint32_t)XXH3_64bits(p, len);
+}
+
 static void insert(uint64_t *slots, uint32_t mask, uint64_t slot)
 {
 	uint32_t pos = (uint32_t)(slot >> 32) & mask;

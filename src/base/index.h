@@ -44,6 +44,8 @@ static inline uint32_t index_next(const struct index *ix, uint32_t hash, uint32_
 #define INDEX_EACH(ix, hash, id)                                                                   \
 	for (uint32_t pos_ = (hash); ((id) = index_next((ix), (hash), &pos_)) != 0;)
 
+uint32_t index_hash_bytes(const void *p, size_t len);
+
 /* Mixes two words into a hash; good enough for ids and addresses. */
 static inline uint32_t index_hash2(uint64_t a, uint64_t b)
 {

@@ -1,8 +1,5 @@
 #include "base/strs.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 static inline uint32_t find(const struct strs *s, uint32_t hash, const char *str, size_t len)
 {
 	uint32_t id;
@@ -15,7 +12,7 @@ static inline uint32_t find(const struct strs *s, uint32_t hash, const char *str
 
 uint32_t strs_find(const struct strs *s, const char *str, size_t len)
 {
-	return len ? find(s, (uint32_t)XXH3_64bits(str, len), str, len) : 0;
+	return len ? find(s, index_hash_bytes(str, len), str, len) : 0;
 }
 
 uint32_t strs_put(struct strs *s, const char *str, size_t len)
@@ -23,7 +20,7 @@ uint32_t strs_put(struct strs *s, const char *str, size_t len)
 	if (len == 0)
 		return 0;
 
-	uint32_t hash = (uint32_t)XXH3_64bits(str, len);
+	uint32_t hash = index_hash_bytes(str, len);
 	uint32_t id = find(s, hash, str, len);
 	if (id)
 		return id;

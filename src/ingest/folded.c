@@ -11,14 +11,16 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "base/index.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "ingest/reader.h"
 
 #define FRACTION 1000000u /* counts are read to six decimals */
 
 struct word {
-	const char *s; /* of the profile */
-	size_t len;    /* 0: not the name of a plain frame */
+	const char *s;
+	size_t len; /* 0: none */
 };
 
 struct folded {
@@ -31,10 +33,11 @@ struct folded {
 		uint32_t stack;
 	} * at;
 	uint32_t depth, at_cap;
-	/* By string: the plain frame of that name, 0 if there is none yet. By frame: that name. */
-	uint32_t *frame_of;
-	struct word *word_of;
-	uint32_t frame_of_cap, word_of_cap;
+	/* By frame: the text that named it, its mark included; and from that text to the frame. */
+	struct word *words;
+	uint32_t word_cap;
+	struct index by_word;
+	struct arena bytes;
 	uint64_t fraction;          /* carried, in millionths */
 	uint64_t lines, two_counts; /* with a stack; of these, with what looks like two counts */
 	uint64_t first_line;        /* of these */
@@ -80,51 +83,50 @@ static enum frame_kind take_mark(const char *s, size_t *len)
 	return kind;
 }
 
-/* Makes `at` an index into an array of zeroes that grows. */
-static void grow(void *array, size_t size, uint32_t *cap, uint32_t at)
+/* Long words, and second ones of the same frame, are not kept: they take the long way again. */
+static void keep_word(struct folded *f, uint32_t hash, const char *s, size_t len, uint32_t id)
 {
-	void **p = array;
-
-	if (at < *cap)
+	if (id >= f->word_cap) {
+		uint32_t cap = MAX(id + 1, f->word_cap * 2);
+		f->words = mem_resize_array(f->words, cap, sizeof(*f->words));
+		memset(f->words + f->word_cap, 0, (cap - f->word_cap) * sizeof(*f->words));
+		f->word_cap = cap;
+	}
+	if (f->words[id].len || len > TEXT_MAX)
 		return;
-	uint32_t more = MAX(at + 1, MAX(*cap * 2, 64u));
-	*p = mem_resize_array(*p, more, size);
-	memset((char *)*p + *cap * size, 0, (more - *cap) * size);
-	*cap = more;
+	f->words[id] = (struct word){arena_strndup(&f->bytes, s, len), len};
+	index_put(&f->by_word, hash, id);
 }
 
 static uint32_t frame(struct folded *f, const char *s, size_t len)
 {
-	struct profile *p = f->r->p;
-	enum frame_kind kind = take_mark(s, &len);
-	uint32_t name = profile_string(p, s, len);
+	uint32_t hash = index_hash_bytes(s, len);
+	uint32_t id;
 
-	if (kind != FRAME_USER)
-		return profile_frame(p, &(struct frame){.name = name, .kind = kind});
+	INDEX_EACH(&f->by_word, hash, id)
+		if (f->words[id].len == len && memcmp(f->words[id].s, s, len) == 0)
+			return id;
 
-	grow(&f->frame_of, sizeof(*f->frame_of), &f->frame_of_cap, name);
-	uint32_t id = f->frame_of[name];
-	if (!id) {
-		id = profile_frame(p, &(struct frame){.name = name});
-		f->frame_of[name] = id;
-		grow(&f->word_of, sizeof(*f->word_of), &f->word_of_cap, id);
-		f->word_of[id] = (struct word){profile_str(p, name), profile_str_len(p, name)};
-	}
+	size_t name_len = len;
+	enum frame_kind kind = take_mark(s, &name_len);
+	uint32_t name = profile_string(f->r->p, s, name_len);
+	id = profile_frame(f->r->p, &(struct frame){.name = name, .kind = kind});
+	keep_word(f, hash, s, len, id);
 	return id;
 }
 
-/* The length of the name of the first child of stack `id`, if s goes on with it; else 0. */
+/* The length of the word of the first child of stack `id`, if s goes on with it; else 0. */
 static size_t first_child(const struct folded *f, uint32_t id, const char *s, size_t len)
 {
 	const struct profile *p = f->r->p;
 
 	if (id + 1 >= p->stack_count || p->stacks[id + 1].parent != id ||
-	    p->stacks[id + 1].frame >= f->word_of_cap)
+	    p->stacks[id + 1].frame >= f->word_cap)
 		return 0;
-	const struct word *w = &f->word_of[p->stacks[id + 1].frame];
+	const struct word *w = &f->words[p->stacks[id + 1].frame];
 	if (w->len == 0 || w->len > len || (w->len < len && s[w->len] != ';'))
 		return 0;
-	return agree(w->s, s, w->len) == w->len ? w->len : 0;
+	return memcmp(w->s, s, w->len) == 0 ? w->len : 0;
 }
 
 /* Makes s the line before; their first `same` bytes are the same already. */
@@ -252,8 +254,9 @@ int folded_read(struct reader *r)
 	}
 	free(f.prev);
 	free(f.at);
-	free(f.frame_of);
-	free(f.word_of);
+	free(f.words);
+	index_done(&f.by_word);
+	arena_done(&f.bytes);
 	if (n < 0)
 		return n;
 	if (f.lines == 0)
