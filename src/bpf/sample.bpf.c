@@ -211,8 +211,15 @@ static __always_inline void walk_by_frame_pointers(struct bpf_perf_event_data *c
 	h->walk = h->user_frames >= WIRE_FRAMES ? WIRE_WALK_CUT : WIRE_WALK_NO_MAPPING;
 }
 
+/* A ring that fills up is for samples: a stack that is copied takes the room of a hundred. */
+static __always_inline bool has_room(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <
+	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2;
+}
+
 static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct scratch *s,
-				      struct task_struct *task, bool in_kernel)
+				      struct task_struct *task, bool in_kernel, void *ring)
 {
 	struct wire_sample *h = &s->head;
 	struct walk *w = &s->walk;
@@ -245,10 +252,14 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		h->walk = WIRE_WALK_NO_MAPPING;
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
-	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE))
-		h->stack_bytes = copy_stack(
-			s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp,
-			BPF_CORE_READ(task, mm, start_stack));
+	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE)) {
+		if (has_room(ring))
+			h->stack_bytes = copy_stack(
+				s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp,
+				BPF_CORE_READ(task, mm, start_stack));
+		else
+			count(WIRE_NOT_COPIED, 1);
+	}
 	if (!h->version && !h->stack_bytes)
 		walk_by_frame_pointers(ctx, s, kernel);
 }
@@ -275,9 +286,11 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (filter.by_tid && !is_target(tid))
 		return 0;
 
+	__u32 cpu = bpf_get_smp_processor_id(), at = cpu / 16;
+	void *ring = bpf_map_lookup_elem(&rings, &at);
 	struct scratch *s = get_scratch();
-	if (!s)
-		return 0;
+	if (!s || !ring)
+		return 0; /* cannot be: the loader made one of each */
 	struct wire_sample *h = &s->head;
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -288,7 +301,6 @@ int sample(struct bpf_perf_event_data *ctx)
 	bool in_kernel = (long)ctx->regs.rip < 0;
 	/* Kernel threads, and a process that gave its memory up. */
 	bool no_user = BPF_CORE_READ(task, flags) & PF_KTHREAD || !BPF_CORE_READ(task, mm);
-	__u32 cpu = bpf_get_smp_processor_id();
 	h->time = began;
 	h->start = BPF_CORE_READ(leader, start_boottime);
 	h->exec = BPF_CORE_READ(task, self_exec_id);
@@ -310,14 +322,12 @@ int sample(struct bpf_perf_event_data *ctx)
 			h->flags |= WIRE_KERNEL_CUT;
 	}
 	if (!no_user && !filter.no_user)
-		user_side(ctx, s, task, in_kernel);
+		user_side(ctx, s, task, in_kernel, ring);
 
 	count(WIRE_TAKEN, 1);
-	__u32 at = cpu / 16;
-	void *ring = bpf_map_lookup_elem(&rings, &at);
 	__u64 frames = (h->kernel_frames & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES);
 	__u64 size = sizeof(*h) + frames * sizeof(__u64) + h->stack_bytes;
-	if (!ring || size > sizeof(*s) - offsetof(struct scratch, head) ||
+	if (size > sizeof(*s) - offsetof(struct scratch, head) ||
 	    bpf_ringbuf_output(ring, h, size, BPF_RB_NO_WAKEUP) != 0)
 		count(WIRE_RING_FULL, 1);
 	count(WIRE_RUN_NS, bpf_ktime_get_ns() - began);

@@ -83,6 +83,7 @@ static inline __u64 wire_sample_size(const struct wire_sample *s)
 enum wire_counter {
 	WIRE_TAKEN,     /* samples that passed the filters */
 	WIRE_RING_FULL, /* … and were lost because user space did not keep up */
+	WIRE_NOT_COPIED, /* stacks that were not, since the ring was half full: by frame pointers */
 	WIRE_RUN_NS,    /* the programs' own time, by their own clock */
 	WIRE_COUNTERS,
 };

@@ -441,6 +441,9 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  (unsigned long long)(r->sideband ? sideband_lost(r->sideband) : 0));
 	describe_lines(&a.names.lines);
 	describe_walks(&a.unwind);
+	if (c.not_copied)
+		log_debug("%llu stacks were walked by frame pointers, as the ring was half full",
+			  (unsigned long long)c.not_copied);
 }
 
 static int run(struct recording *r, struct recording_result *ret)

@@ -353,6 +353,7 @@ void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
 	*ret = (struct sampler_counts){
 		.taken = sums[WIRE_TAKEN],
 		.lost = sums[WIRE_RING_FULL],
+		.not_copied = sums[WIRE_NOT_COPIED],
 		.run_ns = sums[WIRE_RUN_NS],
 		.malformed = s->malformed,
 		.failed_cpus = s->failed_cpus,
