@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +35,11 @@ static const struct command *find(const char *name)
 
 int main(int argc, char **argv)
 {
-	/* A reader that goes away (| head) is an error of writing, not a death. */
+	/* A reader that goes away (| head) and a limit of file size are errors of writing. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	/* What is large and short-lived (tables being made) goes back to the system at once. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 
 	/* A symbolic link by the name of a command is that command. */
 	const char *self = strrchr(argv[0], '/');

@@ -40,6 +40,7 @@ static _Noreturn void child(int go, int status, char **argv)
 		_exit(0); /* the profiler gave up */
 
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	int err = -become_invoker();
 	if (!err) {
 		execvp(argv[0], argv);

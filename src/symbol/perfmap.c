@@ -19,6 +19,7 @@
 /* New code runs at once, so a miss looks again soon; a fiftieth of the time may go into that. */
 #define PAUSE_MIN   (SECOND / 50)
 #define PAUSE_TIMES 50
+#define ABSENT_MAX  (32 * SECOND)
 
 struct entry {
 	uint64_t start;
@@ -31,6 +32,7 @@ struct perfmap {
 	int fd;
 	uint64_t read_to;      /* the file up to here is in entries */
 	uint64_t looked_ns;    /* when it was last looked at */
+	uint64_t absent_ns;    /* until a file that was not there is looked for again */
 	uint64_t pause_ns;     /* until it may be looked at for an address that has no name */
 	bool skipping;         /* read_to is inside a line too long to be one */
 	struct entry *entries; /* sorted by start */
@@ -266,10 +268,12 @@ static bool look_again(struct perfmap *m, uint64_t pause)
 {
 	uint64_t now = now_ns();
 
-	if (m->looked_ns && now - m->looked_ns < pause)
+	if (m->looked_ns && now - m->looked_ns < (m->fd < 0 ? m->absent_ns : pause))
 		return false;
 	look(m);
 	m->looked_ns = now_ns();
+	/* Most programs never write one. */
+	m->absent_ns = MIN(MAX(SECOND, 2 * m->absent_ns), ABSENT_MAX);
 	m->pause_ns = MIN(MAX(PAUSE_MIN, (m->looked_ns - now) * PAUSE_TIMES), SECOND);
 	return true;
 }
