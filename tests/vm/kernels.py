@@ -8,6 +8,7 @@ import glob
 import os
 import platform
 import re
+import shutil
 import subprocess
 
 from tap import ROOT, skip
@@ -97,6 +98,7 @@ def _extract(deb, home):
                     "./boot/vmlinuz-*"], stdin=files.stdout, check=True)
     files.stdout.close()
     assert files.wait() == 0, f"{deb} is damaged"
-    for used_up in glob.glob(os.path.join(home, "*.bin")) + [deb]:
-        os.unlink(used_up)
+    os.unlink(deb)
+    for used_up in ("lists", "archives"):
+        shutil.rmtree(os.path.join(home, used_up))
     return sorted(glob.glob(os.path.join(home, "vmlinuz-*")))[-1]
