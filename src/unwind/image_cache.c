@@ -38,6 +38,28 @@ static int hash_section(const struct elf_file *e, const char *name, uint8_t *chu
 	return 0;
 }
 
+/* Which file it is, by what only the system can change: ctime moves with any change to it. */
+static void identify(const struct elf_file *e, struct image_file_origin *o)
+{
+	struct stat st;
+
+	if (e->fd < 0 || fstat(e->fd, &st) != 0)
+		return;
+	o->device = st.st_dev;
+	o->inode = st.st_ino;
+	o->size = (uint64_t)st.st_size;
+	o->changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec;
+}
+
+static bool is_same_file(const struct elf_file *e, const struct image_file_origin *o)
+{
+	struct image_file_origin now = {};
+
+	identify(e, &now);
+	return now.inode && now.inode == o->inode && now.device == o->device &&
+	       now.size == o->size && now.changed_ns == o->changed_ns;
+}
+
 /* Everything that cfi_each() reads of a file with sections that is not of Go. */
 static int hash_tables(const struct elf_file *e, struct image_file_origin *o)
 {
@@ -89,12 +111,14 @@ static int load(const char *path, const struct elf_file *e, struct rules *rules,
 	if (r < 0)
 		return r;
 	memcpy(&h, data, sizeof(h));
-	struct image_file_origin origin = {.seed = h.origin.seed};
-	r = hash_tables(e, &origin);
-	if (r < 0)
-		return r;
-	if (memcmp(&origin, &h.origin, sizeof(origin)) != 0)
-		return -EBADMSG;
+	if (!is_same_file(e, &h.origin)) {
+		struct image_file_origin origin = {.seed = h.origin.seed};
+		r = hash_tables(e, &origin);
+		if (r < 0)
+			return r;
+		if (memcmp(origin.hash, h.origin.hash, sizeof(origin.hash)) != 0)
+			return -EBADMSG;
+	}
 	r = image_file_decode(data, len, rules, ret);
 	if (r == 0)
 		futimens(fd, NULL); /* used now: what is oldest goes first */
@@ -110,6 +134,7 @@ static int store(struct image_cache *c, const char *path, const struct elf_file 
 	int r = hash_tables(e, &now);
 	if (r < 0)
 		return r;
+	identify(e, &now);
 	if (memcmp(&now, before, sizeof(now)) != 0)
 		return -EAGAIN;
 	size_t len;
@@ -223,6 +248,7 @@ int image_cache_get(struct image_cache *c, const struct elf_file *e, struct rule
 	c->stats.refused += r != -ENOENT;
 
 	struct image_file_origin origin = {};
+	identify(e, &origin);
 	uint64_t refused = rules->refused;
 	bool keep = path && getrandom(&origin.seed, sizeof(origin.seed), 0) > 0 &&
 		    hash_tables(e, &origin) == 0;

@@ -3,8 +3,9 @@
  *
  * A file is named by the build id of the program it is about. A build id is what a program says of
  * itself, so it only leads to the file: whether the image in it was made from these very tables is
- * told by a hash of them, from a random start that only this folder knows. That costs a tenth of
- * building the image.
+ * told by the inode and its time of change, which no program can set; and where those differ (a
+ * copy in a container) by a hash of the tables, from a random start that only this folder knows.
+ * That costs a tenth of building the image.
  *
  * The folder stays below a number of bytes: what was not used for longest is removed. It must be
  * ours alone, since what is in it ends up in everybody's stacks. Embedded; not thread-safe.

@@ -18,7 +18,7 @@
 
 #include "unwind/image.h"
 
-#define IMAGE_FILE_VERSION 3 /* also of what cfi.c makes of a table: raise it when that changes */
+#define IMAGE_FILE_VERSION 4 /* also of what cfi.c makes of a table: raise it when that changes */
 #define IMAGE_FILE_MAX                                                                             \
 	(sizeof(struct image_file_head) + UNWIND_RULES_MAX * sizeof(struct unwind_rule) + IMAGE_PAGES_MAX * 8ul +         \
 	 CFI_ROWS_MAX * 4ul)
@@ -26,6 +26,8 @@
 /* Which tables an image was made from: a hash of them that starts from a random number. */
 struct image_file_origin {
 	uint64_t seed, hash[2];
+	/* … and in which file: as long as that is the same, so are they. */
+	uint64_t device, inode, size, changed_ns;
 };
 
 struct image_file_head {
@@ -38,7 +40,7 @@ struct image_file_head {
 	uint32_t functions, rows, other, broken; /* struct cfi_stats */
 };
 
-_Static_assert(sizeof(struct image_file_head) == 80, "no padding");
+_Static_assert(sizeof(struct image_file_head) == 112, "no padding");
 
 /* The bytes of an image; caller frees. */
 void *image_file_encode(const struct image *im, const struct rules *rules,

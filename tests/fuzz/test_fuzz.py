@@ -106,7 +106,7 @@ def go_seeds():
 
 def image_seed():
     """An image of two pages with three rows (src/unwind/image_file.h)."""
-    head = struct.pack("<8sQIIIIQQQQIIII", b"smolder\1", 0, 3, 2, 2, 3, 1, 0, 0, 0, 1, 2, 0, 0)
+    head = struct.pack("<8sQIIIIQ7QIIII", b"smolder\1", 0, 4, 2, 2, 3, 1, *[0] * 7, 1, 2, 0, 0)
     return head + struct.pack("<BBhih6x", 0, 0, 0, 0, 0) + struct.pack("<BBhih6x", 2, 1, -16, 16, -24) + \
         struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
 
