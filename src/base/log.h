@@ -9,8 +9,8 @@ extern enum log_level log_level; /* the one global */
 
 /* "smolder: …\n". One sentence: what failed, on what, why, what to do. */
 __attribute__((format(printf, 1, 2))) void log_error(const char *fmt, ...);
-__attribute__((format(printf, 1, 2))) void log_warn(const char *fmt, ...); /* not under -q */
-__attribute__((format(printf, 1, 2))) void log_info(const char *fmt, ...); /* not under -q */
+__attribute__((format(printf, 1, 2))) void log_warn(const char *fmt, ...);  /* not under -q */
+__attribute__((format(printf, 1, 2))) void log_info(const char *fmt, ...);  /* not under -q */
 __attribute__((format(printf, 1, 2))) void log_debug(const char *fmt, ...); /* only under -v */
 
 /* A line that is written over by the next; only on a terminal, never under -q. */

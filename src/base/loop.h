@@ -17,7 +17,7 @@ struct loop *loop_new(void);
 void loop_free(struct loop *l); /* signals that were watched are unblocked again */
 
 /* 0 or -errno. A watched fd stays the caller's. */
-int loop_fd(struct loop *l, int fd, loop_fn *fn, void *ctx);   /* readable */
+int loop_fd(struct loop *l, int fd, loop_fn *fn, void *ctx); /* readable */
 int loop_timer(struct loop *l, uint64_t every_ms, loop_fn *fn, void *ctx);
 int loop_after(struct loop *l, uint64_t ms, loop_fn *fn, void *ctx); /* once */
 int loop_signal(struct loop *l, int signo, loop_fn *fn, void *ctx);

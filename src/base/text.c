@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd"
-#define ELLIPSIS "\xe2\x80\xa6"
+#define ELLIPSIS    "\xe2\x80\xa6"
 
 int text_is_plain(const char *s, size_t len)
 {
@@ -21,8 +21,11 @@ int text_is_plain(const char *s, size_t len)
 static size_t decode(const unsigned char *s, size_t len, uint32_t *ret_cp)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		: s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	size_t n = s[0] < 0x80                   ? 1
+		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						 : 0;
 	if (n == 0 || n > len)
 		return 0;
 

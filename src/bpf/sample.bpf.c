@@ -23,7 +23,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile struct wire_filter filter = {.cgroup_subsys = -1};
 
 #define CGROUP_DEPTH 24
-#define TARGETS_MAX 16384
+#define TARGETS_MAX  16384
 
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -105,9 +105,10 @@ static __always_inline bool is_target(__u32 id)
 #define KERNEL_STACK_BYTES 16384 /* on x86-64, for kernels without the helper */
 
 /*
- * Whether the user's pc stands after a `syscall` that is under way, like a return address. Not after
- * a fault or an interrupt, nor once the kernel has set it to where a signal handler or a new program
- * begins: then it is the next instruction to run, and the byte before it may be another function's.
+ * Whether the user's pc stands after a `syscall` that is under way, like a return address. Not
+ * after a fault or an interrupt, nor once the kernel has set it to where a signal handler or a new
+ * program begins: then it is the next instruction to run, and the byte before it may be another
+ * function's.
  */
 static __always_inline bool after_syscall(const struct pt_regs *regs)
 {

@@ -47,8 +47,8 @@ enum unwind_cfa {
 };
 
 #define UNWIND_GO_STACK_HI 0x08 /* in a g: where its stack ends, */
-#define UNWIND_GO_M 0x30        /* its thread, */
-#define UNWIND_GO_SP 0x38       /* and its rsp while another runs, followed by its rip */
+#define UNWIND_GO_M        0x30 /* its thread, */
+#define UNWIND_GO_SP       0x38 /* and its rsp while another runs, followed by its rip */
 
 /* What a program finds on its stack when it starts. */
 #define UNWIND_ARGC_MAX (1 << 22)
@@ -68,11 +68,11 @@ struct unwind_rule {
 	__s16 rbp_offset;
 	__s32 cfa_offset;
 	__s16 rbx_offset; /* the caller's rbx is at CFA + this; 0: as it is; or UNWIND_RBX_LOST */
-	__s16 pad[3]; /* elements of BPF arrays are multiples of 8 bytes */
+	__s16 pad[3];     /* elements of BPF arrays are multiples of 8 bytes */
 };
 
 #define UNWIND_RBX_LOST (-0x8000)
-#define UNWIND_NOWHERE 1 /* an address that no program has */
+#define UNWIND_NOWHERE  1 /* an address that no program has */
 
 _Static_assert(sizeof(struct unwind_row) == 4, "a row");
 _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
@@ -88,19 +88,19 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
  *	shards     the rows, SHARD_ROWS in each
  *	rules
  */
-#define UNWIND_SHARD_ROWS (128 * 1024)
-#define UNWIND_SHARDS_MAX 48 /* 24 MB */
-#define UNWIND_PAGES_MAX (64 * 1024)
-#define UNWIND_FILES_MAX 4096
-#define UNWIND_MAPPINGS_MAX (32 * 1024)
+#define UNWIND_SHARD_ROWS    (128 * 1024)
+#define UNWIND_SHARDS_MAX    48 /* 24 MB */
+#define UNWIND_PAGES_MAX     (64 * 1024)
+#define UNWIND_FILES_MAX     4096
+#define UNWIND_MAPPINGS_MAX  (32 * 1024)
 #define UNWIND_PROCESSES_MAX 8192
-#define UNWIND_PENDING (~0u) /* a file whose table is not there (yet, or any more) */
-#define UNWIND_LOST (~0u - 1) /* a file whose table cannot be had: the walk ends there */
+#define UNWIND_PENDING       (~0u)     /* a file whose table is not there (yet, or any more) */
+#define UNWIND_LOST          (~0u - 1) /* a file whose table cannot be had: the walk ends there */
 
 struct unwind_process {
-	__u64 start;   /* as in the sample: with exec, which program this is about */
-	__u64 exec;    /* task->self_exec_id */
-	__u32 first;   /* in `mappings` */
+	__u64 start; /* as in the sample: with exec, which program this is about */
+	__u64 exec;  /* task->self_exec_id */
+	__u32 first; /* in `mappings` */
 	__u32 count;
 	__u32 version; /* of the mappings: comes back in the sample */
 	__u32 pad;

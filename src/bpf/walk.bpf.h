@@ -73,9 +73,9 @@ struct walk {
 	struct unwind_file file; /* … and its pages */
 	__u32 first, count;      /* the process's mappings */
 	__u32 version;
-	__u32 frames; /* written so far … */
-	__u32 base;   /* … from here on in scratch.frames */
-	__u32 exact;  /* pc is an instruction that runs, not a return address */
+	__u32 frames;   /* written so far … */
+	__u32 base;     /* … from here on in scratch.frames */
+	__u32 exact;    /* pc is an instruction that runs, not a return address */
 	__u32 has_rows; /* the file of the last frame */
 	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
 };
@@ -236,8 +236,7 @@ static __always_inline int step_frame_pointer(struct walk *w)
 	__u64 frame[2];
 
 	if (w->bp == 0)
-		return w->has_rows && !at_program_start(w) ? WIRE_WALK_NO_ROW
-								  : WIRE_WALK_COMPLETE;
+		return w->has_rows && !at_program_start(w) ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
 	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
 		return WIRE_WALK_FAULT;
 	w->bx_at = UNWIND_NOWHERE;
@@ -348,8 +347,8 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		if (r->rbp == UNWIND_RBP_LOST)
 			bp = 0;
 	}
-	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP ||
-			     r->cfa == UNWIND_R10 || r->cfa == UNWIND_RBX))
+	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP || r->cfa == UNWIND_R10 ||
+			     r->cfa == UNWIND_RBX))
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
 	if (r->rbx_offset) /* if it is lost, that is no address, and reading it fails */
 		w->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE

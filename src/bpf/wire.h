@@ -12,18 +12,19 @@
 #include <linux/types.h>
 #endif
 
-#define WIRE_COMM 16
-#define WIRE_FRAMES 127 /* of each kind: kernel.perf_event_max_stack unless raised */
-#define WIRE_STACK_CHUNK 1024
+#define WIRE_COMM         16
+#define WIRE_FRAMES       127 /* of each kind: kernel.perf_event_max_stack unless raised */
+#define WIRE_STACK_CHUNK  1024
 #define WIRE_STACK_CHUNKS 32 /* at most 32 KB of stack travel with a sample */
 
 enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
-	WIRE_NO_USER = 4,    /* a kernel's thread, or a process in execve or at its end: no user stack */
+	WIRE_NO_USER =
+		4, /* a kernel's thread, or a process in execve or at its end: no user stack */
 	WIRE_FRAME_POINTERS = 8, /* user frames are the kernel's own walk */
-	WIRE_NO_TABLE = 16, /* the walk came to a file whose table was not there */
-	WIRE_SYSCALL = 32, /* the user leaf's pc stands after the system call it is in */
+	WIRE_NO_TABLE = 16,      /* the walk came to a file whose table was not there */
+	WIRE_SYSCALL = 32,       /* the user leaf's pc stands after the system call it is in */
 };
 
 /* How the walk of the user stack ended. */
@@ -45,7 +46,7 @@ struct wire_sample {
 	__u64 ip, sp, bp, bx, r10; /* the user's registers, where there are stack_bytes */
 	__u32 pid;
 	__u32 tid;
-	__u32 version; /* of the mappings that the walk used, 0 if none */
+	__u32 version;     /* of the mappings that the walk used, 0 if none */
 	__u32 stack_bytes; /* of the stack, from wire_stack_start() on, after the frames */
 	__u16 cpu;
 	__u16 flags; /* enum wire_flag */
@@ -56,7 +57,7 @@ struct wire_sample {
 	__u16 pad[2];
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
-	/* then __u64 frames[kernel_frames + user_frames], then the stack */
+				/* then __u64 frames[kernel_frames + user_frames], then the stack */
 };
 
 _Static_assert(sizeof(struct wire_sample) == 136, "the head of a sample");
@@ -81,10 +82,10 @@ static inline __u64 wire_sample_size(const struct wire_sample *s)
  * ring_full, exactly.
  */
 enum wire_counter {
-	WIRE_TAKEN,     /* samples that passed the filters */
-	WIRE_RING_FULL, /* … and were lost because user space did not keep up */
+	WIRE_TAKEN,      /* samples that passed the filters */
+	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
 	WIRE_NOT_COPIED, /* stacks that were not, since the ring was half full: by frame pointers */
-	WIRE_RUN_NS,    /* the programs' own time, by their own clock */
+	WIRE_RUN_NS,     /* the programs' own time, by their own clock */
 	WIRE_COUNTERS,
 };
 

@@ -99,8 +99,9 @@ static bool parse_option(struct profile_args *a, int c)
 		return cli_number("--stack-storage-size", optarg, 1, UINT32_MAX, &n);
 	case OPT_CGROUPMAP:
 	case OPT_MNTNSMAP:
-		log_error("%s is not taken; 'smolder record --cgroup PATH' filters by control group",
-			  c == OPT_CGROUPMAP ? "--cgroupmap" : "--mntnsmap");
+		log_error(
+			"%s is not taken; 'smolder record --cgroup PATH' filters by control group",
+			c == OPT_CGROUPMAP ? "--cgroupmap" : "--mntnsmap");
 		return false;
 	case 'h':
 		a->help = true;

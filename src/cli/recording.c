@@ -37,7 +37,7 @@ struct recording {
 	int program_status;
 	int pidfds[RECORDING_TARGETS_MAX];
 	unsigned pidfd_count, alive;
-	int hotplug_fd; /* -1: CPUs that come later are not seen */
+	int hotplug_fd;              /* -1: CPUs that come later are not seen */
 	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
 	uint64_t wall_ns;
 };
@@ -166,7 +166,8 @@ static void on_hotplug(void *ctx, int fd)
 	cpus_changes(fd, on_cpu, ctx);
 }
 
-/* Opens a pidfd for each target, so that its end is seen; a target that is not there is an error. */
+/* Opens a pidfd for each target, so that its end is seen; a target that is not there is an error.
+ */
 static int find_targets(struct recording *r)
 {
 	const struct recording_options *o = r->options;
@@ -274,8 +275,9 @@ static int start_sampling(struct recording *r)
 	bool is_event = err && strcmp(why.doing, SAMPLER_OPENING_EVENT) == 0;
 	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
 		log_error("cannot %s '%s': %s", why.doing, r->options->sampler.event.name,
-			  err == -EINVAL ? "the kernel does not take this rate or period"
-					 : "this machine does not have it; cpu-clock works everywhere");
+			  err == -EINVAL
+				  ? "the kernel does not take this rate or period"
+				  : "this machine does not have it; cpu-clock works everywhere");
 		return 1;
 	}
 	if (err) {
@@ -350,7 +352,8 @@ static void name_target(const struct recording *r, char *ret, size_t size)
 	}
 	snprintf(ret, size, "%s", comm);
 	for (char *c = ret; *c; c++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-",
+			    *c))
 			*c = '_';
 }
 
@@ -363,7 +366,9 @@ static void describe(struct recording *r)
 	sampler_counts(r->sampler, &c);
 	info->type = s->event.is_clock ? "cpu" : s->event.name;
 	info->unit = s->event.is_clock ? "nanoseconds" : "events";
-	info->period = !s->frequency ? s->period : s->event.is_clock ? 1000000000 / s->frequency : 0;
+	info->period = !s->frequency       ? s->period
+		       : s->event.is_clock ? 1000000000 / s->frequency
+					   : 0;
 	info->start_ns = r->wall_ns;
 	info->duration_ns = now_ns(CLOCK_MONOTONIC) - r->began_ns;
 	info->lost = c.lost + c.malformed;
@@ -395,13 +400,13 @@ static void describe_walks(const struct unwinder_stats *u)
 static void describe_lines(const struct lines_stats *l)
 {
 	if (l->files)
-		log_debug("debug info of %llu files: %llu of %llu addresses found (%llu cut), %.1f MB now, "
+		log_debug("debug info of %llu files: %llu of %llu addresses found (%llu cut), %.1f "
+			  "MB now, "
 			  "read %llu times; %llu files too large, %llu not readable",
 			  (unsigned long long)l->files, (unsigned long long)l->found,
 			  (unsigned long long)l->lookups, (unsigned long long)l->cut,
-			  (double)l->bytes / 1e6,
-			  (unsigned long long)l->opens, (unsigned long long)l->too_large,
-			  (unsigned long long)l->refused);
+			  (double)l->bytes / 1e6, (unsigned long long)l->opens,
+			  (unsigned long long)l->too_large, (unsigned long long)l->refused);
 }
 
 static void finish(struct recording *r, struct recording_result *ret)
@@ -486,7 +491,8 @@ static int run(struct recording *r, struct recording_result *ret)
 
 int recording_run(struct recording_options *o, struct recording_result *ret)
 {
-	struct recording r = {.options = o, .hotplug_fd = -1,
+	struct recording r = {.options = o,
+			      .hotplug_fd = -1,
 			      .program = {.pid = -1, .go_fd = -1, .status_fd = -1}};
 
 	*ret = (struct recording_result){};
@@ -521,7 +527,8 @@ void recording_report(const struct recording_result *r, const char *path)
 	log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples, r->seconds,
 		 (unsigned long long)r->lost, complete, path ? ": " : "", path ? path : "");
 	if (samples == 0)
-		log_warn("nothing was sampled: the target did not run on a CPU meanwhile, or ended");
+		log_warn(
+			"nothing was sampled: the target did not run on a CPU meanwhile, or ended");
 	if (p->info.truncated)
 		log_warn("%llu stacks were deeper than %d frames and are marked [truncated]",
 			 (unsigned long long)p->info.truncated, WIRE_FRAMES);

@@ -16,13 +16,13 @@ struct recording_options {
 	struct sampler_options sampler; /* its targets and filter are filled in from what follows */
 	uint32_t pids[RECORDING_TARGETS_MAX], tids[RECORDING_TARGETS_MAX];
 	unsigned pid_count, tid_count;
-	const char *cgroup; /* path, NULL: any */
-	const char *comm;   /* NULL: any */
+	const char *cgroup;   /* path, NULL: any */
+	const char *comm;     /* NULL: any */
 	uint64_t duration_ms; /* 0: until Ctrl-C, or the target ends */
-	char **program; /* NULL, or what to start, as the invoking user */
-	bool machine;   /* with a program: sample everything while it runs */
-	size_t table_bytes; /* cap of the unwind tables; 0: 24 MB */
-	bool inlines, lines; /* from debug info: inlined calls as frames, source lines */
+	char **program;       /* NULL, or what to start, as the invoking user */
+	bool machine;         /* with a program: sample everything while it runs */
+	size_t table_bytes;   /* cap of the unwind tables; 0: 24 MB */
+	bool inlines, lines;  /* from debug info: inlined calls as frames, source lines */
 };
 
 struct recording_result {

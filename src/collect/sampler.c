@@ -25,7 +25,7 @@ struct sampler {
 	struct ring_buffer *rings;
 	struct cpu_event *cpus; /* by CPU number */
 	unsigned cpu_count;     /* possible CPUs */
-	int only_cpu; /* -1: all */
+	int only_cpu;           /* -1: all */
 	struct perf_event_attr attr;
 	uint64_t malformed;
 	uint64_t failed_cpus;
@@ -115,8 +115,8 @@ static void cpu_close(struct sampler *s, unsigned cpu)
 static int cpu_open(struct sampler *s, unsigned cpu)
 {
 	struct cpu_event *e = &s->cpus[cpu];
-	int fd = (int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1,
-			      PERF_FLAG_FD_CLOEXEC);
+	int fd =
+		(int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 
@@ -220,7 +220,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 
 	/* The outer map takes only rings of the size of its template. */
 	CLEANUP(fd_closep) int template = make_ring(ring_bytes(o));
-	if (template < 0)
+	if (template <0)
 		return fail(e, "make a ring buffer", template);
 	bpf_map__set_inner_map_fd(s->skel->maps.rings, template);
 

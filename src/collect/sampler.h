@@ -71,11 +71,12 @@ void sampler_stop(struct sampler *s);
 
 struct sampler_counts {
 	uint64_t taken;
-	uint64_t lost;      /* ring full */
-	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far */
-	uint64_t malformed; /* records that did not make sense; always 0 */
-	uint64_t run_ns;    /* the BPF programs' own time */
-	unsigned cpus;      /* being sampled now */
+	uint64_t lost;        /* ring full */
+	uint64_t not_copied;  /* stacks of programs not known yet, for want of room: walked less far
+			       */
+	uint64_t malformed;   /* records that did not make sense; always 0 */
+	uint64_t run_ns;      /* the BPF programs' own time */
+	unsigned cpus;        /* being sampled now */
 	uint64_t failed_cpus; /* came online but could not be sampled */
 };
 

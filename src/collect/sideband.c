@@ -64,13 +64,13 @@ struct sample_id { /* PERF_SAMPLE_TID | PERF_SAMPLE_TIME */
 static int open_cpu(struct sideband *s, unsigned cpu)
 {
 	struct ring *r = &s->rings[cpu];
-	int fd = (int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1,
-			      PERF_FLAG_FD_CLOEXEC);
+	int fd =
+		(int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 
-	void *page = mmap(NULL, (RING_PAGES + 1) * s->page_size, PROT_READ | PROT_WRITE,
-			  MAP_SHARED, fd, 0);
+	void *page = mmap(NULL, (RING_PAGES + 1) * s->page_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  fd, 0);
 	if (page == MAP_FAILED) {
 		int err = -errno;
 		close(fd);
@@ -208,7 +208,8 @@ static bool parse(struct sideband *s, struct perf_event_header *h, struct sideba
 		e->pid = task->pid;
 		return true;
 	case PERF_RECORD_COMM:
-		if (h->size < sizeof(*comm) + sizeof(*id) || !(h->misc & PERF_RECORD_MISC_COMM_EXEC))
+		if (h->size < sizeof(*comm) + sizeof(*id) ||
+		    !(h->misc & PERF_RECORD_MISC_COMM_EXEC))
 			return false;
 		e->type = SIDEBAND_EXEC;
 		e->pid = comm->pid;

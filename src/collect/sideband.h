@@ -25,10 +25,10 @@ enum sideband_type {
 struct sideband_event {
 	enum sideband_type type;
 	uint32_t pid;
-	uint32_t parent; /* FORK */
-	uint64_t time;   /* CLOCK_MONOTONIC */
-	uint64_t start, end, offset; /* MAP */
-	const char *name;            /* MAP: path; EXEC: comm. Borrowed for the call */
+	uint32_t parent;                    /* FORK */
+	uint64_t time;                      /* CLOCK_MONOTONIC */
+	uint64_t start, end, offset;        /* MAP */
+	const char *name;                   /* MAP: path; EXEC: comm. Borrowed for the call */
 	uint64_t device, inode, generation; /* MAP: which file it is */
 };
 

@@ -25,7 +25,7 @@ struct file {
 	uint8_t build_id[20];
 	uint8_t build_id_len;
 	uint64_t device, inode, mtime_ns, size; /* 0 where it could not be opened */
-	int fd; /* -1: could not be opened, or closed since */
+	int fd;                                 /* -1: could not be opened, or closed since */
 };
 
 struct files;

@@ -12,11 +12,11 @@
 
 struct mapping {
 	uint64_t start, end;
-	uint64_t offset;        /* in the file */
+	uint64_t offset;                    /* in the file */
 	uint64_t device, inode, generation; /* 0: not known */
-	uint32_t path;    /* string of the process table, as mapped */
-	uint32_t file;    /* of struct files; 0: not looked up yet */
-	uint32_t unwind_file; /* the unwinder's own note */
+	uint32_t path;                      /* string of the process table, as mapped */
+	uint32_t file;                      /* of struct files; 0: not looked up yet */
+	uint32_t unwind_file;               /* the unwinder's own note */
 };
 
 struct maps {

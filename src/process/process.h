@@ -36,7 +36,7 @@ struct process {
 	 */
 	struct maps *early;
 	uint64_t read_ns; /* CLOCK_MONOTONIC */
-	bool stale;        /* maps may have missed something: read again when asked */
+	bool stale;       /* maps may have missed something: read again when asked */
 	bool exited;
 	unsigned idle_sweeps;
 	uint64_t next_read_ns; /* no reading of /proc before */

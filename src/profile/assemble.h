@@ -20,7 +20,7 @@ struct assembler;
 
 struct assembler_options {
 	struct resolver_options names;
-	size_t table_bytes;  /* cap of the unwind tables; 0: 24 MB */
+	size_t table_bytes;              /* cap of the unwind tables; 0: 24 MB */
 	const struct sampler_maps *maps; /* of the walk in BPF */
 	const char *cache_dir; /* where unwind tables stay from run to run; NULL: nowhere */
 };

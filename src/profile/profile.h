@@ -23,8 +23,8 @@
 #include "symbol/symbol.h"
 
 struct module {
-	uint32_t name; /* string: basename, "[kernel]", "[vdso]" */
-	uint32_t path; /* string: as mapped, 0 if not known */
+	uint32_t name;     /* string: basename, "[kernel]", "[vdso]" */
+	uint32_t path;     /* string: as mapped, 0 if not known */
 	uint32_t build_id; /* string: hex, 0 if none */
 	uint64_t start;    /* the executable segment: virtual address, end, offset in the file */
 	uint64_t end;
@@ -64,9 +64,9 @@ struct sample {
 
 /* What the numbers mean, and what is missing from them. */
 struct profile_info {
-	const char *type; /* "cpu"; static or owned by the profile (profile_keep) */
-	const char *unit; /* of sample.value: "nanoseconds", "samples", "bytes", … */
-	uint64_t period;  /* value of one count, 0 if it varies */
+	const char *type;     /* "cpu"; static or owned by the profile (profile_keep) */
+	const char *unit;     /* of sample.value: "nanoseconds", "samples", "bytes", … */
+	uint64_t period;      /* value of one count, 0 if it varies */
 	uint64_t start_ns;    /* wall clock, since the epoch; 0 if not known */
 	uint64_t duration_ns; /* 0 if not known */
 	uint64_t lost;        /* samples taken but not in here */
@@ -77,7 +77,8 @@ struct profile_info {
 struct profile {
 	struct profile_info info;
 	struct profile_tables *tables; /* private */
-	/* Read directly, by id; entry 0 is the "none" of each. Borrowed until something is added. */
+	/* Read directly, by id; entry 0 is the "none" of each. Borrowed until something is added.
+	 */
 	const struct module *modules;
 	const struct frame *frames;
 	const struct stack *stacks;

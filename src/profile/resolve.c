@@ -8,13 +8,13 @@
 #include "symbol/perfmap.h"
 #include "symbol/symbols.h"
 
-#define SYMBOL_BYTES (20u << 20)
-#define LINES_BYTES  (256u << 20)
+#define SYMBOL_BYTES     (20u << 20)
+#define LINES_BYTES      (256u << 20)
 #define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
 
 struct place { /* a resolved (file, offset) */
 	uint64_t offset;
-	uint32_t file; /* 0: the kernel; UINT32_MAX: the vdso */
+	uint32_t file;  /* 0: the kernel; UINT32_MAX: the vdso */
 	uint32_t chain; /* where in resolver.chains its frames stand, innermost first */
 	uint8_t frames;
 	bool named;

@@ -53,7 +53,7 @@ static struct entry *find(const struct cache_half *h, uint32_t hash, uint32_t fi
 {
 	uint32_t id;
 
-	INDEX_EACH (&h->index, hash, id) {
+	INDEX_EACH(&h->index, hash, id) {
 		struct entry *e = (struct entry *)(h->data + (size_t)(id - 1) * 8);
 		if (e->key == key && e->file == file)
 			return e;

@@ -9,12 +9,12 @@
 #include "base/mem.h"
 #include "base/root.h"
 
-#define DEBUG_DIR  "/usr/lib/debug"
-#define CRC_MAX    (512ull << 20) /* of debug files without a build id: 0.3 s at most */
-#define PACKED_MAX (16u << 20)
-#define UNPACK_MAX (32u << 20)
+#define DEBUG_DIR   "/usr/lib/debug"
+#define CRC_MAX     (512ull << 20) /* of debug files without a build id: 0.3 s at most */
+#define PACKED_MAX  (16u << 20)
+#define UNPACK_MAX  (32u << 20)
 #define ALTLINK_MAX 4096
-#define UNPACK_MEM (64u << 20) /* what the decoder may use: xz -9 needs it */
+#define UNPACK_MEM  (64u << 20) /* what the decoder may use: xz -9 needs it */
 
 struct wanted {
 	uint8_t id[ELF_BUILD_ID_MAX];

@@ -5,9 +5,8 @@
  * The path is the target's: inside its root, under the pid of its own namespace. The file belongs
  * to whoever runs there, so only a regular file that the process's user or root owns is read, 64 MB
  * of it at most. It grows while the program runs: the new tail is read when something is looked up,
- * once a second, and sooner for an address without a name. Code that replaced other code wins. Names
- * stay in the file.
- * Not thread-safe.
+ * once a second, and sooner for an address without a name. Code that replaced other code wins.
+ * Names stay in the file. Not thread-safe.
  */
 #pragma once
 

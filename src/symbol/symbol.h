@@ -8,7 +8,7 @@
 enum frame_kind {
 	FRAME_USER,
 	FRAME_KERNEL,
-	FRAME_INLINED,     /* an inlined call inside the frame below it */
+	FRAME_INLINED, /* an inlined call inside the frame below it */
 	FRAME_INTERPRETED,
 	FRAME_JIT,
 	FRAME_GO,

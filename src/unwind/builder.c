@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "unwind/image_cache.h"
 
-#define NICE 5
+#define NICE        5
 #define CACHE_BYTES (128u << 20)
 
 struct request {

@@ -14,7 +14,7 @@ struct builder;
 
 #define BUILDER_SEGMENTS_MAX 8
 
-struct builder_segment { /* an executable part of a file */
+struct builder_segment {       /* an executable part of a file */
 	uint64_t offset, size; /* in the file */
 	uint64_t vaddr;
 };

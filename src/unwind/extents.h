@@ -10,7 +10,7 @@ struct extent {
 	uint32_t start, count;
 };
 
-struct extents { /* embedded */
+struct extents {             /* embedded */
 	struct extent *free; /* sorted, never touching each other */
 	uint32_t count, cap;
 	uint32_t taken; /* in all */

@@ -20,8 +20,8 @@
 
 #define IMAGE_FILE_VERSION 4 /* also of what cfi.c makes of a table: raise it when that changes */
 #define IMAGE_FILE_MAX                                                                             \
-	(sizeof(struct image_file_head) + UNWIND_RULES_MAX * sizeof(struct unwind_rule) + IMAGE_PAGES_MAX * 8ul +         \
-	 CFI_ROWS_MAX * 4ul)
+	(sizeof(struct image_file_head) + UNWIND_RULES_MAX * sizeof(struct unwind_rule) +          \
+	 IMAGE_PAGES_MAX * 8ul + CFI_ROWS_MAX * 4ul)
 
 /* Which tables an image was made from: a hash of them that starts from a random number. */
 struct image_file_origin {

@@ -40,10 +40,12 @@ const struct unwind_rule *tables_find(const struct tables *t, uint32_t slot, uin
  * Runs of the array of mappings, for processes. Written through `ret_run`, which stays valid until
  * tables_unmap() of the same run; that defers as tables_drop() does.
  */
-int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first, struct unwind_mapping **ret_run);
+int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first,
+	       struct unwind_mapping **ret_run);
 void tables_unmap(struct tables *t, uint32_t first, uint32_t count);
 
-/* Waits until no walk that began before is under way, and frees what was dropped; cheap if nothing was. */
+/* Waits until no walk that began before is under way, and frees what was dropped; cheap if nothing
+ * was. */
 void tables_grace(struct tables *t);
 
 struct tables_stats {

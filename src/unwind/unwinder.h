@@ -42,7 +42,8 @@ struct unwound { /* addresses inside the call, leaf first */
  * a table is being made; with `last` it does without. `user` are the frames that came with it.
  */
 int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
-		  const struct wire_sample *s, const uint64_t *user, bool last, struct unwound *ret);
+		  const struct wire_sample *s, const uint64_t *user, bool last,
+		  struct unwound *ret);
 
 /* After each drain, when every sample of it was walked or is held back. `now`: CLOCK_MONOTONIC. */
 void unwinder_settle(struct unwinder *u, uint64_t now);
@@ -52,8 +53,8 @@ unsigned unwinder_finish(struct unwinder *u);
 
 struct unwinder_stats {
 	uint64_t walks[WIRE_WALKS];
-	uint64_t in_kernel;  /* of them, walked by the BPF side alone */
-	uint64_t from_copy;  /* walked here */
+	uint64_t in_kernel; /* of them, walked by the BPF side alone */
+	uint64_t from_copy; /* walked here */
 	uint64_t by_frame_pointers;
 	uint64_t mistrusted; /* cut because mappings had changed */
 	uint64_t tables_made, tables_failed, tables_evicted, spaces_full;

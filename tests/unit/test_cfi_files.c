@@ -169,7 +169,8 @@ static struct unwind_rule oracle_frame(Dwarf_Frame *frame)
 	}
 	if (rbx == SAVED_AT_CFA && fits(rbx_at, 16) && rbx_at < 0)
 		rule.rbx_offset = (int16_t)rbx_at;
-	/* What a table leaves unsaid is the same; elfutils' defaults have rbx under rax's number. */
+	/* What a table leaves unsaid is the same; elfutils' defaults have rbx under rax's number.
+	 */
 	else if (rbx != SAVED_SAME && rbx != SAVED_UNDEFINED)
 		rule.rbx_offset = UNWIND_RBX_LOST;
 	return rule;

@@ -66,12 +66,16 @@ static void names_from_outside_are_cleaned(void **state)
 		const char *in, *out;
 	} t[] = {
 		{"plain", "plain"},
-		{"a\nb\x1b[31m", "a\xef\xbf\xbd" "b\xef\xbf\xbd[31m"},
+		{"a\nb\x1b[31m", "a\xef\xbf\xbd"
+				 "b\xef\xbf\xbd[31m"},
 		{"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 		{"bad\xff\xc3", "bad\xef\xbf\xbd\xef\xbf\xbd"},
-		{"\xe2\x80\xae" "exe.txt", "\xef\xbf\xbd" "exe.txt"}, /* right-to-left override */
+		{"\xe2\x80\xae"
+		 "exe.txt",
+		 "\xef\xbf\xbd"
+		 "exe.txt"}, /* right-to-left override */
 		{"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
-		{"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                /* overlong */
+		{"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                 /* overlong */
 	};
 	struct profile *p = profile_new();
 

@@ -71,7 +71,8 @@ static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	return 0;
 }
 
-static int walk(struct world *w, uint64_t pc, uint64_t bp, bool exact, uint64_t *frames, size_t *count)
+static int walk(struct world *w, uint64_t pc, uint64_t bp, bool exact, uint64_t *frames,
+		size_t *count)
 {
 	struct walk_input in = {
 		.pc = pc,
@@ -92,16 +93,20 @@ static void rules_are_followed(void **state)
 {
 	(void)state;
 	struct world w = {
-		.rules = {
-			{.cfa = UNWIND_RSP, .cfa_offset = 24},
-			{.cfa = UNWIND_RBP, .cfa_offset = 16, .rbp = UNWIND_RBP_AT_CFA, .rbp_offset = -16},
-			{.cfa = UNWIND_RBP_MEM, .cfa_offset = -8, .rbp = UNWIND_RBP_AT_RBP},
-			{.cfa = UNWIND_PLT, .cfa_offset = 11},
-			{.cfa = UNWIND_END},
-			{.cfa = UNWIND_UNKNOWN},
-			{.cfa = UNWIND_OTHER},
-			{.cfa = UNWIND_R10, .cfa_offset = 0},
-		},
+		.rules =
+			{
+				{.cfa = UNWIND_RSP, .cfa_offset = 24},
+				{.cfa = UNWIND_RBP,
+				 .cfa_offset = 16,
+				 .rbp = UNWIND_RBP_AT_CFA,
+				 .rbp_offset = -16},
+				{.cfa = UNWIND_RBP_MEM, .cfa_offset = -8, .rbp = UNWIND_RBP_AT_RBP},
+				{.cfa = UNWIND_PLT, .cfa_offset = 11},
+				{.cfa = UNWIND_END},
+				{.cfa = UNWIND_UNKNOWN},
+				{.cfa = UNWIND_OTHER},
+				{.cfa = UNWIND_R10, .cfa_offset = 0},
+			},
 	};
 	uint64_t frames[16];
 	size_t count;
@@ -156,12 +161,15 @@ static void rbx_is_found_where_a_callee_saved_it(void **state)
 {
 	(void)state;
 	struct world w = {
-		.rules = {
-			{.cfa = UNWIND_RSP, .cfa_offset = 24, .rbx_offset = -16}, /* saves it */
-			{.cfa = UNWIND_RBX, .cfa_offset = 24},
-			{.cfa = UNWIND_END},
-			{.cfa = UNWIND_RSP, .cfa_offset = 8, .rbx_offset = UNWIND_RBX_LOST},
-		},
+		.rules =
+			{
+				{.cfa = UNWIND_RSP,
+				 .cfa_offset = 24,
+				 .rbx_offset = -16}, /* saves it */
+				{.cfa = UNWIND_RBX, .cfa_offset = 24},
+				{.cfa = UNWIND_END},
+				{.cfa = UNWIND_RSP, .cfa_offset = 8, .rbx_offset = UNWIND_RBX_LOST},
+			},
 	};
 	uint64_t frames[16];
 	size_t count;
@@ -201,7 +209,7 @@ static void a_signal_frame_gives_all_registers_back(void **state)
 
 	w.stack[5 + 2] = STACK + 8 * 40;  /* r10 */
 	w.stack[5 + 15] = STACK + 8 * 30; /* rsp */
-	w.stack[5 + 16] = CODE + 16;      /* rip: the first byte of function 1, not a return address */
+	w.stack[5 + 16] = CODE + 16; /* rip: the first byte of function 1, not a return address */
 	w.stack[40] = RA(2);
 	assert_int_equal(walk(&w, CODE, 0, true, frames, &count), WIRE_WALK_COMPLETE);
 	assert_int_equal(count, 3);
@@ -233,14 +241,16 @@ static void walks_are_bounded(void **state)
 			w.rules[k] = (struct unwind_rule){
 				.cfa = (uint8_t)(rand_r(&seed) % (UNWIND_OTHER + 1)),
 				.rbp = (uint8_t)(rand_r(&seed) % (UNWIND_RBP_LOST + 1)),
-				.cfa_offset = rand_r(&seed) % 2 ? rand_r(&seed) : rand_r(&seed) % 128,
+				.cfa_offset =
+					rand_r(&seed) % 2 ? rand_r(&seed) : rand_r(&seed) % 128,
 				.rbp_offset = (int16_t)rand_r(&seed),
 			};
 		for (int k = 0; k < WORDS; k++)
 			w.stack[k] = rand_r(&seed) % 2 ? (uint64_t)RA(rand_r(&seed) % 8)
 						       : (uint64_t)(STACK + rand_r(&seed) % 600);
 		int r = walk(&w, CODE + (uint64_t)rand_r(&seed) % 128,
-			     rand_r(&seed) % 2 ? (uint64_t)(STACK + rand_r(&seed) % 600) : ~0ull - 7,
+			     rand_r(&seed) % 2 ? (uint64_t)(STACK + rand_r(&seed) % 600)
+					       : ~0ull - 7,
 			     rand_r(&seed) % 2, frames, &count);
 		assert_in_range(r, WIRE_WALK_COMPLETE, WIRE_WALK_FAULT);
 		assert_true(count <= 16);
