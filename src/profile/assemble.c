@@ -119,14 +119,11 @@ static uint32_t put_number(struct assembler *a, uint32_t n)
 static uint32_t series_of(struct assembler *a, const struct wire_sample *s)
 {
 	struct owner who = {.pid = s->pid, .tid = s->tid};
-	uint64_t words[4];
 	uint32_t id;
 
 	memcpy(who.comm, s->comm, WIRE_COMM);
 	memcpy(who.thread, s->thread, WIRE_COMM);
-	memcpy(words, who.comm, sizeof(words)); /* both names */
-	uint32_t hash = index_hash2((uint64_t)s->pid << 32 | s->tid,
-				    words[0] ^ words[1] * 3 ^ words[2] * 5 ^ words[3] * 7);
+	uint32_t hash = index_hash_bytes(&who, offsetof(struct owner, series));
 	INDEX_EACH(&a->by_owner, hash, id)
 		if (memcmp(&a->owners[id], &who, offsetof(struct owner, series)) == 0)
 			return a->owners[id].series;

@@ -267,7 +267,8 @@ static void write_column(const struct tree *t, const char *key, enum column colu
 						: column == DEPTHS  ? n->depth
 								    : n->total);
 	}
-	fwrite(buf, 1, len, out);
+	if (len)
+		fwrite(buf, 1, len, out);
 	fputs("]", out);
 }
 

@@ -305,7 +305,7 @@ static char *only_file(const struct folder *f, const struct elf_file *e)
 static void an_image_is_built_once(void **state)
 {
 	(void)state;
-	struct folder f;
+	struct folder f = {};
 	struct elf_file e;
 
 	open_folder(&f, 1 << 20);
@@ -335,7 +335,7 @@ static void an_image_is_built_once(void **state)
 static void a_build_id_is_not_believed(void **state)
 {
 	(void)state;
-	struct folder f;
+	struct folder f = {};
 	struct elf_file e, forged;
 
 	open_folder(&f, 1 << 20);
@@ -358,7 +358,7 @@ static void a_build_id_is_not_believed(void **state)
 static void the_folder_stays_small(void **state)
 {
 	(void)state;
-	struct folder f;
+	struct folder f = {};
 	struct elf_file e;
 	struct stat st;
 
@@ -389,7 +389,7 @@ static void the_folder_stays_small(void **state)
 static void a_folder_of_others_is_not_used(void **state)
 {
 	(void)state;
-	struct folder f;
+	struct folder f = {};
 	struct elf_file e;
 
 	open_folder(&f, 1 << 20);

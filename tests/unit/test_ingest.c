@@ -396,7 +396,8 @@ static void files_of_two_types_do_not_add_up(void **state)
 	assert_int_equal(render_pprof(cpu, &(struct render_options){}, f), 0);
 	fclose(f);
 	f = fmemopen(bytes, len, "r");
-	assert_int_equal(ingest_read(f, &(struct ingest_options){}, r.p, &r.report), -EINVAL);
+	const struct ingest_options plain = {};
+	assert_int_equal(ingest_read(f, &plain, r.p, &r.report), -EINVAL);
 	assert_non_null(strstr(r.report.why, "cannot be added up"));
 	fclose(f);
 	profile_free(cpu);
