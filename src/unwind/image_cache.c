@@ -92,7 +92,8 @@ static char *path_of(const struct image_cache *c, const struct elf_file *e)
 
 	for (size_t i = 0; i < len; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	return len ? mem_printf("%s/%s" SUFFIX, c->dir, hex) : NULL;
+	/* Of several versions of smolder on a machine each keeps its own. */
+	return len ? mem_printf("%s/%s-%d" SUFFIX, c->dir, hex, IMAGE_FILE_VERSION) : NULL;
 }
 
 static int load(const char *path, const struct elf_file *e, struct rules *rules, struct image **ret)

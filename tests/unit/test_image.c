@@ -299,7 +299,7 @@ static char *only_file(const struct folder *f, const struct elf_file *e)
 
 	for (size_t i = 0; i < len; i++)
 		sprintf(hex + 2 * i, "%02x", id[i]);
-	return mem_printf("%s/%s.rows", f->path, hex);
+	return mem_printf("%s/%s-%d.rows", f->path, hex, IMAGE_FILE_VERSION);
 }
 
 static void an_image_is_built_once(void **state)
