@@ -18,8 +18,10 @@
 #define MIN(a, b)     ((a) < (b) ? (a) : (b))
 #define MAX(a, b)     ((a) > (b) ? (a) : (b))
 
-void *mem_alloc(size_t size); /* zeroed; caller frees */
-void *mem_alloc_array(size_t count, size_t size);
+#define NOT_NULL __attribute__((returns_nonnull))
+
+NOT_NULL void *mem_alloc(size_t size); /* zeroed; caller frees */
+NOT_NULL void *mem_alloc_array(size_t count, size_t size);
 void *mem_resize_array(void *p, size_t count, size_t size); /* new bytes are not zeroed */
 void *mem_dup(const void *p, size_t size);
 char *mem_strdup(const char *s);

@@ -115,7 +115,8 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		uint64_t place = places[p->samples[i].stack];
 		if (place != UINT64_MAX)
-			kept[place].self = add(kept[place].self, shown(&p->samples[i], o->column));
+			kept[place].self = /* NOLINT: places are below count */
+				add(kept[place].self, shown(&p->samples[i], o->column));
 	}
 	*ret_least = least;
 	*ret_count = count;

@@ -66,6 +66,7 @@ static void compress_pending(struct writer *w, int flush)
 		w->gz.avail_out = sizeof(buf);
 		r = deflate(&w->gz, flush);
 		size_t n = sizeof(buf) - w->gz.avail_out;
+		/* cppcheck-suppress uninitvar; deflate has written it */
 		if (!w->err && n && fwrite(buf, 1, n, w->out) != n)
 			w->err = errno ? -errno : -EIO;
 	} while (w->gz.avail_out == 0 || (flush == Z_FINISH && r == Z_OK));
@@ -255,7 +256,7 @@ static void put_mapping(struct writer *w, uint64_t id, const struct module *m, c
 			Pprof__Mapping has)
 {
 	has.id = id;
-	has.filename = name ? text(w, name) : string(w, m->path ? m->path : m->name);
+	has.filename = name ? text(w, name) : m ? string(w, m->path ? m->path : m->name) : 0;
 	has.has_functions = true;
 	if (m) {
 		has.memory_start = m->start;

@@ -42,7 +42,7 @@ struct lines *lines_new(size_t max_bytes);
 void lines_free(struct lines *l);
 
 /* A dense id, from 1; 0: there is no debug info for this file. Headers are read, nothing more. */
-uint32_t lines_add_file(struct lines *l, const struct lines_file *f);
+uint32_t lines_add_file(struct lines *l, const struct lines_file *spec);
 
 /*
  * The frames at a virtual address of a file, innermost first; the last is the function that the

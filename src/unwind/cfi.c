@@ -203,7 +203,7 @@ static bool cut_to_text(const struct reader *r, struct cfa_fde *f)
 
 static int add_fde(struct reader *r, const struct section *t, struct record *rec)
 {
-	struct cfa_fde f;
+	struct cfa_fde f = {};
 	int error = parse_fde(r, t, rec, &f);
 	if (error == -EBADMSG)
 		broken(r, t, rec->at, "a function's record makes no sense");
