@@ -69,6 +69,8 @@ struct {
 struct walk {
 	__u64 pc, sp, bp, r10;
 	__u64 bx, bx_at; /* rbx, or (not 0) where it is saved: few need it, so it is read late */
+	__u64 piece;     /* the address of the piece of the stack in scratch */
+	__u64 word;      /* what walk_read() read */
 	__u64 low, high, bias;   /* the mapping of the last frame */
 	struct unwind_file file; /* … and its pages */
 	__u32 first, count;      /* the process's mappings */
@@ -94,10 +96,12 @@ struct walk_known {
 };
 
 #define WALK_KNOWN_BITS 12
+#define WALK_PIECE      64 /* words */
 
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
 struct scratch {
 	struct walk_known known[1 << WALK_KNOWN_BITS];
+	__u64 piece[WALK_PIECE];
 	struct walk walk;
 	struct wire_sample head;
 	__u64 frames[2 * (WIRE_FRAMES + 1)];
@@ -193,6 +197,40 @@ static __always_inline bool read_word(__u64 *to, __u64 addr)
 	return bpf_probe_read_user(to, sizeof(*to), (void *)addr) == 0;
 }
 
+/*
+ * A word of the stack, into w->word: a piece of the stack at a time, since one read of many lines
+ * takes little longer than one of a single line, while each line is a miss of its own otherwise.
+ */
+__noinline int walk_read(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	struct walk *w = &s->walk;
+	__u64 at = addr - w->piece;
+
+	if (at > sizeof(s->piece) - sizeof(__u64)) {
+		w->piece = addr & ~(sizeof(s->piece) - 1);
+		at = addr - w->piece;
+		if (bpf_probe_read_user(s->piece, sizeof(s->piece), (void *)w->piece) != 0) {
+			w->piece = ~0ull;
+			return 0;
+		}
+	}
+	if (at & 7 || at > sizeof(s->piece) - sizeof(__u64)) /* no stack that a compiler made */
+		return bpf_probe_read_user(&w->word, sizeof(w->word), (void *)addr) == 0;
+	w->word = s->piece[(at / sizeof(__u64)) & (WALK_PIECE - 1)];
+	return 1;
+}
+
+static __always_inline bool read_stack(struct walk *w, __u64 *to, __u64 addr)
+{
+	if (!walk_read(addr))
+		return false;
+	*to = w->word;
+	return true;
+}
+
 /* What the kernel saved when it delivered a signal: struct ucontext at sp. */
 #define UCONTEXT_R10 (40 + 2 * 8)
 #define UCONTEXT_RBP (40 + 10 * 8)
@@ -233,16 +271,14 @@ static __always_inline bool at_program_start(const struct walk *w)
  */
 static __always_inline int step_frame_pointer(struct walk *w)
 {
-	__u64 frame[2];
+	__u64 bp = w->bp;
 
 	if (w->bp == 0)
 		return w->has_rows && !at_program_start(w) ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
-	if (bpf_probe_read_user(frame, sizeof(frame), (void *)w->bp) != 0)
+	if (!read_stack(w, &w->bp, bp) || !read_stack(w, &w->pc, bp + 8))
 		return WIRE_WALK_FAULT;
 	w->bx_at = UNWIND_NOWHERE;
-	w->sp = w->bp + 16;
-	w->bp = frame[0];
-	w->pc = frame[1];
+	w->sp = bp + 16;
 	return w->pc ? 0 : WIRE_WALK_COMPLETE;
 }
 
@@ -303,19 +339,19 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 		break;
 	case UNWIND_RBX:
 		cfa = w->bx;
-		if (w->bx_at && !read_word(&cfa, w->bx_at))
+		if (w->bx_at && !read_stack(w, &cfa, w->bx_at))
 			return WIRE_WALK_FAULT;
 		cfa += (__s64)r->cfa_offset;
 		break;
 	case UNWIND_RBP_MEM:
 	case UNWIND_RBP_MEM8:
-		if (!read_word(&cfa, w->bp + (__s64)r->cfa_offset))
+		if (!read_stack(w, &cfa, w->bp + (__s64)r->cfa_offset))
 			return WIRE_WALK_FAULT;
 		cfa += r->cfa == UNWIND_RBP_MEM8 ? 8 : 0;
 		break;
 	case UNWIND_RSP_MEM:
 	case UNWIND_RSP_MEM8:
-		if (!read_word(&cfa, w->sp + (__s64)r->cfa_offset))
+		if (!read_stack(w, &cfa, w->sp + (__s64)r->cfa_offset))
 			return WIRE_WALK_FAULT;
 		cfa += r->cfa == UNWIND_RSP_MEM8 ? 8 : 0;
 		break;
@@ -331,22 +367,14 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 	}
 
 	__u64 pc, bp = w->bp;
-	if (r->rbp == UNWIND_RBP_AT_CFA && r->rbp_offset == -16) { /* the usual: one read */
-		__u64 pair[2];
-		if (bpf_probe_read_user(pair, sizeof(pair), (void *)(cfa - 16)) != 0)
-			return WIRE_WALK_FAULT;
-		bp = pair[0];
-		pc = pair[1];
-	} else {
-		if (!read_word(&pc, cfa - 8))
-			return WIRE_WALK_FAULT;
-		if (r->rbp == UNWIND_RBP_AT_CFA && !read_word(&bp, cfa + (__s64)r->rbp_offset))
-			return WIRE_WALK_FAULT;
-		if (r->rbp == UNWIND_RBP_AT_RBP && !read_word(&bp, w->bp + (__s64)r->rbp_offset))
-			return WIRE_WALK_FAULT;
-		if (r->rbp == UNWIND_RBP_LOST)
-			bp = 0;
-	}
+	if (r->rbp == UNWIND_RBP_AT_CFA && !read_stack(w, &bp, cfa + (__s64)r->rbp_offset))
+		return WIRE_WALK_FAULT;
+	if (r->rbp == UNWIND_RBP_AT_RBP && !read_stack(w, &bp, w->bp + (__s64)r->rbp_offset))
+		return WIRE_WALK_FAULT;
+	if (r->rbp == UNWIND_RBP_LOST)
+		bp = 0;
+	if (!read_stack(w, &pc, cfa - 8))
+		return WIRE_WALK_FAULT;
 	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP || r->cfa == UNWIND_R10 ||
 			     r->cfa == UNWIND_RBX))
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
@@ -445,6 +473,7 @@ static __always_inline bool walk_find_process(struct walk *w, struct wire_sample
 static __always_inline int walk_user(struct walk *w)
 {
 	w->low = w->high = 0;
+	w->piece = ~0ull;
 	w->frames = 0;
 	w->bx_at = 0;
 	for (int i = 0; i < WIRE_FRAMES; i++) {

@@ -15,7 +15,7 @@
 #define WIRE_COMM         16
 #define WIRE_FRAMES       127 /* of each kind: kernel.perf_event_max_stack unless raised */
 #define WIRE_STACK_CHUNK  1024
-#define WIRE_STACK_CHUNKS 32 /* at most 32 KB of stack travel with a sample */
+#define WIRE_STACK_CHUNKS 64 /* at most 64 KB of stack travel with a sample */
 
 enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */

@@ -78,7 +78,7 @@ def libraries_that_land_where_others_were():
 
 @live
 def tables_that_are_thrown_out():
-    r = open_and_close(60000, options=("--tables", 1), marked=0.6)
+    r = open_and_close(60000, options=("--tables", 1), marked=0.8)
     evicted = int(re.search(r"(\d+) evicted", r.err)[1])
     assert evicted >= 10, r.err
 

@@ -28,7 +28,7 @@ RATE = 1999
 SECONDS = 20 if SOAK else 4
 GO_ROOTS = r"runtime\.(goexit(\.abi0|0)?|rt0_go(\.abi0)?|mstart(0|\.abi0)?|_?rt0_amd64.*)|_rt0_amd64.*"
 # Without libc's debug symbols, clone3 has no name.
-ROOT = re.compile(r"_start|(__)?clone3?|start_thread|\[libc\.so\.6\+0x[0-9a-f]+\]|" + GO_ROOTS)
+ROOT = re.compile(r"_start|_dl_start_user|(__)?clone3?|start_thread|\[libc\.so\.6\+0x[0-9a-f]+\]|" + GO_ROOTS)
 
 
 def user_frames(frames):
@@ -129,13 +129,24 @@ def clang_compiling_cpp():
     clang = shutil.which("clang++")
     if not clang:
         skip("clang is not installed")
-    text = ("#include <regex>\n#include <map>\n#include <iostream>\n#include <algorithm>\n"
-            "bool f(const char *s) { return std::regex_match(s, std::regex(\"a*b+\")); }\n")
+    # Nothing whose templates nest so deep that more than 127 frames come of it.
+    text = ("#include <algorithm>\n#include <iostream>\n#include <map>\n#include <string>\n"
+            "#include <unordered_map>\n#include <vector>\n")
+    text += "".join(f"""
+int f{i}(std::vector<std::string> v, std::map<int, std::string> m)
+{{
+	std::unordered_map<std::string, int> u;
+	std::sort(v.begin(), v.end(), [](auto &a, auto &b) {{ return a.size() < b.size() + {i}; }});
+	for (auto &[k, s] : m)
+		std::cout << (u[s] += k) << v.at({i});
+	return int(u.size());
+}}
+""" for i in range(12))
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "x.cc"), "w") as f:
             f.write(text)
         # At high rates the first stacks, before the table of libLLVM, would be more than can wait.
-        compile_ = f"{clang} -O2 -c x.cc -o x.o"
+        compile_ = f"{clang} -std=c++17 -O2 -c x.cc -o x.o"
         r = record("-v", "-F", 99, "--annotations", "--", "sh", "-c", ";".join([compile_] * 3),
                    cwd=d, timeout=300).ok()
     judge("clang", r.stacks, 0.97, comm="clang-14" if "clang-14" in r.stacks.comms() else None,
