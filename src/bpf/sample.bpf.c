@@ -199,6 +199,22 @@ static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 s
 	return bytes;
 }
 
+static __always_inline void *find_ring(__u32 cpu)
+{
+	__u32 at = cpu / 16;
+
+	return bpf_map_lookup_elem(&rings, &at);
+}
+
+/* Half of a ring is for what is small: copies of stacks must not be why a sample is lost. */
+static __always_inline bool has_room_for_stacks(__u32 cpu)
+{
+	void *ring = find_ring(cpu);
+
+	return ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <
+			       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2;
+}
+
 static __always_inline void walk_by_frame_pointers(struct bpf_perf_event_data *ctx,
 						   struct scratch *s, __u32 kernel)
 {
@@ -245,7 +261,8 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		h->walk = WIRE_WALK_NO_MAPPING;
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
-	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE))
+	if ((h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE)) &&
+	    has_room_for_stacks(h->cpu))
 		h->stack_bytes = copy_stack(
 			s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp,
 			BPF_CORE_READ(task, mm, start_stack));
@@ -313,8 +330,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		user_side(ctx, s, task, in_kernel);
 
 	count(WIRE_TAKEN, 1);
-	__u32 at = cpu / 16;
-	void *ring = bpf_map_lookup_elem(&rings, &at);
+	void *ring = find_ring(cpu);
 	__u64 frames = (h->kernel_frames & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES);
 	__u64 size = sizeof(*h) + frames * sizeof(__u64) + h->stack_bytes;
 	if (!ring || size > sizeof(*s) - offsetof(struct scratch, head) ||

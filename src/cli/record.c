@@ -10,7 +10,8 @@ static void help(void)
 {
 	puts("Usage: smolder record [options] [SECONDS] [-- program args...]\n"
 	     "\n"
-	     "Samples what runs on the CPUs, of the whole machine or of a target, until the time is\n"
+	     "Samples what runs on the CPUs, of the whole machine or of a target, until the time "
+	     "is\n"
 	     "up, the target has ended or Ctrl-C, and writes a flame graph.\n"
 	     "\n"
 	     "What:\n"
@@ -93,9 +94,9 @@ struct record_args {
 	bool help;
 };
 
-#define TABLES_MAX 24 /* MB, what the BPF side has room for */
-#define RATE     99
-#define RATE_MAX 100000
+#define TABLES_MAX  24 /* MB, what the BPF side has room for */
+#define RATE        99
+#define RATE_MAX    100000
 #define SECONDS_MAX (366 * 24 * 3600.0)
 
 /* Seconds, with a fraction if need be: "5", "0.5". */
@@ -217,7 +218,8 @@ static bool parse(int argc, char **argv, struct record_args *a)
 	if (words < argc)
 		a->recording.program = argv + words + 1;
 
-	while ((c = getopt_long(words, argv, "p:L:ad:F:c:e:UKIo:f:qvh", long_options, NULL)) != -1) {
+	while ((c = getopt_long(words, argv, "p:L:ad:F:c:e:UKIo:f:qvh", long_options, NULL)) !=
+	       -1) {
 		if (!parse_option(a, c))
 			return false;
 		if (a->help)

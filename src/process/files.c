@@ -116,16 +116,17 @@ static bool is_called(int fd, const char *path)
 
 static int open_mapped(uint32_t pid, const struct mapping *m, const char *path, struct stat *ret)
 {
-	CLEANUP(freep) char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid,
-						 (unsigned long)m->start, (unsigned long)m->end);
+	CLEANUP(freep)
+	char *direct = mem_printf("/proc/%u/map_files/%lx-%lx", pid, (unsigned long)m->start,
+				  (unsigned long)m->end);
 	CLEANUP(freep) char *rooted = mem_printf("/proc/%u/root%s", pid, path);
 	const char *tries[] = {direct, rooted, path};
 
 	for (size_t i = 0; i < ARRAY_SIZE(tries) && (i == 0 || path[0] == '/'); i++) {
 		int fd = open_regular(tries[i], ret);
 		/* By path another file may stand there by now, and even in the mapping. */
-		if (fd >= 0 && ((m->inode && ret->st_ino == m->inode) ||
-				(i == 0 && is_called(fd, path))))
+		if (fd >= 0 &&
+		    ((m->inode && ret->st_ino == m->inode) || (i == 0 && is_called(fd, path))))
 			return fd;
 		if (fd >= 0)
 			close(fd);
@@ -179,7 +180,7 @@ static uint32_t add(struct files *f, const char *path, struct file *new)
 {
 	new->path = strs_get(&f->strings, strs_put(&f->strings, path, strlen(path)));
 	const char *slash = strrchr(new->path, '/');
-	new->name = slash && slash[1] ? slash + 1 : new->path;
+	new->name = slash &&slash[1] ? slash + 1 : new->path;
 
 	f->count++;
 	MEM_GROW(f->list, f->count, f->cap);
@@ -208,8 +209,7 @@ static uint32_t find_mapped(const struct files *f, const struct mapping *m, cons
 	INDEX_EACH(&f->by_mapping, mapping_hash(m), at) {
 		const struct known *k = &f->known[at];
 		if (k->device == m->device && k->inode == m->inode &&
-		    k->generation == m->generation &&
-		    (m->generation || is_unchanged(path, k)))
+		    k->generation == m->generation && (m->generation || is_unchanged(path, k)))
 			return k->file;
 	}
 	return 0;
@@ -220,8 +220,8 @@ static void remember(struct files *f, const struct mapping *m, const struct stat
 	if (f->known_count == 0)
 		f->known_count = 1; /* index ids start at 1 */
 	MEM_GROW(f->known, f->known_count, f->known_cap);
-	f->known[f->known_count] = (struct known){m->device, m->inode, m->generation,
-						  mtime_ns(st), file};
+	f->known[f->known_count] =
+		(struct known){m->device, m->inode, m->generation, mtime_ns(st), file};
 	index_put(&f->by_mapping, mapping_hash(m), f->known_count++);
 }
 

@@ -9,7 +9,7 @@
 
 #define HELD_BYTES_MAX (8u << 20)
 #define EVENTS_LATE_NS 2000000 /* a drain leaves the latest for the next */
-#define HELD_NS_MAX 5000000000ull
+#define HELD_NS_MAX    5000000000ull
 
 /* Who a sample belongs to; interned, since building its labels costs more than the rest. */
 struct owner {
@@ -38,7 +38,7 @@ struct assembler {
 	struct index by_owner;
 	uint64_t settled_ns; /* when the last drain ended */
 	uint64_t passed_ns;  /* all events up to here have come */
-	uint32_t *ids; /* frames of the sample at hand */
+	uint32_t *ids;       /* frames of the sample at hand */
 	size_t id_cap;
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;

@@ -100,8 +100,9 @@ static int want_shard(struct tables *t, uint32_t index)
 		return 0;
 
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	CLEANUP(fd_closep) int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "shard", sizeof(uint32_t),
-						   SHARD_BYTES, 1, &opts);
+	CLEANUP(fd_closep)
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "shard", sizeof(uint32_t), SHARD_BYTES, 1,
+				&opts);
 	if (fd < 0)
 		return -errno;
 	struct unwind_row *rows = map_memory(fd, SHARD_BYTES);
@@ -262,7 +263,8 @@ const struct unwind_rule *tables_find(const struct tables *t, uint32_t slot, uin
 	return &t->rules[rows[at].rule];
 }
 
-int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first, struct unwind_mapping **ret_run)
+int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first,
+	       struct unwind_mapping **ret_run)
 {
 	int r = extents_take(&t->free_mappings, count, 0, ret_first);
 

@@ -21,7 +21,13 @@ static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
 }
 
 /* Where the kernel puts registers when it delivers a signal: struct ucontext at sp. */
-enum { UC_R10 = 40 + 2 * 8, UC_RBP = 40 + 10 * 8, UC_RBX = 40 + 11 * 8, UC_RSP = 40 + 15 * 8, UC_RIP = 40 + 16 * 8 };
+enum {
+	UC_R10 = 40 + 2 * 8,
+	UC_RBP = 40 + 10 * 8,
+	UC_RBX = 40 + 11 * 8,
+	UC_RSP = 40 + 15 * 8,
+	UC_RIP = 40 + 16 * 8
+};
 
 static int step_signal(struct state *s)
 {
@@ -124,8 +130,9 @@ static int step_rule(struct state *s, const struct unwind_rule *r)
 	    (r->rbp == UNWIND_RBP_AT_RBP && !read_word(s, &bp, s->bp + offset)))
 		return WIRE_WALK_FAULT;
 	if (r->rbx_offset)
-		s->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE
-							    : cfa + (uint64_t)(int64_t)r->rbx_offset;
+		s->bx_at = r->rbx_offset == UNWIND_RBX_LOST
+				   ? UNWIND_NOWHERE
+				   : cfa + (uint64_t)(int64_t)r->rbx_offset;
 	s->sp = cfa;
 	s->bp = r->rbp == UNWIND_RBP_LOST ? 0 : bp;
 	s->pc = pc;

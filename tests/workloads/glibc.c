@@ -1,6 +1,6 @@
 /*
- * Threads that run and block in libc: locks that are fought over, condition variables, pipes, malloc,
- * formatted output, short sleeps. Built without frame pointers, like libc itself.
+ * Threads that run and block in libc: locks that are fought over, condition variables, pipes,
+ * malloc, formatted output, short sleeps. Built without frame pointers, like libc itself.
  */
 #include <errno.h>
 #include <poll.h>
