@@ -137,7 +137,6 @@ ROOTS = {"_start", "clone", "__clone", "clone3", "__clone3", "start_thread",
 MARKS = {"[incomplete]", "[truncated]"}
 RESTORER = {"__restore_rt"}  # where a handler returns to
 NO_CALL = ("_[k]", "_[i]")  # record --annotations: of the kernel, and inlined
-NO_USER = re.compile(r"do_exit|begin_new_exec|load_elf_binary|.*execve")  # its stack was gone
 
 
 class Graph:
@@ -286,7 +285,7 @@ class Judge:
             self.via.update(g.via)
             self.kinds.update(g.kinds)
         self.own = own or {}  # comm -> the tags that its functions may have
-        self.total = self.marked = self.rootless = 0
+        self.total = self.marked = self.no_user = 0
         self.bad = {}
 
     def _blame(self, why, frames, count):
@@ -312,11 +311,10 @@ class Judge:
         if marked:
             self.marked += count
             rest = rest[1:]
-        elif not rest and any(map(NO_USER.match, frames)):
-            return  # it had no user side any more
-        elif not rest or rest[0] not in ROOTS:
-            self.rootless += count
-            self._blame(f"not marked, and the root is {rest[0] if rest else 'missing'}", frames, count)
+        elif not rest:
+            self.no_user += count  # it ends, or is half way into another program
+        elif rest[0] not in ROOTS:
+            self._blame(f"not marked, and the root is {rest[0]}", frames, count)
         last, between = None, []
         for f in rest:
             if f not in self.functions:
@@ -344,7 +342,8 @@ class Judge:
         return sum(c for all_ in self.bad.values() for c, _ in all_)
 
     def __str__(self):
-        text = [f"{self.total} samples, {self.marked} marked, {self.impossible()} impossible"]
+        text = [f"{self.total} samples, {self.marked} marked, "
+                f"{self.no_user} without a user side, {self.impossible()} impossible"]
         for why, all_ in sorted(self.bad.items(), key=lambda kv: -len(kv[1]))[:5]:
             text.append(f"{why} ({sum(c for c, _ in all_)} samples), such as\n    {all_[0][1]}")
         return "\n  ".join(text)

@@ -95,7 +95,7 @@ struct walk_known {
 	struct unwind_rule rule;
 };
 
-#define WALK_KNOWN_BITS 12
+#define WALK_KNOWN_BITS 10
 #define WALK_PIECE      64 /* words */
 
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */

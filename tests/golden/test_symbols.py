@@ -434,7 +434,9 @@ def functions_of_perl_without_a_name_are_one_frame_each():
     names = {g[2] for g in ask(exe, [a for a, _ in hidden])}
     if not any("+0x" in n for n in names):
         skip("perl has its symbols")
-    hidden = [r for r, g in zip(hidden, ask(exe, [a for a, _ in hidden])) if "+0x" in g[2]]
+    # One record describes all of .plt, whose stubs do have names.
+    for end in (lambda r: r[0], lambda r: (r[0] + r[1]) // 2, lambda r: r[1] - 1):
+        hidden = [r for r, g in zip(hidden, ask(exe, [end(r) for r in hidden])) if "+0x" in g[2]]
     assert len(hidden) > 100, len(hidden)
     check_functions(exe, exe, hidden)
 

@@ -34,7 +34,7 @@ def check(graphs, stacks, r, own, marked, least):
     assert not judge.bad, f"{judge}\n{r.err}"
     assert judge.total >= least, f"{judge}\n{r.err}"
     assert judge.marked <= marked * judge.total, f"{judge}\n{r.err}"
-    print(f"# {judge}")
+    print(f"# {judge}, {r.lost} lost")
     return r
 
 
