@@ -167,6 +167,28 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 	return regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 }
 
+/* One more chunk of a stack: 0 to go on. Global, so that the verifier looks at it once. */
+__noinline int copy_chunk(int chunk)
+{
+	struct scratch *s = get_scratch();
+	if (!s || chunk < 0)
+		return 1;
+	struct copy *c = &s->copy;
+	__u32 at = c->at + c->bytes;
+	if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK || c->from >= c->end)
+		return 1;
+
+	long r = bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK, (void *)c->from);
+	c->from += WIRE_STACK_CHUNK;
+	if (r == 0)
+		c->bytes += WIRE_STACK_CHUNK;
+	else if (c->bytes)
+		return 1; /* the end of the stack */
+	else
+		c->skipped++;
+	return 0;
+}
+
 /*
  * The top of the user's stack, behind the frames, for user space to walk. Chunks begin where sp
  * rounded down does: each lies in one page, so the last one is read whole as well. A frame that is
@@ -176,28 +198,16 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
  */
 static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 sp, __u64 top)
 {
-	__u64 from = sp & ~(WIRE_STACK_CHUNK - 1ull);
-	__u64 end = sp <= top ? top + 2 * sizeof(__u64) : ~0ull; /* argc and argv: see walk.c */
-	__u32 bytes = 0;
-	__u16 skip = 0;
-
-	for (int i = 0; i < WIRE_STACK_CHUNKS; i++) {
-		__u32 at = frames * sizeof(__u64) + bytes;
-		if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK ||
-		    from + bytes >= end)
+	s->copy = (struct copy){
+		.from = sp & ~(WIRE_STACK_CHUNK - 1ull),
+		.end = sp <= top ? top + 2 * sizeof(__u64) : ~0ull, /* argc and argv: see walk.c */
+		.at = frames * sizeof(__u64),
+	};
+	for (int i = 0; i < WIRE_STACK_CHUNKS; i++)
+		if (copy_chunk(i) != 0)
 			break;
-		if (bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK,
-					(void *)(from + bytes)) == 0) {
-			bytes += WIRE_STACK_CHUNK;
-		} else {
-			if (bytes)
-				break;
-			skip++;
-			from += WIRE_STACK_CHUNK;
-		}
-	}
-	s->head.stack_skip = skip;
-	return bytes;
+	s->head.stack_skip = s->copy.skipped;
+	return s->copy.bytes;
 }
 
 static __always_inline void walk_by_frame_pointers(struct bpf_perf_event_data *ctx,

@@ -98,11 +98,20 @@ struct walk_known {
 #define WALK_KNOWN_BITS 10
 #define WALK_PIECE      64 /* words */
 
+/* A copy of a stack under way. */
+struct copy {
+	__u64 from, end; /* in the user's memory */
+	__u32 at;        /* behind scratch.frames */
+	__u32 skipped;   /* chunks that are not there, below the first that is */
+	__u32 bytes, pad;
+};
+
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
 struct scratch {
 	struct walk_known known[1 << WALK_KNOWN_BITS];
 	__u64 piece[WALK_PIECE];
 	struct walk walk;
+	struct copy copy;
 	struct wire_sample head;
 	__u64 frames[2 * (WIRE_FRAMES + 1)];
 	__u8 stack[WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK];
