@@ -288,7 +288,7 @@ static __always_inline int step_frame_pointer(struct walk *w)
 		return WIRE_WALK_FAULT;
 	w->bx_at = UNWIND_NOWHERE;
 	w->sp = bp + 16;
-	return w->pc ? 0 : WIRE_WALK_COMPLETE;
+	return w->pc ? 0 : w->has_rows ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
 }
 
 /* The goroutine that Go's scheduler runs something for, on this thread; 0 if it cannot be read. */

@@ -62,7 +62,7 @@ static int step_frame_pointer(struct state *s, int end)
 	s->bx_at = UNWIND_NOWHERE;
 	s->sp = bp + 16;
 	s->exact = false;
-	return s->pc ? 0 : WIRE_WALK_COMPLETE;
+	return s->pc ? 0 : end;
 }
 
 static int find_in_memory(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
