@@ -6,6 +6,7 @@
     main()
 """
 import os
+import signal
 import sys
 import traceback
 
@@ -31,6 +32,10 @@ def test(fn):
 
 
 def main():
+    # What the caller ignores (nohup, a job in the background) is not ignored by what is tested.
+    for s in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(s) == signal.SIG_IGN:
+            signal.signal(s, signal.default_int_handler if s == signal.SIGINT else signal.SIG_DFL)
     wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
     failed = 0
     tests = [t for t in _tests if not wanted or any(w in t.__name__ for w in wanted)]
