@@ -5,8 +5,6 @@
 
 #include "base/mem.h"
 
-#define CHUNK 256u /* entries read at once when so few are left: 2 KB */
-
 /* As binutils, lld and mold write it; other encodings are allowed, but nobody's. */
 struct header {
 	uint8_t version;
@@ -15,7 +13,7 @@ struct header {
 	uint32_t count;
 };
 
-struct entry { /* both relative to the header */
+struct fdes_entry { /* both relative to the header */
 	int32_t start, fde;
 };
 
@@ -39,7 +37,7 @@ static const Elf64_Phdr *find_table(const struct elf_file *e, uint32_t *ret_coun
 		    h.version != 1 || (h.pointer_encoding & 0x0f) != DW_EH_PE_sdata4 ||
 		    h.count_encoding != DW_EH_PE_udata4 ||
 		    h.table_encoding != (DW_EH_PE_datarel | DW_EH_PE_sdata4) ||
-		    h.count > (p->p_filesz - sizeof(h)) / sizeof(struct entry))
+		    h.count > (p->p_filesz - sizeof(h)) / sizeof(struct fdes_entry))
 			return NULL;
 		*ret_count = h.count;
 		return p;
@@ -47,46 +45,53 @@ static const Elf64_Phdr *find_table(const struct elf_file *e, uint32_t *ret_coun
 	return NULL;
 }
 
-/* The last entry that starts at or before `at`; false: there is none. */
-static bool search(const struct elf_file *e, uint64_t table, uint32_t count, int64_t at,
-		   struct entry *ret)
-{
-	struct entry chunk[CHUNK];
-	uint32_t first = 0;
-
-	while (count > CHUNK) {
-		uint32_t half = count / 2;
-		struct entry mid;
-		if (elf_file_read(e, &mid, sizeof(mid), table + (first + half) * sizeof(mid)) < 0)
-			return false;
-		first += mid.start <= at ? half : 0;
-		count = mid.start <= at ? count - half : half;
-	}
-	if (elf_file_read(e, chunk, count * sizeof(*chunk), table + first * sizeof(*chunk)) < 0)
-		return false;
-	while (count && chunk[count - 1].start > at)
-		count--;
-	if (count)
-		*ret = chunk[count - 1];
-	return count > 0;
-}
-
-int fdes_find(const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start)
+static void read_table(struct fdes *f, const struct elf_file *e)
 {
 	uint32_t count;
-	struct entry found;
+	const Elf64_Phdr *p = find_table(e, &count);
+
+	f->read = true;
+	if (!p || count == 0 || count > FDES_MAX)
+		return;
+	struct fdes_entry *list = mem_alloc_array(count, sizeof(*list));
+	if (elf_file_read(e, list, count * sizeof(*list), p->p_offset + sizeof(struct header)) <
+	    0) {
+		free(list);
+		return;
+	}
+	f->list = list;
+	f->count = count;
+	f->vaddr = p->p_vaddr;
+}
+
+/* The last entry that starts at or before `at`, if the table is sorted; NULL: there is none. */
+static const struct fdes_entry *search(const struct fdes *f, int64_t at)
+{
+	uint32_t first = 0, count = f->count;
+
+	while (count > 1) {
+		uint32_t half = count / 2;
+		bool right = f->list[first + half].start <= at;
+		first += right ? half : 0;
+		count = right ? count - half : half;
+	}
+	return f->count && f->list[first].start <= at ? &f->list[first] : NULL;
+}
+
+int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start)
+{
 	struct fde fde;
 	uint64_t offset;
 
-	const Elf64_Phdr *table = find_table(e, &count);
-	if (!table || !elf_file_is_text(e, vaddr) ||
-	    !search(e, table->p_offset + sizeof(struct header), count,
-		    (int64_t)(vaddr - table->p_vaddr), &found))
+	if (!f->read)
+		read_table(f, e);
+	const struct fdes_entry *found = search(f, (int64_t)(vaddr - f->vaddr));
+	if (!found || !elf_file_is_text(e, vaddr))
 		return -ENOENT;
 
 	/* Its record says how long it is, and must agree on the start: then it is read as meant. */
-	uint64_t start = table->p_vaddr + (uint64_t)(int64_t)found.start;
-	uint64_t record = table->p_vaddr + (uint64_t)(int64_t)found.fde;
+	uint64_t start = f->vaddr + (uint64_t)(int64_t)found->start;
+	uint64_t record = f->vaddr + (uint64_t)(int64_t)found->fde;
 	if (!elf_file_offset(e, record, &offset) ||
 	    elf_file_read(e, &fde, sizeof(fde), offset) < 0 || fde.len < 12 || fde.cie == 0 ||
 	    record + offsetof(struct fde, start) + (uint64_t)(int64_t)fde.start != start ||
@@ -94,4 +99,15 @@ int fdes_find(const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start)
 		return -ENOENT;
 	*ret_start = start;
 	return 0;
+}
+
+size_t fdes_bytes(const struct fdes *f)
+{
+	return f->count * sizeof(*f->list);
+}
+
+void fdes_done(struct fdes *f)
+{
+	free(f->list);
+	*f = (struct fdes){};
 }

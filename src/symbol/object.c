@@ -6,6 +6,7 @@
 #include "process/gopclntab.h"
 #include "process/reloc.h"
 #include "symbol/debugfile.h"
+#include "symbol/fdes.h"
 
 enum source { SOURCE_SYMTAB, SOURCE_DEBUG, SOURCE_PACKED, SOURCE_DYNSYM, SOURCE_GO, SOURCES };
 
@@ -16,6 +17,7 @@ struct names { /* a string table: a piece of a file or of memory */
 };
 
 struct object {
+	struct fdes fdes;
 	struct elf_file main, debug;
 	int debug_fd;
 	struct symtab table;
@@ -32,7 +34,7 @@ const struct elf_file *object_elf(const struct object *o)
 size_t object_bytes(const struct object *o)
 {
 	return sizeof(*o) + elf_file_bytes(&o->main) + elf_file_bytes(&o->debug) +
-	       symtab_bytes(&o->table) + o->names[SOURCE_PACKED].size;
+	       symtab_bytes(&o->table) + o->names[SOURCE_PACKED].size + fdes_bytes(&o->fdes);
 }
 
 uint32_t object_symbols(const struct object *o)
@@ -59,6 +61,7 @@ void object_free(struct object *o)
 	if (o->debug_fd >= 0)
 		close(o->debug_fd);
 	symtab_done(&o->table);
+	fdes_done(&o->fdes);
 	free(o->packed_names);
 	free(o);
 }
@@ -248,4 +251,9 @@ int object_name(const struct object *o, const struct object_hit *hit, char ret[s
 	if (hit->plt && len + sizeof("@plt") <= DEMANGLE_MAX)
 		memcpy(ret + len, "@plt", sizeof("@plt"));
 	return 0;
+}
+
+int object_function(struct object *o, uint64_t vaddr, uint64_t *ret_start)
+{
+	return fdes_find(&o->fdes, &o->main, vaddr, ret_start);
 }

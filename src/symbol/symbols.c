@@ -8,7 +8,6 @@
 #include "base/root.h"
 #include "symbol/cache.h"
 #include "symbol/demangle.h"
-#include "symbol/fdes.h"
 #include "symbol/object.h"
 #include "symbol/symtab.h"
 
@@ -360,7 +359,7 @@ static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
 		if (p.named)
 			start = hit.start;
 		else
-			fdes_find(object_elf(f->object), p.vaddr, &start);
+			object_function(f->object, p.vaddr, &start);
 	}
 	p.start = start & INT64_MAX;
 	return p;
