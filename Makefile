@@ -78,7 +78,6 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: src/%.proto
 	@mkdir -p $(BUILD)/gen
 	protoc-c --proto_path=src --c_out=$(BUILD)/gen $<
-.SECONDARY: $(PROTO_C) $(PROTO_C:.c=.h)
 $(BUILD)/gen/%.pb-c.o: $(BUILD)/gen/%.pb-c.c
 	$(CC) $(ALL_CFLAGS) -w -c $< -o $@
 # An asset NAME.EXT becomes the symbols _binary_NAME_EXT_start and _binary_NAME_EXT_end.
