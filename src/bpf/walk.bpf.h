@@ -80,23 +80,31 @@ struct walk {
 	__u32 exact;    /* pc is an instruction that runs, not a return address */
 	__u32 has_rows; /* the file of the last frame */
 	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
+	__u32 caller;  /* where the next one is expected, in scratch.callers */
+	__u32 pad;
 };
 
 /*
  * What a frame's address led to. Between two samples a CPU runs other things for milliseconds, so
- * each step of the two searches is a cache miss; the callers of a hot loop are found here by one.
- * It stays true however tables come and go: a version is of one set of mappings, and a file's rows
- * and a rule's number never change.
+ * each step of the two searches is a cache miss. It stays true however tables come and go: a
+ * version is of one set of mappings, and a file's rows and a rule's number never change.
  */
 struct walk_known {
 	__u64 addr;
+	struct unwind_rule rule;
 	__u32 version;  /* of the mappings */
 	__u32 has_rows; /* the file, not only this address */
-	struct unwind_rule rule;
 };
 
-#define WALK_KNOWN_BITS 10
-#define WALK_PIECE      64 /* words */
+/*
+ * Leaves are anywhere and lie by their hash. Callers come again in the same order, so they lie in
+ * the order in which they were first met: the caller of the last one is most often next to it, and
+ * a whole stack takes a few lines that follow each other.
+ */
+#define WALK_LEAF_BITS   8
+#define WALK_CALLER_BITS 10
+#define WALK_CALLERS     (1 << WALK_CALLER_BITS)
+#define WALK_PIECE       64 /* words */
 
 /* A copy of a stack under way. */
 struct copy {
@@ -108,7 +116,11 @@ struct copy {
 
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
 struct scratch {
-	struct walk_known known[1 << WALK_KNOWN_BITS];
+	struct walk_known leaves[1 << WALK_LEAF_BITS];
+	struct walk_known callers[WALK_CALLERS];
+	__u16 caller_at[2 * WALK_CALLERS]; /* by hash, in callers */
+	__u32 caller_next;                 /* the oldest, to be forgotten */
+	__u32 pad;
 	__u64 piece[WALK_PIECE];
 	struct walk walk;
 	struct copy copy;
@@ -397,17 +409,19 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 	return pc ? 0 : WIRE_WALK_COMPLETE;
 }
 
-static __always_inline __u32 known_slot(__u64 addr, __u32 version)
+static __always_inline __u64 known_hash(__u64 addr, __u32 version)
 {
-	return ((addr ^ ((__u64)version << 32)) * 0x9e3779b97f4a7c15ull) >> (64 - WALK_KNOWN_BITS);
+	return (addr ^ ((__u64)version << 32)) * 0x9e3779b97f4a7c15ull;
 }
 
-/* Makes known what to do at an address; 0, else enum wire_walk. */
-__noinline int walk_find(__u64 addr)
+static __always_inline bool is_known(const struct walk_known *k, __u64 addr, __u32 version)
 {
-	struct scratch *s = get_scratch();
-	if (!s)
-		return WIRE_WALK_FAULT;
+	return k->addr == addr && k->version == version;
+}
+
+/* Writes into k what to do at an address; 0, else enum wire_walk. */
+static __always_inline int find(struct scratch *s, struct walk_known *k, __u64 addr)
+{
 	struct walk *w = &s->walk;
 
 	if (!walk_find_mapping(addr))
@@ -422,12 +436,45 @@ __noinline int walk_find(__u64 addr)
 	struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
 	if (!r)
 		return WIRE_WALK_NO_ROW;
-	struct walk_known *k = &s->known[known_slot(addr, w->version)];
 	k->addr = addr;
 	k->version = w->version;
 	k->has_rows = w->file.page_count != 0;
 	k->rule = *r;
 	return 0;
+}
+
+/* Makes a caller known, and w->caller its place; 0, else enum wire_walk. */
+__noinline int walk_find_caller(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return WIRE_WALK_FAULT;
+	struct walk *w = &s->walk;
+
+	__u64 hash = known_hash(addr, w->version) >> (63 - WALK_CALLER_BITS);
+	__u16 *at = &s->caller_at[hash & (2 * WALK_CALLERS - 1)];
+	w->caller = *at & (WALK_CALLERS - 1);
+	if (is_known(&s->callers[w->caller & (WALK_CALLERS - 1)], addr, w->version))
+		return 0;
+
+	__u32 next = s->caller_next & (WALK_CALLERS - 1);
+	int result = find(s, &s->callers[next], addr);
+	if (result)
+		return result;
+	s->caller_next = next + 1;
+	*at = next;
+	w->caller = next;
+	return 0;
+}
+
+__noinline int walk_find_leaf(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return WIRE_WALK_FAULT;
+	__u64 hash = known_hash(addr, s->walk.version) >> (64 - WALK_LEAF_BITS);
+
+	return find(s, &s->leaves[hash & ((1 << WALK_LEAF_BITS) - 1)], addr);
 }
 
 /* One frame: 0 to go on, else enum wire_walk. The frame itself is kept, if it is code. */
@@ -440,14 +487,25 @@ __noinline int walk_step(int frame)
 
 	/* A return address stands after its call, which may be the last of its function. */
 	__u64 addr = w->pc - !w->exact;
-	struct walk_known *k = &s->known[known_slot(addr, w->version)];
 	__u32 at = (w->base + w->frames) & (2 * WIRE_FRAMES + 1);
+	struct walk_known *k;
+	int result = 0;
 	s->frames[at] = addr;
-	if (k->addr != addr || k->version != w->version) {
-		int result = walk_find(addr);
-		if (result)
-			return result;
+	if (w->exact) {
+		__u64 hash = known_hash(addr, w->version) >> (64 - WALK_LEAF_BITS);
+		k = &s->leaves[hash & ((1 << WALK_LEAF_BITS) - 1)];
+		if (!is_known(k, addr, w->version))
+			result = walk_find_leaf(addr);
+	} else {
+		k = &s->callers[w->caller & (WALK_CALLERS - 1)];
+		if (!is_known(k, addr, w->version)) {
+			result = walk_find_caller(addr);
+			k = &s->callers[w->caller & (WALK_CALLERS - 1)];
+		}
+		w->caller++;
 	}
+	if (result)
+		return result;
 	w->frames++;
 	w->has_rows = k->has_rows;
 	struct unwind_rule *r = &k->rule;
@@ -485,6 +543,7 @@ static __always_inline int walk_user(struct walk *w)
 	w->piece = ~0ull;
 	w->frames = 0;
 	w->bx_at = 0;
+	w->caller = 0;
 	for (int i = 0; i < WIRE_FRAMES; i++) {
 		int result = walk_step(i);
 		if (result)
