@@ -103,6 +103,11 @@ size_t profile_str_len(const struct profile *p, uint32_t id)
 	return strs_len(&p->tables->strings, id);
 }
 
+uint32_t profile_string_count(const struct profile *p)
+{
+	return p->tables->strings.count;
+}
+
 const char *profile_keep(struct profile *p, const char *s)
 {
 	return profile_str(p, profile_string(p, s, strlen(s)));

@@ -1,0 +1,35 @@
+/*
+ * pack: integers and strings as bytes, for what we keep on disk or send.
+ *
+ * Integers are little-endian base 128 (LEB128), a string is its length and its bytes. A reader
+ * never goes past its end: once something does not fit, `bad` is set, and every further read gives
+ * 0 or "".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pack { /* embedded; zero-initialised is empty */
+	uint8_t *bytes;
+	size_t len, cap;
+};
+
+void pack_done(struct pack *p);
+void pack_raw(struct pack *p, const void *bytes, size_t len);
+void pack_u64(struct pack *p, uint64_t v);
+void pack_i64(struct pack *p, int64_t v); /* zigzag: small either way is short */
+void pack_str(struct pack *p, const char *s, size_t len);
+
+struct unpack {
+	const uint8_t *at, *end;
+	bool bad;
+};
+
+uint64_t unpack_u64(struct unpack *u);
+uint64_t unpack_max(struct unpack *u, uint64_t max); /* past `max` is bad */
+int64_t unpack_i64(struct unpack *u);
+const void *unpack_raw(struct unpack *u, size_t len); /* borrowed; NULL when bad */
+/* Borrowed, not NUL-terminated. Longer than `max` is bad. */
+const char *unpack_str(struct unpack *u, size_t max, size_t *ret_len);

@@ -1,0 +1,290 @@
+#include "profile/window.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+
+#define VERSION     1
+#define METRIC_MAX  200
+#define SAMPLES_MAX (1u << 22) /* in a message */
+
+static const char magic[3] = "SMW", reply_magic[3] = "SMR";
+
+const char *const window_lost_names[WINDOW_LOST_REASONS] = {
+	[WINDOW_LOST_RING] = "ring_full",
+	[WINDOW_LOST_BUFFER] = "server_away",
+	[WINDOW_LOST_MALFORMED] = "malformed",
+	[WINDOW_LOST_DIED] = "collector_died",
+};
+
+static void write_head(struct pack *out, const char mark[static 3], const uint8_t instance[16],
+		       uint64_t sequence, uint32_t part)
+{
+	uint8_t version = VERSION;
+
+	pack_raw(out, mark, 3);
+	pack_raw(out, &version, 1);
+	pack_raw(out, instance, 16);
+	pack_u64(out, sequence);
+	pack_u64(out, part);
+}
+
+static int read_head(struct unpack *in, const char mark[static 3], uint8_t instance[16],
+		     uint64_t *sequence, uint32_t *part)
+{
+	const void *word = unpack_raw(in, 3);
+	const uint8_t *version = unpack_raw(in, 1);
+	const void *id = unpack_raw(in, 16);
+
+	*sequence = unpack_u64(in);
+	*part = (uint32_t)unpack_max(in, UINT32_MAX);
+	if (in->bad || memcmp(word, mark, 3) != 0)
+		return -EBADMSG;
+	if (*version != VERSION)
+		return -EPROTONOSUPPORT;
+	memcpy(instance, id, 16);
+	return 0;
+}
+
+static void write_rows(const struct window *w, struct pack *out)
+{
+	uint32_t series = 0, stack = 0;
+
+	pack_u64(out, w->row_count);
+	for (uint32_t i = 0; i < w->row_count; i++) {
+		const struct window_row *r = &w->rows[i];
+		pack_u64(out, r->series - series);
+		pack_i64(out, (int64_t)r->stack - stack);
+		pack_u64(out, r->count);
+		pack_i64(out, (int64_t)(r->value - r->count * w->period));
+		series = r->series;
+		stack = r->stack;
+	}
+}
+
+static void write_times(const struct window *w, struct pack *out)
+{
+	const uint16_t *t = w->times;
+
+	pack_u64(out, t ? 1 : 0);
+	for (uint32_t i = 0; t && i < w->row_count; i++) {
+		uint16_t last = 0;
+		for (uint64_t n = w->rows[i].count; n; n--, t++) {
+			pack_u64(out, (uint64_t)(*t - last));
+			last = *t;
+		}
+	}
+}
+
+void window_write(const struct window *w, const struct profile *dict, struct entries_mark *mark,
+		  size_t entries_max, struct pack *out)
+{
+	struct pack entries = {};
+
+	write_head(out, magic, w->instance, w->sequence, w->part);
+	pack_u64(out, w->epoch);
+	pack_u64(out, w->start_ms);
+	pack_u64(out, w->length_ms);
+	pack_str(out, w->type, strlen(w->type));
+	pack_str(out, w->unit, strlen(w->unit));
+	pack_u64(out, w->period);
+	pack_u64(out, w->counts.base);
+	pack_u64(out, w->counts.taken);
+	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
+		pack_u64(out, w->counts.lost[i]);
+
+	entries_write(dict, mark, entries_max, &entries);
+	pack_u64(out, entries.len);
+	pack_raw(out, entries.bytes, entries.len);
+	pack_done(&entries);
+
+	write_rows(w, out);
+	write_times(w, out);
+	pack_u64(out, w->metric_count);
+	for (uint32_t i = 0; i < w->metric_count; i++) {
+		pack_str(out, w->metrics[i].name, strlen(w->metrics[i].name));
+		pack_raw(out, &w->metrics[i].value, sizeof(double));
+	}
+}
+
+static void read_word(struct unpack *in, char ret[static WINDOW_TYPE_MAX])
+{
+	size_t len;
+	const char *s = unpack_str(in, WINDOW_TYPE_MAX - 1, &len);
+
+	memcpy(ret, s, len);
+	ret[len] = 0;
+	if (!len || strspn(ret, "abcdefghijklmnopqrstuvwxyz0123456789_:") != len)
+		in->bad = true;
+}
+
+/* Up to the entries. */
+static int read_fixed(struct unpack *in, struct window *w)
+{
+	int r = read_head(in, magic, w->instance, &w->sequence, &w->part);
+	if (r)
+		return r;
+	w->epoch = (uint32_t)unpack_max(in, UINT32_MAX);
+	w->start_ms = unpack_max(in, INT64_MAX / 1000000);
+	w->length_ms = (uint32_t)unpack_max(in, WINDOW_LENGTH_MAX);
+	read_word(in, w->type);
+	read_word(in, w->unit);
+	w->period = unpack_max(in, INT64_MAX);
+	w->counts.base = unpack_u64(in);
+	w->counts.taken = unpack_u64(in);
+	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
+		w->counts.lost[i] = unpack_u64(in);
+	return in->bad || !w->length_ms ? -EBADMSG : 0;
+}
+
+int window_peek(const void *bytes, size_t len, struct window *ret)
+{
+	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
+	struct window w = {};
+
+	int r = read_fixed(&in, &w);
+	if (!r)
+		*ret = w;
+	return r;
+}
+
+static bool read_rows(struct unpack *in, const struct profile *dict, struct window *w)
+{
+	uint64_t series = 0;
+	int64_t stack = 0;
+
+	w->row_count = (uint32_t)unpack_max(in, MIN(WINDOW_ROWS_MAX, (size_t)(in->end - in->at)));
+	w->rows = mem_alloc_array(w->row_count + 1, sizeof(*w->rows));
+	for (uint32_t i = 0; i < w->row_count; i++) {
+		uint64_t step = unpack_max(in, UINT32_MAX);
+		int64_t move = unpack_i64(in);
+		uint64_t count = unpack_max(in, UINT32_MAX);
+		uint64_t value = count * w->period + (uint64_t)unpack_i64(in);
+		series += step;
+		if (in->bad || move > UINT32_MAX || move < -(int64_t)UINT32_MAX || !count)
+			return false;
+		stack += move;
+		if (series >= dict->series_count || stack < 0 || stack >= dict->stack_count)
+			return false;
+		if (i && !step && move <= 0)
+			return false; /* not in order, or twice */
+		w->rows[i] = (struct window_row){(uint32_t)series, (uint32_t)stack, count, value};
+		w->time_count += count;
+	}
+	return !in->bad;
+}
+
+static bool read_times(struct unpack *in, struct window *w)
+{
+	uint32_t slots = (w->length_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS;
+
+	if (!unpack_max(in, 1)) {
+		w->time_count = 0;
+		return !in->bad;
+	}
+	if (w->time_count > SAMPLES_MAX || w->time_count > (size_t)(in->end - in->at))
+		return false;
+	w->times = mem_alloc_array(w->time_count + 1, sizeof(*w->times));
+	uint16_t *t = w->times;
+	for (uint32_t i = 0; i < w->row_count; i++) {
+		uint64_t at = 0;
+		for (uint64_t n = w->rows[i].count; n; n--) {
+			at += unpack_max(in, UINT16_MAX);
+			if (in->bad || at >= slots)
+				return false;
+			*t++ = (uint16_t)at;
+		}
+	}
+	return true;
+}
+
+static bool read_metrics(struct unpack *in, struct window *w)
+{
+	uint32_t count = (uint32_t)unpack_max(in, WINDOW_METRICS_MAX);
+
+	w->metrics = mem_alloc_array(count + 1, sizeof(*w->metrics));
+	for (uint32_t i = 0; i < count; i++) {
+		size_t len;
+		const char *name = unpack_str(in, METRIC_MAX, &len);
+		const void *value = unpack_raw(in, sizeof(double));
+		if (in->bad)
+			return false;
+		w->metrics[i].name = mem_strndup(name, len);
+		memcpy(&w->metrics[i].value, value, sizeof(double));
+		w->metric_count++;
+	}
+	return !in->bad && in->at == in->end;
+}
+
+static int read_body(struct unpack *in, struct profile *dict, struct window *w)
+{
+	int r = read_fixed(in, w);
+	if (r)
+		return r;
+
+	size_t entries = unpack_max(in, (size_t)(in->end - in->at));
+	const uint8_t *at = unpack_raw(in, entries);
+	if (in->bad)
+		return -EBADMSG;
+	struct unpack inner = {at, at + entries, false};
+	r = entries_read(dict, &inner);
+	if (r)
+		return r;
+	if (inner.at != inner.end)
+		return -EBADMSG;
+	return read_rows(in, dict, w) && read_times(in, w) && read_metrics(in, w) ? 0 : -EBADMSG;
+}
+
+int window_read(const void *bytes, size_t len, struct profile *dict, struct window *ret)
+{
+	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
+	struct window w = {};
+	int r = read_body(&in, dict, &w);
+
+	if (r)
+		window_done(&w);
+	else
+		*ret = w;
+	return r;
+}
+
+void window_done(struct window *w)
+{
+	for (uint32_t i = 0; i < w->metric_count; i++)
+		free((char *)w->metrics[i].name);
+	free(w->metrics);
+	free(w->rows);
+	free(w->times);
+	*w = (struct window){};
+}
+
+void window_reply_write(const struct window_reply *r, struct pack *out)
+{
+	write_head(out, reply_magic, r->instance, r->sequence, r->part);
+	pack_u64(out, r->status);
+	pack_u64(out, r->live_until_ms);
+	pack_u64(out, r->flush);
+	pack_u64(out, r->probe);
+	pack_str(out, r->words, strlen(r->words));
+}
+
+int window_reply_read(const void *bytes, size_t len, struct window_reply *ret)
+{
+	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
+	struct window_reply r = {};
+	size_t words;
+
+	int err = read_head(&in, reply_magic, r.instance, &r.sequence, &r.part);
+	if (err)
+		return err;
+	r.status = (enum window_status)unpack_max(&in, WINDOW_REFUSED);
+	r.live_until_ms = unpack_u64(&in);
+	r.flush = unpack_max(&in, 1);
+	r.probe = (uint32_t)unpack_max(&in, INT32_MAX);
+	const char *s = unpack_str(&in, sizeof(r.words) - 1, &words);
+	memcpy(r.words, s, words);
+	if (in.bad || in.at != in.end)
+		return -EBADMSG;
+	*ret = r;
+	return 0;
+}

@@ -1,0 +1,167 @@
+/*
+ * store: windows on disk, and what they hold of a range of time. SQLite and zstd behind it;
+ * docs/store.md describes the files.
+ *
+ *	raw/DAY.db     every window of a day (UTC), and the day's dictionary
+ *	roll/MONTH.db  sums of 5 minutes and of an hour, with a dictionary of their own
+ *	times/HOUR.db  when each sample was taken, in steps of 20 ms, for the last day
+ *
+ * One writer at a time (the directory is locked, `pid` holds who), any number of readers, which
+ * never block it. A damaged file is set aside (NAME.damaged-N), counted, and a new one begun.
+ * What was appended with 0 is on disk: no sudden end loses it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/profile.h"
+#include "profile/window.h"
+
+struct store;
+
+struct store_options {
+	uint64_t retention_ms; /* 0: 30 days */
+	uint64_t max_bytes;    /* 0: 2 GiB; raw data goes first, roll-ups last */
+	uint64_t times_ms;     /* how long sample times are kept; 0: 24 h */
+	uint32_t series_max;   /* distinct series of a day; beyond it they are {comm="(other)"}; 0:
+				  20,000 */
+	uint32_t stacks_max;   /* distinct stack nodes of a day, the same; 0: 1,000,000 */
+	bool read_only;        /* query only: no lock is taken, nothing is made */
+};
+
+struct store_error {
+	char text[512]; /* one sentence */
+	int pid;        /* of the writer that holds the store, for -EBUSY; else 0 */
+};
+
+/* 0 or -errno with *ret_err: -EBUSY another writer, -ENOENT no store there (read only). */
+int store_open(const char *dir, const struct store_options *o, struct store **ret,
+	       struct store_error *ret_err);
+void store_close(struct store *s);
+
+/*
+ * Appends one message, all or nothing; `dict` is what its ids mean. 0; -EEXIST it is there already;
+ * -ENOSPC, -EROFS, -EIO: not now, later perhaps (the store opens its files anew by itself);
+ * -ERANGE: older than the retention, or more than an hour in the future.
+ */
+int store_append(struct store *s, const struct profile *dict, const struct window *w,
+		 uint64_t now_ms, struct store_error *ret_err);
+
+/*
+ * What is to be done as time passes: packing, roll-ups, retention. One bounded step (some
+ * milliseconds); returns whether there is more to do. Call it after appends and every minute.
+ */
+bool store_tend(struct store *s, uint64_t now_ms);
+
+struct store_label { /* borrowed */
+	const char *key, *value;
+};
+
+/* Which series are wanted; asked once a series and file. NULL: all of them. */
+typedef bool store_match_fn(void *ctx, const struct store_label *labels, size_t count);
+
+/* Now and then during a query, with how far it is (0 to 1): false ends it with -ECANCELED. */
+typedef bool store_progress_fn(void *ctx, double done);
+
+struct store_query {
+	const char *type; /* "cpu" */
+	uint64_t from_ms, to_ms;
+	store_match_fn *match;
+	void *match_ctx;
+	store_progress_fn *progress; /* may be NULL */
+	void *progress_ctx;
+	const char *const *keep; /* labels that series of the answer keep; the others add up */
+	size_t keep_count;       /* 0: no labels at all, the quickest */
+	bool raw_only;           /* do not use roll-ups: for tests that compare */
+};
+
+struct store_answer {            /* what the answer covers, and what it lacks */
+	uint64_t from_ms, to_ms; /* the range snapped outward to what is stored */
+	uint64_t samples;
+	uint64_t lost;         /* taken in the range but not stored */
+	uint64_t windows;      /* messages read, or their sums */
+	uint64_t damaged;      /* files that could not be read */
+	uint64_t files, bytes; /* read */
+};
+
+/* Adds what is stored to `into`, and sets its info (type, unit, period, start, duration, lost). */
+int store_scan(struct store *s, const struct store_query *q, struct profile *into,
+	       struct store_answer *ret);
+
+/*
+ * A timeline: the value of each step, by the values of one label (`by`, NULL: one line for all).
+ * Steps are multiples of step_ms since 1970, at least a window's length. A step in which nothing
+ * was recorded (the profiler was off) is a gap, not 0: `covered` says which.
+ */
+struct store_line {
+	char *value;      /* of the label, "" where it has none */
+	uint64_t *values; /* one a step */
+	uint64_t total;
+};
+
+struct store_timeline {
+	uint64_t start_ms, step_ms;
+	uint32_t steps;
+	uint8_t *covered;         /* one a step */
+	uint8_t *restarted;       /* one a step: a collector began in it */
+	struct store_line *lines; /* largest total first */
+	uint32_t line_count;
+	char unit[WINDOW_TYPE_MAX];
+	uint64_t period;
+};
+
+int store_timeline(struct store *s, const struct store_query *q, const char *by, uint64_t step_ms,
+		   struct store_timeline *ret);
+void store_timeline_done(struct store_timeline *t);
+
+/* Sample times of a range, for the heatmap: samples in each 20 ms slot from start_ms on. */
+struct store_heat {
+	uint64_t start_ms;
+	uint32_t slots;
+	uint32_t *counts; /* one a slot */
+};
+
+int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret);
+void store_heat_done(struct store_heat *h);
+
+/*
+ * The samples of a range exact to 20 ms: like store_scan, for slots [from_ms, to_ms) that need not
+ * be whole windows. -ENODATA where times are no longer kept.
+ */
+int store_scan_slots(struct store *s, const struct store_query *q, struct profile *into,
+		     struct store_answer *ret);
+
+/*
+ * Names of labels, or (with `name`) its values, of series in a range; sorted; at most `max`.
+ * Caller frees with store_names_done(). `types`: with name NULL and types true, profile types.
+ */
+struct store_names {
+	char **names;
+	uint32_t count;
+	bool cut; /* there were more than max */
+};
+
+int store_labels(struct store *s, const struct store_query *q, const char *name, bool types,
+		 uint32_t max, struct store_names *ret);
+void store_names_done(struct store_names *n);
+
+struct store_stats {
+	uint64_t bytes; /* on disk, all files */
+	uint64_t raw_bytes, roll_bytes, times_bytes;
+	uint64_t windows;       /* appended by this process */
+	uint64_t samples;       /* … in them */
+	uint64_t known;         /* messages that were there already */
+	uint64_t refused;       /* out of range */
+	uint64_t failed;        /* appends that could not be written */
+	uint64_t other_samples; /* stored as (other), for a cap */
+	uint64_t damaged_files; /* set aside */
+	uint64_t packs, rolls, expired_files;
+	uint64_t first_ms, last_ms; /* of what is stored */
+	/* All that was ever taken and what became of it, over all collectors: the sum is exact. */
+	uint64_t taken, stored;
+	uint64_t lost[WINDOW_LOST_REASONS];
+};
+
+void store_stats(struct store *s, struct store_stats *ret);
