@@ -42,11 +42,15 @@ async function bundle() {
 async function build() {
 	const assets = [];
 	let html = readFileSync(path.join(HERE, 'src/index.html'), 'utf8');
-	const files = [...(await bundle()), ['icon.svg', readFileSync(path.join(HERE, 'src/icon.svg'))]];
+	const files = [
+		...(await bundle()),
+		['icon.svg', readFileSync(path.join(HERE, 'src/icon.svg'))],
+	];
 	for (const [name, bytes] of files) {
 		const {name: stem, ext} = path.parse(name);
 		const hashed = `/assets/${stem}-${hash(bytes)}${ext}`;
-		if (!html.includes(`"${name}"`)) throw new Error(`index.html does not name ${name}`);
+		if (!html.includes(`"${name}"`))
+			throw new Error(`index.html does not name ${name}`);
 		html = html.replaceAll(`"${name}"`, `"${hashed.slice(1)}"`);
 		assets.push({path: hashed, type: TYPES[ext], bytes, fixed: true});
 	}

@@ -25,7 +25,10 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 			return await response.json();
 		} catch (e) {
 			if (signal?.aborted) throw e;
-			throw new ApiError(response.status, 'The answer of the server was cut short.');
+			throw new ApiError(
+				response.status,
+				'The answer of the server was cut short.',
+			);
 		}
 	}
 	let text = `The server answered ${response.status}.`;
@@ -58,7 +61,13 @@ export interface TreeAnswer {
 	total: number;
 	pruned: number;
 	least: number;
-	functions: {name: string[]; module: number[]; kind: number[]; source?: number[]; line?: number[]};
+	functions: {
+		name: string[];
+		module: number[];
+		kind: number[];
+		source?: number[];
+		line?: number[];
+	};
 	modules: string[];
 	kinds: string[];
 	sources?: string[];

@@ -183,13 +183,16 @@ export function change(t: Tree, i: number, weight: number): number {
 export function changeColour(share: number, theme: Theme): number {
 	const key = theme.dark ? 'dark' : 'light';
 	const strength = Math.min(1, Math.abs(share) * 1.6) ** 0.8;
-	return mix(EVEN[key], (share < 0 ? LESS : MORE)[key], strength * 0.85);
+	return mix(EVEN[key], (share < 0 ? LESS : MORE)[key], strength * 0.72);
 }
 
 export function diffColours(t: Tree, weight: number, theme: Theme): Uint32Array {
 	const out = new Uint32Array(t.count);
 	for (let i = 0; i < t.count; i++)
-		out[i] = t.fn[i] === t.merged ? theme.narrow : changeColour(change(t, i, weight), theme);
+		out[i] =
+			t.fn[i] === t.merged
+				? theme.narrow
+				: changeColour(change(t, i, weight), theme);
 	return out;
 }
 
@@ -204,8 +207,26 @@ export function presence(t: Tree): Uint8Array {
 // ---- the timeline ---------------------------------------------------------------------------------
 
 const LINES = {
-	light: ['#e8a33d', '#5b8fd0', '#7fb069', '#d9734a', '#9a7fc7', '#4fb0ae', '#c9b458', '#c97b9a'],
-	dark: ['#c98a2b', '#4c7cba', '#68975a', '#b85f3c', '#8069b0', '#3f9492', '#a6943f', '#a8647f'],
+	light: [
+		'#e8a33d',
+		'#5b8fd0',
+		'#7fb069',
+		'#d9734a',
+		'#9a7fc7',
+		'#4fb0ae',
+		'#c9b458',
+		'#c97b9a',
+	],
+	dark: [
+		'#c98a2b',
+		'#4c7cba',
+		'#68975a',
+		'#b85f3c',
+		'#8069b0',
+		'#3f9492',
+		'#a6943f',
+		'#a8647f',
+	],
 };
 
 export const restColour = (theme: Theme): string => (theme.dark ? '#544e46' : '#cfc8be');
@@ -216,7 +237,8 @@ export function lineColours(values: string[], theme: Theme): string[] {
 	const taken = new Set<number>();
 	return values.map(value => {
 		let at = hash(value) % palette.length;
-		for (let i = 0; i < palette.length && taken.has(at); i++) at = (at + 1) % palette.length;
+		for (let i = 0; i < palette.length && taken.has(at); i++)
+			at = (at + 1) % palette.length;
 		taken.add(at);
 		return palette[at];
 	});

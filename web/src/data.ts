@@ -86,7 +86,10 @@ class Resource<T> {
 			e => {
 				if (this.running !== mine) return;
 				batch(() => {
-					this.error.value = e instanceof ApiError ? e : new ApiError(0, String(e));
+					this.error.value =
+						e instanceof ApiError
+							? e
+							: new ApiError(0, String(e));
 					this.isBusy.value = false;
 				});
 			},
@@ -114,8 +117,10 @@ export const fileProblem = signal('');
 /* What the timeline spans, in whole steps. */
 export const range = computed<Range>(() => {
 	const s = state.value;
-	const raw = s.live || !s.range ? {from: now.value - s.span, to: now.value} : s.range;
-	return snap(raw, stepOf(raw));
+	if (!s.live && s.range) return snap(s.range, stepOf(s.range));
+	const step = stepOf({from: 0, to: s.span});
+	const to = Math.ceil(now.value / step) * step;
+	return {from: to - s.span, to};
 });
 
 /* What the graph is of. */

@@ -41,7 +41,8 @@ export function amount(n: number, unit: string): string {
 	}
 	if (size === 0) return `0 ${scales === SCALES.nanoseconds ? 's' : 'B'}`;
 	// The step to the next scale is where three digits would round up to it.
-	const [least, suffix] = scales.find(([s]) => size >= s * 0.9995) ?? scales[scales.length - 1];
+	const [least, suffix] =
+		scales.find(([s]) => size >= s * 0.9995) ?? scales[scales.length - 1];
 	return `${n < 0 ? '−' : ''}${least === 1 ? size : digits(size / least)} ${suffix}`;
 }
 

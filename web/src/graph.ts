@@ -64,7 +64,10 @@ export class Graph {
 		this.hoverBox = element('graph-hover', this.inner);
 		this.cursorBox = element('graph-cursor', this.inner);
 		// Pixels are written by us: a picture in the memory of a graphics card would only be copied.
-		this.context = this.canvas.getContext('2d', {alpha: false, willReadFrequently: true})!;
+		this.context = this.canvas.getContext('2d', {
+			alpha: false,
+			willReadFrequently: true,
+		})!;
 		this.observer = new ResizeObserver(() => this.resize());
 		this.observer.observe(box);
 		box.addEventListener('scroll', () => this.schedule());
@@ -117,7 +120,13 @@ export class Graph {
 
 	private get look(): Look {
 		const i = this.input!;
-		return {...i, from: this.from, to: this.to, rows: this.rows, first: i.hideRoot ? 1 : 0};
+		return {
+			...i,
+			from: this.from,
+			to: this.to,
+			rows: this.rows,
+			first: i.hideRoot ? 1 : 0,
+		};
 	}
 
 	/* Where the picture's top is, from the top of the box; a flame stands on the box' floor. */
@@ -155,7 +164,8 @@ export class Graph {
 	}
 
 	private resize(): void {
-		if (this.box.clientWidth === this.width && this.box.clientHeight === this.height) return;
+		if (this.box.clientWidth === this.width && this.box.clientHeight === this.height)
+			return;
 		this.measure();
 		if (!this.input || this.width === 0) return;
 		this.setRows(this.from, this.to, false);
@@ -210,7 +220,11 @@ export class Graph {
 		const right = Math.min(this.width, (start + i.tree.size[node] - this.from) * scale);
 		if (right <= left || i.tree.depth[node] < (i.hideRoot ? 1 : 0)) return null;
 		const area = {width: 0, height: 0, top: -this.offset, ratio: 1};
-		return {left, top: Painter.rowTop(this.look, area, i.tree.depth[node]), width: right - left};
+		return {
+			left,
+			top: Painter.rowTop(this.look, area, i.tree.depth[node]),
+			width: right - left,
+		};
 	}
 
 	private place(box: HTMLElement, node: number): void {
@@ -229,7 +243,8 @@ export class Graph {
 		const row = Math.floor(y / ROW);
 		if (y < 0 || row >= this.rows) return -1;
 		const depth = (i.icicle ? row : this.rows - 1 - row) + (i.hideRoot ? 1 : 0);
-		const at = this.from + ((e.clientX - edge.left) / this.width) * (this.to - this.from);
+		const at =
+			this.from + ((e.clientX - edge.left) / this.width) * (this.to - this.from);
 		return nodeAt(i.tree, depth, at);
 	}
 
@@ -258,9 +273,11 @@ export class Graph {
 		const t = i.tree;
 		const top = i.hideRoot ? 1 : 0;
 		let node = this.cursor;
-		if (node < 0 || node >= t.count) node = Math.max(i.zoom, Math.min(top, t.count - 1));
+		if (node < 0 || node >= t.count)
+			node = Math.max(i.zoom, Math.min(top, t.count - 1));
 		else if (key === 'Home') node = Math.min(top, t.count - 1);
-		else if (key === (i.icicle ? 'ArrowDown' : 'ArrowUp')) node = this.largestChild(t, node);
+		else if (key === (i.icicle ? 'ArrowDown' : 'ArrowUp'))
+			node = this.largestChild(t, node);
 		else if (key === (i.icicle ? 'ArrowUp' : 'ArrowDown')) {
 			if (t.depth[node] > top) node = t.parent[node];
 		} else node = this.neighbour(t, node, key === 'ArrowLeft' ? -1 : 1);
@@ -275,7 +292,8 @@ export class Graph {
 		if (!r) return;
 		const {scrollTop} = this.box;
 		if (r.top < scrollTop) this.box.scrollTop = r.top;
-		else if (r.top + ROW > scrollTop + this.height) this.box.scrollTop = r.top + ROW - this.height;
+		else if (r.top + ROW > scrollTop + this.height)
+			this.box.scrollTop = r.top + ROW - this.height;
 	}
 
 	private largestChild(t: Tree, node: number): number {
@@ -288,7 +306,11 @@ export class Graph {
 	private neighbour(t: Tree, node: number, direction: number): number {
 		const row = t.rows[t.depth[node]];
 		const least = (0.5 * (this.to - this.from)) / Math.max(1, this.width);
-		for (let at = row.indexOf(node) + direction; at >= 0 && at < row.length; at += direction) {
+		for (
+			let at = row.indexOf(node) + direction;
+			at >= 0 && at < row.length;
+			at += direction
+		) {
 			const i = row[at];
 			if (t.start[i] >= this.to || t.start[i] + t.size[i] <= this.from) break;
 			if (t.size[i] >= least) return i;

@@ -104,11 +104,17 @@ export class Painter {
 	/* Colours by function with what a search leaves out paled. */
 	private colours(look: Look): Uint32Array {
 		if (!look.hits) return look.functions;
-		if (this.dim && this.dimOf?.hits === look.hits && this.dimOf.functions === look.functions)
+		if (
+			this.dim &&
+			this.dimOf?.hits === look.hits &&
+			this.dimOf.functions === look.functions
+		)
 			return this.dim;
 		const out = new Uint32Array(look.functions.length);
 		for (let f = 0; f < out.length; f++)
-			out[f] = look.hits[f] ? look.theme.hit : pale(look.functions[f], look.theme.page);
+			out[f] = look.hits[f]
+				? look.theme.hit
+				: pale(look.functions[f], look.theme.page);
 		this.dim = out;
 		this.dimOf = look;
 		return out;
@@ -123,7 +129,10 @@ export class Painter {
 		const labels: number[] = [];
 		const striped: number[] = [];
 		const rowHeight = ROW * area.ratio;
-		const high = Math.max(1, Math.round(rowHeight) - Math.max(1, Math.round(area.ratio)));
+		const high = Math.max(
+			1,
+			Math.round(rowHeight) - Math.max(1, Math.round(area.ratio)),
+		);
 		const gap = Math.max(1, Math.round(area.ratio / 2));
 		const labelLeast = 26 * area.ratio;
 		const used = new Map<number, number>(); // first line of a row -> how many of it are in view
@@ -166,14 +175,20 @@ export class Painter {
 			if (isSeen) {
 				const line = Math.max(top, 0);
 				const left = Math.round(x0);
-				const right = Math.max(left + 1, Math.round(x1) - (x1 - x0 > 3 * gap ? gap : 0));
+				const right = Math.max(
+					left + 1,
+					Math.round(x1) - (x1 - x0 > 3 * gap ? gap : 0),
+				);
 				let colour = nodes ? nodes[i] : colours[t.fn[i]];
 				if (nodes && hits)
-					colour = hits[t.fn[i]] ? theme.hit : pale(colour, theme.page);
+					colour = hits[t.fn[i]]
+						? theme.hit
+						: pale(colour, theme.page);
 				if (depth < zoomDepth) colour = pale(colour, theme.page, 0.45);
 				pixels.fill(colour, line * w + left, line * w + Math.min(right, w));
 				used.set(line, top + high);
-				if (marks && marks[i] !== SAME && !hits?.[t.fn[i]]) striped.push(i, left, right, line);
+				if (marks && marks[i] !== SAME && !hits?.[t.fn[i]])
+					striped.push(i, left, right, line);
 				if (x1 - x0 >= labelLeast) labels.push(i);
 			}
 			i++;
@@ -185,8 +200,20 @@ export class Painter {
 		}
 		for (let s = 0; s < striped.length; s += 4) {
 			const line = striped[s + 3];
-			const span = {left: striped[s + 1], right: Math.min(striped[s + 2], w), line};
-			this.stripe(span, used.get(line)!, h, w, marks![striped[s]], theme, area.ratio);
+			const span = {
+				left: striped[s + 1],
+				right: Math.min(striped[s + 2], w),
+				line,
+			};
+			this.stripe(
+				span,
+				used.get(line)!,
+				h,
+				w,
+				marks![striped[s]],
+				theme,
+				area.ratio,
+			);
 		}
 		return labels;
 	}
@@ -204,7 +231,11 @@ export class Painter {
 		const period = Math.round(8 * ratio);
 		const thick = Math.round(2 * ratio);
 		const {pixels} = this;
-		const colour = pale(pixels[span.line * w + span.left], theme.page, theme.dark ? 0.45 : 0.5);
+		const colour = pale(
+			pixels[span.line * w + span.left],
+			theme.page,
+			theme.dark ? 0.3 : 0.34,
+		);
 		for (let y = span.line; y < Math.min(end, h); y++) {
 			const shift = mark === NEW ? y : period * 4096 - y;
 			for (let x = span.left; x < span.right; x++)
@@ -233,9 +264,17 @@ export class Painter {
 				const of = !hits ? 0 : hits[t.fn[i]] ? 2 : 1;
 				if (of !== ink) continue;
 				const left = Math.max(0, (t.start[i] - from) * scale);
-				const right = Math.min(area.width, (t.start[i] + t.size[i] - from) * scale);
-				const columns = Math.floor((right - left - 2 * TEXT_PAD) / this.character);
-				const text = fit(i === 0 ? 'all' : t.functions.name[t.fn[i]], columns);
+				const right = Math.min(
+					area.width,
+					(t.start[i] + t.size[i] - from) * scale,
+				);
+				const columns = Math.floor(
+					(right - left - 2 * TEXT_PAD) / this.character,
+				);
+				const text = fit(
+					i === 0 ? 'all' : t.functions.name[t.fn[i]],
+					columns,
+				);
 				if (text === '') continue;
 				const y = Painter.rowTop(look, area, t.depth[i]) + (ROW - 1) / 2;
 				context.fillText(text, left + TEXT_PAD, y + 0.5);

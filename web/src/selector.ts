@@ -85,7 +85,8 @@ export function parse(text: string): Selector | string {
 			break;
 		}
 	}
-	if (!r.done) return `${JSON.stringify(text.slice(r.at).trim().slice(0, 20))} is not understood`;
+	if (!r.done)
+		return `${JSON.stringify(text.slice(r.at).trim().slice(0, 20))} is not understood`;
 	return {type: type || 'cpu', matchers};
 }
 
@@ -98,7 +99,9 @@ export function parseMatchers(text: string): Matcher[] | string {
 /* With one matcher more; one that says the same of the label takes the old one's place. */
 export function withMatcher(s: Selector, m: Matcher): Selector {
 	const rest = s.matchers.filter(
-		o => o.label !== m.label || (m.op !== '=' && (o.op !== m.op || o.value !== m.value)),
+		o =>
+			o.label !== m.label ||
+			(m.op !== '=' && (o.op !== m.op || o.value !== m.value)),
 	);
 	return {...s, matchers: [...rest, m]};
 }

@@ -50,7 +50,7 @@ export const DEFAULT: State = {
 	baseQuery: '',
 	shares: false,
 	by: 'comm',
-	group: '',
+	group: 'comm',
 	view: 'split',
 	heat: false,
 	icicle: false,
@@ -115,7 +115,7 @@ export function write(s: State): string {
 	set('bq', s.baseQuery, '');
 	if (s.shares) p.set('shares', '1');
 	set('by', s.by, DEFAULT.by);
-	set('group', s.group, '');
+	set('group', s.group, DEFAULT.group);
 	set('view', s.view, DEFAULT.view);
 	if (s.heat) p.set('heat', '1');
 	if (s.icicle) p.set('icicle', '1');
@@ -150,7 +150,7 @@ export function read(hash: string): State {
 		baseQuery: p.get('bq') ?? '',
 		shares: p.get('shares') === '1',
 		by: p.get('by') ?? DEFAULT.by,
-		group: p.get('group') ?? '',
+		group: p.get('group') ?? DEFAULT.group,
 		view: oneOf(p.get('view'), ['split', 'flame', 'table'], DEFAULT.view),
 		heat: p.get('heat') === '1',
 		icicle: p.get('icicle') === '1',

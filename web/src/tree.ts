@@ -172,7 +172,9 @@ export class Builder {
 		for (let i = 1; i < n; i++) children[filled[parents[i]]++] = i;
 		for (let i = 0; i < n; i++)
 			if (first[i + 1] - first[i] > 1)
-				children.subarray(first[i], first[i + 1]).sort((a, b) => rank[a] - rank[b]);
+				children.subarray(first[i], first[i + 1]).sort(
+					(a, b) => rank[a] - rank[b],
+				);
 
 		const fn = new Int32Array(n);
 		const depth = new Int32Array(n);
@@ -347,8 +349,13 @@ export function weigh(t: Tree, weight: number): Tree {
 /* Functions as they are met, sorted in the end. Ids are those before the sorting; 0 is the root's. */
 export class Interner {
 	private readonly index = new Map<string, number>();
-	private readonly all: {name: string; module: string; kind: number; source: string; line: number}[] =
-		[{name: '', module: '', kind: MARK, source: '', line: 0}];
+	private readonly all: {
+		name: string;
+		module: string;
+		kind: number;
+		source: string;
+		line: number;
+	}[] = [{name: '', module: '', kind: MARK, source: '', line: 0}];
 
 	get size(): number {
 		return this.all.length;
@@ -369,7 +376,9 @@ export class Interner {
 		const {all} = this;
 		const order = all.map((_, f) => f);
 		// The root's empty name stays in front.
-		order.sort((a, b) => (all[a].name < all[b].name ? -1 : all[a].name > all[b].name ? 1 : a - b));
+		order.sort((a, b) =>
+			all[a].name < all[b].name ? -1 : all[a].name > all[b].name ? 1 : a - b,
+		);
 		const renumber = new Int32Array(order.length);
 		order.forEach((f, i) => {
 			renumber[f] = i;
@@ -423,7 +432,13 @@ export function compare(a: Tree, b: Tree): Tree {
 		const ids = name.map((n, f) =>
 			f === 0
 				? 0
-				: interner.id(n, t.modules[module[f]], kind[f], t.sources[source?.[f] ?? 0], line?.[f]),
+				: interner.id(
+						n,
+						t.modules[module[f]],
+						kind[f],
+						t.sources[source?.[f] ?? 0],
+						line?.[f],
+					),
 		);
 		const to = new Int32Array(t.count);
 		for (let i = 0; i < t.count; i++) {
@@ -559,7 +574,10 @@ export function nodeOfPlace(t: Tree, place: string): number {
 	for (const part of place.split('.')) {
 		let found = -1;
 		for (let i = node + 1; i < t.next[node]; i = t.next[i])
-			if (hash(t.functions.name[t.fn[i]]).toString(36) === part && t.size[i] > 0) {
+			if (
+				hash(t.functions.name[t.fn[i]]).toString(36) === part &&
+				t.size[i] > 0
+			) {
 				found = i;
 				break;
 			}

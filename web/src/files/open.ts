@@ -57,7 +57,9 @@ export async function openFile(packed: Uint8Array): Promise<Profile> {
 		try {
 			readPprof(data, sink);
 		} catch {
-			throw new Error('it is none of folded stacks, pprof, perf script or speedscope');
+			throw new Error(
+				'it is none of folded stacks, pprof, perf script or speedscope',
+			);
 		}
 	}
 	const p = sink.finish();

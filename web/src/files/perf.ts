@@ -17,7 +17,12 @@ export function looksPerf(text: string): boolean {
 
 function moduleOf(path: string): string {
 	if (path.startsWith('[kernel.') || path === '[guest.kernel.kallsyms]') return '[kernel]';
-	return path.replace(/ \(deleted\)$/, '').split('/').pop() ?? '';
+	return (
+		path
+			.replace(/ \(deleted\)$/, '')
+			.split('/')
+			.pop() ?? ''
+	);
 }
 
 interface Pending {
@@ -63,10 +68,16 @@ export function readPerf(text: string, sink: Sink): void {
 		}
 		const path = m[3] ?? '';
 		const module = path === '[unknown]' || path === 'inlined' ? '' : moduleOf(path);
-		const inKernel = module === '[kernel]' || /^\[\w+\]$/.test(path) && Number(`0x${m[1]}`) >= 2 ** 63;
+		const inKernel =
+			module === '[kernel]' ||
+			(/^\[\w+\]$/.test(path) && Number(`0x${m[1]}`) >= 2 ** 63);
 		let name = m[2].replace(/\+0x[0-9a-f]+$/, '');
 		if (name === '[unknown]') name = module ? `[${module}]` : '[unknown]';
-		pending.frames.push({name, module, kind: inKernel ? KERNEL : path === 'inlined' ? 2 : 0});
+		pending.frames.push({
+			name,
+			module,
+			kind: inKernel ? KERNEL : path === 'inlined' ? 2 : 0,
+		});
 	}
 	flush(pending, sink);
 	sink.type = event.split(':')[0] || 'samples';

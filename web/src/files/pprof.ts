@@ -162,7 +162,10 @@ export function writePprof(p: Profile, t: Tree, nodes: (visit: Visit) => void): 
 		if (module !== 0 && !mappings.has(module)) {
 			mappings.set(module, mappings.size + 1);
 			w.message(3, m =>
-				m.number(1, mappings.size).number(5, text(t.modules[module])).number(7, 1),
+				m
+					.number(1, mappings.size)
+					.number(5, text(t.modules[module]))
+					.number(7, 1),
 			);
 		}
 	}

@@ -40,7 +40,8 @@ export function* fields(data: Uint8Array): Generator<Field> {
 		} else if (type === 2) {
 			let length: number;
 			[length, at] = varint(data, at);
-			if (length < 0 || length > data.length - at) throw new ProtoError('a field is cut off');
+			if (length < 0 || length > data.length - at)
+				throw new ProtoError('a field is cut off');
 			bytes = data.subarray(at, at + length);
 			at += length;
 		} else if (type === 1 || type === 5) {

@@ -7,7 +7,7 @@ import {css} from '../colour';
 import {amount, clip, percent} from '../format';
 import {fit, type Look, Painter, ROW, rowsIn} from '../paint';
 import type {Tree} from '../tree';
-import {writePprof, type Visit} from './pprof';
+import {type Visit, writePprof} from './pprof';
 
 /* Each stack of a subtree with its callers, and what it used by itself. */
 export function stacks(t: Tree, node: number, visit: Visit): void {
@@ -76,8 +76,7 @@ export function speedscope(p: Profile, t: Tree, node: number, title: string): st
 	});
 }
 
-const escapeXml = (s: string): string =>
-	s.replace(/[<>&"']/g, c => `&#${c.charCodeAt(0)};`);
+const escapeXml = (s: string): string => s.replace(/[<>&"']/g, c => `&#${c.charCodeAt(0)};`);
 
 const WIDTH = 1200;
 const PAD = 12;
@@ -161,4 +160,3 @@ export function download(content: Blob | string, type: string, name: string): vo
 	link.click();
 	setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
-

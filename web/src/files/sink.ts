@@ -21,7 +21,8 @@ export class Sink {
 	private readonly builder = openBuilder(false);
 
 	function(name: string, module: string, kind: number, source = '', line = 0): number {
-		if (this.interner.size >= FUNCTIONS_MOST) return this.interner.id('(other)', '', MARK);
+		if (this.interner.size >= FUNCTIONS_MOST)
+			return this.interner.id('(other)', '', MARK);
 		return this.interner.id(
 			clean(name) || '[no name]',
 			clean(module),
@@ -33,7 +34,8 @@ export class Sink {
 
 	/* The node of a function called from another; beyond a cap it is its caller's. */
 	call(parent: number, fn: number): number {
-		if (this.depths[parent] >= DEPTH_MOST || this.builder.size >= NODES_MOST) return parent;
+		if (this.depths[parent] >= DEPTH_MOST || this.builder.size >= NODES_MOST)
+			return parent;
 		const node = this.builder.child(parent, fn);
 		this.depths[node] ??= this.depths[parent] + 1;
 		return node;

@@ -21,7 +21,11 @@ interface Part {
 }
 
 export function looksSpeedscope(text: string): boolean {
-	return text.trimStart().startsWith('{') && /"profiles"\s*:/.test(text) && /"shared"/.test(text);
+	return (
+		text.trimStart().startsWith('{') &&
+		/"profiles"\s*:/.test(text) &&
+		/"shared"/.test(text)
+	);
 }
 
 export function readSpeedscope(text: string, sink: Sink): void {

@@ -1,22 +1,23 @@
 /*
  * app: the page.
  */
+
+import {computed} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {changeColour, css, legend} from '../colour';
-import {computed} from '@preact/signals';
-import {file, isComparing, loaded, profile, range, state, theme, tree, update} from '../data';
+import {file, isComparing, loaded, profile, state, theme, tree, update} from '../data';
 import {amount, clip, count, range as rangeText} from '../format';
 import {dropChange, openSandwich, toggleRecursion, zoomTo} from './actions';
 import {Cost} from './cost';
-import {DropTarget, FileBar} from './drop';
+import {DropTarget, FileBar, pickFile} from './drop';
 import {Card, Crumbs, FrameMenu, MainGraph, Sandwich, Spoken} from './flame';
 import {HeatPanel} from './heat';
 import {Notice} from './parts';
 import {QueryBox} from './query';
 import {emptyState, Stale} from './states';
 import {Functions} from './table';
-import {step, Swatch, TimelinePanel, zoomOut, zoomToSelection} from './timeline';
+import {Swatch, step, TimelinePanel, zoomOut, zoomToSelection} from './timeline';
 import {Times} from './times';
 import {isHelpOpen, nextMatch, stopComparing, Toolbar} from './toolbar';
 
@@ -34,7 +35,10 @@ function ChangeLegend(): JSX.Element {
 		<>
 			<span class="scale" aria-hidden="true">
 				{[-1, -0.5, -0.2, 0, 0.2, 0.5, 1].map(n => (
-					<Swatch key={n} colour={css(changeColour(n, theme.value))} />
+					<Swatch
+						key={n}
+						colour={css(changeColour(n, theme.value))}
+					/>
 				))}
 			</span>
 			<span>blue less, orange more; striped: new or vanished</span>
@@ -98,18 +102,26 @@ function Info(): JSX.Element {
 		<div class="info">
 			{p && t && (
 				<span class="facts">
-					<strong class="number" title={`${t.total[0]} ${p.unit}`} data-total={t.total[0]}>
+					<strong
+						class="number"
+						title={`${t.total[0]} ${p.unit}`}
+						data-total={t.total[0]}
+					>
 						{amount(t.total[0], p.unit)}
 					</strong>
 					{isComparing.value && p.base && (
 						<span>
 							against {amount(p.base.total, p.unit)}
-							{p.base.from ? ` of ${rangeText(p.base.from, p.base.to)}` : ''}
+							{p.base.from
+								? ` of ${rangeText(p.base.from, p.base.to)}`
+								: ''}
 						</span>
 					)}
 					{p.samples > 0 && <span>{count(p.samples)} samples</span>}
 					{(p.samples > 0 || p.lost > 0) && !file.value && (
-						<span class={p.lost > 0 ? 'lossy' : ''}>{count(p.lost)} lost</span>
+						<span class={p.lost > 0 ? 'lossy' : ''}>
+							{count(p.lost)} lost
+						</span>
 					)}
 				</span>
 			)}
@@ -179,9 +191,9 @@ function Help(): JSX.Element {
 				))}
 			</dl>
 			<p>
-				Drag over the timeline to choose a range, with Shift the range to compare it with. A frame’s
-				menu is behind the right mouse button. Drop a profile on the page to see it with the same
-				tools.
+				Drag over the timeline to choose a range, with Shift the range to
+				compare it with. A frame’s menu is behind the right mouse button.
+				Drop a profile on the page to see it with the same tools.
 			</p>
 			<button type="button" onClick={close}>
 				Close
@@ -191,7 +203,7 @@ function Help(): JSX.Element {
 }
 
 /* One step back at a time. */
-function escape(): void {
+function stepBack(): void {
 	const s = state.value;
 	const input = document.activeElement as HTMLElement | null;
 	if (s.search !== '') update({search: ''}, true);
@@ -203,7 +215,10 @@ function escape(): void {
 function onKey(e: KeyboardEvent): void {
 	const on = e.target as HTMLElement;
 	const isTyping = /^(input|select|textarea)$/.test(on.localName);
-	if (e.key === 'Escape' && !isHelpOpen.value) return escape();
+	if (e.key === 'Escape' && !isHelpOpen.value) {
+		stepBack();
+		return;
+	}
 	if (isTyping || isHelpOpen.value || e.ctrlKey || e.metaKey || e.altKey) return;
 	const keys: Record<string, () => void> = {
 		'/': () => document.getElementById('search')?.focus(),
@@ -237,7 +252,6 @@ export function App(): JSX.Element {
 	useEffect(() => {
 		document.title = title ? `${clip(title, 80)} · smolder` : 'smolder';
 	}, [title]);
-	void range.value;
 	const empty = emptyState();
 	return (
 		<>
@@ -249,7 +263,23 @@ export function App(): JSX.Element {
 				{!file.value && <QueryBox />}
 				<span class="grow" />
 				{!file.value && <Times />}
+				<button
+					type="button"
+					title="Show a folded, pprof, perf script or speedscope file"
+					onClick={() => pickFile(false)}
+				>
+					Open…
+				</button>
 				<Cost />
+				<button
+					type="button"
+					title="Keys (?)"
+					onClick={() => {
+						isHelpOpen.value = true;
+					}}
+				>
+					?<span class="unseen">Help</span>
+				</button>
 			</header>
 			<FileBar />
 			<Stale />
@@ -258,11 +288,19 @@ export function App(): JSX.Element {
 				<HeatPanel />
 				<Toolbar />
 				<Info />
-				<div class={`views ${s.view} ${loaded.isBusy.value && !file.value ? 'busy' : ''}`}>
+				<div
+					class={`views ${s.view} ${loaded.isBusy.value && !file.value ? 'busy' : ''}`}
+				>
 					{empty ?? (
 						<>
 							{(s.view !== 'table' || s.sandwich) && (
-								<div class="pane graphs">{s.sandwich ? <Sandwich /> : <MainGraph />}</div>
+								<div class="pane graphs">
+									{s.sandwich ? (
+										<Sandwich />
+									) : (
+										<MainGraph />
+									)}
+								</div>
 							)}
 							{s.view !== 'flame' && (
 								<div class="pane list">

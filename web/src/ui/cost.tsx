@@ -24,7 +24,12 @@ export function Cost(): JSX.Element {
 		</>
 	);
 	return (
-		<Dropdown className="cost" label={label} title="What smolder itself costs" align="right">
+		<Dropdown
+			className="cost"
+			label={label}
+			title="What smolder itself costs"
+			align="right"
+		>
 			{() => <Details />}
 		</Dropdown>
 	);
@@ -33,8 +38,7 @@ export function Cost(): JSX.Element {
 function Details(): JSX.Element {
 	const s = status.data.value;
 	const c = s?.cost;
-	if (!s || !c)
-		return <p class="nothing">The server has not said yet what it costs.</p>;
+	if (!s || !c) return <p class="nothing">The server has not said yet what it costs.</p>;
 	const line = (name: string, value: string, note = ''): JSX.Element => (
 		<tr key={name}>
 			<th scope="row">{name}</th>
@@ -57,7 +61,9 @@ function Details(): JSX.Element {
 						line(
 							`· ${p.name}`,
 							some(p.cpu_percent, smallPercent),
-							p.memory_bytes === undefined ? '' : bytes(p.memory_bytes),
+							p.memory_bytes === undefined
+								? ''
+								: bytes(p.memory_bytes),
 						),
 					)}
 					{line(
@@ -67,7 +73,11 @@ function Details(): JSX.Element {
 					)}
 					{line('Memory', some(c.memory_bytes, bytes))}
 					{line('Disk a day', some(c.disk_bytes_per_day, bytes))}
-					{line('Samples lost', some(c.lost, count), c.taken ? `${share} of ${count(c.taken)}` : '')}
+					{line(
+						'Samples lost',
+						some(c.lost, count),
+						c.taken ? `${share} of ${count(c.taken)}` : '',
+					)}
 				</tbody>
 			</table>
 			{c.stages && c.stages.length > 0 && (
@@ -91,10 +101,26 @@ function Details(): JSX.Element {
 						<tbody>
 							{c.stages.map(g => (
 								<tr key={g.name}>
-									<th scope="row">{g.name}</th>
-									<td class="number">{some(g.cpu_percent, smallPercent)}</td>
-									<td class="number">{some(g.in, count)}</td>
-									<td class={`number ${g.lost ? 'lossy' : ''}`}>{some(g.lost, count)}</td>
+									<th scope="row">
+										{g.name}
+									</th>
+									<td class="number">
+										{some(
+											g.cpu_percent,
+											smallPercent,
+										)}
+									</td>
+									<td class="number">
+										{some(g.in, count)}
+									</td>
+									<td
+										class={`number ${g.lost ? 'lossy' : ''}`}
+									>
+										{some(
+											g.lost,
+											count,
+										)}
+									</td>
 								</tr>
 							))}
 						</tbody>
@@ -104,8 +130,13 @@ function Details(): JSX.Element {
 			{s.store && (
 				<p>
 					{some(s.store.bytes, bytes)} stored
-					{s.store.max_bytes ? ` of at most ${bytes(s.store.max_bytes)}` : ''}
-					{s.store.first ? `, since ${date(s.store.first)} ${clock(s.store.first)}` : ''}.
+					{s.store.max_bytes
+						? ` of at most ${bytes(s.store.max_bytes)}`
+						: ''}
+					{s.store.first
+						? `, since ${date(s.store.first)} ${clock(s.store.first)}`
+						: ''}
+					.
 				</p>
 			)}
 			{s.version && <p>smolder {s.version}</p>}

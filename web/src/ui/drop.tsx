@@ -27,7 +27,12 @@ async function show(f: File, asBase: boolean): Promise<void> {
 		const a = alone.profile;
 		if (a.unit !== profile.unit)
 			throw new Error(`it counts ${profile.unit}, and ${alone.name} ${a.unit}`);
-		const b = {from: profile.from, to: profile.to, total: profile.tree.total[0], samples: profile.samples};
+		const b = {
+			from: profile.from,
+			to: profile.to,
+			total: profile.tree.total[0],
+			samples: profile.samples,
+		};
 		const both = {...a, tree: compare(a.tree, profile.tree), base: b};
 		file.value = {name: `${alone.name}, compared with ${name}`, profile: both, alone};
 	} catch (e) {
@@ -54,7 +59,8 @@ export function closeFile(): void {
 export function DropTarget(): JSX.Element | null {
 	useEffect(() => {
 		let depth = 0;
-		const hasFile = (e: DragEvent): boolean => e.dataTransfer?.types.includes('Files') ?? false;
+		const hasFile = (e: DragEvent): boolean =>
+			e.dataTransfer?.types.includes('Files') ?? false;
 		const enter = (e: DragEvent): void => {
 			if (!hasFile(e)) return;
 			depth++;

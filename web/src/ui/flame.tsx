@@ -6,16 +6,7 @@ import {computed, signal, useComputed, useSignalEffect} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {diffColours, functionColours, kindName, presence} from '../colour';
-import {
-	hits,
-	profile,
-	sandwich,
-	state,
-	theme,
-	tree,
-	weight,
-	zoomNode,
-} from '../data';
+import {hits, profile, sandwich, state, theme, tree, weight, zoomNode} from '../data';
 import {amount, clip, percent, signed, signedPercent} from '../format';
 import {Graph} from '../graph';
 import {nodeOfPlace, type Tree} from '../tree';
@@ -251,7 +242,12 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 		h.zoom > 0 || view !== all
 			? `${percent(n, view)} of the view, ${percent(n, all)} of all`
 			: `${percent(n, all)} of all`;
-	const name = node === 0 ? 'all' : fn === t.merged ? 'Frames too small to keep' : t.functions.name[fn];
+	const name =
+		node === 0
+			? 'all'
+			: fn === t.merged
+				? 'Frames too small to keep'
+				: t.functions.name[fn];
 	const place = sourceOf(t, fn);
 	const kind = node > 0 && fn !== t.merged ? kindName(t, fn) : '';
 	const module = t.modules[t.functions.module[fn]];
@@ -272,7 +268,14 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 					</Row>
 					{t.baseTotal && (
 						<>
-							<Row name="Baseline" of={w !== 1 ? 'scaled to the same total' : ''}>
+							<Row
+								name="Baseline"
+								of={
+									w !== 1
+										? 'scaled to the same total'
+										: ''
+								}
+							>
 								{amount(baseTotal, unit)}
 							</Row>
 							<Row
@@ -280,12 +283,24 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 								of={
 									t.baseTotal[node] === 0
 										? 'new'
-										: t.total[node] === 0
+										: t.total[node] ===
+												0
 											? 'vanished'
-											: signedPercent((100 * (t.total[node] - baseTotal)) / baseTotal)
+											: signedPercent(
+													(100 *
+														(t
+															.total[
+															node
+														] -
+															baseTotal)) /
+														baseTotal,
+												)
 								}
 							>
-								{signed(t.total[node] - baseTotal, unit)}
+								{signed(
+									t.total[node] - baseTotal,
+									unit,
+								)}
 							</Row>
 						</>
 					)}
@@ -348,7 +363,13 @@ export function FrameMenu(): JSX.Element | null {
 		e.stopPropagation();
 	};
 	return (
-		<div class="menu" role="menu" aria-label="What to do with this frame" ref={box} onKeyDown={onKey}>
+		<div
+			class="menu"
+			role="menu"
+			aria-label="What to do with this frame"
+			ref={box}
+			onKeyDown={onKey}
+		>
 			{m.actions.map(a => (
 				<button
 					key={a.text}
@@ -412,5 +433,3 @@ export function Crumbs(): JSX.Element | null {
 		</nav>
 	);
 }
-
-

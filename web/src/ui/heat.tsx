@@ -5,7 +5,7 @@
 import {computed} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useLayoutEffect, useRef, useState} from 'preact/hooks';
-import {type Heat} from '../api';
+import type {Heat} from '../api';
 import {hex, mix} from '../colour';
 import {file, HEAT_MOST, heat, heatRange, range, state, theme, update} from '../data';
 import {clock, count, span} from '../format';
@@ -26,11 +26,17 @@ interface Cells {
 function ramp(most: number): Uint32Array {
 	const {dark, page} = theme.value;
 	const stops = dark
-		? [mix(page, hex('#ffffff'), 0.04), hex('#5c3a12'), hex('#b4660f'), hex('#f2b63c'), hex('#fff3c9')]
+		? [
+				mix(page, hex('#ffffff'), 0.04),
+				hex('#5c3a12'),
+				hex('#b4660f'),
+				hex('#f2b63c'),
+				hex('#fff3c9'),
+			]
 		: [hex('#f6f1e9'), hex('#fbd77e'), hex('#f0973a'), hex('#c94a1c'), hex('#7a1d12')];
 	const out = new Uint32Array(most + 1);
 	for (let n = 0; n <= most; n++) {
-		const at = most > 0 ? (Math.sqrt(n / most) * (stops.length - 1)) : 0;
+		const at = most > 0 ? Math.sqrt(n / most) * (stops.length - 1) : 0;
 		const low = Math.min(Math.floor(at), stops.length - 2);
 		out[n] = mix(stops[low], stops[low + 1], at - low);
 	}
@@ -67,7 +73,13 @@ const chosenCells = computed<Cells | null>(() => {
 	const first = Math.floor((from - h.start) / 1000);
 	const last = Math.ceil((to - h.start) / 1000);
 	if (first < 0 || last > columnsOf(h)) return null;
-	if (s.rows) return {column: first, columns: last - first, row: s.rows[0], rows: s.rows[1] - s.rows[0] + 1};
+	if (s.rows)
+		return {
+			column: first,
+			columns: last - first,
+			row: s.rows[0],
+			rows: s.rows[1] - s.rows[0] + 1,
+		};
 	const offset = (from - h.start) % 1000;
 	if (last - first === 1 && (offset !== 0 || (to - h.start) % 1000 !== 0))
 		return {column: first, columns: 1, row: offset / SLOT, rows: (to - from) / SLOT};
@@ -85,7 +97,10 @@ function choose(h: Heat, c: Cells): void {
 		else rows = [c.row, c.row + c.rows - 1];
 	}
 	const s = state.value;
-	update({selected, rows, live: false, range: s.live ? range.value : s.range, zoom: ''}, true);
+	update(
+		{selected, rows, live: false, range: s.live ? range.value : s.range, zoom: ''},
+		true,
+	);
 }
 
 function words(h: Heat, c: Cells): string {
@@ -94,7 +109,9 @@ function words(h: Heat, c: Cells): string {
 		for (let y = c.row; y < c.row + c.rows; y++) sum += h.counts[x * ROWS + y] ?? 0;
 	const at = h.start + c.column * 1000 + c.row * SLOT;
 	const size =
-		c.columns === 1 ? span(c.rows * SLOT) : `${span(c.rows * SLOT)} of each of ${c.columns} s`;
+		c.columns === 1
+			? span(c.rows * SLOT)
+			: `${span(c.rows * SLOT)} of each of ${c.columns} s`;
 	return `${clock(at, true)}, ${size}, ${count(sum)} ${sum === 1 ? 'sample' : 'samples'}`;
 }
 
@@ -113,8 +130,12 @@ export function HeatPanel(): JSX.Element | null {
 		const edge = canvas.current!.getBoundingClientRect();
 		const x = (e.clientX - edge.left) / edge.width;
 		const y = (e.clientY - edge.top) / edge.height;
-		const clamp = (n: number, most: number): number => Math.max(0, Math.min(most - 1, Math.floor(n)));
-		return {column: clamp(x * columnsOf(h!), columnsOf(h!)), row: clamp((1 - y) * ROWS, ROWS)};
+		const clamp = (n: number, most: number): number =>
+			Math.max(0, Math.min(most - 1, Math.floor(n)));
+		return {
+			column: clamp(x * columnsOf(h!), columnsOf(h!)),
+			row: clamp((1 - y) * ROWS, ROWS),
+		};
 	};
 	const between = (a: {column: number; row: number}, b: typeof a): Cells => ({
 		column: Math.min(a.column, b.column),
@@ -138,7 +159,8 @@ export function HeatPanel(): JSX.Element | null {
 	const shown = dragged ?? chosenCells.value;
 	const r = heatRange.value;
 	const isCut = state.value.selected
-		? !state.value.rows && state.value.selected.to - state.value.selected.from > HEAT_MOST
+		? !state.value.rows &&
+			state.value.selected.to - state.value.selected.from > HEAT_MOST
 		: range.value.to - range.value.from > HEAT_MOST;
 	const said = dragged ?? pointed;
 	return (
@@ -146,7 +168,8 @@ export function HeatPanel(): JSX.Element | null {
 			<div class="heat-head">
 				<strong>Heatmap</strong>
 				<span>
-					{clock(r.from)} – {clock(r.to)}, a column a second, a row 20 ms
+					{clock(r.from)} – {clock(r.to)}, a column a second, a row 20
+					ms
 					{isCut && '; the last 10 minutes of what is chosen'}
 				</span>
 				<span class="at">{h && said ? words(h, said) : ''}</span>
@@ -162,7 +185,9 @@ export function HeatPanel(): JSX.Element | null {
 						onPointerDown={e => {
 							if (!h || e.button !== 0) return;
 							e.preventDefault();
-							e.currentTarget.setPointerCapture(e.pointerId);
+							e.currentTarget.setPointerCapture(
+								e.pointerId,
+							);
 							pressed.current = cellAt(e);
 						}}
 						onPointerMove={onMove}

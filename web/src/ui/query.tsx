@@ -75,7 +75,9 @@ async function values(label: string, signal: AbortSignal): Promise<string[]> {
 function ranked(all: string[], prefix: string): string[] {
 	const p = prefix.toLowerCase();
 	const begin = all.filter(v => v.toLowerCase().startsWith(p));
-	const inside = all.filter(v => !v.toLowerCase().startsWith(p) && v.toLowerCase().includes(p));
+	const inside = all.filter(
+		v => !v.toLowerCase().startsWith(p) && v.toLowerCase().includes(p),
+	);
 	return [...begin, ...inside];
 }
 
@@ -124,7 +126,9 @@ function Chip({m, at}: {m: Matcher; at: number}): JSX.Element {
 				onClick={() =>
 					set({
 						...s,
-						matchers: s.matchers.map((o, i) => (i === at ? {...o, op: OPPOSITE[o.op]} : o)),
+						matchers: s.matchers.map((o, i) =>
+							i === at ? {...o, op: OPPOSITE[o.op]} : o,
+						),
 					})
 				}
 			>
@@ -185,7 +189,13 @@ export function QueryBox(): JSX.Element {
 		if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
 			if (list.length === 0) return;
 			setOpen(true);
-			setAt((at + (e.key === 'ArrowDown' ? 1 : list.length - (at < 0 ? 0 : 1))) % list.length);
+			setAt(
+				(at +
+					(e.key === 'ArrowDown'
+						? 1
+						: list.length - (at < 0 ? 0 : 1))) %
+					list.length,
+			);
 		} else if (e.key === 'Enter') {
 			if (at >= 0 && list[at]) take(list[at]);
 			else enter(text);
@@ -220,10 +230,16 @@ export function QueryBox(): JSX.Element {
 				aria-expanded={isListed}
 				aria-controls="suggestions"
 				aria-autocomplete="list"
-				aria-activedescendant={isListed && at >= 0 ? `suggestion-${at}` : undefined}
+				aria-activedescendant={
+					isListed && at >= 0 ? `suggestion-${at}` : undefined
+				}
 				autocomplete="off"
 				spellcheck={false}
-				placeholder={s.matchers.length ? '' : 'Filter: a process, or comm="nginx"'}
+				placeholder={
+					s.matchers.length
+						? ''
+						: 'Filter: a process, or comm="nginx"'
+				}
 				value={text}
 				onInput={e => {
 					problem.value = '';
@@ -240,7 +256,12 @@ export function QueryBox(): JSX.Element {
 				</span>
 			)}
 			{isListed && (
-				<ul class="suggestions" id="suggestions" role="listbox" aria-label="Completions">
+				<ul
+					class="suggestions"
+					id="suggestions"
+					role="listbox"
+					aria-label="Completions"
+				>
 					{list.map((g, i) => (
 						<li
 							key={g.text}
@@ -253,7 +274,10 @@ export function QueryBox(): JSX.Element {
 							}}
 						>
 							{clip(g.text, 120)}
-							{!g.isWhole && g.text !== labelName(g.text) && <i>{labelName(g.text)}</i>}
+							{!g.isWhole &&
+								g.text !== labelName(g.text) && (
+									<i>{labelName(g.text)}</i>
+								)}
 						</li>
 					))}
 				</ul>

@@ -23,13 +23,21 @@ function Failed(): JSX.Element {
 			<Empty title="No permission">
 				<p>{e.message}</p>
 				<p>
-					This server asks for its token. <a href="login">Log in</a>, or start it with
-					<code> --listen 127.0.0.1</code> and look from the same machine.
+					This server asks for its token. <a href="login">Log in</a>,
+					or start it with
+					<code> --listen 127.0.0.1</code> and look from the same
+					machine.
 				</p>
 			</Empty>
 		);
 	return (
-		<Empty title={e.status === 0 ? 'The server does not answer' : 'That could not be shown'}>
+		<Empty
+			title={
+				e.status === 0
+					? 'The server does not answer'
+					: 'That could not be shown'
+			}
+		>
 			<p>{e.message}</p>
 			<button type="button" onClick={reload}>
 				Try again
@@ -55,7 +63,8 @@ export function emptyState(): JSX.Element | null {
 			<Empty title="Nothing is being recorded">
 				<p>{c.problem ?? 'No collector is connected to this server.'}</p>
 				<p>
-					<code>smolder doctor</code> says what works here and how to fix what does not;
+					<code>smolder doctor</code> says what works here and how to
+					fix what does not;
 					<code> sudo smolder run</code> starts recording.
 				</p>
 			</Empty>
@@ -63,16 +72,23 @@ export function emptyState(): JSX.Element | null {
 	if (st && !st.store?.last)
 		return (
 			<Empty title="Nothing has been recorded yet">
-				<p>The first window comes within 10 seconds of the start. This page looks again by itself.</p>
+				<p>
+					The first window comes within 10 seconds of the start. This
+					page looks again by itself.
+				</p>
 			</Empty>
 		);
 	if (isCovered && typeof selector !== 'string' && selector.matchers.length > 0)
 		return (
 			<Empty title="Nothing matches the filter">
 				<p>
-					Something was recorded in this range, but nothing of <code>{s.query}</code>.
+					Something was recorded in this range, but nothing of{' '}
+					<code>{s.query}</code>.
 				</p>
-				<button type="button" onClick={() => update({query: selector.type}, true)}>
+				<button
+					type="button"
+					onClick={() => update({query: selector.type}, true)}
+				>
 					Remove the filter
 				</button>
 			</Empty>
@@ -89,7 +105,8 @@ export function emptyState(): JSX.Element | null {
 		<Empty title="Nothing was recorded in this range">
 			{first && last ? (
 				<p>
-					There is data from {date(first)} {clock(first)} to {date(last)} {clock(last)}.
+					There is data from {date(first)} {clock(first)} to{' '}
+					{date(last)} {clock(last)}.
 				</p>
 			) : null}
 			{last && now.value - last < 3600_000 ? (
@@ -100,7 +117,17 @@ export function emptyState(): JSX.Element | null {
 				<button
 					type="button"
 					onClick={() =>
-						update({live: false, range: {from: last - s.span, to: last}, selected: null}, true)
+						update(
+							{
+								live: false,
+								range: {
+									from: last - s.span,
+									to: last,
+								},
+								selected: null,
+							},
+							true,
+						)
 					}
 				>
 					Show the last {span(s.span)} there are

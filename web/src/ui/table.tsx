@@ -63,12 +63,17 @@ function makeRow(r: FunctionSum): HTMLTableRowElement {
 	const row = document.createElement('tr');
 	const numbers = (n: number): void => {
 		cell(row, amount(n, unit), 'number', String(n));
-		cell(row, percent(n, all), 'number share');
+		if (!t.baseTotal) cell(row, percent(n, all), 'number share');
 	};
 	const change = (now: number, base: number): void => {
 		const delta = now - base * weight.value;
 		const word = base === 0 && now > 0 ? 'new' : now === 0 && base > 0 ? 'gone' : '';
-		cell(row, signed(delta, unit), `number ${delta > 0 ? 'more' : delta < 0 ? 'less' : ''}`, word);
+		cell(
+			row,
+			signed(delta, unit),
+			`number ${delta > 0 ? 'more' : delta < 0 ? 'less' : ''}`,
+			word,
+		);
 	};
 	numbers(r.self);
 	if (t.baseTotal) change(r.self, r.baseSelf);
@@ -83,12 +88,12 @@ function makeRow(r: FunctionSum): HTMLTableRowElement {
 	button.textContent = clip(name, 300);
 	button.title = clip(name, 1000);
 	button.dataset.fn = String(r.fn);
-	head.append(button);
 	if (t.baseTotal && (r.baseTotal === 0 || r.total === 0)) {
 		const word = document.createElement('em');
 		word.textContent = r.total === 0 ? 'vanished' : 'new';
-		head.append(' ', word);
+		head.append(word, ' ');
 	}
+	head.append(button);
 	row.append(head);
 	cell(row, clip(t.modules[t.functions.module[r.fn]], 60), 'module');
 	return row;
@@ -123,7 +128,10 @@ function Head(props: {column: Column; text: string; span?: number}): JSX.Element
 			<button
 				type="button"
 				onClick={() => {
-					sort.value = {column: props.column, down: isThis ? !down : !isText};
+					sort.value = {
+						column: props.column,
+						down: isThis ? !down : !isText,
+					};
 				}}
 			>
 				{props.text}
@@ -149,10 +157,22 @@ export function Functions(): JSX.Element {
 			<table class={isWide ? 'wide' : ''}>
 				<thead>
 					<tr>
-						<Head column="self" text="Self" span={2} />
-						{isWide && <Head column="selfChange" text="± Self" />}
-						<Head column="total" text="Total" span={2} />
-						{isWide && <Head column="totalChange" text="± Total" />}
+						<Head
+							column="self"
+							text="Self"
+							span={isWide ? 1 : 2}
+						/>
+						{isWide && (
+							<Head column="selfChange" text="± Self" />
+						)}
+						<Head
+							column="total"
+							text="Total"
+							span={isWide ? 1 : 2}
+						/>
+						{isWide && (
+							<Head column="totalChange" text="± Total" />
+						)}
 						<Head column="name" text="Function" />
 						<Head column="module" text="File" />
 					</tr>
@@ -163,11 +183,17 @@ export function Functions(): JSX.Element {
 						<td class="number" title={String(sum)}>
 							{amount(sum, unit)}
 						</td>
-						<td class="number share">{percent(sum, t?.total[0] ?? 0)}</td>
-						{isWide && <td />}
+						{!isWide && (
+							<td class="number share">
+								{percent(sum, t?.total[0] ?? 0)}
+							</td>
+						)}
 						<td colSpan={isWide ? 3 : 2} />
 						<td class="name" colSpan={2}>
-							{count(list.length)} {list.length === 1 ? 'function' : 'functions'}
+							{count(list.length)}{' '}
+							{list.length === 1
+								? 'function'
+								: 'functions'}
 							{hits.value ? ' match' : ''}
 							{list.length > ROWS_MOST &&
 								`, the first ${count(ROWS_MOST)} are listed: search for the others`}

@@ -50,14 +50,22 @@ export function step(direction: number): void {
 	}
 	const r = range.value;
 	const out = next.from < r.from || next.to > r.to;
-	update({live: false, range: out ? {from: r.from + by, to: r.to + by} : r, selected: next}, true);
+	update(
+		{live: false, range: out ? {from: r.from + by, to: r.to + by} : r, selected: next},
+		true,
+	);
 }
 
 // ---- numbers --------------------------------------------------------------------------------------
 
 const colours = computed(() => {
 	const t = timeline.data.value;
-	return t ? lineColours(t.lines.map(l => l.value), theme.value) : [];
+	return t
+		? lineColours(
+				t.lines.map(l => l.value),
+				theme.value,
+			)
+		: [];
 });
 
 const hovered = signal(-1); // the step under the pointer
@@ -96,7 +104,8 @@ const chosenSum = computed<number | null>(() => {
 	const c = chosen.value;
 	const from = (c.from - t.start) / t.step;
 	const to = (c.to - t.start) / t.step;
-	if (!Number.isInteger(from) || !Number.isInteger(to) || from < 0 || to > t.steps) return null;
+	if (!Number.isInteger(from) || !Number.isInteger(to) || from < 0 || to > t.steps)
+		return null;
 	let sum = 0;
 	for (const layer of layers(t)) for (let i = from; i < to; i++) sum += layer.values[i];
 	return sum;
@@ -154,6 +163,16 @@ function drawGaps(u: uPlot, t: Timeline): void {
 	}
 }
 
+/* Times of day; where days begin, or with a tick a day or more, dates. */
+function tickLabels(at: number[]): string[] {
+	const each = at.length > 1 ? at[1] - at[0] : 60;
+	return at.map(s => {
+		const ms = s * 1000;
+		if (each >= 86400 || clock(ms) === '00:00:00') return date(ms).slice(5);
+		return each < 60 ? clock(ms) : clock(ms).slice(0, 5);
+	});
+}
+
 class Plot {
 	private u: uPlot | null = null;
 	private layers = 0;
@@ -181,8 +200,8 @@ class Plot {
 	}
 
 	private resize(): void {
-		if (this.host.clientWidth > 0) this.u?.setSize({width: this.host.clientWidth, height: HEIGHT});
-		this.place();
+		if (this.host.clientWidth > 0)
+			this.u?.setSize({width: this.host.clientWidth, height: HEIGHT});
 	}
 
 	private set(t: Timeline): void {
@@ -195,8 +214,10 @@ class Plot {
 		} else {
 			this.u.setData(data, false);
 		}
-		this.u!.setScale('x', {min: t.start / 1000, max: (t.start + t.steps * t.step) / 1000});
-		this.place();
+		this.u!.setScale('x', {
+			min: t.start / 1000,
+			max: (t.start + t.steps * t.step) / 1000,
+		});
 	}
 
 	private make(data: uPlot.AlignedData): void {
@@ -204,18 +225,40 @@ class Plot {
 		const ink = dark ? '#a39a8f' : '#6d655c';
 		const line = dark ? '#2c2823' : '#efe9e1';
 		const font = '11px system-ui, "Segoe UI", Roboto, sans-serif';
-		const axis = {stroke: ink, font, grid: {stroke: line, width: 1}, ticks: {show: false}};
-		const bars = uPlot.paths.bars!({size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 0});
+		const axis = {
+			stroke: ink,
+			font,
+			grid: {stroke: line, width: 1},
+			ticks: {show: false},
+		};
+		const bars = uPlot.paths.bars!({
+			size: [1, Number.POSITIVE_INFINITY],
+			align: 1,
+			gap: 0,
+		});
 		const count = data.length - 1;
 		const options: uPlot.Options = {
 			width: Math.max(100, this.host.clientWidth),
 			height: HEIGHT,
 			padding: [6, 0, 0, 0],
 			legend: {show: false},
-			cursor: {drag: {x: false, y: false, setScale: false}, y: false, points: {show: false}},
-			scales: {x: {time: true, auto: false}, y: {range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1]}},
+			cursor: {
+				drag: {x: false, y: false, setScale: false},
+				y: false,
+				points: {show: false},
+			},
+			scales: {
+				x: {time: true, auto: false},
+				y: {range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1]},
+			},
 			axes: [
-				{...axis, size: 24, gap: 4, space: 70},
+				{
+					...axis,
+					size: 22,
+					gap: 4,
+					space: 64,
+					values: (_u, at) => tickLabels(at),
+				},
 				{...axis, size: 42, gap: 4, space: 26},
 			],
 			series: [
@@ -234,6 +277,8 @@ class Plot {
 						if (t) drawGaps(u, t);
 					},
 				],
+				// Only now does it know where everything is.
+				draw: [() => this.place()],
 				setCursor: [
 					u => {
 						hovered.value = u.cursor.idx ?? -1;
@@ -284,7 +329,10 @@ class Plot {
 			if (!pressed || !t) return;
 			const {at, isBase} = pressed;
 			pressed = null;
-			if (e.type === 'pointercancel') return this.place();
+			if (e.type === 'pointercancel') {
+				this.place();
+				return;
+			}
 			if (!drag) {
 				const s = state.peek().selected;
 				if (!isBase && s && (at < s.from || at >= s.to)) choose(null);
@@ -396,8 +444,12 @@ function Legend({t}: {t: Timeline}): JSX.Element {
 						onClick={() => filterBy(state.value.by, l.value)}
 					>
 						<Swatch colour={colours.value[i]} />
-						<span class="value">{clip(l.value, 100) || '(none)'}</span>
-						<span class="number">{show(l.values, l.total, all)}</span>
+						<span class="value">
+							{clip(l.value, 100) || '(none)'}
+						</span>
+						<span class="number">
+							{show(l.values, l.total, all)}
+						</span>
 					</button>
 				</li>
 			))}
@@ -405,7 +457,9 @@ function Legend({t}: {t: Timeline}): JSX.Element {
 				<li class="rest">
 					<Swatch colour={restColour(theme.value)} />
 					<span class="value">the rest</span>
-					<span class="number">{show(t.rest.values, t.rest.total, all)}</span>
+					<span class="number">
+						{show(t.rest.values, t.rest.total, all)}
+					</span>
 				</li>
 			)}
 		</ul>
@@ -436,22 +490,41 @@ export function TimelinePanel(): JSX.Element | null {
 	const at = hovered.value;
 	const byOptions = [...new Set([s.by, ...labelOptions.value])];
 	return (
-		<section class={`timeline ${timeline.isBusy.value ? 'busy' : ''}`} aria-label="Timeline">
+		<section
+			class={`timeline ${timeline.isBusy.value ? 'busy' : ''}`}
+			aria-label="Timeline"
+		>
 			<div class="timeline-head">
 				<Choice
-					label="By"
+					label={
+						t && t.unit !== 'nanoseconds'
+							? `${t.unit} by`
+							: 'CPUs by'
+					}
 					value={s.by}
 					options={byOptions.map(l => [l, labelName(l)])}
 					onChange={by => update({by}, true)}
 				/>
 				<div class="buttons">
-					<button type="button" title="Back by its length ([)" onClick={() => step(-1)}>
+					<button
+						type="button"
+						title="Back by its length ([)"
+						onClick={() => step(-1)}
+					>
 						‹<span class="unseen">Step back</span>
 					</button>
-					<button type="button" title="Forward by its length (])" onClick={() => step(1)}>
+					<button
+						type="button"
+						title="Forward by its length (])"
+						onClick={() => step(1)}
+					>
 						›<span class="unseen">Step forward</span>
 					</button>
-					<button type="button" title="Twice as long (−)" onClick={zoomOut}>
+					<button
+						type="button"
+						title="Twice as long (−)"
+						onClick={zoomOut}
+					>
 						Zoom out
 					</button>
 					<button
@@ -465,20 +538,35 @@ export function TimelinePanel(): JSX.Element | null {
 				</div>
 				<span class="chosen">
 					<span class="when">{rangeText(c.from, c.to)}</span>
-					<span>{span(c.to - c.from)}</span>
+					<span>
+						{span(c.to - c.from)}
+						{s.rows &&
+							`, of each second ${s.rows[0] * 20} to ${(s.rows[1] + 1) * 20} ms`}
+					</span>
 					{sum !== null && t && (
-						<span class="sum" title={`${sum} ${t.unit}`} data-sum={sum}>
+						<span
+							class="sum"
+							title={`${sum} ${t.unit}`}
+							data-sum={sum}
+						>
 							{amount(sum, t.unit)}
 						</span>
 					)}
 					{s.selected && (
-						<button type="button" class="quiet" onClick={() => choose(null)}>
+						<button
+							type="button"
+							class="quiet"
+							onClick={() => choose(null)}
+						>
 							Whole range
 						</button>
 					)}
 				</span>
 				<span class="at">
-					{t && at >= 0 && at < t.steps && clock(t.start + at * t.step)}
+					{t &&
+						at >= 0 &&
+						at < t.steps &&
+						clock(t.start + at * t.step)}
 				</span>
 			</div>
 			<div class="timeline-body">

@@ -39,7 +39,10 @@ function Custom({close}: {close: () => void}): JSX.Element {
 			setProblem('Times are like now-1h, 14:02 or 2025-11-15 14:02:05.');
 		else if (b <= a) setProblem('The end must be after the beginning.');
 		else {
-			update({live: false, range: {from: a, to: b}, selected: null, rows: null}, true);
+			update(
+				{live: false, range: {from: a, to: b}, selected: null, rows: null},
+				true,
+			);
 			close();
 		}
 	};
@@ -47,11 +50,19 @@ function Custom({close}: {close: () => void}): JSX.Element {
 		<form onSubmit={submit}>
 			<label>
 				From
-				<input type="text" value={from} onInput={e => setFrom(e.currentTarget.value)} />
+				<input
+					type="text"
+					value={from}
+					onInput={e => setFrom(e.currentTarget.value)}
+				/>
 			</label>
 			<label>
 				To
-				<input type="text" value={to} onInput={e => setTo(e.currentTarget.value)} />
+				<input
+					type="text"
+					value={to}
+					onInput={e => setTo(e.currentTarget.value)}
+				/>
 			</label>
 			{problem && <p role="alert">{problem}</p>}
 			<button type="submit">Show</button>
@@ -70,7 +81,7 @@ export function Times(): JSX.Element {
 					<button
 						key={name}
 						type="button"
-						aria-pressed={length === ms && (s.live || s.selected === null)}
+						aria-pressed={length === ms}
 						onClick={() => pick(ms)}
 					>
 						{name}

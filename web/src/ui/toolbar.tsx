@@ -5,7 +5,7 @@ import {computed, effect, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useRef, useState} from 'preact/hooks';
 import {address} from '../api';
-import {diffColours, functionColours, type ColourBy} from '../colour';
+import {type ColourBy, diffColours, functionColours} from '../colour';
 import {
 	chosen,
 	file,
@@ -28,7 +28,7 @@ import {download, folded, png, pprof, speedscope, svg} from '../files/save';
 import {amount, count, percent, range as rangeText} from '../format';
 import type {Look} from '../paint';
 import {parse} from '../selector';
-import {type Range, write, type View} from '../state';
+import {type Range, type View, write} from '../state';
 import {matches} from '../tree';
 import {toggleRecursion} from './actions';
 import {pickFile} from './drop';
@@ -134,7 +134,10 @@ function CompareMenu({close}: {close: () => void}): JSX.Element {
 	const submit = (e: Event): void => {
 		e.preventDefault();
 		const s = parse(text);
-		if (typeof s === 'string') return setProblem(s);
+		if (typeof s === 'string') {
+			setProblem(s);
+			return;
+		}
 		update({baseQuery: text.trim()}, true);
 		close();
 	};
@@ -229,7 +232,9 @@ async function save(extension: string): Promise<void> {
 	if (!look || !p) return;
 	const [title, subtitle] = titles();
 	const {tree: t, zoom} = look;
-	const stem = (file.value?.name ?? `smolder-${p.type}`).replace(/[^\w.-]+/g, '_').slice(0, 80);
+	const stem = (file.value?.name ?? `smolder-${p.type}`)
+		.replace(/[^\w.-]+/g, '_')
+		.slice(0, 80);
 	const name = `${stem}.${extension}`;
 	if (extension === 'svg') download(svg(p, look, title, subtitle), 'image/svg+xml', name);
 	else if (extension === 'folded') download(folded(t, zoom), 'text/plain', name);
@@ -277,11 +282,17 @@ function SaveMenu({close}: {close: () => void}): JSX.Element {
 			))}
 			{!file.value && !isComparing.value && (
 				<a
-					href={address(treePath.value, {...treeParameters.value, format: 'pprof'})}
+					href={address(treePath.value, {
+						...treeParameters.value,
+						format: 'pprof',
+					})}
 					download="smolder.pb.gz"
 					onClick={close}
 				>
-					pprof from the server <small>with addresses and labels, without your changes</small>
+					pprof from the server{' '}
+					<small>
+						with addresses and labels, without your changes
+					</small>
 				</a>
 			)}
 		</div>
@@ -374,22 +385,6 @@ export function Toolbar(): JSX.Element {
 			<Dropdown label="Save" align="right">
 				{close => <SaveMenu close={close} />}
 			</Dropdown>
-			<button
-				type="button"
-				title="Show a folded, pprof, perf script or speedscope file"
-				onClick={() => pickFile(false)}
-			>
-				Open…
-			</button>
-			<button
-				type="button"
-				title="Keys (?)"
-				onClick={() => {
-					isHelpOpen.value = true;
-				}}
-			>
-				?<span class="unseen">Help</span>
-			</button>
 		</div>
 	);
 }
