@@ -146,6 +146,12 @@ export class Builder {
 		this.bases[node] += base;
 	}
 
+	/* The node, or the nearest of its callers, that is of a function. */
+	above(node: number, fn: number): number | null {
+		for (let i = node; i > 0; i = this.parents[i]) if (this.fns[i] === fn) return i;
+		return null;
+	}
+
 	get size(): number {
 		return this.parents.length;
 	}
@@ -313,20 +319,7 @@ export function hideModule(t: Tree, module: string): Tree {
 }
 
 export function mergeRecursion(t: Tree): Tree {
-	// By function: its outermost node on the way down to here. What a subtree entered is taken back
-	// when the walk leaves it.
-	const outer = new Int32Array(t.functions.name.length).fill(-1);
-	const entered: {node: number; fn: number}[] = [];
-	return rebuild(t, (b, i, under) => {
-		while (entered.length > 0 && t.next[entered[entered.length - 1].node] <= i)
-			outer[entered.pop()!.fn] = -1;
-		const fn = t.fn[i];
-		if (outer[fn] >= 0) return outer[fn];
-		const node = b.child(under, fn);
-		outer[fn] = node;
-		entered.push({node: i, fn});
-		return node;
-	});
+	return rebuild(t, (b, i, under) => b.above(under, t.fn[i]) ?? b.child(under, t.fn[i]));
 }
 
 export function apply(t: Tree, changes: readonly Change[]): Tree {

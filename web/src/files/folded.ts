@@ -7,9 +7,9 @@ import type {Sink} from './sink';
 const MARKS: Record<string, number> = {k: 1, i: 2, j: 4};
 
 export function looksFolded(text: string): boolean {
-	const lines = text.slice(0, 20_000).split('\n', 50).slice(0, -1);
+	const lines = text.split('\n', 50);
 	const some = lines.filter(l => l.trim() !== '' && !l.startsWith('#'));
-	return some.length > 0 && some.every(l => /\S\s+\d+(\.\d+)?\s*$/.test(l));
+	return some.length > 0 && some.every(l => /\S\s+\d+(\.\d+)?\s*$/.test(l.slice(-100)));
 }
 
 export function readFolded(text: string, sink: Sink): void {
