@@ -316,6 +316,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->start = BPF_CORE_READ(leader, start_boottime);
 	h->exec = BPF_CORE_READ(task, self_exec_id);
 	h->weight = ctx->sample_period;
+	h->cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0;
 	h->pid = pid;
 	h->tid = tid;
 	h->version = 0;

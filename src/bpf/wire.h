@@ -43,6 +43,7 @@ struct wire_sample {
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */
 	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
+	__u64 cgroup; /* its control group's kernfs id, where filter.cgroups; else 0 */
 	__u64 ip, sp, bp, bx, r10; /* the user's registers, where there are stack_bytes */
 	__u32 pid;
 	__u32 tid;
@@ -60,7 +61,7 @@ struct wire_sample {
 				/* then __u64 frames[kernel_frames + user_frames], then the stack */
 };
 
-_Static_assert(sizeof(struct wire_sample) == 136, "the head of a sample");
+_Static_assert(sizeof(struct wire_sample) == 144, "the head of a sample");
 
 #ifndef __bpf__
 /* The address of the copy of the stack. */
@@ -100,6 +101,8 @@ struct wire_filter {
 	__u8 idle; /* the idle task as well */
 	__u8 no_kernel;
 	__u8 no_user;
+	__u8 cgroups; /* samples tell their control group */
+	__u8 pad[7];
 	__u64 cgroup; /* kernfs id; its descendants as well */
 	char comm[WIRE_COMM];
 };

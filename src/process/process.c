@@ -328,6 +328,13 @@ struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start
 	return p;
 }
 
+bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start)
+{
+	const struct process *p = lookup(ps, pid);
+
+	return p && p->start == start && !p->exited;
+}
+
 struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,
 			     uint64_t time)
 {

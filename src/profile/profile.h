@@ -94,7 +94,7 @@ void profile_free(struct profile *p);
 uint32_t profile_string(struct profile *p, const char *s, size_t len);
 const char *profile_str(const struct profile *p, uint32_t id); /* borrowed, valid until free */
 size_t profile_str_len(const struct profile *p, uint32_t id);
-uint32_t profile_string_count(const struct profile *p); /* ids are less than this */
+uint32_t profile_string_count(const struct profile *p);     /* ids are less than this */
 const char *profile_keep(struct profile *p, const char *s); /* cleans, interns, returns it */
 
 uint32_t profile_module(struct profile *p, const struct module *m); /* interned by name+build id */
