@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "collect/sampler.h"
 #include "render/render.h"
 
 enum { EXIT_USAGE = 2 };
@@ -52,3 +53,9 @@ bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max,
 
 /* "smolder COMMAND --help for the options." on stderr; returns EXIT_USAGE. */
 int cli_usage(const char *command);
+
+/* Says why sampling could not begin, and what would help. */
+void cli_cannot_sample(int err, const struct sampler_error *why, const char *event);
+
+/* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
+char *cli_cache_dir(void);

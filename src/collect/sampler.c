@@ -215,6 +215,11 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
 	if (!o->filter.by_pid && !o->filter.by_tid)
 		bpf_map__set_max_entries(s->skel->maps.targets, 1);
+	if (o->counters_fd > 0) {
+		int used = bpf_map__reuse_fd(s->skel->maps.counters, o->counters_fd);
+		if (used)
+			return fail(e, "use the counters", used);
+	}
 	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
 	bpf_program__set_autoload(s->skel->progs.follow_exit, o->filter.follow);
 
@@ -337,19 +342,40 @@ void sampler_stop(struct sampler *s)
 			cpu_close(s, cpu);
 }
 
+int sampler_counters(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, "counters", sizeof(uint32_t),
+				sizeof(uint64_t), WIRE_COUNTERS, NULL);
+
+	return fd;
+}
+
+static void add_up(int fd, uint64_t sums[static WIRE_COUNTERS])
+{
+	int cpus = libbpf_num_possible_cpus();
+	CLEANUP(freep) uint64_t *per_cpu = mem_alloc_array((size_t)MAX(cpus, 1), sizeof(*per_cpu));
+
+	for (uint32_t i = 0; i < WIRE_COUNTERS; i++) {
+		if (bpf_map_lookup_elem(fd, &i, per_cpu) != 0)
+			continue;
+		for (int cpu = 0; cpu < cpus; cpu++)
+			sums[i] += per_cpu[cpu];
+	}
+}
+
+uint64_t sampler_counters_taken(int fd)
+{
+	uint64_t sums[WIRE_COUNTERS] = {};
+
+	add_up(fd, sums);
+	return sums[WIRE_TAKEN];
+}
+
 void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
 {
 	uint64_t sums[WIRE_COUNTERS] = {};
-	uint64_t *per_cpu = mem_alloc_array(s->cpu_count, sizeof(*per_cpu));
 
-	for (uint32_t i = 0; i < WIRE_COUNTERS; i++) {
-		if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &i, per_cpu) != 0)
-			continue;
-		for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
-			sums[i] += per_cpu[cpu];
-	}
-	free(per_cpu);
-
+	add_up(bpf_map__fd(s->skel->maps.counters), sums);
 	*ret = (struct sampler_counts){
 		.taken = sums[WIRE_TAKEN],
 		.lost = sums[WIRE_RING_FULL],

@@ -34,6 +34,7 @@ struct sampler_options {
 	size_t target_count;
 	int cpu;           /* only this one; -1: all */
 	size_t ring_bytes; /* of each ring, a power of two; 0: by frequency */
+	int counters_fd;   /* from sampler_counters(), to count on where another left off; 0: new */
 };
 
 #define SAMPLER_OPENING_EVENT "open the perf event"
@@ -48,6 +49,12 @@ struct sampler_error {
 int sampler_new(const struct sampler_options *o, struct sampler **ret,
 		struct sampler_error *ret_err);
 void sampler_free(struct sampler *s);
+
+/* Counters that outlive a sampler: an fd that its owner closes, or -errno. */
+int sampler_counters(void);
+
+/* What was taken so far, all samplers that used them together. */
+uint64_t sampler_counters_taken(int fd);
 
 /* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
 struct sampler_maps {
