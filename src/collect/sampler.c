@@ -363,27 +363,24 @@ static void add_up(int fd, uint64_t sums[static WIRE_COUNTERS])
 	}
 }
 
-uint64_t sampler_counters_taken(int fd)
+void sampler_counters_read(int fd, struct sampler_counts *ret)
 {
 	uint64_t sums[WIRE_COUNTERS] = {};
 
 	add_up(fd, sums);
-	return sums[WIRE_TAKEN];
-}
-
-void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
-{
-	uint64_t sums[WIRE_COUNTERS] = {};
-
-	add_up(bpf_map__fd(s->skel->maps.counters), sums);
 	*ret = (struct sampler_counts){
 		.taken = sums[WIRE_TAKEN],
 		.lost = sums[WIRE_RING_FULL],
 		.not_copied = sums[WIRE_NOT_COPIED],
 		.run_ns = sums[WIRE_RUN_NS],
-		.malformed = s->malformed,
-		.failed_cpus = s->failed_cpus,
 	};
+}
+
+void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
+{
+	sampler_counters_read(bpf_map__fd(s->skel->maps.counters), ret);
+	ret->malformed = s->malformed;
+	ret->failed_cpus = s->failed_cpus;
 	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
 		ret->cpus += s->cpus[cpu].link != NULL;
 }

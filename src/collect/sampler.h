@@ -53,9 +53,6 @@ void sampler_free(struct sampler *s);
 /* Counters that outlive a sampler: an fd that its owner closes, or -errno. */
 int sampler_counters(void);
 
-/* What was taken so far, all samplers that used them together. */
-uint64_t sampler_counters_taken(int fd);
-
 /* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
 struct sampler_maps {
 	int processes, mappings, files, pages, rules, shards;
@@ -88,6 +85,9 @@ struct sampler_counts {
 };
 
 void sampler_counts(const struct sampler *s, struct sampler_counts *ret);
+
+/* The same of counters that outlive samplers: all that used them together. */
+void sampler_counters_read(int fd, struct sampler_counts *ret);
 
 /* A CPU came online or went (see cpus.h). */
 void sampler_cpu(struct sampler *s, unsigned cpu, bool online);
