@@ -29,8 +29,8 @@ struct sender {
 	struct window_metric *metrics;
 	uint32_t metric_count;
 
-	struct pack message;
-	bool on_its_way;
+	struct pack message; /* sent again byte for byte, so that the receiver knows it */
+	bool encoded, on_its_way;
 	uint32_t part, part_rows; /* of the message */
 	size_t part_times;
 	uint64_t part_samples;
@@ -80,12 +80,12 @@ void sender_free(struct sender *s)
 	free(s);
 }
 
-/* The oldest goes; but not one whose message is on its way, as that may be stored already. */
+/* The oldest goes; but not one whose message was sent, as that may be stored already. */
 static void make_room(struct sender *s)
 {
 	while (s->bytes > s->max_bytes && s->stats.waiting > 1) {
 		struct waiting *w = s->first;
-		if (s->on_its_way && s->part != WINDOW_NO_PART) {
+		if (s->encoded && s->part != WINDOW_NO_PART) {
 			if (s->stats.waiting < 3)
 				return;
 			w = w->next;
@@ -177,12 +177,15 @@ const struct pack *sender_message(struct sender *s, const struct window_counts *
 	if (s->on_its_way || !s->first)
 		return NULL;
 
-	/* Entries that would not fit beside the rows go ahead. */
-	struct entries_mark mark = s->acked;
-	struct pack trial = {};
-	bool fits = entries_write(s->dict, &mark, ENTRIES_WITH, &trial);
-	pack_done(&trial);
-	encode(s, counts, !fits);
+	if (!s->encoded) {
+		/* Entries that would not fit beside the rows go ahead. */
+		struct entries_mark mark = s->acked;
+		struct pack trial = {};
+		bool fits = entries_write(s->dict, &mark, ENTRIES_WITH, &trial);
+		pack_done(&trial);
+		encode(s, counts, !fits);
+		s->encoded = true;
+	}
 	s->on_its_way = true;
 	s->stats.messages++;
 	s->stats.bytes += s->message.len;
@@ -217,6 +220,7 @@ int sender_reply(struct sender *s, const void *bytes, size_t len, struct window_
 	    r.sequence != s->message_sequence || r.part != s->part)
 		return -EALREADY;
 	s->on_its_way = false;
+	s->encoded = r.status == WINDOW_LATER;
 	switch (r.status) {
 	case WINDOW_STORED:
 	case WINDOW_KNOWN:
@@ -232,8 +236,7 @@ int sender_reply(struct sender *s, const void *bytes, size_t len, struct window_
 		s->epoch++;
 		s->acked = (struct entries_mark){};
 		break;
-	case WINDOW_LATER: /* its entries were read, but then it may have been another server */
-		s->acked = s->sent;
+	case WINDOW_LATER:
 		s->stats.repeats++;
 		break;
 	}

@@ -43,7 +43,7 @@ const struct pack *sender_message(struct sender *s, const struct window_counts *
  */
 int sender_reply(struct sender *s, const void *bytes, size_t len, struct window_reply *ret);
 
-/* No answer came: send the same again. */
+/* No answer came: the next message is the same again, byte for byte. */
 void sender_again(struct sender *s);
 
 struct sender_stats {
