@@ -17,6 +17,7 @@
 #include "bpf/kernel.h"
 #include "bpf/wire.h"
 #include "bpf/walk.bpf.h"
+#include "bpf/orc.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -101,8 +102,6 @@ static __always_inline bool is_target(__u32 id)
 {
 	return bpf_map_lookup_elem(&targets, &id) != NULL;
 }
-
-#define KERNEL_STACK_BYTES 16384 /* on x86-64, for kernels without the helper */
 
 /*
  * Whether the user's pc stands after a `syscall` that is under way, like a return address. Not
@@ -275,6 +274,35 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 }
 
+static __always_inline __u32 ask_kernel(struct bpf_perf_event_data *ctx, __u64 *frames)
+{
+	long n = bpf_get_stack(ctx, frames, WIRE_FRAMES * sizeof(__u64), 0);
+
+	return n > 0 ? (__u64)n / sizeof(__u64) : 0;
+}
+
+/* Writes the kernel's frames; how many. */
+static __always_inline __u32 kernel_side(struct bpf_perf_event_data *ctx, struct scratch *s,
+					 struct task_struct *task)
+{
+	__u32 frames;
+
+	if (!orc_is_usable() || s->orc.wrong || !(frames = orc_walk(s, ctx, task))) {
+		count(WIRE_KERNEL_ASKED, 1);
+		return ask_kernel(ctx, s->frames);
+	}
+	count(WIRE_KERNEL_WALKED, 1);
+	__u32 walks = s->orc.walks++;
+	if (!filter.check_kernel && walks >= ORC_CHECK_FIRST && walks % ORC_CHECK_EVERY)
+		return frames;
+	count(WIRE_KERNEL_COMPARED, 1);
+	if (ask_kernel(ctx, s->check) == frames && orc_same(frames))
+		return frames;
+	count(WIRE_KERNEL_DIFFERENT, 1);
+	s->orc.wrong = !filter.check_kernel;
+	return ask_kernel(ctx, s->frames);
+}
+
 /* Whether the filters let a sample pass that the pid alone does not decide. */
 static __always_inline bool passes(struct task_struct *task, const char *comm)
 {
@@ -327,8 +355,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	bpf_get_current_comm(h->thread, sizeof(h->thread));
 
 	if (in_kernel && !filter.no_kernel) {
-		long n = bpf_get_stack(ctx, s->frames, WIRE_FRAMES * sizeof(__u64), 0);
-		h->kernel_frames = n > 0 ? (__u64)n / sizeof(__u64) : 0;
+		h->kernel_frames = kernel_side(ctx, s, task);
 		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}

@@ -114,6 +114,33 @@ struct copy {
 	__u32 bytes, pad;
 };
 
+/* What the kernel's table says of an address in the kernel, and then it: see orc.bpf.h. */
+struct orc_rule {
+	__u32 at; /* the address, from the start of the text, plus 1; 0: nothing here */
+	__s16 sp_offset, bp_offset;
+	__u16 how;
+	__u16 pad;
+};
+
+#define ORC_LEAF_BITS   8
+#define ORC_CALLER_BITS 10
+#define ORC_CALLERS     (1 << ORC_CALLER_BITS)
+
+struct orc_walk {
+	__u64 pc, sp, bp;
+	__u64 stack; /* where the task's begins */
+	__u64 piece; /* the address of the piece of it in scratch */
+	__u64 word;  /* what orc_read() read */
+	struct orc_rule found;
+	__u32 frames;
+	__u32 exact;
+	__u32 caller;      /* where the next one is expected, in scratch.orc_callers */
+	__u32 caller_next; /* the oldest, to be forgotten */
+	__u32 walks;       /* of this CPU */
+	__u32 wrong;       /* one of them was: no more */
+	__u32 pad;
+};
+
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
 struct scratch {
 	struct walk_known leaves[1 << WALK_LEAF_BITS];
@@ -121,6 +148,11 @@ struct scratch {
 	__u16 caller_at[2 * WALK_CALLERS]; /* by hash, in callers */
 	__u32 caller_next;                 /* the oldest, to be forgotten */
 	__u32 pad;
+	struct orc_rule orc_leaves[1 << ORC_LEAF_BITS];
+	struct orc_rule orc_callers[ORC_CALLERS];
+	__u16 orc_caller_at[2 * ORC_CALLERS];
+	struct orc_walk orc;
+	__u64 check[WIRE_FRAMES + 1]; /* what bpf_get_stack() says */
 	__u64 piece[WALK_PIECE];
 	struct walk walk;
 	struct copy copy;

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "collect/cpus.h"
+#include "collect/orc.h"
 #include "sample.skel.h"
 
 #define CPUS_PER_RING 16
@@ -210,6 +211,8 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 		return fail(e, "open the BPF program", -errno);
 
 	memcpy((void *)&s->skel->rodata->filter, &o->filter, sizeof(o->filter));
+	if (!o->filter.no_kernel)
+		orc_find((struct wire_orc *)&s->skel->rodata->orc);
 	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
 	bpf_map__set_max_entries(s->skel->maps.rings, rings);
 	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
@@ -355,6 +358,10 @@ void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
 		.lost = sums[WIRE_RING_FULL],
 		.not_copied = sums[WIRE_NOT_COPIED],
 		.run_ns = sums[WIRE_RUN_NS],
+		.kernel_walked = sums[WIRE_KERNEL_WALKED],
+		.kernel_asked = sums[WIRE_KERNEL_ASKED],
+		.kernel_compared = sums[WIRE_KERNEL_COMPARED],
+		.kernel_different = sums[WIRE_KERNEL_DIFFERENT],
 		.malformed = s->malformed,
 		.failed_cpus = s->failed_cpus,
 	};
