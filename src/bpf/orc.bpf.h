@@ -16,6 +16,18 @@
 
 const volatile struct wire_orc orc;
 
+/*
+ * Where in the table the entries of each KB of text begin; 0: it has none. So a search is among
+ * some twenty entries, in two lines of the cache, not among half a million. Filled once, by
+ * orc_index.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* sized by the loader */
+	__type(key, __u32);
+	__type(value, __u32);
+} orc_blocks SEC(".maps");
+
 /* What the bits of struct orc_entry mean from 6.4 on; in `how` they are as in the entry. */
 enum orc_type { ORC_UNDEFINED, ORC_END_OF_STACK, ORC_CALL, ORC_REGS, ORC_REGS_PARTIAL };
 enum orc_reg { ORC_REG_UNDEFINED = 0, ORC_REG_PREV_SP = 1, ORC_REG_BP = 4, ORC_REG_SP = 5 };
@@ -27,6 +39,9 @@ enum orc_reg { ORC_REG_UNDEFINED = 0, ORC_REG_PREV_SP = 1, ORC_REG_BP = 4, ORC_R
 
 #define ORC_CHECK_FIRST 4   /* samples of a CPU that are compared with bpf_get_stack() … */
 #define ORC_CHECK_EVERY 128 /* … and later one in so many */
+
+#define ORC_INDEX_PIECE  (WALK_PIECE * 2) /* entries' addresses */
+#define ORC_INDEX_PIECES 256              /* in one run */
 
 enum orc_result { ORC_GO_ON, ORC_DONE, ORC_LEAVE };
 
@@ -53,7 +68,14 @@ __noinline int orc_search(__u64 ip)
 	struct scratch *s = get_scratch();
 	if (!s)
 		return 0;
-	__u32 at = 0, n = orc.count;
+	__u32 at = 0, n = orc.count, block = (__u32)((ip - orc.text) >> WIRE_ORC_BLOCK_BITS);
+	__u32 next = block + 1;
+	__u32 *low = bpf_map_lookup_elem(&orc_blocks, &block);
+	__u32 *high = bpf_map_lookup_elem(&orc_blocks, &next);
+	if (low && high && *low && *low < *high) { /* or the last one of the block before */
+		at = *low - 1;
+		n = *high - at;
+	}
 	for (int i = 0; i < 24 && n > 1; i++) {
 		__u32 half = n / 2;
 		__u64 entry = orc.ips + sizeof(__s32) * (__u64)(at + half);
@@ -247,4 +269,44 @@ __noinline int orc_same(__u32 n)
 			return 0;
 	}
 	return 1;
+}
+
+/* Notes where blocks begin, in one piece of the table. */
+__noinline int orc_index_piece(__u32 first)
+{
+	struct scratch *s = get_scratch();
+	__s32 *piece = s ? (__s32 *)s->piece : NULL;
+	__u64 from = orc.ips + sizeof(__s32) * (__u64)first;
+
+	if (!piece || first >= orc.count ||
+	    bpf_probe_read_kernel(piece, sizeof(s->piece), (void *)from) != 0)
+		return 0;
+	for (__u32 i = 0; i < ORC_INDEX_PIECE; i++) {
+		__u64 ip = from + sizeof(__s32) * (__u64)i + (__s64)piece[i];
+		__u32 block = (__u32)((ip - orc.text) >> WIRE_ORC_BLOCK_BITS);
+		if (ip < orc.text || first + i >= orc.count)
+			continue;
+		__u32 *at = bpf_map_lookup_elem(&orc_blocks, &block);
+		if (at && !*at)
+			*at = first + i;
+	}
+	return 1;
+}
+
+__u32 orc_indexed; /* entries so far */
+
+/* Run by user space until all entries are, before the first sample. */
+SEC("raw_tp")
+int orc_index(void *ctx)
+{
+	__u32 at = orc_indexed;
+
+	(void)ctx;
+	for (int i = 0; i < ORC_INDEX_PIECES; i++) {
+		if (!orc_index_piece(at))
+			break;
+		at += ORC_INDEX_PIECE;
+	}
+	orc_indexed = at;
+	return at < orc.count;
 }

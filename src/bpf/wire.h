@@ -113,6 +113,7 @@ struct wire_filter {
 
 /* Where the kernel keeps what it walks its own stacks by: written once, as the filters are. */
 #define WIRE_ORC_TRAMPOLINES 3
+#define WIRE_ORC_BLOCK_BITS  10
 #define WIRE_ORC_ENTRY       6 /* bytes */
 
 struct wire_orc {

@@ -204,6 +204,17 @@ static size_t ring_bytes(const struct sampler_options *o)
 	return o->frequency && o->frequency <= 250 ? 2 << 20 : 4 << 20;
 }
 
+/* Without it each search is a long one; nothing else depends on it. */
+static void index_orc(struct sampler *s)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	uint32_t runs = s->skel->rodata->orc.count / 1024 + 1; /* each does more than so many */
+
+	for (opts.retval = 1; opts.retval && runs; runs--)
+		if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.orc_index), &opts) != 0)
+			break;
+}
+
 static int load(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
 {
 	s->skel = sample__open();
@@ -211,8 +222,11 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 		return fail(e, "open the BPF program", -errno);
 
 	memcpy((void *)&s->skel->rodata->filter, &o->filter, sizeof(o->filter));
-	if (!o->filter.no_kernel)
-		orc_find((struct wire_orc *)&s->skel->rodata->orc);
+	struct wire_orc *orc = (struct wire_orc *)&s->skel->rodata->orc;
+	if (!o->filter.no_kernel && orc_find(orc) == 0)
+		bpf_map__set_max_entries(s->skel->maps.orc_blocks,
+					 (uint32_t)(orc->text_bytes >> WIRE_ORC_BLOCK_BITS) + 2);
+	bpf_program__set_autoload(s->skel->progs.orc_index, orc->count != 0);
 	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
 	bpf_map__set_max_entries(s->skel->maps.rings, rings);
 	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
@@ -230,6 +244,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	int r = sample__load(s->skel);
 	if (r)
 		return fail(e, "load the BPF program", r);
+	index_orc(s);
 	r = make_rings(s, ring_bytes(o));
 	if (r)
 		return fail(e, "make the ring buffers", r);
