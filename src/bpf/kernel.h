@@ -7,7 +7,10 @@
 #define KERNEL_TYPE __attribute__((preserve_access_index))
 
 /* Which helpers the running kernel has is asked of its own enum. */
-enum bpf_func_id___kernel { BPF_FUNC_task_pt_regs___kernel = 0 };
+enum bpf_func_id___kernel {
+	BPF_FUNC_get_current_task_btf___kernel,
+	BPF_FUNC_task_pt_regs___kernel,
+};
 
 struct kernfs_node {
 	__u64 id;

@@ -40,8 +40,8 @@ enum orc_reg { ORC_REG_UNDEFINED = 0, ORC_REG_PREV_SP = 1, ORC_REG_BP = 4, ORC_R
 #define ORC_CHECK_FIRST 4   /* samples of a CPU that are compared with bpf_get_stack() … */
 #define ORC_CHECK_EVERY 128 /* … and later one in so many */
 
-#define ORC_INDEX_PIECE  (WALK_PIECE * 2) /* entries' addresses */
-#define ORC_INDEX_PIECES 256              /* in one run */
+#define ORC_INDEX_PIECE  32  /* addresses of entries */
+#define ORC_INDEX_PIECES 256 /* in one run */
 
 enum orc_result { ORC_GO_ON, ORC_DONE, ORC_LEAVE };
 
@@ -226,6 +226,17 @@ __noinline int orc_step(int frame)
 	return ORC_GO_ON;
 }
 
+/* Up to the end of the stack, or until there are `most` frames. */
+__noinline int orc_steps(int most)
+{
+	for (int i = 0; i < WIRE_FRAMES - 1; i++) {
+		int result = i < most - 1 ? orc_step(i) : ORC_DONE;
+		if (result)
+			return result;
+	}
+	return ORC_DONE;
+}
+
 /* The frames of the kernel stack from `regs` on, into s->frames: how many, or 0. */
 static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_data *ctx,
 				      struct task_struct *task)
@@ -235,7 +246,7 @@ static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_d
 	/* Not the registers of something interrupted: an event of the kernel's own. */
 	if (!(ctx->regs.eflags & EFLAGS_FIXED))
 		return 0;
-	w->stack = (__u64)BPF_CORE_READ(task, stack);
+	w->stack = (__u64)TASK_READ(task, stack);
 	w->pc = ctx->regs.rip;
 	w->sp = ctx->regs.rsp;
 	w->bp = ctx->regs.rbp;
@@ -246,14 +257,7 @@ static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_d
 	s->frames[0] = w->pc;
 	if (w->sp - w->stack >= KERNEL_STACK_BYTES)
 		return 0;
-	for (int i = 0; i < WIRE_FRAMES; i++) {
-		int result = orc_step(i);
-		if (result == ORC_LEAVE)
-			return 0;
-		if (result == ORC_DONE || w->frames >= WIRE_FRAMES)
-			return w->frames;
-	}
-	return 0;
+	return orc_steps(WIRE_FRAMES) == ORC_LEAVE ? 0 : w->frames;
 }
 
 /* Whether s->frames and s->check begin with the same n addresses. */
@@ -279,7 +283,7 @@ __noinline int orc_index_piece(__u32 first)
 	__u64 from = orc.ips + sizeof(__s32) * (__u64)first;
 
 	if (!piece || first >= orc.count ||
-	    bpf_probe_read_kernel(piece, sizeof(s->piece), (void *)from) != 0)
+	    bpf_probe_read_kernel(piece, ORC_INDEX_PIECE * sizeof(__s32), (void *)from) != 0)
 		return 0;
 	for (__u32 i = 0; i < ORC_INDEX_PIECE; i++) {
 		__u64 ip = from + sizeof(__s32) * (__u64)i + (__s64)piece[i];

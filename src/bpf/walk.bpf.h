@@ -168,6 +168,21 @@ struct { /* one a CPU, set by the loader: per-CPU arrays end at 32 KB */
 	__type(value, struct scratch);
 } scratch SEC(".maps");
 
+/* Newer kernels know the type of the current task, and read its members without a call. */
+static __always_inline bool task_is_typed(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id___kernel,
+					  BPF_FUNC_get_current_task_btf___kernel);
+}
+
+static __always_inline struct task_struct *current_task(void)
+{
+	return task_is_typed() ? (void *)bpf_get_current_task_btf()
+			       : (void *)bpf_get_current_task();
+}
+
+#define TASK_READ(task, member) (task_is_typed() ? (task)->member : BPF_CORE_READ(task, member))
+
 static __always_inline struct scratch *get_scratch(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();

@@ -94,6 +94,10 @@ enum wire_counter {
 	WIRE_COUNTERS,
 };
 
+struct wire_counts { /* of a CPU */
+	__u64 n[WIRE_COUNTERS];
+};
+
 /* How the filters are set: written once, before the program loads. */
 struct wire_filter {
 	__s32 cgroup_subsys; /* index in task->cgroups->subsys[]; -1: the v2 hierarchy */

@@ -230,6 +230,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
 	bpf_map__set_max_entries(s->skel->maps.rings, rings);
 	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
+	bpf_map__set_max_entries(s->skel->maps.counters, s->cpu_count);
 	if (!o->filter.by_pid && !o->filter.by_tid)
 		bpf_map__set_max_entries(s->skel->maps.targets, 1);
 	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
@@ -358,15 +359,14 @@ void sampler_stop(struct sampler *s)
 void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
 {
 	uint64_t sums[WIRE_COUNTERS] = {};
-	uint64_t *per_cpu = mem_alloc_array(s->cpu_count, sizeof(*per_cpu));
 
-	for (uint32_t i = 0; i < WIRE_COUNTERS; i++) {
-		if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &i, per_cpu) != 0)
+	for (uint32_t cpu = 0; cpu < s->cpu_count; cpu++) {
+		struct wire_counts c;
+		if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &cpu, &c) != 0)
 			continue;
-		for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
-			sums[i] += per_cpu[cpu];
+		for (size_t i = 0; i < WIRE_COUNTERS; i++)
+			sums[i] += c.n[i];
 	}
-	free(per_cpu);
 
 	*ret = (struct sampler_counts){
 		.taken = sums[WIRE_TAKEN],
