@@ -278,12 +278,17 @@ __noinline int walk_read(__u64 addr)
 	__u64 at = addr - w->piece;
 
 	if (at > sizeof(s->piece) - sizeof(__u64)) {
-		w->piece = addr & ~(sizeof(s->piece) - 1);
-		at = addr - w->piece;
+		/* What comes next lies above. Where the memory ends, what lies below is there. */
+		w->piece = addr & ~63ull;
 		if (bpf_probe_read_user(s->piece, sizeof(s->piece), (void *)w->piece) != 0) {
-			w->piece = ~0ull;
-			return 0;
+			w->piece = addr & ~(sizeof(s->piece) - 1);
+			if (bpf_probe_read_user(s->piece, sizeof(s->piece), (void *)w->piece) !=
+			    0) {
+				w->piece = ~0ull;
+				return 0;
+			}
 		}
+		at = addr - w->piece;
 	}
 	if (at & 7 || at > sizeof(s->piece) - sizeof(__u64)) /* no stack that a compiler made */
 		return bpf_probe_read_user(&w->word, sizeof(w->word), (void *)addr) == 0;
