@@ -83,9 +83,9 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	struct seen seen = {};
 	struct sampler_counts c;
 
-	spin_until_taken(s, 200);
+	spin_until_taken(s, 500);
 	sampler_drain(s, on_sample, &seen);
-	spin_until_taken(s, 400);
+	spin_until_taken(s, 1000);
 	sampler_stop(s);
 	sampler_drain(s, on_sample, &seen);
 	sampler_counts(s, &c);
