@@ -352,6 +352,10 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  c->taken ? (double)c->run_ns / 1e3 / (double)c->taken : 0.0,
 		  (double)a->names.symbol_bytes / 1e6, (unsigned long long)a->maps_read,
 		  (unsigned long long)stats.sideband_lost);
+	log_debug("kernel stacks: %llu walked, %llu by the kernel itself; %llu compared, %llu "
+		  "different",
+		  (unsigned long long)c->kernel_walked, (unsigned long long)c->kernel_asked,
+		  (unsigned long long)c->kernel_compared, (unsigned long long)c->kernel_different);
 	describe_lines(&a->names.lines);
 	describe_walks(&a->unwind);
 	if (c->not_copied)

@@ -75,13 +75,17 @@ void sampler_stop(struct sampler *s);
 
 struct sampler_counts {
 	uint64_t taken;
-	uint64_t lost;        /* ring full */
-	uint64_t not_copied;  /* stacks of programs not known yet, for want of room: walked less far
-			       */
-	uint64_t malformed;   /* records that did not make sense; always 0 */
-	uint64_t run_ns;      /* the BPF programs' own time */
-	unsigned cpus;        /* being sampled now */
-	uint64_t failed_cpus; /* came online but could not be sampled */
+	uint64_t lost;       /* ring full */
+	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far
+			      */
+	uint64_t malformed;  /* records that did not make sense; always 0 */
+	uint64_t run_ns;     /* the BPF programs' own time */
+	uint64_t kernel_walked;    /* kernel stacks, by the BPF program … */
+	uint64_t kernel_asked;     /* … and by the kernel itself */
+	uint64_t kernel_compared;  /* by both … */
+	uint64_t kernel_different; /* … that were not the same; always 0 */
+	unsigned cpus;             /* being sampled now */
+	uint64_t failed_cpus;      /* came online but could not be sampled */
 };
 
 void sampler_counts(const struct sampler *s, struct sampler_counts *ret);

@@ -216,7 +216,7 @@ int sender_reply(struct sender *s, const void *bytes, size_t len, struct window_
 
 	if (err)
 		return err;
-	if (!s->on_its_way || memcmp(r.instance, s->instance, sizeof(r.instance)) != 0 ||
+	if (!s->encoded || memcmp(r.instance, s->instance, sizeof(r.instance)) != 0 ||
 	    r.sequence != s->message_sequence || r.part != s->part)
 		return -EALREADY;
 	s->on_its_way = false;
