@@ -100,6 +100,8 @@ const char *profile_keep(struct profile *p, const char *s); /* cleans, interns, 
 uint32_t profile_module(struct profile *p, const struct module *m); /* interned by name+build id */
 uint32_t profile_frame(struct profile *p, const struct frame *f);
 uint32_t profile_series(struct profile *p, const struct label *labels, size_t count);
+/* The same, but nothing is made: 0 when it is not there. */
+uint32_t profile_series_find(const struct profile *p, const struct label *labels, size_t count);
 
 /*
  * The stack that calls `frame` from `parent`. At the cap (stacks_max, 1 << 27 unless set) a new
