@@ -155,7 +155,8 @@ static bool zone(const char *s, int64_t *ret)
 		*ret = 0;
 		return true;
 	}
-	if (*s != '+' && *s != '-')
+	/* In a URL that was not encoded, the + has become a space. */
+	if (*s != '+' && *s != '-' && *s != ' ')
 		return false;
 	s++;
 	if (!digits(&s, 2, &hour))
@@ -183,7 +184,6 @@ static bool date(const char *s, uint64_t *ret)
 	c.tm.tm_year = (int)year - 1900;
 	c.tm.tm_mon = (int)month - 1;
 	c.tm.tm_mday = (int)day;
-	/* In a URL a + of "…T14:02:05+01:00" may have become a space; a date needs neither. */
 	if (*s == 'T' || *s == 't' || *s == ' ') {
 		s++;
 		if (!clock_time(&s, &c))
