@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "render/escape.h"
+#include "serve/tls.h"
 
 #define PORT_DEFAULT    "7117"
 #define CONNECTIONS_MAX 128
@@ -443,6 +444,39 @@ static void no_log(void *cls, const char *fmt, va_list ap)
 	(void)ap;
 }
 
+/* The socket is the daemon's when this returns 0. */
+static int start_daemon(struct http *h, const struct http_options *o, int fd,
+			struct http_error *ret_err)
+{
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	struct MHD_OptionItem tls[] = {
+		{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)o->tls_cert},
+		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)o->tls_key},
+		{MHD_OPTION_END, 0, NULL},
+	};
+	const char *why;
+
+	if (o->tls_cert) {
+		int r = tls_load(&why);
+		if (r)
+			return complain(ret_err, r, o->listen, why);
+		flags |= MHD_USE_TLS;
+	} else {
+		tls[0] = tls[2];
+	}
+	h->daemon = MHD_start_daemon(
+		flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h,
+		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_ROOM,
+		MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+	if (h->daemon)
+		return 0;
+	return complain(ret_err, -EIO, o->listen,
+			o->tls_cert ? "the certificate or its key cannot be used"
+				    : "the HTTP server did not start");
+}
+
 DEFINE_CLEANUP(struct http *, http_free)
 
 int http_new(struct loop *l, const struct http_options *o, struct http **ret,
@@ -460,16 +494,10 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 	if (r)
 		return r;
 	note_address(h, fd);
-	/* The socket is the daemon's from here on. */
-	h->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		on_request, h, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_EXTERNAL_LOGGER, no_log,
-		NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h, MHD_OPTION_CONNECTION_LIMIT,
-		CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_ROOM, MHD_OPTION_END);
-	if (!h->daemon) {
+	r = start_daemon(h, o, fd, ret_err);
+	if (r) {
 		close(fd);
-		return complain(ret_err, -EIO, o->listen, "the HTTP server did not start");
+		return r;
 	}
 	h->epoll = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 	r = loop_fd(l, h->epoll, run, h);

@@ -37,6 +37,7 @@ struct http_options {
 	const char *listen;       /* "127.0.0.1:7117", "[::1]:7117", ":7117"; port 0: any */
 	const char *const *hosts; /* names in Host that are fine, beside those above */
 	size_t host_count;
+	const char *tls_cert, *tls_key;  /* PEM, borrowed until http_free; NULL: no TLS */
 	const struct http_route *routes; /* borrowed; ends with a NULL path */
 	void *ctx;                       /* of the routes */
 };

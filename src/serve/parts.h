@@ -21,6 +21,7 @@ struct server {
 	int windows_fd;      /* -1: none, or it has ended */
 	int tend_fd;         /* readable: there is more to tend */
 	uint8_t *message;    /* room for one */
+	char *tls_cert, *tls_key;
 };
 
 extern const struct http_route server_routes[];

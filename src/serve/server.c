@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "query/timerange.h"
 #include "serve/parts.h"
@@ -11,6 +12,7 @@
 #define DEADLINE_MS   30000
 #define THREADS       2
 #define WAITING       16
+#define PEM_MAX       (1u << 20)
 #define TEND_EVERY_MS 10000
 #define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
 
@@ -97,19 +99,38 @@ const struct http_route server_routes[] = {
 	{},
 };
 
+static int read_pem(const char *path, char **ret, struct server_error *ret_err)
+{
+	size_t len;
+	int r = file_read(path, PEM_MAX, ret, &len);
+
+	if (r)
+		snprintf(ret_err->text, sizeof(ret_err->text), "cannot read %.400s: %s", path,
+			 strerror(-r));
+	return r;
+}
+
 static int start_http(struct server *s, const struct server_options *o,
 		      struct server_error *ret_err)
 {
+	int r = o->tls_cert ? read_pem(o->tls_cert, &s->tls_cert, ret_err) : 0;
+	if (!r && o->tls_cert)
+		r = read_pem(o->tls_key, &s->tls_key, ret_err);
+	if (r)
+		return r;
+
 	struct http_options http = {
 		.listen = o->listen ? o->listen : SERVER_LISTEN,
 		.hosts = o->hosts,
 		.host_count = o->host_count,
+		.tls_cert = s->tls_cert,
+		.tls_key = s->tls_key,
 		.routes = server_routes,
 		.ctx = s,
 	};
 	struct http_error err;
 
-	int r = http_new(s->loop, &http, &s->http, &err);
+	r = http_new(s->loop, &http, &s->http, &err);
 	if (r)
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
 	return r;
@@ -182,6 +203,10 @@ void server_free(struct server *s)
 	store_close(s->store);
 	free(s->store_dir);
 	free(s->message);
+	free(s->tls_cert);
+	if (s->tls_key)
+		explicit_bzero(s->tls_key, strlen(s->tls_key));
+	free(s->tls_key);
 	free(s);
 }
 

@@ -22,6 +22,7 @@ struct server_options {
 	const char *listen;       /* NULL: SERVER_LISTEN */
 	const char *const *hosts; /* names that Host may have, beside our own (serve/http.h) */
 	size_t host_count;
+	const char *tls_cert, *tls_key; /* files of PEM; NULL: no TLS */
 	struct store_options store;
 	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
 	uint64_t deadline_ms; /* of a question; 0: 30 s */
