@@ -26,6 +26,10 @@ extern const struct command commands[]; /* ends with a NULL name */
 
 int cmd_record(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
+int cmd_query(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_labels(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_run(int argc, char **argv);
