@@ -195,6 +195,11 @@ static int send_request(struct fetching *f, int fd, const struct place *p)
 				   r->body_len);
 		e = send_all(f, fd, more, strlen(more));
 	}
+	if (!e && r->authorization) {
+		CLEANUP(freep)
+		char *more = mem_printf("Authorization: %s\r\n", r->authorization);
+		e = send_all(f, fd, more, strlen(more));
+	}
 	if (!e)
 		e = send_all(f, fd, "\r\n", 2);
 	return e || !r->body ? e : send_all(f, fd, r->body, r->body_len);
@@ -375,8 +380,13 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 		headers = c.slist_append(headers, type);
 		c.easy_setopt(easy, CURL_POSTFIELDSIZE_LARGE, (int64_t)r->body_len);
 		c.easy_setopt(easy, CURL_POSTFIELDS, r->body);
-		c.easy_setopt(easy, CURL_HTTPHEADER, headers);
 	}
+	if (r->authorization) {
+		CLEANUP(freep) char *who = mem_printf("Authorization: %s", r->authorization);
+		headers = c.slist_append(headers, who);
+	}
+	if (headers)
+		c.easy_setopt(easy, CURL_HTTPHEADER, headers);
 	if (r->method)
 		c.easy_setopt(easy, CURL_CUSTOMREQUEST, r->method);
 	int code = c.easy_perform(easy);

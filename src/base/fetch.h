@@ -18,10 +18,11 @@ struct fetch_request {
 	const char *method; /* NULL: "GET" */
 	const void *body;   /* borrowed; NULL: none */
 	size_t body_len;
-	const char *content_type; /* of the body */
-	uint64_t timeout_ms;      /* 0: none */
-	size_t max;               /* bytes of the answer; more is -EFBIG */
-	fetch_wait_fn *wait;      /* may be NULL */
+	const char *content_type;  /* of the body */
+	const char *authorization; /* header; NULL: none */
+	uint64_t timeout_ms;       /* 0: none */
+	size_t max;                /* bytes of the answer; more is -EFBIG */
+	fetch_wait_fn *wait;       /* may be NULL */
 	void *wait_ctx;
 };
 

@@ -33,6 +33,7 @@ int cmd_labels(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_agent(int argc, char **argv);
 
 /*
  * What every command that writes a profile shares: -o FILE|-, -f FORMAT and the look of it.

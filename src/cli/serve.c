@@ -1,17 +1,106 @@
+#include "cli/serving.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/source.h"
-#include "query/timerange.h"
+#include "cli/service.h"
 #include "serve/server.h"
 
-#define HOSTS_MAX 16
+#define NAMES_MAX 16
+#define ALIVE_MS  5000
+
+struct serving {
+	const struct serving_options *options;
+	struct loop *loop;
+};
+
+static void on_signal(void *ctx, int signo)
+{
+	const struct serving *s = ctx;
+
+	log_debug("ending: %s", strsignal(signo));
+	loop_stop(s->loop);
+}
+
+static void on_alive(void *ctx, int what)
+{
+	const struct serving *s = ctx;
+
+	(void)what;
+	if (write(s->options->alive_fd, "", 1) < 0 && errno == EPIPE)
+		loop_stop(s->loop); /* whoever started us is gone */
+}
+
+/* "a,b" into names; the text is cut in place. */
+static size_t split(char *text, const char *names[static NAMES_MAX])
+{
+	size_t count = 0;
+	char *save = NULL;
+
+	for (char *one = strtok_r(text, ", ", &save); one && count < NAMES_MAX;
+	     one = strtok_r(NULL, ", ", &save))
+		names[count++] = one;
+	return count;
+}
+
+int serving_run(const struct serving_options *o)
+{
+	const struct settings *set = o->settings;
+	const char *names[NAMES_MAX], *list = settings_text(set, SET_NAMES);
+	CLEANUP(freep) char *text = mem_strdup(list ? list : "");
+	struct server_options options = {
+		.store_dir = o->store,
+		.listen = settings_text(set, SET_LISTEN),
+		.hosts = names,
+		.host_count = split(text, names),
+		.tls_cert = settings_text(set, SET_TLS_CERT),
+		.tls_key = settings_text(set, SET_TLS_KEY),
+		.store = {.retention_ms = settings_number(set, SET_RETENTION),
+			  .max_bytes = settings_number(set, SET_MAX_SIZE),
+			  .times_ms = settings_number(set, SET_TIMES)},
+		.deadline_ms = settings_number(set, SET_DEADLINE),
+		.windows_fd = o->windows_fd,
+	};
+	struct serving s = {.options = o};
+	struct server_error err;
+	struct server *server;
+
+	if (!options.tls_cert != !options.tls_key) {
+		log_error("--tls-cert and --tls-key go together");
+		return EXIT_USAGE;
+	}
+	/* Threads come and go with questions: their memory is better shared. */
+	mallopt(M_ARENA_MAX, 2);
+	s.loop = loop_new();
+	loop_signal(s.loop, SIGTERM, on_signal, &s);
+	loop_signal(s.loop, SIGINT, on_signal, &s);
+	int r = server_new(s.loop, &options, &server, &err);
+	if (r) {
+		log_error("%s", err.text);
+		loop_free(s.loop);
+		return 1;
+	}
+	if (o->alive_fd >= 0) {
+		loop_timer(s.loop, ALIVE_MS, on_alive, &s);
+		on_alive(&s, 0);
+	} else {
+		log_info("listening on http%s://%s, storing in %s", options.tls_cert ? "s" : "",
+			 server_address(server), o->store);
+	}
+	r = loop_run(s.loop);
+	server_free(server);
+	loop_free(s.loop);
+	if (r)
+		log_error("waiting failed: %s", strerror(-r));
+	return r ? 1 : 0;
+}
 
 static void help(void)
 {
@@ -19,189 +108,23 @@ static void help(void)
 	     "\n"
 	     "Keeps what collectors send and answers questions about it over HTTP: the second half "
 	     "of\n"
-	     "'smolder run' on its own, for collectors on other machines. Needs no privileges.\n"
-	     "\n"
-	     "      --store DIR       where to keep it (as root /var/lib/smolder, else under\n"
-	     "                        ~/.local/state)\n"
-	     "      --listen ADDR:PORT\n"
-	     "                        where to answer (127.0.0.1:7117)\n"
-	     "      --host NAME       a name that clients may call this server by; may be "
-	     "repeated\n"
-	     "      --tls-cert FILE   answer over TLS with this certificate (PEM, its chain behind "
-	     "it)\n"
-	     "      --tls-key FILE    and its key\n"
-	     "      --retention TIME  how long to keep it (30d)\n"
-	     "      --max-size SIZE   how much, the oldest goes first (2GiB)\n"
-	     "      --deadline TIME   longest question (30s)\n"
-	     "      --windows-fd N    take windows from this socket as well (for 'smolder run')\n"
-	     "  -q, --quiet           no words but errors\n"
-	     "  -v, --verbose         more of them\n"
-	     "  -h, --help            this");
-}
-
-enum {
-	OPT_STORE = 256,
-	OPT_LISTEN,
-	OPT_HOST,
-	OPT_TLS_CERT,
-	OPT_TLS_KEY,
-	OPT_RETENTION,
-	OPT_MAX_SIZE,
-	OPT_DEADLINE,
-	OPT_WINDOWS_FD
-};
-
-static const struct option long_options[] = {
-	{"store", required_argument, NULL, OPT_STORE},
-	{"listen", required_argument, NULL, OPT_LISTEN},
-	{"host", required_argument, NULL, OPT_HOST},
-	{"tls-cert", required_argument, NULL, OPT_TLS_CERT},
-	{"tls-key", required_argument, NULL, OPT_TLS_KEY},
-	{"retention", required_argument, NULL, OPT_RETENTION},
-	{"max-size", required_argument, NULL, OPT_MAX_SIZE},
-	{"deadline", required_argument, NULL, OPT_DEADLINE},
-	{"windows-fd", required_argument, NULL, OPT_WINDOWS_FD},
-	{"quiet", no_argument, NULL, 'q'},
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
-	{},
-};
-
-struct serve {
-	struct server_options server;
-	const char *hosts[HOSTS_MAX];
-};
-
-static bool duration(const char *option, const char *arg, uint64_t *ret)
-{
-	if (timerange_duration(arg, ret) == 0 && *ret)
-		return true;
-	log_error("%s takes a time like 30d or 12h, not '%s'", option, arg);
-	return false;
-}
-
-/* "2GiB", "500M", "1000000" */
-static bool size(const char *option, const char *arg, uint64_t *ret)
-{
-	static const char letters[] = "KMGT";
-	char *end;
-	double n = strtod(arg, &end);
-	double unit = 1;
-	const char *letter = *end ? strchr(letters, *end) : NULL;
-
-	if (letter) {
-		unit = (double)(1ull << (10 * (letter - letters + 1)));
-		end++;
-		if (*end == 'i')
-			end++;
-	}
-	if (*end == 'B')
-		end++;
-	if (end == arg || *end || !(n * unit >= 1 << 20 && n * unit < 0x1p60)) {
-		log_error("%s takes a size of at least 1 MiB like 2GiB, not '%s'", option, arg);
-		return false;
-	}
-	*ret = (uint64_t)(n * unit);
-	return true;
-}
-
-static bool option(struct serve *s, int opt, const char *arg)
-{
-	uint64_t n;
-
-	switch (opt) {
-	case OPT_STORE:
-		s->server.store_dir = arg;
-		return true;
-	case OPT_LISTEN:
-		s->server.listen = arg;
-		return true;
-	case OPT_HOST:
-		if (s->server.host_count == HOSTS_MAX) {
-			log_error("--host may be given %d times", HOSTS_MAX);
-			return false;
-		}
-		s->hosts[s->server.host_count++] = arg;
-		return true;
-	case OPT_TLS_CERT:
-		s->server.tls_cert = arg;
-		return true;
-	case OPT_TLS_KEY:
-		s->server.tls_key = arg;
-		return true;
-	case OPT_RETENTION:
-		return duration("--retention", arg, &s->server.store.retention_ms);
-	case OPT_MAX_SIZE:
-		return size("--max-size", arg, &s->server.store.max_bytes);
-	case OPT_DEADLINE:
-		return duration("--deadline", arg, &s->server.deadline_ms);
-	case OPT_WINDOWS_FD:
-		if (!cli_number("--windows-fd", arg, 3, 1 << 20, &n))
-			return false;
-		s->server.windows_fd = (int)n;
-		return true;
-	case 'q':
-		log_level = LOG_QUIET;
-		return true;
-	case 'v':
-		log_level = LOG_VERBOSE;
-		return true;
-	default: /* getopt has said it */
-		return false;
-	}
-}
-
-static void on_signal(void *ctx, int signo)
-{
-	log_debug("ending: %s", strsignal(signo));
-	loop_stop(ctx);
+	     "'smolder run' on its own, for collectors on other machines. Needs no privileges.\n");
+	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
+					    SET_TIMES, SET_DEADLINE, SET_NAMES, SET_TOKEN_FILE,
+					    SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
 }
 
 int cmd_serve(int argc, char **argv)
 {
-	struct serve s = {.server.windows_fd = -1};
-	struct server_error err;
-	struct server *server;
-	int opt;
+	struct settings s = {};
+	int code = service_options("serve", argc, argv, help, &s);
 
-	while ((opt = getopt_long(argc, argv, "qvh", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return 0;
-		}
-		if (!option(&s, opt, optarg))
-			return cli_usage("serve");
+	if (code < 0) {
+		CLEANUP(freep) char *store = service_store_dir(&s);
+		struct serving_options o = {
+			.settings = &s, .store = store, .windows_fd = -1, .alive_fd = -1};
+		code = serving_run(&o);
 	}
-	if (optind < argc) {
-		log_error("there is nothing to do with '%s'", argv[optind]);
-		return cli_usage("serve");
-	}
-	if (!s.server.tls_cert != !s.server.tls_key) {
-		log_error("--tls-cert and --tls-key go together");
-		return cli_usage("serve");
-	}
-	CLEANUP(freep) char *dir = s.server.store_dir ? NULL : source_default_store();
-	if (dir)
-		s.server.store_dir = dir;
-	s.server.hosts = s.hosts;
-
-	/* Threads come and go with questions: their memory is better shared. */
-	mallopt(M_ARENA_MAX, 2);
-	struct loop *l = loop_new();
-	loop_signal(l, SIGTERM, on_signal, l);
-	loop_signal(l, SIGINT, on_signal, l);
-	int r = server_new(l, &s.server, &server, &err);
-	if (r) {
-		log_error("%s", err.text);
-		loop_free(l);
-		return 1;
-	}
-	log_info("listening on http%s://%s, storing in %s", s.server.tls_cert ? "s" : "",
-		 server_address(server), s.server.store_dir);
-	r = loop_run(l);
-	server_free(server);
-	loop_free(l);
-	if (r)
-		log_error("waiting failed: %s", strerror(-r));
-	return r ? 1 : 0;
+	settings_done(&s);
+	return code;
 }
