@@ -7,7 +7,10 @@
 #define KERNEL_TYPE __attribute__((preserve_access_index))
 
 /* Which helpers the running kernel has is asked of its own enum. */
-enum bpf_func_id___kernel { BPF_FUNC_task_pt_regs___kernel = 0 };
+enum bpf_func_id___kernel {
+	BPF_FUNC_get_current_task_btf___kernel,
+	BPF_FUNC_task_pt_regs___kernel,
+};
 
 struct kernfs_node {
 	__u64 id;
@@ -44,6 +47,15 @@ struct mm_struct {
 	unsigned long start_stack; /* of the program: argc, then arguments and environment */
 } KERNEL_TYPE;
 
+struct orc_entry { /* how to get from an address of the kernel's to its caller */
+	__s16 sp_offset;
+	__s16 bp_offset;
+	unsigned int sp_reg : 4;
+	unsigned int bp_reg : 4;
+	unsigned int type : 3;
+	unsigned int signal : 1;
+} __attribute__((packed)) KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -62,6 +74,9 @@ struct task_struct {
 
 #define PF_KTHREAD       0x00200000
 #define USER_CODE_64     0x33   /* cs of 64-bit user code */
+#define EFLAGS_FIXED     2      /* a bit that is set in all registers that were interrupted */
 #define SYSCALL_CODE     0x050f /* the instruction, as it is read */
 #define SYSCALL_EXECVE   59
 #define SYSCALL_EXECVEAT 322
+
+#define KERNEL_STACK_BYTES 16384 /* on x86-64 */

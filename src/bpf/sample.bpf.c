@@ -17,6 +17,7 @@
 #include "bpf/kernel.h"
 #include "bpf/wire.h"
 #include "bpf/walk.bpf.h"
+#include "bpf/orc.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -44,19 +45,20 @@ struct { /* pids or tids to sample, when the filter says so */
 	__type(value, __u8);
 } targets SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, WIRE_COUNTERS);
+struct { /* one a CPU, set by the loader: all of them in one or two lines of the cache */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct wire_counts);
 } counters SEC(".maps");
 
-static __always_inline void count(__u32 counter, __u64 n)
+static __always_inline void count(enum wire_counter counter, __u64 n)
 {
-	__u64 *slot = bpf_map_lookup_elem(&counters, &counter);
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct wire_counts *c = bpf_map_lookup_elem(&counters, &cpu);
 
-	if (slot)
-		*slot += n;
+	if (c)
+		c->n[counter] += n;
 }
 
 static __always_inline struct cgroup *task_cgroup(struct task_struct *task)
@@ -101,8 +103,6 @@ static __always_inline bool is_target(__u32 id)
 {
 	return bpf_map_lookup_elem(&targets, &id) != NULL;
 }
-
-#define KERNEL_STACK_BYTES 16384 /* on x86-64, for kernels without the helper */
 
 /*
  * Whether the user's pc stands after a `syscall` that is under way, like a return address. Not
@@ -275,6 +275,35 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 }
 
+static __always_inline __u32 ask_kernel(struct bpf_perf_event_data *ctx, __u64 *frames)
+{
+	long n = bpf_get_stack(ctx, frames, WIRE_FRAMES * sizeof(__u64), 0);
+
+	return n > 0 ? (__u64)n / sizeof(__u64) : 0;
+}
+
+/* Writes the kernel's frames; how many. */
+static __always_inline __u32 kernel_side(struct bpf_perf_event_data *ctx, struct scratch *s,
+					 struct task_struct *task)
+{
+	__u32 frames;
+
+	if (!orc_is_usable() || s->orc.wrong || !(frames = orc_walk(s, ctx, task))) {
+		count(WIRE_KERNEL_ASKED, 1);
+		return ask_kernel(ctx, s->frames);
+	}
+	count(WIRE_KERNEL_WALKED, 1);
+	__u32 walks = s->orc.walks++;
+	if (!filter.check_kernel && walks >= ORC_CHECK_FIRST && walks % ORC_CHECK_EVERY)
+		return frames;
+	count(WIRE_KERNEL_COMPARED, 1);
+	if (ask_kernel(ctx, s->check) == frames && orc_same(frames))
+		return frames;
+	count(WIRE_KERNEL_DIFFERENT, 1);
+	s->orc.wrong = !filter.check_kernel;
+	return ask_kernel(ctx, s->frames);
+}
+
 /* Whether the filters let a sample pass that the pid alone does not decide. */
 static __always_inline bool passes(struct task_struct *task, const char *comm)
 {
@@ -303,19 +332,24 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (!s || !ring)
 		return 0; /* cannot be: the loader made one of each */
 	struct wire_sample *h = &s->head;
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	bpf_probe_read_kernel(h->comm, sizeof(h->comm), &leader->comm);
+	struct task_struct *task = current_task();
+	struct task_struct *leader = TASK_READ(task, group_leader);
+	bpf_get_current_comm(h->thread, sizeof(h->thread));
+	if (tid == pid)
+		__builtin_memcpy(h->comm, h->thread, sizeof(h->comm));
+	else
+		bpf_probe_read_kernel(h->comm, sizeof(h->comm), &leader->comm);
 	if (!passes(task, h->comm))
 		return 0;
 
 	bool in_kernel = (long)ctx->regs.rip < 0;
 	/* Kernel threads, and a process that gave its memory up. */
-	bool no_user = BPF_CORE_READ(task, flags) & PF_KTHREAD || !BPF_CORE_READ(task, mm);
+	bool no_user = TASK_READ(task, flags) & PF_KTHREAD || !TASK_READ(task, mm);
 	h->time = began;
-	h->start = BPF_CORE_READ(leader, start_boottime);
-	h->exec = BPF_CORE_READ(task, self_exec_id);
+	h->start = TASK_READ(leader, start_boottime);
+	h->exec = TASK_READ(task, self_exec_id);
 	h->weight = ctx->sample_period;
+	h->cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0;
 	h->pid = pid;
 	h->tid = tid;
 	h->version = 0;
@@ -324,11 +358,9 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
 	h->walk = WIRE_WALK_NONE;
 	h->kernel_frames = h->user_frames = 0;
-	bpf_get_current_comm(h->thread, sizeof(h->thread));
 
 	if (in_kernel && !filter.no_kernel) {
-		long n = bpf_get_stack(ctx, s->frames, WIRE_FRAMES * sizeof(__u64), 0);
-		h->kernel_frames = n > 0 ? (__u64)n / sizeof(__u64) : 0;
+		h->kernel_frames = kernel_side(ctx, s, task);
 		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}

@@ -114,6 +114,33 @@ struct copy {
 	__u32 bytes, pad;
 };
 
+/* What the kernel's table says of an address in the kernel, and then it: see orc.bpf.h. */
+struct orc_rule {
+	__u32 at; /* the address, from the start of the text, plus 1; 0: nothing here */
+	__s16 sp_offset, bp_offset;
+	__u16 how;
+	__u16 pad;
+};
+
+#define ORC_LEAF_BITS   8
+#define ORC_CALLER_BITS 10
+#define ORC_CALLERS     (1 << ORC_CALLER_BITS)
+
+struct orc_walk {
+	__u64 pc, sp, bp;
+	__u64 stack; /* where the task's begins */
+	__u64 piece; /* the address of the piece of it in scratch */
+	__u64 word;  /* what orc_read() read */
+	struct orc_rule found;
+	__u32 frames;
+	__u32 exact;
+	__u32 caller;      /* where the next one is expected, in scratch.orc_callers */
+	__u32 caller_next; /* the oldest, to be forgotten */
+	__u32 walks;       /* of this CPU */
+	__u32 wrong;       /* one of them was: no more */
+	__u32 pad;
+};
+
 /* A sample under construction, too large for the BPF stack, and the state of its walk. */
 struct scratch {
 	struct walk_known leaves[1 << WALK_LEAF_BITS];
@@ -121,6 +148,11 @@ struct scratch {
 	__u16 caller_at[2 * WALK_CALLERS]; /* by hash, in callers */
 	__u32 caller_next;                 /* the oldest, to be forgotten */
 	__u32 pad;
+	struct orc_rule orc_leaves[1 << ORC_LEAF_BITS];
+	struct orc_rule orc_callers[ORC_CALLERS];
+	__u16 orc_caller_at[2 * ORC_CALLERS];
+	struct orc_walk orc;
+	__u64 check[WIRE_FRAMES + 1]; /* what bpf_get_stack() says */
 	__u64 piece[WALK_PIECE];
 	struct walk walk;
 	struct copy copy;
@@ -135,6 +167,21 @@ struct { /* one a CPU, set by the loader: per-CPU arrays end at 32 KB */
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratch SEC(".maps");
+
+/* Newer kernels know the type of the current task, and read its members without a call. */
+static __always_inline bool task_is_typed(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id___kernel,
+					  BPF_FUNC_get_current_task_btf___kernel);
+}
+
+static __always_inline struct task_struct *current_task(void)
+{
+	return task_is_typed() ? (void *)bpf_get_current_task_btf()
+			       : (void *)bpf_get_current_task();
+}
+
+#define TASK_READ(task, member) (task_is_typed() ? (task)->member : BPF_CORE_READ(task, member))
 
 static __always_inline struct scratch *get_scratch(void)
 {
@@ -231,12 +278,17 @@ __noinline int walk_read(__u64 addr)
 	__u64 at = addr - w->piece;
 
 	if (at > sizeof(s->piece) - sizeof(__u64)) {
-		w->piece = addr & ~(sizeof(s->piece) - 1);
-		at = addr - w->piece;
+		/* What comes next lies above. Where the memory ends, what lies below is there. */
+		w->piece = addr & ~63ull;
 		if (bpf_probe_read_user(s->piece, sizeof(s->piece), (void *)w->piece) != 0) {
-			w->piece = ~0ull;
-			return 0;
+			w->piece = addr & ~(sizeof(s->piece) - 1);
+			if (bpf_probe_read_user(s->piece, sizeof(s->piece), (void *)w->piece) !=
+			    0) {
+				w->piece = ~0ull;
+				return 0;
+			}
 		}
+		at = addr - w->piece;
 	}
 	if (at & 7 || at > sizeof(s->piece) - sizeof(__u64)) /* no stack that a compiler made */
 		return bpf_probe_read_user(&w->word, sizeof(w->word), (void *)addr) == 0;

@@ -43,6 +43,7 @@ struct wire_sample {
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */
 	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
+	__u64 cgroup; /* its control group's kernfs id, where filter.cgroups; else 0 */
 	__u64 ip, sp, bp, bx, r10; /* the user's registers, where there are stack_bytes */
 	__u32 pid;
 	__u32 tid;
@@ -60,7 +61,7 @@ struct wire_sample {
 				/* then __u64 frames[kernel_frames + user_frames], then the stack */
 };
 
-_Static_assert(sizeof(struct wire_sample) == 136, "the head of a sample");
+_Static_assert(sizeof(struct wire_sample) == 144, "the head of a sample");
 
 #ifndef __bpf__
 /* The address of the copy of the stack. */
@@ -86,7 +87,16 @@ enum wire_counter {
 	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
 	WIRE_NOT_COPIED, /* stacks that were not, since the ring was half full: by frame pointers */
 	WIRE_RUN_NS,     /* the programs' own time, by their own clock */
+	WIRE_KERNEL_WALKED,    /* kernel stacks walked by orc.bpf.h … */
+	WIRE_KERNEL_ASKED,     /* … and those that the kernel was asked for */
+	WIRE_KERNEL_COMPARED,  /* of the former, compared with what the kernel says … */
+	WIRE_KERNEL_DIFFERENT, /* … and not the same: none is, but if so, nothing is walked so any
+				* more */
 	WIRE_COUNTERS,
+};
+
+struct wire_counts { /* of a CPU */
+	__u64 n[WIRE_COUNTERS];
 };
 
 /* How the filters are set: written once, before the program loads. */
@@ -100,6 +110,22 @@ struct wire_filter {
 	__u8 idle; /* the idle task as well */
 	__u8 no_kernel;
 	__u8 no_user;
+	__u8 cgroups; /* samples tell their control group */
+	__u8 check_kernel; /* compare every kernel stack that we walk with the kernel's own walk */
+	__u8 pad[6];
 	__u64 cgroup; /* kernfs id; its descendants as well */
 	char comm[WIRE_COMM];
+};
+
+/* Where the kernel keeps what it walks its own stacks by: written once, as the filters are. */
+#define WIRE_ORC_TRAMPOLINES 3
+#define WIRE_ORC_BLOCK_BITS  10
+#define WIRE_ORC_ENTRY       6 /* bytes */
+
+struct wire_orc {
+	__u64 text, text_bytes; /* of the kernel proper */
+	__u64 ips, entries;     /* sorted addresses, and what is true from each on */
+	__u32 count;            /* of them; 0: not known, so not used */
+	__u32 pad;
+	__u64 trampolines[WIRE_ORC_TRAMPOLINES]; /* return addresses that tracers put in place */
 };

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "collect/probe.h"
 
 static void say_formats(const char *what, const char *arg)
 {
@@ -98,4 +99,33 @@ int cli_usage(const char *command)
 {
 	fprintf(stderr, "Try 'smolder %s --help'.\n", command);
 	return EXIT_USAGE;
+}
+
+void cli_cannot_sample(int err, const struct sampler_error *why, const char *event)
+{
+	bool is_event = strcmp(why->doing, SAMPLER_OPENING_EVENT) == 0;
+	char text[1024];
+
+	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
+		log_error("cannot %s '%s': %s", why->doing, event,
+			  err == -EINVAL
+				  ? "the kernel does not take this rate or period"
+				  : "this machine does not have it; cpu-clock works everywhere");
+		return;
+	}
+	probe_explain(err, text, sizeof(text));
+	log_error("cannot %s: %s", why->doing, text);
+	if (why->detail[0])
+		log_debug("%s", why->detail);
+}
+
+char *cli_cache_dir(void)
+{
+	const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
+
+	if (geteuid() == 0)
+		return mem_strdup("/var/cache/smolder");
+	if (cache && cache[0] == '/')
+		return mem_printf("%s/smolder", cache);
+	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "collect/sampler.h"
 #include "render/render.h"
 
 enum { EXIT_USAGE = 2 };
@@ -25,8 +26,14 @@ extern const struct command commands[]; /* ends with a NULL name */
 
 int cmd_record(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
+int cmd_query(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_labels(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_agent(int argc, char **argv);
 
 /*
  * What every command that writes a profile shares: -o FILE|-, -f FORMAT and the look of it.
@@ -52,3 +59,9 @@ bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max,
 
 /* "smolder COMMAND --help for the options." on stderr; returns EXIT_USAGE. */
 int cli_usage(const char *command);
+
+/* Says why sampling could not begin, and what would help. */
+void cli_cannot_sample(int err, const struct sampler_error *why, const char *event);
+
+/* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
+char *cli_cache_dir(void);

@@ -8,6 +8,12 @@
 const struct command commands[] = {
 	{"record", cmd_record, "on-CPU profile of the machine, a process or a program"},
 	{"profile", cmd_profile, "the same, with BCC profile's flags and output"},
+	{"run", cmd_run, "sample every process, all the time, and keep it"},
+	{"agent", cmd_agent, "the same, sent to a server elsewhere"},
+	{"serve", cmd_serve, "keep what collectors send, and answer over HTTP"},
+	{"query", cmd_query, "what was stored, of any time: tables, flame graphs, pprof"},
+	{"diff", cmd_diff, "two times, two selectors or two files compared"},
+	{"labels", cmd_labels, "what there is to select by"},
 	{"flame", cmd_flame, "folded, pprof or perf script in, any format out"},
 	{"doctor", cmd_doctor, "what this kernel and these permissions allow"},
 	{},

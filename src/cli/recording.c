@@ -15,29 +15,19 @@
 #include "cli/cli.h"
 #include "cli/program.h"
 #include "collect/cgroup.h"
-#include "collect/cpus.h"
 #include "collect/probe.h"
-#include "collect/stream.h"
-#include "profile/assemble.h"
-
-/* So often that a ring fills by a quarter, and a new process is soon known to the BPF side. */
-#define DRAIN_MS_MAX 100
-#define DRAIN_MS_MIN 10
+#include "profile/collector.h"
 
 struct recording {
 	struct recording_options *options;
 	struct loop *loop;
-	struct sampler *sampler;
-	struct sideband *sideband;
-	struct stream *stream;
-	struct assembler *assembler;
+	struct collector *collector;
 	struct profile *profile;
 	struct program program;
 	bool has_program;
 	int program_status;
 	int pidfds[RECORDING_TARGETS_MAX];
 	unsigned pidfd_count, alive;
-	int hotplug_fd;              /* -1: CPUs that come later are not seen */
 	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
 	uint64_t wall_ns;
 };
@@ -70,39 +60,12 @@ bool recording_ids(const char *option, const char *arg, uint32_t *list, unsigned
 	return *count > 0;
 }
 
-static void on_sample(void *ctx, const struct wire_sample *s, const uint64_t *frames)
-{
-	struct recording *r = ctx;
-
-	assembler_sample(r->assembler, s, frames);
-}
-
-static void on_event(void *ctx, const struct sideband_event *e)
-{
-	struct recording *r = ctx;
-
-	assembler_event(r->assembler, e);
-}
-
-static void drain(struct recording *r, bool last)
-{
-	struct stream_handler h = {on_sample, on_event, r};
-
-	stream_drain(r->stream, &h, last);
-	if (last) /* once more: events up to where the first one read mappings */
-		stream_drain(r->stream, &h, last);
-	assembler_settle(r->assembler, r->sideband ? sideband_lost(r->sideband) : 0,
-			 now_ns(CLOCK_MONOTONIC));
-	if (last)
-		assembler_finish(r->assembler);
-}
-
 static void on_tick(void *ctx, int what)
 {
 	struct recording *r = ctx;
 
 	(void)what;
-	drain(r, false);
+	collector_drain(r->collector);
 	if (r->until_ns && now_ns(CLOCK_MONOTONIC) >= r->until_ns)
 		loop_stop(r->loop);
 }
@@ -118,7 +81,7 @@ static void on_progress(void *ctx, int what)
 	if (r->until_ns)
 		snprintf(left, sizeof(left), "%.0f s left",
 			 r->until_ns > now ? (double)(r->until_ns - now) / 1e9 : 0.0);
-	sampler_counts(r->sampler, &c);
+	sampler_counts(collector_sampler(r->collector), &c);
 	log_progress("recording: %s, %llu samples, %llu lost", left, (unsigned long long)c.taken,
 		     (unsigned long long)c.lost);
 }
@@ -149,21 +112,6 @@ static void on_target_end(void *ctx, int fd)
 	loop_forget_fd(r->loop, fd);
 	if (--r->alive == 0)
 		loop_stop(r->loop);
-}
-
-static void on_cpu(void *ctx, unsigned cpu, bool online)
-{
-	struct recording *r = ctx;
-
-	drain(r, false); /* a ring that is closed with its CPU takes nothing along */
-	sampler_cpu(r->sampler, cpu, online);
-	if (r->sideband)
-		sideband_cpu(r->sideband, cpu, online);
-}
-
-static void on_hotplug(void *ctx, int fd)
-{
-	cpus_changes(fd, on_cpu, ctx);
 }
 
 /* Opens a pidfd for each target, so that its end is seen; a target that is not there is an error.
@@ -250,65 +198,26 @@ static int start_program(struct recording *r)
 	return 0;
 }
 
-/* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
-static char *cache_dir(void)
-{
-	const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
-
-	if (geteuid() == 0)
-		return mem_strdup("/var/cache/smolder");
-	if (cache && cache[0] == '/')
-		return mem_printf("%s/smolder", cache);
-	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
-}
-
 static int start_sampling(struct recording *r)
 {
 	struct sampler_error why;
-	char text[1024];
-
-	/* Mappings first: what starts after this is known from its beginning. */
-	int err = sideband_new(&r->sideband);
-	if (err)
-		log_debug("no side-band events (%s): mappings are read from /proc", strerror(-err));
-	err = sampler_new(&r->options->sampler, &r->sampler, &why);
-	bool is_event = err && strcmp(why.doing, SAMPLER_OPENING_EVENT) == 0;
-	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
-		log_error("cannot %s '%s': %s", why.doing, r->options->sampler.event.name,
-			  err == -EINVAL
-				  ? "the kernel does not take this rate or period"
-				  : "this machine does not have it; cpu-clock works everywhere");
-		return 1;
-	}
-	if (err) {
-		probe_explain(err, text, sizeof(text));
-		log_error("cannot %s: %s", why.doing, text);
-		if (why.detail[0])
-			log_debug("%s", why.detail);
-		return 1;
-	}
-	r->stream = stream_new(r->sampler, r->sideband);
-	r->profile = profile_new();
-	struct sampler_maps maps;
-	sampler_maps(r->sampler, &maps);
-	CLEANUP(freep) char *cache = cache_dir();
+	CLEANUP(freep) char *cache = cli_cache_dir();
 	struct assembler_options options = {
-		.maps = &maps,
 		.cache_dir = cache,
 		.table_bytes = r->options->table_bytes,
 		.names = {.inlines = r->options->inlines, .lines = r->options->lines},
 	};
-	err = assembler_new(r->profile, &options, &r->assembler);
+
+	r->profile = profile_new();
+	int err = collector_new(r->profile, &r->options->sampler, &options, &r->collector, &why);
 	if (err)
-		log_error("cannot map the unwind tables: %s", strerror(-err));
+		cli_cannot_sample(err, &why, r->options->sampler.event.name);
 	return err ? 1 : 0;
 }
 
 static int watch(struct recording *r)
 {
-	const struct sampler_options *s = &r->options->sampler;
-	uint64_t rate = s->frequency ? s->frequency : 1000;
-	uint64_t every = MAX(DRAIN_MS_MIN, MIN(DRAIN_MS_MAX, 25000 / rate));
+	unsigned every = collector_pace(&r->options->sampler);
 	int err = 0;
 
 	r->loop = loop_new();
@@ -324,9 +233,7 @@ static int watch(struct recording *r)
 		err = err ? err : loop_after(r->loop, r->options->duration_ms, on_tick, r);
 	for (unsigned i = 0; i < r->pidfd_count; i++)
 		err = err ? err : loop_fd(r->loop, r->pidfds[i], on_target_end, r);
-	r->hotplug_fd = cpus_watch();
-	if (r->hotplug_fd >= 0)
-		err = err ? err : loop_fd(r->loop, r->hotplug_fd, on_hotplug, r);
+	err = err ? err : collector_watch(r->collector, r->loop);
 	if (err)
 		log_error("cannot wait for events: %s", strerror(-err));
 	return err ? 1 : 0;
@@ -363,7 +270,7 @@ static void describe(struct recording *r)
 	struct profile_info *info = &r->profile->info;
 	struct sampler_counts c;
 
-	sampler_counts(r->sampler, &c);
+	sampler_counts(collector_sampler(r->collector), &c);
 	info->type = s->event.is_clock ? "cpu" : s->event.name;
 	info->unit = s->event.is_clock ? "nanoseconds" : "events";
 	info->period = !s->frequency       ? s->period
@@ -411,44 +318,49 @@ static void describe_lines(const struct lines_stats *l)
 
 static void finish(struct recording *r, struct recording_result *ret)
 {
-	struct assembler_stats a;
-	struct sampler_counts c;
+	struct collector_stats stats;
+	const struct assembler_stats *a = &stats.assembler;
+	const struct sampler_counts *c = &stats.counts;
 
-	sampler_stop(r->sampler);
+	sampler_stop(collector_sampler(r->collector));
 	describe(r);
-	drain(r, true);
+	collector_stop(r->collector);
 	log_progress_done();
-	assembler_stats(r->assembler, &a);
-	sampler_counts(r->sampler, &c);
+	collector_stats(r->collector, &stats);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
-	ret->frames = a.names.user_frames + a.names.kernel_frames;
-	ret->unnamed = a.names.user_unnamed + a.names.kernel_unnamed;
+	ret->frames = a->names.user_frames + a->names.kernel_frames;
+	ret->unnamed = a->names.user_unnamed + a->names.kernel_unnamed;
 	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
-		ret->walks += a.unwind.walks[i];
-	ret->complete = a.unwind.walks[WIRE_WALK_COMPLETE];
+		ret->walks += a->unwind.walks[i];
+	ret->complete = a->unwind.walks[WIRE_WALK_COMPLETE];
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 
-	if (a.names.kernel_error)
+	if (a->names.kernel_error)
 		log_warn("kernel functions have no names: %s",
-			 a.names.kernel_error == -EPERM
+			 a->names.kernel_error == -EPERM
 				 ? "the kernel hides their addresses; run with CAP_SYSLOG, or "
 				   "'sudo sysctl kernel.kptr_restrict=0'"
-				 : strerror(-a.names.kernel_error));
-	if (c.failed_cpus)
+				 : strerror(-a->names.kernel_error));
+	if (c->failed_cpus)
 		log_warn("%llu CPUs that came online could not be sampled",
-			 (unsigned long long)c.failed_cpus);
+			 (unsigned long long)c->failed_cpus);
 	log_debug("BPF programs ran for %.1f ms (%.2f us a sample), symbol tables hold %.1f MB, "
 		  "/proc/PID/maps was read %llu times, %llu side-band records lost",
-		  (double)c.run_ns / 1e6, c.taken ? (double)c.run_ns / 1e3 / (double)c.taken : 0.0,
-		  (double)a.names.symbol_bytes / 1e6, (unsigned long long)a.maps_read,
-		  (unsigned long long)(r->sideband ? sideband_lost(r->sideband) : 0));
-	describe_lines(&a.names.lines);
-	describe_walks(&a.unwind);
-	if (c.not_copied)
+		  (double)c->run_ns / 1e6,
+		  c->taken ? (double)c->run_ns / 1e3 / (double)c->taken : 0.0,
+		  (double)a->names.symbol_bytes / 1e6, (unsigned long long)a->maps_read,
+		  (unsigned long long)stats.sideband_lost);
+	log_debug("kernel stacks: %llu walked, %llu by the kernel itself; %llu compared, %llu "
+		  "different",
+		  (unsigned long long)c->kernel_walked, (unsigned long long)c->kernel_asked,
+		  (unsigned long long)c->kernel_compared, (unsigned long long)c->kernel_different);
+	describe_lines(&a->names.lines);
+	describe_walks(&a->unwind);
+	if (c->not_copied)
 		log_debug("%llu stacks were walked by frame pointers, as the ring was half full",
-			  (unsigned long long)c.not_copied);
+			  (unsigned long long)c->not_copied);
 }
 
 static int run(struct recording *r, struct recording_result *ret)
@@ -491,9 +403,7 @@ static int run(struct recording *r, struct recording_result *ret)
 
 int recording_run(struct recording_options *o, struct recording_result *ret)
 {
-	struct recording r = {.options = o,
-			      .hotplug_fd = -1,
-			      .program = {.pid = -1, .go_fd = -1, .status_fd = -1}};
+	struct recording r = {.options = o, .program = {.pid = -1, .go_fd = -1, .status_fd = -1}};
 
 	*ret = (struct recording_result){};
 	/* Pieces of other processes' stacks pass through here: they must not end in a core dump. */
@@ -502,12 +412,8 @@ int recording_run(struct recording_options *o, struct recording_result *ret)
 	if (code)
 		program_done(&r.program);
 	loop_free(r.loop); /* from here on Ctrl-C ends us at once */
-	assembler_free(r.assembler);
+	collector_free(r.collector);
 	profile_free(r.profile);
-	stream_free(r.stream);
-	sampler_free(r.sampler);
-	sideband_free(r.sideband);
-	fd_closep(&r.hotplug_fd);
 	for (unsigned i = 0; i < r.pidfd_count; i++)
 		close(r.pidfds[i]);
 	return code;

@@ -1,5 +1,6 @@
 /*
- * cgroup: from the path of a control group to what the kernel-side filter compares.
+ * cgroup: control groups: from a path to what the kernel-side filter compares, and from the id that
+ * samples carry to a path.
  */
 #pragma once
 
@@ -12,3 +13,18 @@
  * 0; -ENOENT: no such group; -ENOTSUP: a v1 hierarchy without a controller; else -errno.
  */
 int cgroup_resolve(const char *path, uint64_t *ret_id, int32_t *ret_subsys);
+
+/*
+ * From id to path, each id looked up once, by its file handle: no directory is ever walked. Ids are
+ * of one hierarchy: v2's, or on hosts that still put their containers into v1, that of a v1
+ * controller.
+ */
+struct cgroups;
+
+struct cgroups *cgroups_new(void); /* NULL where there is no hierarchy to ask */
+void cgroups_free(struct cgroups *c);
+int32_t cgroups_subsys(const struct cgroups *c); /* for wire_filter.cgroup_subsys */
+
+/* "/system.slice/ssh.service"; "" when it is gone or cannot be asked. Borrowed until the next call.
+ */
+const char *cgroups_path(struct cgroups *c, uint64_t id);

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "collect/cpus.h"
+#include "collect/orc.h"
 #include "sample.skel.h"
 
 #define CPUS_PER_RING 16
@@ -203,6 +204,17 @@ static size_t ring_bytes(const struct sampler_options *o)
 	return o->frequency && o->frequency <= 250 ? 2 << 20 : 4 << 20;
 }
 
+/* Without it each search is a long one; nothing else depends on it. */
+static void index_orc(struct sampler *s)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	uint32_t runs = s->skel->rodata->orc.count / 1024 + 1; /* each does more than so many */
+
+	for (opts.retval = 1; opts.retval && runs; runs--)
+		if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.orc_index), &opts) != 0)
+			break;
+}
+
 static int load(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
 {
 	s->skel = sample__open();
@@ -210,11 +222,22 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 		return fail(e, "open the BPF program", -errno);
 
 	memcpy((void *)&s->skel->rodata->filter, &o->filter, sizeof(o->filter));
+	struct wire_orc *orc = (struct wire_orc *)&s->skel->rodata->orc;
+	if (!o->filter.no_kernel && orc_find(orc) == 0)
+		bpf_map__set_max_entries(s->skel->maps.orc_blocks,
+					 (uint32_t)(orc->text_bytes >> WIRE_ORC_BLOCK_BITS) + 2);
+	bpf_program__set_autoload(s->skel->progs.orc_index, orc->count != 0);
 	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
 	bpf_map__set_max_entries(s->skel->maps.rings, rings);
 	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
+	bpf_map__set_max_entries(s->skel->maps.counters, s->cpu_count);
 	if (!o->filter.by_pid && !o->filter.by_tid)
 		bpf_map__set_max_entries(s->skel->maps.targets, 1);
+	if (o->counters_fd > 0) {
+		int used = bpf_map__reuse_fd(s->skel->maps.counters, o->counters_fd);
+		if (used)
+			return fail(e, "use the counters", used);
+	}
 	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
 	bpf_program__set_autoload(s->skel->progs.follow_exit, o->filter.follow);
 
@@ -227,6 +250,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	int r = sample__load(s->skel);
 	if (r)
 		return fail(e, "load the BPF program", r);
+	index_orc(s);
 	r = make_rings(s, ring_bytes(o));
 	if (r)
 		return fail(e, "make the ring buffers", r);
@@ -337,27 +361,44 @@ void sampler_stop(struct sampler *s)
 			cpu_close(s, cpu);
 }
 
-void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
+int sampler_counters(void)
+{
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "counters", sizeof(uint32_t),
+			      sizeof(struct wire_counts), (uint32_t)libbpf_num_possible_cpus(),
+			      NULL);
+}
+
+static void add_up(int fd, uint64_t sums[static WIRE_COUNTERS])
+{
+	struct wire_counts c;
+
+	for (uint32_t cpu = 0; bpf_map_lookup_elem(fd, &cpu, &c) == 0; cpu++)
+		for (size_t i = 0; i < WIRE_COUNTERS; i++)
+			sums[i] += c.n[i];
+}
+
+void sampler_counters_read(int fd, struct sampler_counts *ret)
 {
 	uint64_t sums[WIRE_COUNTERS] = {};
-	uint64_t *per_cpu = mem_alloc_array(s->cpu_count, sizeof(*per_cpu));
 
-	for (uint32_t i = 0; i < WIRE_COUNTERS; i++) {
-		if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &i, per_cpu) != 0)
-			continue;
-		for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
-			sums[i] += per_cpu[cpu];
-	}
-	free(per_cpu);
-
+	add_up(fd, sums);
 	*ret = (struct sampler_counts){
 		.taken = sums[WIRE_TAKEN],
 		.lost = sums[WIRE_RING_FULL],
 		.not_copied = sums[WIRE_NOT_COPIED],
 		.run_ns = sums[WIRE_RUN_NS],
-		.malformed = s->malformed,
-		.failed_cpus = s->failed_cpus,
+		.kernel_walked = sums[WIRE_KERNEL_WALKED],
+		.kernel_asked = sums[WIRE_KERNEL_ASKED],
+		.kernel_compared = sums[WIRE_KERNEL_COMPARED],
+		.kernel_different = sums[WIRE_KERNEL_DIFFERENT],
 	};
+}
+
+void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
+{
+	sampler_counters_read(bpf_map__fd(s->skel->maps.counters), ret);
+	ret->malformed = s->malformed;
+	ret->failed_cpus = s->failed_cpus;
 	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
 		ret->cpus += s->cpus[cpu].link != NULL;
 }

@@ -34,6 +34,7 @@ struct sampler_options {
 	size_t target_count;
 	int cpu;           /* only this one; -1: all */
 	size_t ring_bytes; /* of each ring, a power of two; 0: by frequency */
+	int counters_fd;   /* from sampler_counters(), to count on where another left off; 0: new */
 };
 
 #define SAMPLER_OPENING_EVENT "open the perf event"
@@ -48,6 +49,9 @@ struct sampler_error {
 int sampler_new(const struct sampler_options *o, struct sampler **ret,
 		struct sampler_error *ret_err);
 void sampler_free(struct sampler *s);
+
+/* Counters that outlive a sampler: an fd that its owner closes, or -errno. */
+int sampler_counters(void);
 
 /* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
 struct sampler_maps {
@@ -71,16 +75,23 @@ void sampler_stop(struct sampler *s);
 
 struct sampler_counts {
 	uint64_t taken;
-	uint64_t lost;        /* ring full */
-	uint64_t not_copied;  /* stacks of programs not known yet, for want of room: walked less far
-			       */
-	uint64_t malformed;   /* records that did not make sense; always 0 */
-	uint64_t run_ns;      /* the BPF programs' own time */
-	unsigned cpus;        /* being sampled now */
-	uint64_t failed_cpus; /* came online but could not be sampled */
+	uint64_t lost;       /* ring full */
+	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far
+			      */
+	uint64_t malformed;  /* records that did not make sense; always 0 */
+	uint64_t run_ns;     /* the BPF programs' own time */
+	uint64_t kernel_walked;    /* kernel stacks, by the BPF program … */
+	uint64_t kernel_asked;     /* … and by the kernel itself */
+	uint64_t kernel_compared;  /* by both … */
+	uint64_t kernel_different; /* … that were not the same; always 0 */
+	unsigned cpus;             /* being sampled now */
+	uint64_t failed_cpus;      /* came online but could not be sampled */
 };
 
 void sampler_counts(const struct sampler *s, struct sampler_counts *ret);
+
+/* The same of counters that outlive samplers: all that used them together. */
+void sampler_counters_read(int fd, struct sampler_counts *ret);
 
 /* A CPU came online or went (see cpus.h). */
 void sampler_cpu(struct sampler *s, unsigned cpu, bool online);

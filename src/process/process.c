@@ -20,6 +20,8 @@ struct processes {
 	struct process *table[BUCKETS];
 	struct files *files;
 	struct strs paths;
+	uint32_t *ended; /* pids of those that have exited, and go in a sweep */
+	uint32_t ended_count, ended_cap;
 	struct processes_stats stats;
 };
 
@@ -74,6 +76,7 @@ void processes_free(struct processes *ps)
 	}
 	files_free(ps->files);
 	strs_done(&ps->paths);
+	free(ps->ended);
 	free(ps);
 }
 
@@ -95,6 +98,15 @@ static void drop(struct processes *ps, struct process *p)
 	*at = p->next;
 	ps->stats.known--;
 	process_free(p);
+}
+
+static void set_ended(struct processes *ps, struct process *p)
+{
+	if (p->exited)
+		return;
+	p->exited = true;
+	MEM_GROW(ps->ended, ps->ended_count, ps->ended_cap);
+	ps->ended[ps->ended_count++] = p->pid;
 }
 
 /* A new process; whoever had the pid before is gone. */
@@ -193,7 +205,7 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 	case SIDEBAND_EXIT:
 		p = lookup(ps, e->pid);
 		if (p)
-			p->exited = true;
+			set_ended(ps, p);
 		break;
 	case SIDEBAND_MAP:
 		on_map(ps, e);
@@ -208,7 +220,7 @@ void processes_distrust(struct processes *ps)
 			p->stale = true;
 			p->next_read_ns = 0;
 			if (kill((pid_t)p->pid, 0) != 0 && errno == ESRCH)
-				p->exited = true;
+				set_ended(ps, p);
 		}
 	}
 }
@@ -328,6 +340,13 @@ struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start
 	return p;
 }
 
+bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start)
+{
+	const struct process *p = lookup(ps, pid);
+
+	return p && p->start == start && !p->exited;
+}
+
 struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,
 			     uint64_t time)
 {
@@ -363,13 +382,18 @@ struct files *processes_files(struct processes *ps)
 
 void processes_sweep(struct processes *ps)
 {
-	for (size_t i = 0; i < BUCKETS; i++) {
-		for (struct process *p = ps->table[i], *next; p; p = next) {
-			next = p->next;
-			if (p->exited && p->idle_sweeps++ >= SWEEPS_KEPT)
-				drop(ps, p);
-		}
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < ps->ended_count; i++) {
+		struct process *p = lookup(ps, ps->ended[i]);
+		if (!p || !p->exited) /* the pid is another's by now */
+			continue;
+		if (p->idle_sweeps++ >= SWEEPS_KEPT)
+			drop(ps, p);
+		else
+			ps->ended[kept++] = ps->ended[i];
 	}
+	ps->ended_count = kept;
 }
 
 void processes_stats(const struct processes *ps, struct processes_stats *ret)

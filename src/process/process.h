@@ -68,6 +68,9 @@ void processes_distrust(struct processes *ps);
 /* The process of a sample. `time` is the sample's. Never NULL; borrowed until the next sweep. */
 struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start, uint64_t time);
 
+/* Whether it still runs, as far as events tell. */
+bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start);
+
 /* Keeps a process, whatever becomes of it, until it is released as often. */
 struct process *process_hold(struct process *p);
 void process_release(struct process *p);

@@ -28,6 +28,7 @@ struct held {
 
 struct assembler {
 	struct profile *profile;
+	struct assembler_options options;
 	struct processes *processes;
 	struct resolver *resolver;
 	struct unwinder *unwinder;
@@ -66,6 +67,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 	struct unwinder_options unwind = {.max_bytes = o->table_bytes, .cache_dir = o->cache_dir};
 
 	a->profile = p;
+	a->options = *o;
 	a->processes = processes_new();
 	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->key_comm = intern(a, "comm");
@@ -163,8 +165,10 @@ static void add_sample(struct assembler *a, const struct wire_sample *s, struct 
 	/* A return address stands after its call: look one byte before it, but not at a leaf. */
 	for (unsigned i = 0; i < s->kernel_frames && count < WIRE_FRAMES; i++)
 		*next_ids(a, count++) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
+	bool detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm);
 	for (unsigned i = 0; i < user->count; i++)
-		count += resolve_user(a->resolver, p, maps, user->frames[i], next_ids(a, count));
+		count += resolve_user(a->resolver, p, maps, user->frames[i], detail,
+				      next_ids(a, count));
 
 	uint32_t stack = 0;
 	if (user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT) {
@@ -175,8 +179,11 @@ static void add_sample(struct assembler *a, const struct wire_sample *s, struct 
 	}
 	while (count)
 		stack = profile_stack(a->profile, stack, a->ids[--count]);
-	profile_add(a->profile, series_of(a, s), stack, 1, s->weight);
 	a->stats.samples++;
+	if (a->options.sink)
+		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, maps, stack});
+	else
+		profile_add(a->profile, series_of(a, s), stack, 1, s->weight);
 }
 
 static void hold(struct assembler *a, const struct wire_sample *s, struct process *p,
@@ -270,6 +277,11 @@ void assembler_finish(struct assembler *a)
 	}
 }
 
+struct processes *assembler_processes(const struct assembler *a)
+{
+	return a->processes;
+}
+
 void assembler_stats(const struct assembler *a, struct assembler_stats *ret)
 {
 	struct processes_stats ps;
@@ -277,6 +289,8 @@ void assembler_stats(const struct assembler *a, struct assembler_stats *ret)
 	processes_stats(a->processes, &ps);
 	*ret = a->stats;
 	ret->maps_read = ps.maps_read;
+	ret->processes = ps.known;
+	ret->files = files_count(processes_files(a->processes));
 	resolver_stats(a->resolver, &ret->names);
 	unwinder_stats(a->unwinder, &ret->unwind);
 }

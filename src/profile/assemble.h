@@ -18,8 +18,24 @@
 
 struct assembler;
 
+/* Where a sample goes instead of into the profile; all but `stack` borrowed for the call. */
+struct assembled {
+	const struct wire_sample *sample;
+	const struct process *process; /* NULL: a thread of the kernel's, or a process at its end */
+	const struct maps *maps;       /* what it had mapped then; NULL with that */
+	uint32_t stack;
+};
+
+typedef void assembler_fn(void *ctx, const struct assembled *a);
+
 struct assembler_options {
 	struct resolver_options names;
+	assembler_fn *sink; /* NULL: samples are added to the profile, a series a thread */
+	void *sink_ctx;
+	/* Whether to look up lines for a process by that name; NULL: for all, if names has lines.
+	 */
+	bool (*detail)(void *ctx, const char *comm);
+	void *detail_ctx;
 	size_t table_bytes;              /* cap of the unwind tables; 0: 24 MB */
 	const struct sampler_maps *maps; /* of the walk in BPF */
 	const char *cache_dir; /* where unwind tables stay from run to run; NULL: nowhere */
@@ -39,10 +55,15 @@ void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
 /* After the last drain: no sample is held back any longer. */
 void assembler_finish(struct assembler *a);
 
+/* The table of processes; borrowed. */
+struct processes *assembler_processes(const struct assembler *a);
+
 struct assembler_stats {
 	uint64_t samples;
 	uint64_t held;      /* samples that waited for an unwind table */
 	uint64_t maps_read; /* of /proc/PID/maps */
+	uint64_t processes; /* known now */
+	uint64_t files;     /* mapped files seen */
 	struct resolver_stats names;
 	struct unwinder_stats unwind;
 };

@@ -74,7 +74,7 @@ static bool write_section(const struct profile *p, uint32_t *mark, uint32_t coun
 	pack_raw(out, body.bytes, body.len);
 	pack_done(&body);
 	*mark = id;
-	return id >= count;
+	return wanted && id >= count;
 }
 
 bool entries_write(const struct profile *p, struct entries_mark *m, size_t max, struct pack *out)

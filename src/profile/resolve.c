@@ -10,11 +10,13 @@
 
 #define SYMBOL_BYTES     (20u << 20)
 #define LINES_BYTES      (256u << 20)
+#define VDSO             (UINT32_MAX >> 1)
+#define DETAIL           (1u << 31)
 #define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
 
 struct place { /* a resolved (file, offset) */
 	uint64_t offset;
-	uint32_t file;  /* 0: the kernel; UINT32_MAX: the vdso */
+	uint32_t file;  /* 0: the kernel; VDSO; with DETAIL, its frames have lines */
 	uint32_t chain; /* where in resolver.chains its frames stand, innermost first */
 	uint8_t frames;
 	bool named;
@@ -116,7 +118,7 @@ static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t
 	struct frame f = {
 		.name = intern(r, sym->name),
 		.module = module,
-		.addr = sym->addr,
+		.addr = r->options.functions ? 0 : sym->addr,
 		.kind = sym->kind,
 	};
 	struct place place = {offset, file, r->chain_count, 0, named};
@@ -126,7 +128,7 @@ static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t
 		struct frame inlined = {
 			.name = intern(r, at[i].name[0] ? at[i].name : "[inlined]"),
 			.module = module,
-			.addr = sym->addr,
+			.addr = f.addr,
 			.kind = FRAME_INLINED,
 		};
 		set_line(r, &inlined, &at[i]);
@@ -216,23 +218,11 @@ static uint32_t find_lines(struct resolver *r, uint32_t file, const char *root)
 	return lines_add_file(r->lines, &spec);
 }
 
-/* The symbols' own id of a file, its module, its lines; all are made when it is first hit. */
-static uint32_t want_file(struct resolver *r, const struct process *p, uint32_t file)
+/* Makes the symbols' own id of a file, and its module. */
+static void add_file(struct resolver *r, uint32_t file, const char *root)
 {
-	if (file >= r->file_cap) {
-		uint32_t cap = MAX(64, file * 2);
-		r->symbol_files = mem_resize_array(r->symbol_files, cap, sizeof(uint32_t));
-		r->modules = mem_resize_array(r->modules, cap, sizeof(uint32_t));
-		r->line_files = mem_resize_array(r->line_files, cap, sizeof(uint32_t));
-		memset(r->symbol_files + r->file_cap, 0, (cap - r->file_cap) * sizeof(uint32_t));
-		r->file_cap = cap;
-	}
-	if (r->symbol_files[file])
-		return r->symbol_files[file];
-
 	struct files *files = processes_files(r->processes);
 	const struct file *f = files_get(files, file);
-	CLEANUP(freep) char *root = mem_printf("/proc/%u/root", p->pid);
 	struct symbols_file spec = {
 		.path = f->path,
 		.root = root,
@@ -242,7 +232,28 @@ static uint32_t want_file(struct resolver *r, const struct process *p, uint32_t 
 	};
 	r->symbol_files[file] = symbols_add_file(r->symbols, &spec);
 	r->modules[file] = put_module(r, f->name, f->path, r->symbol_files[file]);
-	r->line_files[file] = find_lines(r, file, root);
+}
+
+/* The symbols' own id of a file, its module, its lines; all are made when it is first hit. */
+static uint32_t want_file(struct resolver *r, const struct process *p, uint32_t file, bool detail)
+{
+	if (file >= r->file_cap) {
+		uint32_t cap = MAX(64, file * 2);
+		r->symbol_files = mem_resize_array(r->symbol_files, cap, sizeof(uint32_t));
+		r->modules = mem_resize_array(r->modules, cap, sizeof(uint32_t));
+		r->line_files = mem_resize_array(r->line_files, cap, sizeof(uint32_t));
+		memset(r->symbol_files + r->file_cap, 0, (cap - r->file_cap) * sizeof(uint32_t));
+		memset(r->line_files + r->file_cap, 0, (cap - r->file_cap) * sizeof(uint32_t));
+		r->file_cap = cap;
+	}
+	if (r->symbol_files[file] && (!detail || r->line_files[file] || !r->lines))
+		return r->symbol_files[file];
+
+	CLEANUP(freep) char *root = mem_printf("/proc/%u/root", p->pid);
+	if (!r->symbol_files[file])
+		add_file(r, file, root);
+	if (detail && !r->line_files[file])
+		r->line_files[file] = find_lines(r, file, root);
 	return r->symbol_files[file];
 }
 
@@ -252,11 +263,11 @@ static const struct place *vdso_place(struct resolver *r, uint64_t offset)
 		r->vdso = symbols_add_vdso(r->symbols);
 		r->vdso_module = put_module(r, "[vdso]", NULL, r->vdso);
 	}
-	const struct place *at = find_place(r, UINT32_MAX, offset);
+	const struct place *at = find_place(r, VDSO, offset);
 	if (!at) {
 		struct symbol sym;
 		bool named = symbols_find(r->symbols, r->vdso, offset, &sym) == 0;
-		at = put_place(r, UINT32_MAX, offset, &sym, r->vdso_module, named, 0);
+		at = put_place(r, VDSO, offset, &sym, r->vdso_module, named, 0);
 	}
 	return at;
 }
@@ -283,21 +294,23 @@ static uint32_t jit_frame(struct resolver *r, struct process *p, uint64_t addr, 
 }
 
 static const struct place *file_place(struct resolver *r, const struct process *p, uint32_t file,
-				      uint64_t offset)
+				      uint64_t offset, bool detail)
 {
-	const struct place *at = find_place(r, file, offset);
+	uint32_t key = detail && r->lines ? file | DETAIL : file;
+	const struct place *at = find_place(r, key, offset);
 
 	if (!at) {
 		struct symbol sym;
-		uint32_t id = want_file(r, p, file);
+		uint32_t id = want_file(r, p, file, detail);
 		bool named = symbols_find(r->symbols, id, offset, &sym) == 0;
-		at = put_place(r, file, offset, &sym, r->modules[file], named, r->line_files[file]);
+		at = put_place(r, key, offset, &sym, r->modules[file], named,
+			       detail ? r->line_files[file] : 0);
 	}
 	return at;
 }
 
 size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
-		    uint32_t ret[static RESOLVE_MAX])
+		    bool detail, uint32_t ret[static RESOLVE_MAX])
 {
 	struct mapping *m = maps_find(maps, addr);
 	if (!m)
@@ -311,7 +324,7 @@ size_t resolve_user(struct resolver *r, struct process *p, const struct maps *ma
 	if (strcmp(path, "[vdso]") == 0)
 		at = vdso_place(r, offset);
 	else if ((file = process_file(r->processes, p, m)) != 0)
-		at = file_place(r, p, file, offset);
+		at = file_place(r, p, file, offset, detail);
 	else
 		ret[0] = jit_frame(r, p, addr, path, &named);
 	r->stats.user_frames++;
@@ -326,6 +339,7 @@ void resolver_stats(const struct resolver *r, struct resolver_stats *ret)
 	symbols_stats(r->symbols, &symbols);
 	*ret = r->stats;
 	ret->symbol_bytes = symbols.bytes;
+	ret->places = r->place_count;
 	if (r->lines)
 		lines_stats(r->lines, &ret->lines);
 }

@@ -24,6 +24,7 @@ struct resolver_options {
 	size_t lines_bytes;  /* cap of debug info; 0: 256 MB */
 	bool inlines;        /* inlined calls as frames of their own */
 	bool lines;          /* source files and lines */
+	bool functions; /* frames are functions, without addresses, unless detail is asked for */
 };
 
 /* Both are borrowed and outlive the resolver. */
@@ -34,17 +35,19 @@ void resolver_free(struct resolver *r);
 uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time);
 
 /*
- * `maps`: what the process had mapped at the time. Returns how many frames there are, innermost
- * first: inlined calls, then the function itself. 0: nothing there.
+ * `maps`: what the process had mapped at the time. `detail`: with inlined calls and lines, where
+ * the options have them. Returns how many frames there are, innermost first: inlined calls, then
+ * the function itself. 0: nothing there.
  */
 size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
-		    uint32_t ret[static RESOLVE_MAX]);
+		    bool detail, uint32_t ret[static RESOLVE_MAX]);
 
 struct resolver_stats {
 	uint64_t user_frames, user_unnamed; /* frames of all samples, and those without a name */
 	uint64_t kernel_frames, kernel_unnamed;
 	int kernel_error;      /* 0, or why the kernel's names could not be read: -EPERM, … */
 	uint64_t symbol_bytes; /* held by symbol tables now */
+	uint64_t places;       /* addresses whose frames are known, now */
 	struct lines_stats lines;
 };
 

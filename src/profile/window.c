@@ -11,9 +11,8 @@
 static const char magic[3] = "SMW", reply_magic[3] = "SMR";
 
 const char *const window_lost_names[WINDOW_LOST_REASONS] = {
-	[WINDOW_LOST_RING] = "ring_full",
-	[WINDOW_LOST_BUFFER] = "server_away",
-	[WINDOW_LOST_MALFORMED] = "malformed",
+	[WINDOW_LOST_RING] = "ring_full",      [WINDOW_LOST_BUFFER] = "server_away",
+	[WINDOW_LOST_MALFORMED] = "malformed", [WINDOW_LOST_REFUSED] = "refused",
 	[WINDOW_LOST_DIED] = "collector_died",
 };
 

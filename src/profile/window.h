@@ -41,12 +41,14 @@
 #define WINDOW_METRICS_MAX 512
 #define WINDOW_LENGTH_MAX  3600000
 #define WINDOW_TYPE_MAX    64
+#define WINDOW_NO_PART     UINT32_MAX /* a message of entries only: nothing in it is to be stored */
 
 /* Why a sample that was taken is in no window. */
 enum window_lost {
 	WINDOW_LOST_RING,      /* the collector did not keep up */
 	WINDOW_LOST_BUFFER,    /* the server was away for so long that windows were dropped */
 	WINDOW_LOST_MALFORMED, /* a record from the kernel that made no sense */
+	WINDOW_LOST_REFUSED,   /* the server would not have them: too old, or from the future */
 	WINDOW_LOST_DIED,      /* taken for a collector that ended before it could send them */
 	WINDOW_LOST_REASONS,
 };

@@ -66,6 +66,12 @@ static uint32_t fold_roots(struct folding *f, uint32_t series)
 	const struct tree_options *o = f->options;
 	uint32_t stack = 0;
 
+	if (o->by) {
+		const char *value = profile_label(f->in, series, o->by);
+		CLEANUP(freep)
+		char *none = value && *value ? NULL : mem_printf("[no %s]", o->by);
+		return profile_stack(f->out, stack, mark(f->out, none ? none : value));
+	}
 	if (o->by_process)
 		stack = fold_label(f, stack, series, "comm", "pid");
 	else if (o->by_comm)
@@ -98,7 +104,7 @@ static bool is_border(const struct frame *a, const struct frame *b)
 	       (a->kind == FRAME_KERNEL) != (b->kind == FRAME_KERNEL);
 }
 
-static void fold_sample(struct folding *f, const struct sample *s)
+static void fold_sample(struct folding *f, const struct sample *s, uint32_t series)
 {
 	const struct frame *frames = f->in->frames;
 	uint32_t stack = fold_roots(f, s->series);
@@ -110,31 +116,44 @@ static void fold_sample(struct folding *f, const struct sample *s)
 			stack = profile_stack(f->out, stack, f->delimiter);
 		stack = profile_stack(f->out, stack, function_of(f, f->path[i]));
 	}
-	profile_add(f->out, 0, stack, s->count, s->value);
+	profile_add(f->out, series, stack, s->count, s->value);
 }
 
-struct profile *fold(const struct profile *p, const struct tree_options *o)
+/* Adds the samples of a profile to out, as those of `series`. */
+static void fold_into(struct profile *out, const struct profile *p, const struct tree_options *o,
+		      uint32_t series)
 {
 	struct folding f = {
 		.in = p,
 		.options = o,
-		.out = profile_new(),
+		.out = out,
 		.functions = mem_alloc_array(p->frame_count, sizeof(*f.functions)),
 		.modules = mem_alloc_array(p->module_count, sizeof(*f.modules)),
 	};
 
 	f.delimiter = mark(f.out, DELIMITER);
 	for (uint32_t i = 0; i < p->sample_count; i++)
-		fold_sample(&f, &p->samples[i]);
+		fold_sample(&f, &p->samples[i], series);
 	free(f.functions);
 	free(f.modules);
 	free(f.path);
-	return f.out;
+}
+
+struct profile *fold(const struct profile *p, const struct tree_options *o)
+{
+	struct profile *out = profile_new();
+
+	fold_into(out, p, o, 0);
+	if (o->base) {
+		struct label base = {profile_string(out, "base", 4), profile_string(out, "1", 1)};
+		fold_into(out, o->base, o, profile_series(out, &base, 1));
+	}
+	return out;
 }
 
 bool fold_is_needed(const struct profile *p, const struct tree_options *o)
 {
 	bool by_label = (o->by_comm || o->by_process || o->by_thread) && p->series_count > 1;
 
-	return p->has_detail || by_label || o->delimited || o->reversed;
+	return p->has_detail || by_label || o->by || o->delimited || o->reversed || o->base;
 }

@@ -2,7 +2,8 @@
  * fold: a profile merged by function, its stacks in the shape that was asked for.
  *
  * The result has no labels and no detail: its frames are functions (name, module, kind), its stacks
- * the nodes of a flame tree.
+ * the nodes of a flame tree. With a base (tree_options) both are in it, and the base's samples are
+ * those of the series FOLD_BASE.
  */
 #pragma once
 
@@ -10,6 +11,8 @@
 
 #include "profile/profile.h"
 #include "query/tree.h"
+
+#define FOLD_BASE 1
 
 /* Whether the profile's own stacks are not yet of that shape. */
 bool fold_is_needed(const struct profile *p, const struct tree_options *o);

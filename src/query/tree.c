@@ -16,6 +16,11 @@ static uint64_t shown(const struct sample *s, enum tree_column column)
 	return column == TREE_VALUE ? s->value : s->count;
 }
 
+static bool is_base(const struct sample *s, const struct tree_options *o)
+{
+	return o->base && s->series == FOLD_BASE;
+}
+
 /* The frame of nodes that stand for what was left out: the "none" of the profile's frames. */
 #define MERGED 0
 
@@ -25,6 +30,8 @@ struct kept {
 	uint32_t function;
 	uint64_t total;
 	uint64_t self;
+	uint64_t base_total;
+	uint64_t base_self;
 };
 
 /*
@@ -48,23 +55,36 @@ static uint64_t bucket_least(uint32_t bucket)
 	return (uint64_t)(SLICES + bucket % SLICES) << (bucket / SLICES - 1);
 }
 
-/*
- * Each stack's total, and how many fall into each bucket. Parents have lesser ids, so one sweep
- * backwards is enough.
- */
-static uint64_t *sum_totals(const struct profile *p, enum tree_column column,
-			    uint32_t buckets[static BUCKETS])
+/* Each stack's total. Parents have lesser ids, so one sweep backwards is enough. */
+static uint64_t *sum_totals(const struct profile *p, const struct tree_options *o, bool of_base)
 {
 	uint64_t *totals = mem_alloc_array(p->stack_count, sizeof(*totals));
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
-		totals[p->samples[i].stack] =
-			add(totals[p->samples[i].stack], shown(&p->samples[i], column));
-	for (uint32_t id = p->stack_count - 1; id > 0; id--) {
+		if (is_base(&p->samples[i], o) == of_base)
+			totals[p->samples[i].stack] =
+				add(totals[p->samples[i].stack], shown(&p->samples[i], o->column));
+	for (uint32_t id = p->stack_count - 1; id > 0; id--)
 		totals[p->stacks[id].parent] = add(totals[p->stacks[id].parent], totals[id]);
-		buckets[bucket_of(totals[id])]++;
-	}
 	return totals;
+}
+
+/* What each stack has that its children do not. */
+static uint64_t *selves_of(const struct profile *p, const uint64_t *totals)
+{
+	uint64_t *selves = mem_dup(totals, p->stack_count * sizeof(*totals));
+
+	for (uint32_t id = 1; id < p->stack_count; id++) {
+		uint64_t *above = &selves[p->stacks[id].parent];
+		*above -= MIN(*above, totals[id]);
+	}
+	return selves;
+}
+
+/* n * to / from, rounded down: so that parts never add up to more than their whole. */
+static uint64_t scale(uint64_t n, uint64_t from, uint64_t to)
+{
+	return from ? (uint64_t)((unsigned __int128)n * to / from) : 0;
 }
 
 /* The least total of which there are not more than `max`. */
@@ -95,12 +115,21 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 			 uint32_t *ret_count)
 {
 	uint32_t buckets[BUCKETS] = {}, count = 0, cap = 0;
-	CLEANUP(freep) uint64_t *totals = sum_totals(p, o->column, buckets);
-	uint64_t *places = totals, least = least_kept(o, totals[0], buckets);
-	struct kept *kept = NULL;
+	CLEANUP(freep) uint64_t *totals = sum_totals(p, o, false);
+	CLEANUP(freep) uint64_t *bases = o->base ? sum_totals(p, o, true) : NULL;
+	uint64_t *places = totals, all = totals[0], base_all = bases ? bases[0] : 0;
 
+	for (uint32_t id = 0; bases && o->normalised && id < p->stack_count; id++)
+		bases[id] = scale(bases[id], base_all, all);
+	CLEANUP(freep) uint64_t *base_selves = bases ? selves_of(p, bases) : NULL;
+	for (uint32_t id = 1; id < p->stack_count; id++)
+		buckets[bucket_of(bases ? MAX(totals[id], bases[id]) : totals[id])]++;
+
+	uint64_t least = least_kept(o, bases ? MAX(all, bases[0]) : all, buckets);
+	struct kept *kept = NULL;
 	for (uint32_t id = 0; id < p->stack_count; id++) {
-		if (id && totals[id] < least) {
+		uint64_t base = bases ? bases[id] : 0;
+		if (id && totals[id] < least && base < least) {
 			places[id] = UINT64_MAX;
 			continue;
 		}
@@ -109,12 +138,14 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 			.parent = id ? (uint32_t)places[p->stacks[id].parent] : 0,
 			.function = p->stacks[id].frame,
 			.total = totals[id],
+			.base_total = base,
+			.base_self = bases ? base_selves[id] : 0,
 		};
 		places[id] = count++;
 	}
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		uint64_t place = places[p->samples[i].stack];
-		if (place != UINT64_MAX)
+		if (place != UINT64_MAX && !is_base(&p->samples[i], o))
 			kept[place].self = /* NOLINT: places are below count */
 				add(kept[place].self, shown(&p->samples[i], o->column));
 	}
@@ -126,21 +157,29 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 /* Gives each node that lost children one in their place, of function MERGED. */
 static struct kept *merge_pruned(struct kept *kept, uint32_t *count)
 {
-	CLEANUP(freep) uint64_t *known = mem_alloc_array(*count, sizeof(*known));
+	struct known {
+		uint64_t total, base_total;
+	};
+	CLEANUP(freep) struct known *known = mem_alloc_array(*count, sizeof(*known));
 	uint32_t merged = 0, at = *count;
 
 	for (uint32_t i = *count; i-- > 0;) {
-		known[i] = add(known[i], kept[i].self);
-		merged += known[i] < kept[i].total;
-		if (i)
-			known[kept[i].parent] = add(known[kept[i].parent], kept[i].total);
+		known[i].total = add(known[i].total, kept[i].self);
+		known[i].base_total = add(known[i].base_total, kept[i].base_self);
+		merged +=
+			known[i].total < kept[i].total || known[i].base_total < kept[i].base_total;
+		if (i) {
+			struct known *above = &known[kept[i].parent];
+			above->total = add(above->total, kept[i].total);
+			above->base_total = add(above->base_total, kept[i].base_total);
+		}
 	}
 	kept = mem_resize_array(kept, (size_t)*count + merged, sizeof(*kept));
 	for (uint32_t i = 0; i < *count; i++) {
-		if (known[i] >= kept[i].total)
-			continue;
-		uint64_t rest = kept[i].total - known[i];
-		kept[at++] = (struct kept){i, MERGED, rest, rest};
+		uint64_t rest = kept[i].total - MIN(known[i].total, kept[i].total);
+		uint64_t base = kept[i].base_total - MIN(known[i].base_total, kept[i].base_total);
+		if (rest || base)
+			kept[at++] = (struct kept){i, MERGED, rest, rest, base, base};
 	}
 	*count = at;
 	return kept;
@@ -256,6 +295,8 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 		n->function = kept[i].function;
 		n->total = kept[i].total;
 		n->self = kept[i].self;
+		n->base_total = kept[i].base_total;
+		n->base_self = kept[i].base_self;
 		t->depth = MAX(t->depth, n->depth);
 		for (uint32_t c = first[i]; c < first[i + 1]; c++) {
 			places[children[c]] = place;
@@ -273,6 +314,7 @@ struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 	uint32_t count;
 
 	t->unit = o->column == TREE_VALUE ? p->info.unit : "samples";
+	t->has_base = o->base;
 	if (fold_is_needed(p, o))
 		p = t->folded = fold(p, o);
 

@@ -11,6 +11,10 @@
  * function TREE_MERGED instead, behind the others, so sums are exact in every format; `pruned`
  * counts them, and `least` says which total was the least to stay. Nodes of 0 are left out always.
  * Sums that do not fit into 64 bits stop at the largest number that does.
+ *
+ * With a second profile, `base`, the tree is of both: each node has the numbers of the base beside
+ * its own, and either may be 0 (a function that is new, or gone). What is left out is decided by
+ * the larger of the two.
  */
 #pragma once
 
@@ -29,10 +33,15 @@ struct tree_options {
 	bool by_comm;    /* root frames from labels: the process, as "COMM" … */
 	bool by_process; /* … or as "COMM (PID)" … */
 	bool by_thread;  /* … then the thread, as "THREAD (TID)" */
+	const char *by;  /* … or the value of this label instead of them; NULL: no */
 	bool delimited;  /* a "-" frame between user and kernel frames, as BCC's -d */
 	bool reversed;   /* leaf first: callers */
 	double min_fraction;
-	uint32_t max_nodes; /* without those of TREE_MERGED; 0: no cap */
+	uint32_t max_nodes;         /* without those of TREE_MERGED; 0: no cap */
+	const struct profile *base; /* what it is compared with; NULL: nothing */
+	/* The base's numbers are scaled to the same sum as the others': for ranges or loads of
+	   different lengths. Rounded down, what a parent lacks by that counts as its own. */
+	bool normalised;
 };
 
 struct tree_function {
@@ -49,6 +58,8 @@ struct tree_node {
 	uint32_t depth;    /* the root's is 0 */
 	uint64_t total;
 	uint64_t self;
+	uint64_t base_total; /* 0 without a base */
+	uint64_t base_self;
 };
 
 struct tree {
@@ -61,11 +72,12 @@ struct tree {
 	uint32_t merged; /* the function that is TREE_MERGED; 0: nothing was left out */
 	uint64_t pruned;
 	uint64_t least;
-	const char *unit;       /* what total and self count: "samples", "nanoseconds", … */
+	const char *unit; /* what total and self count: "samples", "nanoseconds", … */
+	bool has_base;
 	struct profile *folded; /* private */
 };
 
-/* The profile must outlive the tree. */
+/* The profile (not the base) must outlive the tree. */
 struct tree *tree_new(const struct profile *p, const struct tree_options *o);
 void tree_free(struct tree *t);
 DEFINE_CLEANUP(struct tree *, tree_free)

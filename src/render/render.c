@@ -10,6 +10,8 @@ const struct renderer renderers[] = {
 	{"folded", "folded", "one line a stack: a;b;c 12", render_folded},
 	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
 	 render_speedscope},
+	{"tree", "tree.json", "the tree as columns of numbers, as the HTTP API answers",
+	 render_tree},
 	{"json", "json", "the tree for other programs, flat", render_json},
 	{"text", "txt", "stacks in full, the leaf first, as BCC's profile prints them",
 	 render_text},

@@ -36,6 +36,7 @@ int render_speedscope(const struct profile *p, const struct render_options *o, F
 int render_svg(const struct profile *p, const struct render_options *o, FILE *out);
 int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
 int render_html(const struct profile *p, const struct render_options *o, FILE *out);
+int render_tree(const struct profile *p, const struct render_options *o, FILE *out); /* columns.c */
 int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 
 const struct renderer *render_by_name(const char *name); /* NULL if there is none */

@@ -165,6 +165,9 @@ def seeds(name, tmp):
     if name == "perfscript":
         return [b"cc 12 [001] 1.5: 10101010 cpu-clock:\n\tffffffff81000000 f+0x1 ([kernel])\n"
                 b"\t     55d0 main (/bin/cc)\n\n"]
+    if name == "selector":
+        return [b'cpu{comm="nginx",a=~"(a+)+",b!~`x|y`}', b"heap:x{'a.b'!='\\x41\\u00e4'}",
+                b"now-1d12h+5m", b"yesterday 14:02:05", b"2026-11-15T14:02:05.25+01:00"]
     if name == "pprof":
         return [gzip.compress(b"\x0a\x04\x08\x01\x10\x02\x32\x00", mtime=0), b"\x32\x00"]
     return [stack]

@@ -1,9 +1,14 @@
 /* The sample path on this machine's own kernel; skipped without the permissions for it. */
 #include "unit/unit.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/mem.h"
+#include "collect/orc.h"
 #include "collect/sampler.h"
 #include "collect/sideband.h"
 #include "collect/stream.h"
@@ -78,9 +83,9 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	struct seen seen = {};
 	struct sampler_counts c;
 
-	spin_until_taken(s, 200);
+	spin_until_taken(s, 500);
 	sampler_drain(s, on_sample, &seen);
-	spin_until_taken(s, 400);
+	spin_until_taken(s, 1000);
 	sampler_stop(s);
 	sampler_drain(s, on_sample, &seen);
 	sampler_counts(s, &c);
@@ -172,12 +177,80 @@ static void a_life_of_milliseconds_is_told_whole(void **state)
 	sideband_free(b);
 }
 
+/* A child that is in the kernel most of the time, in many places of it. */
+static pid_t start_syscalls(void)
+{
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+
+	int echo[2];
+	if (pipe(echo) < 0)
+		_exit(1);
+	for (;;) {
+		char buf[4096];
+		int fd = open("/proc/self/maps", O_RDONLY);
+		while (read(fd, buf, sizeof(buf)) > 0)
+			;
+		close(fd);
+		for (int i = 0; i < 50; i++)
+			if (write(echo[1], buf, 512) != 512 || read(echo[0], buf, 512) != 512)
+				_exit(1);
+		size_t size = 1 << 20;
+		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			       0);
+		for (size_t at = 0; p != MAP_FAILED && at < size; at += 4096)
+			p[at] = 1;
+		if (p != MAP_FAILED)
+			munmap(p, size);
+		pid_t child = fork();
+		if (child == 0) {
+			execl("/bin/true", "true", NULL);
+			_exit(1);
+		}
+		waitpid(child, NULL, 0);
+	}
+}
+
+static void kernel_stacks_are_what_the_kernel_says(void **state)
+{
+	(void)state;
+	enum { WANTED = 3000, SECONDS_MAX = 60 };
+	struct sampler_options o = options();
+	o.filter.check_kernel = true;
+	o.frequency = 5000;
+	struct sampler *s = start(&o);
+	struct seen seen = {};
+	struct sampler_counts c = {};
+	pid_t children[2] = {start_syscalls(), start_syscalls()};
+	time_t began = time(NULL);
+
+	while (c.kernel_walked + c.kernel_asked < WANTED && time(NULL) - began < SECONDS_MAX) {
+		usleep(50000);
+		sampler_drain(s, on_sample, &seen);
+		sampler_counts(s, &c);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(children); i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+	sampler_free(s);
+	assert_true(c.kernel_walked + c.kernel_asked >= WANTED);
+	struct wire_orc orc;
+	if (orc_find(&orc) != 0 || c.kernel_walked == 0)
+		skip(); /* a kernel before 6.4, or of another kind: it is asked for each stack */
+	assert_int_equal(c.kernel_different, 0);
+	assert_int_equal(c.kernel_compared, c.kernel_walked);
+	assert_true(c.kernel_walked > 9 * c.kernel_asked);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_ring_is_counted_to_the_sample),
 		cmocka_unit_test(samples_and_events_come_in_order),
 		cmocka_unit_test(a_life_of_milliseconds_is_told_whole),
+		cmocka_unit_test(kernel_stacks_are_what_the_kernel_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,18 @@ def stacks_of_a_process_are_whole(report):
     assert any("read_zeros" in f and KERNEL.match(f[-1]) for f, _ in stacks), "no kernel frames"
 
 
+def kernel_stacks_are_what_the_kernel_says(report):
+    m = re.search(r"kernel stacks: (\d+) walked, (\d+) by the kernel itself; (\d+) compared, "
+                  r"(\d+) different", report.err("process"))
+    walked, asked, compared, different = map(int, m.groups())
+    assert different == 0, m[0]
+    version = re.search(r"Linux version (\d+)\.(\d+)", report.console)
+    if (int(version[1]), int(version[2])) >= (6, 4):  # since then its tables are as we know them
+        assert compared > 0 and walked > asked, m[0]
+    else:
+        assert walked == 0 and asked > 0, m[0]
+
+
 def a_control_group_is_told_from_others(report):
     chains(report, "cgroup")
     comms = folded.parse(report["cgroup"]).comms()
@@ -97,6 +109,7 @@ def the_kernel_has_no_complaint(report):
 
 
 CHECKS = [doctor_finds_nothing_wrong, stacks_of_a_process_are_whole,
+          kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, the_kernel_has_no_complaint]
 

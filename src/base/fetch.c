@@ -1,0 +1,443 @@
+#include "base/fetch.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+#define HEAD_MAX (64u << 10)
+#define SLICE_MS 100
+
+struct fetching {
+	const struct fetch_request *request;
+	uint64_t began_ms;
+	char *bytes; /* of the answer, head included */
+	size_t len, cap;
+	struct fetch_error *err;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int failed(struct fetch_error *err, int code, const char *why)
+{
+	snprintf(err->text, sizeof(err->text), "%s", why);
+	return code;
+}
+
+static int go_on(struct fetching *f)
+{
+	const struct fetch_request *r = f->request;
+	uint64_t waited = now_ms() - f->began_ms;
+
+	if (r->wait && !r->wait(r->wait_ctx, waited, f->len))
+		return failed(f->err, -ECANCELED, "it was interrupted");
+	if (r->timeout_ms && waited > r->timeout_ms)
+		return failed(f->err, -ETIMEDOUT, "it took too long");
+	return 0;
+}
+
+/* Until the socket is ready, or there is no more patience. */
+static int wait_for(struct fetching *f, int fd, short events)
+{
+	for (;;) {
+		struct pollfd p = {.fd = fd, .events = events};
+		int r = go_on(f);
+		if (r)
+			return r;
+		int n = poll(&p, 1, SLICE_MS);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return failed(f->err, -errno, strerror(errno));
+	}
+}
+
+static int put(struct fetching *f, const void *bytes, size_t len)
+{
+	if (f->len + len > f->request->max + HEAD_MAX)
+		return failed(f->err, -EFBIG, "the answer is too large");
+	if (f->len + len + 1 > f->cap) {
+		f->cap = MAX(f->len + len + 1, MAX(2 * f->cap, (size_t)4096));
+		f->bytes = mem_resize_array(f->bytes, f->cap, 1);
+	}
+	memcpy(f->bytes + f->len, bytes, len);
+	f->len += len;
+	f->bytes[f->len] = '\0';
+	return 0;
+}
+
+/* ---- plain --------------------------------------------------------------------------------- */
+
+struct place {
+	char host[256], port[8];
+	const char *path;
+};
+
+static bool split_url(const char *url, struct place *ret)
+{
+	const char *at = url + strlen("http://");
+	const char *end = at + strcspn(at, "/?#");
+	const char *host_end = memchr(at, ':', (size_t)(end - at)), *port = "80";
+	size_t port_len = 2;
+
+	if (*at == '[') {
+		const char *close = memchr(at, ']', (size_t)(end - at));
+		if (!close)
+			return false;
+		host_end = close[1] == ':' ? close + 1 : NULL;
+		ret->host[0] = '\0';
+	}
+	if (host_end) {
+		port = host_end + 1;
+		port_len = (size_t)(end - port);
+	}
+	const char *stop = host_end ? host_end : end;
+	size_t len = (size_t)(stop - at);
+	if (*at == '[') {
+		at++;
+		len -= 2;
+	}
+	if (!len || len >= sizeof(ret->host) || !port_len || port_len >= sizeof(ret->port))
+		return false;
+	snprintf(ret->host, sizeof(ret->host), "%.*s", (int)len, at);
+	snprintf(ret->port, sizeof(ret->port), "%.*s", (int)port_len, port);
+	ret->path = end;
+	return true;
+}
+
+static int try_connect(struct fetching *f, const struct addrinfo *a, int *ret_fd)
+{
+	CLEANUP(fd_closep)
+	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	if (fd < 0)
+		return failed(f->err, -errno, strerror(errno));
+	if (connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+		if (errno != EINPROGRESS)
+			return failed(f->err, -errno, strerror(errno));
+		int r = wait_for(f, fd, POLLOUT);
+		if (r)
+			return r;
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+		if (err)
+			return failed(f->err, -err, strerror(err));
+	}
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int connect_to(struct fetching *f, const struct place *p, int *ret_fd)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+
+	int r = getaddrinfo(p->host, p->port, &hints, &found);
+	if (r)
+		return failed(f->err, -EHOSTUNREACH, gai_strerror(r));
+	r = -EHOSTUNREACH;
+	for (const struct addrinfo *a = found; a && r && r != -ECANCELED; a = a->ai_next)
+		r = try_connect(f, a, ret_fd);
+	freeaddrinfo(found);
+	return r;
+}
+
+static int send_all(struct fetching *f, int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
+		if (n > 0) {
+			bytes += n;
+			len -= (size_t)n;
+		} else if (n < 0 && errno == EAGAIN) {
+			int r = wait_for(f, fd, POLLOUT);
+			if (r)
+				return r;
+		} else if (n < 0 && errno == EPIPE) {
+			return 0; /* it may have answered before it had read everything */
+		} else if (n < 0 && errno != EINTR) {
+			return failed(f->err, -errno, strerror(errno));
+		}
+	}
+	return 0;
+}
+
+static int send_request(struct fetching *f, int fd, const struct place *p)
+{
+	const struct fetch_request *r = f->request;
+	const char *slash = *p->path == '/' ? "" : "/";
+	bool v6 = strchr(p->host, ':');
+
+	/* 1.0: the answer comes in one piece, and its end is the end of the connection. */
+	CLEANUP(freep)
+	char *head = mem_printf("%s %s%.*s HTTP/1.0\r\nHost: %s%s%s:%s\r\n"
+				"User-Agent: smolder/%s\r\n",
+				r->method ? r->method : "GET", slash, (int)strcspn(p->path, "#"),
+				p->path, v6 ? "[" : "", p->host, v6 ? "]" : "", p->port,
+				SMOLDER_VERSION);
+	int e = send_all(f, fd, head, strlen(head));
+	if (!e && r->body) {
+		CLEANUP(freep)
+		char *more =
+			mem_printf("Content-Type: %s\r\nContent-Length: %zu\r\n",
+				   r->content_type ? r->content_type : "application/octet-stream",
+				   r->body_len);
+		e = send_all(f, fd, more, strlen(more));
+	}
+	if (!e && r->authorization) {
+		CLEANUP(freep)
+		char *more = mem_printf("Authorization: %s\r\n", r->authorization);
+		e = send_all(f, fd, more, strlen(more));
+	}
+	if (!e)
+		e = send_all(f, fd, "\r\n", 2);
+	return e || !r->body ? e : send_all(f, fd, r->body, r->body_len);
+}
+
+static int receive(struct fetching *f, int fd)
+{
+	char buf[64 << 10];
+
+	for (;;) {
+		ssize_t n = recv(fd, buf, sizeof(buf), 0);
+		if (n == 0)
+			return 0;
+		int r = 0;
+		if (n > 0)
+			r = put(f, buf, (size_t)n);
+		else if (errno == EAGAIN)
+			r = wait_for(f, fd, POLLIN);
+		else if (errno == ECONNRESET && f->len)
+			return 0;
+		else if (errno != EINTR)
+			r = failed(f->err, -errno, strerror(errno));
+		if (r)
+			return r;
+	}
+}
+
+/* The head of the answer apart from its body. */
+static int split_answer(struct fetching *f, struct fetch_answer *ret)
+{
+	char *end = f->len ? memmem(f->bytes, f->len, "\r\n\r\n", 4) : NULL;
+	unsigned status;
+
+	if (!end || sscanf(f->bytes, "HTTP/%*u.%*u %u", &status) != 1)
+		return failed(f->err, -EBADMSG, "that is no HTTP server");
+	size_t head = (size_t)(end - f->bytes) + 4;
+	struct fetch_answer a = {.status = status, .headers = mem_strndup(f->bytes, head)};
+	a.len = f->len - head;
+	uint64_t length = fetch_header_number(&a, "Content-Length");
+	if (length && a.len < length &&
+	    (!f->request->method || strcmp(f->request->method, "HEAD"))) {
+		fetch_answer_done(&a);
+		return failed(f->err, -EBADMSG, "the connection ended before the answer did");
+	}
+	a.body = mem_alloc(a.len + 1);
+	memcpy(a.body, f->bytes + head, a.len);
+	*ret = a;
+	return 0;
+}
+
+static int fetch_plain(struct fetching *f, struct fetch_answer *ret)
+{
+	CLEANUP(fd_closep) int fd = -1;
+	struct place place;
+
+	if (!split_url(f->request->url, &place))
+		return failed(f->err, -EINVAL, "it should be http://HOST:PORT");
+	int r = connect_to(f, &place, &fd);
+	if (!r)
+		r = send_request(f, fd, &place);
+	if (!r)
+		r = receive(f, fd);
+	return r ? r : split_answer(f, ret);
+}
+
+/* ---- by libcurl ---------------------------------------------------------------------------- */
+
+/* What is used of libcurl's interface, whose numbers never change. */
+enum {
+	CURL_WRITEDATA = 10001,
+	CURL_URL = 10002,
+	CURL_ERRORBUFFER = 10010,
+	CURL_POSTFIELDS = 10015,
+	CURL_USERAGENT = 10018,
+	CURL_HTTPHEADER = 10023,
+	CURL_HEADERDATA = 10029,
+	CURL_CUSTOMREQUEST = 10036,
+	CURL_XFERINFODATA = 10057,
+	CURL_WRITEFUNCTION = 20011,
+	CURL_HEADERFUNCTION = 20079,
+	CURL_XFERINFOFUNCTION = 20219,
+	CURL_POSTFIELDSIZE_LARGE = 30120,
+	CURL_NOPROGRESS = 43,
+	CURL_NOSIGNAL = 99,
+	CURL_TIMEOUT_MS = 155,
+	CURL_RESPONSE_CODE = 0x200002,
+	CURL_ABORTED = 42,
+};
+
+struct curl_slist;
+struct curl {
+	void *(*easy_init)(void);
+	int (*easy_setopt)(void *easy, int option, ...);
+	int (*easy_perform)(void *easy);
+	int (*easy_getinfo)(void *easy, int info, ...);
+	void (*easy_cleanup)(void *easy);
+	const char *(*easy_strerror)(int code);
+	struct curl_slist *(*slist_append)(struct curl_slist *list, const char *s);
+	void (*slist_free_all)(struct curl_slist *list);
+};
+
+static bool load_curl(struct curl *c)
+{
+	static const char *const libraries[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+	void *library = NULL;
+
+	for (size_t i = 0; !library && i < ARRAY_SIZE(libraries); i++)
+		library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return false;
+	*(void **)&c->easy_init = dlsym(library, "curl_easy_init");
+	*(void **)&c->easy_setopt = dlsym(library, "curl_easy_setopt");
+	*(void **)&c->easy_perform = dlsym(library, "curl_easy_perform");
+	*(void **)&c->easy_getinfo = dlsym(library, "curl_easy_getinfo");
+	*(void **)&c->easy_cleanup = dlsym(library, "curl_easy_cleanup");
+	*(void **)&c->easy_strerror = dlsym(library, "curl_easy_strerror");
+	*(void **)&c->slist_append = dlsym(library, "curl_slist_append");
+	*(void **)&c->slist_free_all = dlsym(library, "curl_slist_free_all");
+	return c->easy_init && c->easy_setopt && c->easy_perform && c->easy_getinfo &&
+	       c->easy_cleanup && c->easy_strerror && c->slist_append && c->slist_free_all;
+}
+
+static size_t on_body(const char *bytes, size_t one, size_t len, void *ctx)
+{
+	return put(ctx, bytes, one * len) ? 0 : one * len;
+}
+
+static size_t on_header(const char *bytes, size_t one, size_t len, void *ctx)
+{
+	struct fetching *head = ctx;
+
+	/* Of several answers (a redirect, 100 Continue) the last one's count. */
+	if (len > 5 && strncmp(bytes, "HTTP/", 5) == 0)
+		head->len = 0;
+	return put(head, bytes, one * len) ? 0 : one * len;
+}
+
+static int on_progress(void *ctx, int64_t total, int64_t now, int64_t up_total, int64_t up)
+{
+	(void)total;
+	(void)now;
+	(void)up_total;
+	(void)up;
+	return go_on(ctx) ? 1 : 0;
+}
+
+static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
+{
+	const struct fetch_request *r = f->request;
+	struct fetch_request head_request = {.max = HEAD_MAX};
+	struct fetching head = {.request = &head_request, .err = f->err};
+	struct curl_slist *headers = NULL;
+	struct curl c;
+	char why[256] = "";
+	long status = 0;
+
+	if (!load_curl(&c))
+		return failed(f->err, -ENOENT, "https needs libcurl (Debian: libcurl4)");
+	void *easy = c.easy_init();
+	c.easy_setopt(easy, CURL_URL, r->url);
+	c.easy_setopt(easy, CURL_NOSIGNAL, 1L);
+	c.easy_setopt(easy, CURL_USERAGENT, "smolder/" SMOLDER_VERSION);
+	c.easy_setopt(easy, CURL_ERRORBUFFER, why);
+	c.easy_setopt(easy, CURL_WRITEFUNCTION, on_body);
+	c.easy_setopt(easy, CURL_WRITEDATA, f);
+	c.easy_setopt(easy, CURL_HEADERFUNCTION, on_header);
+	c.easy_setopt(easy, CURL_HEADERDATA, &head);
+	c.easy_setopt(easy, CURL_NOPROGRESS, 0L);
+	c.easy_setopt(easy, CURL_XFERINFOFUNCTION, on_progress);
+	c.easy_setopt(easy, CURL_XFERINFODATA, f);
+	if (r->timeout_ms)
+		c.easy_setopt(easy, CURL_TIMEOUT_MS, (long)r->timeout_ms);
+	if (r->body) {
+		CLEANUP(freep)
+		char *type =
+			mem_printf("Content-Type: %s",
+				   r->content_type ? r->content_type : "application/octet-stream");
+		headers = c.slist_append(headers, type);
+		c.easy_setopt(easy, CURL_POSTFIELDSIZE_LARGE, (int64_t)r->body_len);
+		c.easy_setopt(easy, CURL_POSTFIELDS, r->body);
+	}
+	if (r->authorization) {
+		CLEANUP(freep) char *who = mem_printf("Authorization: %s", r->authorization);
+		headers = c.slist_append(headers, who);
+	}
+	if (headers)
+		c.easy_setopt(easy, CURL_HTTPHEADER, headers);
+	if (r->method)
+		c.easy_setopt(easy, CURL_CUSTOMREQUEST, r->method);
+	int code = c.easy_perform(easy);
+	c.easy_getinfo(easy, CURL_RESPONSE_CODE, &status);
+	c.easy_cleanup(easy);
+	c.slist_free_all(headers);
+	if (code == CURL_ABORTED) {
+		free(head.bytes);
+		return -ECANCELED; /* said already */
+	}
+	if (code) {
+		free(head.bytes);
+		return failed(f->err, -EIO, *why ? why : c.easy_strerror(code));
+	}
+	*ret = (struct fetch_answer){.status = (unsigned)status,
+				     .headers = head.bytes ? head.bytes : mem_strdup(""),
+				     .body = f->bytes ? TAKE_PTR(f->bytes) : mem_strdup(""),
+				     .len = f->len};
+	return 0;
+}
+
+int fetch(const struct fetch_request *r, struct fetch_answer *ret, struct fetch_error *ret_err)
+{
+	struct fetching f = {.request = r, .began_ms = now_ms(), .err = ret_err};
+	int e;
+
+	if (strncmp(r->url, "http://", 7) == 0)
+		e = fetch_plain(&f, ret);
+	else if (strncmp(r->url, "https://", 8) == 0)
+		e = fetch_by_curl(&f, ret);
+	else
+		e = failed(ret_err, -EINVAL, "it should begin with http:// or https://");
+	free(f.bytes);
+	return e;
+}
+
+void fetch_answer_done(struct fetch_answer *a)
+{
+	free(a->headers);
+	free(a->body);
+	*a = (struct fetch_answer){};
+}
+
+uint64_t fetch_header_number(const struct fetch_answer *a, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *line = a->headers; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncasecmp(line, name, len) == 0 && line[len] == ':')
+			return strtoull(line + len + 1, NULL, 10);
+	}
+	return 0;
+}

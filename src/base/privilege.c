@@ -1,0 +1,232 @@
+#include "base/privilege.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static int look_up(const char *name, struct privilege_user *ret)
+{
+	const struct passwd *p = getpwnam(name);
+
+	if (!p)
+		return -ENOENT;
+	*ret = (struct privilege_user){.uid = p->pw_uid, .gid = p->pw_gid};
+	snprintf(ret->name, sizeof(ret->name), "%s", p->pw_name);
+	return 0;
+}
+
+int privilege_find_user(const char *name, struct privilege_user *ret)
+{
+	const char *caller = getenv("SUDO_USER");
+
+	if (name)
+		return look_up(name, ret);
+	if (look_up("smolder", ret) == 0)
+		return 0;
+	if (caller && look_up(caller, ret) == 0 && ret->uid != 0)
+		return 0;
+	return look_up("nobody", ret);
+}
+
+static int keep(const cap_value_t *caps, int count)
+{
+	cap_t now = cap_get_proc(), want = cap_init();
+	int r = now && want ? 0 : -errno;
+
+	for (int i = 0; !r && i < count; i++) {
+		cap_flag_value_t has = CAP_CLEAR;
+		if (cap_get_flag(now, caps[i], CAP_PERMITTED, &has) != 0 || has != CAP_SET)
+			continue; /* an old kernel, or a container that has it not */
+		if (cap_set_flag(want, CAP_PERMITTED, 1, &caps[i], CAP_SET) != 0 ||
+		    cap_set_flag(want, CAP_EFFECTIVE, 1, &caps[i], CAP_SET) != 0)
+			r = -errno;
+	}
+	if (!r && cap_set_proc(want) != 0)
+		r = -errno;
+	cap_free(now);
+	cap_free(want);
+	if (!r && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		r = -errno;
+	return r;
+}
+
+int privilege_become(const struct privilege_user *u)
+{
+	if (geteuid() == 0 && u->uid != 0 &&
+	    (setgroups(0, NULL) != 0 || setresgid(u->gid, u->gid, u->gid) != 0 ||
+	     setresuid(u->uid, u->uid, u->uid) != 0))
+		return -errno;
+	return keep(NULL, 0);
+}
+
+int privilege_keep_collector(bool admin)
+{
+	static const cap_value_t caps[] = {
+		CAP_BPF,
+		CAP_PERFMON,
+		CAP_SYS_PTRACE,
+		CAP_DAC_READ_SEARCH,
+		CAP_CHECKPOINT_RESTORE,
+		CAP_SYSLOG,
+		CAP_SYS_ADMIN, /* last */
+	};
+
+	return keep(caps, (int)ARRAY_SIZE(caps) - !admin);
+}
+
+#define CALL(name) SCMP_SYS(name)
+
+static const int collector_calls[] = {
+	/* memory, threads, time, the end */
+	CALL(mmap),
+	CALL(munmap),
+	CALL(mremap),
+	CALL(mprotect),
+	CALL(madvise),
+	CALL(brk),
+	CALL(futex),
+	CALL(clone),
+	CALL(clone3),
+	CALL(set_robust_list),
+	CALL(rseq),
+	CALL(exit),
+	CALL(exit_group),
+	CALL(sched_yield),
+	CALL(sched_getaffinity),
+	CALL(setpriority),
+	CALL(membarrier),
+	CALL(rt_sigaction),
+	CALL(rt_sigprocmask),
+	CALL(rt_sigreturn),
+	CALL(sigaltstack),
+	CALL(restart_syscall),
+	CALL(getpid),
+	CALL(gettid),
+	CALL(getppid),
+	CALL(kill),
+	CALL(tgkill),
+	CALL(clock_gettime),
+	CALL(clock_nanosleep),
+	CALL(nanosleep),
+	CALL(gettimeofday),
+	CALL(getrandom),
+	CALL(getrusage),
+	CALL(prctl),
+	CALL(prlimit64),
+	CALL(uname),
+	CALL(sysinfo),
+	CALL(getuid),
+	CALL(geteuid),
+	CALL(getgid),
+	CALL(getegid),
+	/* files: those of others to read, the cache of tables to write */
+	CALL(read),
+	CALL(write),
+	CALL(pread64),
+	CALL(pwrite64),
+	CALL(readv),
+	CALL(writev),
+	CALL(openat),
+	CALL(open),
+	CALL(open_by_handle_at),
+	CALL(close),
+	CALL(dup),
+	CALL(fcntl),
+	CALL(fstat),
+	CALL(newfstatat),
+	CALL(stat),
+	CALL(lstat),
+	CALL(statx),
+	CALL(statfs),
+	CALL(fstatfs),
+	CALL(lseek),
+	CALL(access),
+	CALL(faccessat),
+	CALL(faccessat2),
+	CALL(readlink),
+	CALL(readlinkat),
+	CALL(getdents64),
+	CALL(ftruncate),
+	CALL(fallocate),
+	CALL(fsync),
+	CALL(fdatasync),
+	CALL(fchmod),
+	CALL(linkat),
+	CALL(link),
+	CALL(unlink),
+	CALL(unlinkat),
+	CALL(rename),
+	CALL(renameat),
+	CALL(renameat2),
+	CALL(mkdir),
+	CALL(mkdirat),
+	CALL(utimensat),
+	CALL(flock),
+	CALL(umask),
+	CALL(fadvise64),
+	/* waiting, and the kernel's side of sampling */
+	CALL(epoll_create1),
+	CALL(epoll_ctl),
+	CALL(epoll_wait),
+	CALL(epoll_pwait),
+	CALL(poll),
+	CALL(ppoll),
+	CALL(eventfd2),
+	CALL(timerfd_create),
+	CALL(timerfd_settime),
+	CALL(signalfd4),
+	CALL(pipe2),
+	CALL(ioctl),
+	CALL(bpf),
+	CALL(perf_event_open),
+	CALL(pidfd_open),
+	/* the socket that was handed to us */
+	CALL(sendto),
+	CALL(sendmsg),
+	CALL(recvfrom),
+	CALL(recvmsg),
+	CALL(shutdown),
+};
+
+static const int network_calls[] = {
+	CALL(socket),      CALL(connect),     CALL(getsockopt), CALL(setsockopt),
+	CALL(getpeername), CALL(getsockname), CALL(sendmmsg),   CALL(recvmmsg),
+	CALL(socketpair),  CALL(bind), /* netlink, to see which addresses this host has */
+};
+
+static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int r = calls[i] < 0 ? 0 : seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int privilege_filter_collector(bool network)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (!filter)
+		return -ENOMEM;
+
+	int r = allow(filter, collector_calls, ARRAY_SIZE(collector_calls));
+	if (!r && network)
+		r = allow(filter, network_calls, ARRAY_SIZE(network_calls));
+	if (!r)
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the table builder, too */
+	if (!r)
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (!r)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return r;
+}

@@ -1,0 +1,37 @@
+/*
+ * privilege: giving up what is not needed, for good.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct privilege_user {
+	uid_t uid;
+	gid_t gid;
+	char name[64];
+};
+
+/*
+ * Whom an unprivileged half runs as: `name`; if that is NULL, the user smolder if there is one,
+ * else who called sudo, else nobody. -ENOENT: there is no such user.
+ */
+int privilege_find_user(const char *name, struct privilege_user *ret);
+
+/* Becomes that user, without any capability. Does nothing when not root. 0 or -errno. */
+int privilege_become(const struct privilege_user *u);
+
+/*
+ * Keeps what the collector needs: BPF (programs and maps), PERFMON (perf events), SYS_PTRACE
+ * (/proc/PID of others), DAC_READ_SEARCH (their files), SYSLOG (kernel addresses),
+ * CHECKPOINT_RESTORE (/proc/PID/map_files). `admin`: SYS_ADMIN as well, where the kernel leaves no
+ * choice. Those it does not have it does without. 0 or -errno.
+ */
+int privilege_keep_collector(bool admin);
+
+/*
+ * From here on only the system calls that a collector makes; others fail with EPERM. It can start
+ * no program, and no socket but, with `network`, to connect one. 0 or -errno.
+ */
+int privilege_filter_collector(bool network);

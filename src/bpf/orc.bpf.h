@@ -1,0 +1,316 @@
+/*
+ * orc: the kernel's stack, frame by frame, by the tables that the kernel itself walks by (ORC).
+ *
+ * bpf_get_stack() gives the same frames, but searches those tables, megabytes of them, for each:
+ * between two samples they leave the cache, and a walk of six frames takes 12 to 15 us. Here what
+ * was found for an address is remembered, as walk.bpf.h does for user code.
+ *
+ * Only what is plain is followed: calls, on the task's own stack, from one function of the kernel
+ * proper to the next, until the registers of user space or the end of a kernel thread. Anything
+ * else (interrupts' stacks, modules, code made at run time, tracers' trampolines) is given up, and
+ * bpf_get_stack() asked. Now and then both are done, and a difference ends it for good on this CPU.
+ */
+#pragma once
+
+#include "bpf/walk.bpf.h"
+
+const volatile struct wire_orc orc;
+
+/*
+ * Where in the table the entries of each KB of text begin; 0: it has none. So a search is among
+ * some twenty entries, in two lines of the cache, not among half a million. Filled once, by
+ * orc_index.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* sized by the loader */
+	__type(key, __u32);
+	__type(value, __u32);
+} orc_blocks SEC(".maps");
+
+/* What the bits of struct orc_entry mean from 6.4 on; in `how` they are as in the entry. */
+enum orc_type { ORC_UNDEFINED, ORC_END_OF_STACK, ORC_CALL, ORC_REGS, ORC_REGS_PARTIAL };
+enum orc_reg { ORC_REG_UNDEFINED = 0, ORC_REG_PREV_SP = 1, ORC_REG_BP = 4, ORC_REG_SP = 5 };
+
+#define ORC_SP_REG(how) ((how)&15)
+#define ORC_BP_REG(how) ((how) >> 4 & 15)
+#define ORC_TYPE(how)   ((how) >> 8 & 7)
+#define ORC_SIGNAL(how) ((how) >> 11 & 1)
+
+#define ORC_CHECK_FIRST 4   /* samples of a CPU that are compared with bpf_get_stack() … */
+#define ORC_CHECK_EVERY 128 /* … and later one in so many */
+
+#define ORC_INDEX_PIECE  32  /* addresses of entries */
+#define ORC_INDEX_PIECES 256 /* in one run */
+
+enum orc_result { ORC_GO_ON, ORC_DONE, ORC_LEAVE };
+
+#define FIELD_BITS(field, left, right)                                                             \
+	(__builtin_preserve_field_info(((struct orc_entry *)0)->field, BPF_FIELD_LSHIFT_U64) ==    \
+		 (left) &&                                                                         \
+	 __builtin_preserve_field_info(((struct orc_entry *)0)->field, BPF_FIELD_RSHIFT_U64) ==    \
+		 (right))
+
+/* Whether the entries are as we think: asked of the kernel's BTF, so known before the first walk.
+ */
+static __always_inline bool orc_is_usable(void)
+{
+	if (!orc.count || !bpf_core_field_exists(((struct orc_entry *)0)->signal))
+		return false; /* before 6.3 */
+	return FIELD_BITS(sp_reg, 60, 60) && FIELD_BITS(bp_reg, 56, 60) &&
+	       FIELD_BITS(type, 53, 61) && FIELD_BITS(signal, 52, 63) &&
+	       bpf_core_type_size(struct orc_entry) == WIRE_ORC_ENTRY;
+}
+
+/* Writes into s->orc.found what the table says of an address; false if it cannot be read. */
+__noinline int orc_search(__u64 ip)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	__u32 at = 0, n = orc.count, block = (__u32)((ip - orc.text) >> WIRE_ORC_BLOCK_BITS);
+	__u32 next = block + 1;
+	__u32 *low = bpf_map_lookup_elem(&orc_blocks, &block);
+	__u32 *high = bpf_map_lookup_elem(&orc_blocks, &next);
+	if (low && high && *low && *low < *high) { /* or the last one of the block before */
+		at = *low - 1;
+		n = *high - at;
+	}
+	for (int i = 0; i < 24 && n > 1; i++) {
+		__u32 half = n / 2;
+		__u64 entry = orc.ips + sizeof(__s32) * (__u64)(at + half);
+		__s32 from_here;
+		if (bpf_probe_read_kernel(&from_here, sizeof(from_here), (void *)entry) != 0)
+			return 0;
+		bool right = entry + (__s64)from_here <= ip;
+		at = right ? at + half : at;
+		n = right ? n - half : half;
+	}
+	struct orc_rule *r = &s->orc.found;
+	r->at = (__u32)(ip - orc.text) + 1;
+	return bpf_probe_read_kernel(&r->sp_offset, WIRE_ORC_ENTRY,
+				     (void *)(orc.entries + WIRE_ORC_ENTRY * (__u64)at)) == 0;
+}
+
+/* A word of the task's stack, into s->orc.word: a piece at a time, from the frame's sp upwards. */
+__noinline int orc_read(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	struct orc_walk *w = &s->orc;
+	__u64 at = addr - w->piece;
+
+	if (at > sizeof(s->piece) - sizeof(__u64)) {
+		if (addr - w->stack > KERNEL_STACK_BYTES - sizeof(__u64))
+			return 0;
+		__u64 last = w->stack + KERNEL_STACK_BYTES - sizeof(s->piece);
+		w->piece = w->sp < last ? w->sp & ~7ull : last;
+		if (addr < w->piece) /* it was left behind, and nothing plain goes back */
+			return 0;
+		if (addr - w->piece > sizeof(s->piece) - sizeof(__u64))
+			w->piece = addr < last ? addr & ~7ull : last;
+		at = addr - w->piece;
+		if (bpf_probe_read_kernel(s->piece, sizeof(s->piece), (void *)w->piece) != 0) {
+			w->piece = ~0ull;
+			return 0;
+		}
+	}
+	if (at & 7)
+		return 0;
+	w->word = s->piece[(at / sizeof(__u64)) & (WALK_PIECE - 1)];
+	return 1;
+}
+
+static __always_inline __u32 orc_hash(__u32 at, int bits)
+{
+	return (at * 0x9e3779b1u) >> (32 - bits);
+}
+
+/* Makes a caller known, and w->caller its place. */
+__noinline int orc_find_caller(__u64 ip)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	struct orc_walk *w = &s->orc;
+	__u32 key = (__u32)(ip - orc.text) + 1;
+
+	__u16 *at = &s->orc_caller_at[orc_hash(key, ORC_CALLER_BITS + 1) & (2 * ORC_CALLERS - 1)];
+	w->caller = *at & (ORC_CALLERS - 1);
+	if (s->orc_callers[w->caller & (ORC_CALLERS - 1)].at == key)
+		return 1;
+
+	if (!orc_search(ip))
+		return 0;
+	__u32 next = w->caller_next & (ORC_CALLERS - 1);
+	s->orc_callers[next] = w->found;
+	w->caller_next = next + 1;
+	*at = next;
+	w->caller = next;
+	return 1;
+}
+
+/* One step: from a frame, which is known, to its caller, which is written. */
+__noinline int orc_step(int frame)
+{
+	struct scratch *s = get_scratch();
+	if (!s || frame < 0)
+		return ORC_LEAVE;
+	struct orc_walk *w = &s->orc;
+	__u64 ip = w->pc - !w->exact, sp, bp;
+	struct orc_rule *r;
+
+	if (ip - orc.text >= orc.text_bytes)
+		return ORC_LEAVE;
+	__u32 key = (__u32)(ip - orc.text) + 1;
+	if (frame == 0) {
+		r = &s->orc_leaves[orc_hash(key, ORC_LEAF_BITS) & ((1 << ORC_LEAF_BITS) - 1)];
+		if (r->at != key) {
+			if (!orc_search(ip))
+				return ORC_LEAVE;
+			*r = w->found;
+		}
+	} else {
+		r = &s->orc_callers[w->caller & (ORC_CALLERS - 1)];
+		if (r->at != key) {
+			if (!orc_find_caller(ip))
+				return ORC_LEAVE;
+			r = &s->orc_callers[w->caller & (ORC_CALLERS - 1)];
+		}
+		w->caller++;
+	}
+
+	__u32 how = r->how, type = ORC_TYPE(how);
+	if (type == ORC_END_OF_STACK)
+		return ORC_DONE;
+	if (ORC_SP_REG(how) == ORC_REG_SP)
+		sp = w->sp + (__s64)r->sp_offset;
+	else if (ORC_SP_REG(how) == ORC_REG_BP)
+		sp = w->bp + (__s64)r->sp_offset;
+	else
+		return ORC_LEAVE;
+	if (type == ORC_REGS) /* done, if they are those of user space */
+		return orc_read(sp + offsetof(struct pt_regs, cs)) && (w->word & 3) ? ORC_DONE
+										    : ORC_LEAVE;
+	if (type != ORC_CALL || sp <= w->sp)
+		return ORC_LEAVE;
+
+	__u64 bp_at = 0;
+	if (ORC_BP_REG(how) == ORC_REG_PREV_SP)
+		bp_at = sp + (__s64)r->bp_offset;
+	else if (ORC_BP_REG(how) == ORC_REG_BP)
+		bp_at = w->bp + (__s64)r->bp_offset;
+	else if (ORC_BP_REG(how) != ORC_REG_UNDEFINED)
+		return ORC_LEAVE;
+	__u32 signal = ORC_SIGNAL(how);
+	bp = w->bp;
+	if (bp_at) {
+		if (!orc_read(bp_at))
+			return ORC_LEAVE;
+		bp = w->word;
+	}
+	if (!orc_read(sp - sizeof(__u64)))
+		return ORC_LEAVE;
+	__u64 pc = w->word;
+	if (pc - orc.text >= orc.text_bytes)
+		return ORC_LEAVE;
+	for (int i = 0; i < WIRE_ORC_TRAMPOLINES; i++)
+		if (pc == orc.trampolines[i])
+			return ORC_LEAVE;
+	w->pc = pc;
+	w->sp = sp;
+	w->bp = bp;
+	w->exact = signal;
+	s->frames[w->frames++ & WIRE_FRAMES] = pc;
+	return ORC_GO_ON;
+}
+
+/* Up to the end of the stack, or until there are `most` frames. */
+__noinline int orc_steps(int most)
+{
+	for (int i = 0; i < WIRE_FRAMES - 1; i++) {
+		int result = i < most - 1 ? orc_step(i) : ORC_DONE;
+		if (result)
+			return result;
+	}
+	return ORC_DONE;
+}
+
+/* The frames of the kernel stack from `regs` on, into s->frames: how many, or 0. */
+static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_data *ctx,
+				      struct task_struct *task)
+{
+	struct orc_walk *w = &s->orc;
+
+	/* Not the registers of something interrupted: an event of the kernel's own. */
+	if (!(ctx->regs.eflags & EFLAGS_FIXED))
+		return 0;
+	w->stack = (__u64)TASK_READ(task, stack);
+	w->pc = ctx->regs.rip;
+	w->sp = ctx->regs.rsp;
+	w->bp = ctx->regs.rbp;
+	w->piece = ~0ull;
+	w->exact = 1;
+	w->caller = 0;
+	w->frames = 1;
+	s->frames[0] = w->pc;
+	if (w->sp - w->stack >= KERNEL_STACK_BYTES)
+		return 0;
+	return orc_steps(WIRE_FRAMES) == ORC_LEAVE ? 0 : w->frames;
+}
+
+/* Whether s->frames and s->check begin with the same n addresses. */
+__noinline int orc_same(__u32 n)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	for (__u32 i = 0; i < WIRE_FRAMES; i++) {
+		if (i >= n)
+			break;
+		if (s->frames[i] != s->check[i])
+			return 0;
+	}
+	return 1;
+}
+
+/* Notes where blocks begin, in one piece of the table. */
+__noinline int orc_index_piece(__u32 first)
+{
+	struct scratch *s = get_scratch();
+	__s32 *piece = s ? (__s32 *)s->piece : NULL;
+	__u64 from = orc.ips + sizeof(__s32) * (__u64)first;
+
+	if (!piece || first >= orc.count ||
+	    bpf_probe_read_kernel(piece, ORC_INDEX_PIECE * sizeof(__s32), (void *)from) != 0)
+		return 0;
+	for (__u32 i = 0; i < ORC_INDEX_PIECE; i++) {
+		__u64 ip = from + sizeof(__s32) * (__u64)i + (__s64)piece[i];
+		__u32 block = (__u32)((ip - orc.text) >> WIRE_ORC_BLOCK_BITS);
+		if (ip < orc.text || first + i >= orc.count)
+			continue;
+		__u32 *at = bpf_map_lookup_elem(&orc_blocks, &block);
+		if (at && !*at)
+			*at = first + i;
+	}
+	return 1;
+}
+
+__u32 orc_indexed; /* entries so far */
+
+/* Run by user space until all entries are, before the first sample. */
+SEC("raw_tp")
+int orc_index(void *ctx)
+{
+	__u32 at = orc_indexed;
+
+	(void)ctx;
+	for (int i = 0; i < ORC_INDEX_PIECES; i++) {
+		if (!orc_index_piece(at))
+			break;
+		at += ORC_INDEX_PIECE;
+	}
+	orc_indexed = at;
+	return at < orc.count;
+}

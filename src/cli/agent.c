@@ -1,0 +1,56 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/privilege.h"
+#include "cli/cli.h"
+#include "cli/collecting.h"
+#include "cli/posting.h"
+#include "cli/service.h"
+
+static void help(void)
+{
+	puts("Usage: smolder agent --to URL [options]\n"
+	     "\n"
+	     "Samples this machine all the time and sends what it saw to a server ('smolder "
+	     "serve'\n"
+	     "or 'smolder run' elsewhere) every ten seconds. While the server is away, windows "
+	     "wait\n"
+	     "in memory. Needs root, and keeps only the capabilities it uses.\n");
+	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_HOST, SET_TABLES, SET_LINES,
+					    SET_TOKEN_FILE, SETTINGS});
+}
+
+static int confine(void)
+{
+	return service_confine_collector(true);
+}
+
+int cmd_agent(int argc, char **argv)
+{
+	struct settings s = {};
+	int code = service_options("agent", argc, argv, help, &s);
+	if (code >= 0)
+		return code;
+
+	const char *to = settings_text(&s, SET_TO);
+	struct posting *p = NULL;
+	if (!to) {
+		log_error("agent needs --to URL, the server to send to");
+		code = cli_usage("agent");
+	} else {
+		code = posting_new(to, settings_text(&s, SET_TOKEN_FILE), &p);
+	}
+	if (!code) {
+		struct collecting_options o = {
+			.alive_fd = -1, .transport = posting_transport(p), .confine = confine};
+		CLEANUP(freep) char *cache = service_collector(&s, &o);
+		do
+			code = collecting_run(&o);
+		while (code == COLLECTING_RENEW);
+	}
+	posting_free(p);
+	settings_done(&s);
+	return code;
+}

@@ -1,0 +1,56 @@
+/*
+ * collecting: the always-on collector, from samples to window messages; what `run` and `agent`
+ * share.
+ *
+ * It drains on a timer, closes windows as the wall clock passes their ends, and sends them through
+ * a transport, one message at a time. When its tables of names have grown past a cap it ends with
+ * COLLECTING_RENEW, to be begun anew: nothing is lost but the moment in between.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define COLLECTING_RENEW 75 /* exit code: start me again, all is well */
+
+struct loop;
+
+/*
+ * How messages travel. `send` takes a message whole or says -EAGAIN (try later) or another -errno;
+ * the reply comes through collecting_reply(), or never.
+ */
+struct collecting;
+struct transport {
+	int (*send)(void *ctx, const void *bytes, size_t len);
+	int (*watch)(void *ctx, struct loop *l, struct collecting *c); /* 0 or -errno */
+	void *ctx;
+};
+
+struct collecting_options {
+	uint64_t frequency;
+	const char *host; /* NULL: the machine's own name */
+	size_t table_bytes;
+	const char *const
+		*lines;        /* names of processes whose source lines are kept; ends with NULL */
+	const char *cache_dir; /* NULL: none */
+	int counters_fd;       /* that outlive us; 0: none */
+	int alive_fd;          /* a byte when sampling began, then every few seconds; -1: none */
+	struct transport transport;
+	int (*confine)(void); /* after all is open, before the first sample is looked at; or NULL */
+};
+
+void collecting_reply(struct collecting *c, const void *bytes, size_t len);
+void collecting_lost_server(struct collecting *c); /* no reply will come: send again in a moment */
+
+/* Runs until SIGTERM or SIGINT; then sends what there is. The exit code. */
+int collecting_run(const struct collecting_options *o);
+
+/* The transport of `run`: an inherited SOCK_SEQPACKET socket, one message a packet. */
+struct fd_transport {
+	int fd;
+	struct collecting *collecting;
+	struct loop *loop;
+};
+
+struct transport fd_transport(struct fd_transport *t);

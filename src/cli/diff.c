@@ -1,0 +1,241 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/look.h"
+#include "cli/shown.h"
+#include "cli/source.h"
+
+struct diff {
+	struct cli_output out;
+	struct source_options source;
+	struct shown_options shown;
+	const char *from, *to, *base_from, *base_to;
+};
+
+static void help(void)
+{
+	puts("Usage: smolder diff [options] [SELECTOR]\n"
+	     "       smolder diff [options] BASE-SELECTOR SELECTOR\n"
+	     "       smolder diff [options] BASE-FILE FILE\n"
+	     "\n"
+	     "Compares two profiles: one selector at two times (the time before, unless "
+	     "--base-from\n"
+	     "tells), two selectors at one time, or two files, the older first. What grew is red, "
+	     "what\n"
+	     "shrank is blue, and functions that are new or gone are in it as well.\n"
+	     "\n"
+	     "      --from TIME       of the newer: now-1h, 14:02, 2026-11-15, … (an hour before "
+	     "--to)\n"
+	     "      --to TIME         the same (now)\n"
+	     "      --base-from TIME  of the older (as long before --from as --to is after it)\n"
+	     "      --base-to TIME    the same (--from, or an hour after --base-from)\n"
+	     "      --normalise       scale the older to the same sum: shares, not amounts\n"
+	     "      --callers NAME    only what leads to this function, merged from it on\n"
+	     "      --callees NAME    only what this function leads to");
+	look_help();
+	source_help();
+	puts("  -h, --help            this\n"
+	     "\n"
+	     "Examples:\n"
+	     "  smolder diff 'cpu{comm=\"api\"}' --from now-1h --base-from now-25h --base-to "
+	     "now-24h\n"
+	     "  smolder diff before.pb.gz after.pb.gz -o diff.svg");
+}
+
+enum {
+	OPT_FROM = 256,
+	OPT_TO,
+	OPT_BASE_FROM,
+	OPT_BASE_TO,
+	OPT_NORMALISE,
+	OPT_CALLERS,
+	OPT_CALLEES
+};
+
+static const struct option long_options[] = {
+	LOOK_OPTIONS,
+	SOURCE_OPTIONS,
+	{"from", required_argument, NULL, OPT_FROM},
+	{"to", required_argument, NULL, OPT_TO},
+	{"base-from", required_argument, NULL, OPT_BASE_FROM},
+	{"base-to", required_argument, NULL, OPT_BASE_TO},
+	{"normalise", no_argument, NULL, OPT_NORMALISE},
+	{"normalize", no_argument, NULL, OPT_NORMALISE}, /* the other spelling is as good */
+	{"callers", required_argument, NULL, OPT_CALLERS},
+	{"callees", required_argument, NULL, OPT_CALLEES},
+	{"help", no_argument, NULL, 'h'},
+	{},
+};
+
+static bool option(struct diff *d, int opt, const char *arg)
+{
+	if (look_owns(opt))
+		return look_option(&d->out, opt, arg);
+	if (source_owns(opt))
+		return source_option(&d->source, opt, arg);
+	switch (opt) {
+	case OPT_FROM:
+		d->from = arg;
+		return true;
+	case OPT_TO:
+		d->to = arg;
+		return true;
+	case OPT_BASE_FROM:
+		d->base_from = arg;
+		return true;
+	case OPT_BASE_TO:
+		d->base_to = arg;
+		return true;
+	case OPT_NORMALISE:
+		d->out.options.tree.normalised = true;
+		return true;
+	case OPT_CALLERS:
+		d->shown.callers = arg;
+		return true;
+	case OPT_CALLEES:
+		d->shown.callees = arg;
+		return true;
+	default: /* getopt has said it */
+		return false;
+	}
+}
+
+DEFINE_CLEANUP(struct profile *, profile_free)
+DEFINE_CLEANUP(struct source *, source_close)
+
+/* Empties a profile that lacks the function which the other one has. */
+static void empty(struct profile **p)
+{
+	struct profile *none = profile_new();
+
+	none->info = (*p)->info;
+	none->info.type = profile_keep(none, (*p)->info.type);
+	none->info.unit = profile_keep(none, (*p)->info.unit);
+	profile_free(*p);
+	*p = none;
+}
+
+/* Cuts both to a function, if one is named, and writes them. */
+static int write_both(struct diff *d, const struct renderer *r, struct profile **base,
+		      struct profile **p)
+{
+	bool in_base = shown_cut(base, &d->shown), in_p = shown_cut(p, &d->shown);
+
+	if (!in_base && !in_p) {
+		shown_no_function(*p, &d->shown);
+		return 1;
+	}
+	if (!in_base)
+		empty(base);
+	if (!in_p)
+		empty(p);
+	d->out.options.tree.base = *base;
+	return cli_write(*p, r, &d->out, d->out.path);
+}
+
+static int of_files(struct diff *d, char **files, const struct renderer *r)
+{
+	CLEANUP(profile_freep) struct profile *base = profile_new();
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+
+	if (source_file(files[0], base) || source_file(files[1], p))
+		return 1;
+	if (strcmp(base->info.unit, p->info.unit) != 0) {
+		log_error("%s counts %s and %s counts %s: they cannot be compared", files[0],
+			  base->info.unit, files[1], p->info.unit);
+		return 1;
+	}
+	return write_both(d, r, &base, &p);
+}
+
+/* Both ranges: the base's is the time before, or the same where another selector is compared. */
+static bool ranges(const struct diff *d, bool two_selectors, struct timerange *base,
+		   struct timerange *range)
+{
+	if (!shown_range(d->from, d->to, range))
+		return false;
+	if (d->base_from || d->base_to) {
+		uint64_t hour = 3600000, length = range->to_ms - range->from_ms;
+		if (!shown_range(d->base_from, d->base_to, base))
+			return false;
+		/* One end tells the other: as long as the newer. */
+		if (!d->base_to)
+			base->to_ms = base->from_ms + length;
+		else if (!d->base_from)
+			base->from_ms = base->to_ms - (length < base->to_ms ? length : hour);
+		return true;
+	}
+	*base = *range;
+	if (!two_selectors) {
+		base->to_ms = range->from_ms;
+		base->from_ms = range->from_ms - (range->to_ms - range->from_ms);
+	}
+	return true;
+}
+
+static int of_store(struct diff *d, char **selectors, int count, const struct renderer *r)
+{
+	CLEANUP(profile_freep) struct profile *base = profile_new();
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+	struct source_question ask = {.selector = count ? selectors[count - 1] : NULL};
+	struct source_question base_ask = {.selector = count ? selectors[0] : NULL};
+	struct store_answer answer, base_answer;
+
+	if (!ranges(d, count == 2, &base_ask.range, &ask.range))
+		return cli_usage("diff");
+	CLEANUP(source_closep) struct source *s = source_open(&d->source);
+	if (!s)
+		return 1;
+	shown_keep(&d->out, &ask);
+	shown_keep(&d->out, &base_ask);
+	int code = source_profile(s, &base_ask, base, &base_answer);
+	if (!code)
+		code = source_profile(s, &ask, p, &answer);
+	if (code)
+		return code;
+	if (!answer.samples && !base_answer.samples)
+		return shown_nothing(s, &ask, &answer);
+	if (!answer.samples) { /* the unit is that of what there is */
+		p->info.type = profile_keep(p, base->info.type);
+		p->info.unit = profile_keep(p, base->info.unit);
+	}
+	code = write_both(d, r, &base, &p);
+	if (!code) {
+		source_report(base, &base_answer, "base ");
+		source_report(p, &answer, "     ");
+	}
+	return code;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	struct diff d = {.out.options.tree = {.column = TREE_VALUE, .by_comm = true}};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", long_options, NULL)) != -1) {
+		if (opt == 'h') {
+			help();
+			return 0;
+		}
+		if (!option(&d, opt, optarg))
+			return cli_usage("diff");
+	}
+	argv += optind;
+	argc -= optind;
+	if (d.shown.callers && d.shown.callees) {
+		log_error("--callers and --callees are two questions; ask one");
+		return cli_usage("diff");
+	}
+	const struct renderer *r = cli_renderer(&d.out, "top");
+	if (!r)
+		return 1;
+	bool files = argc && source_is_file(argv[0]);
+	if (argc > 2 || (files && argc != 2)) {
+		log_error("give two files, or one or two selectors");
+		return cli_usage("diff");
+	}
+	return files ? of_files(&d, argv, r) : of_store(&d, argv, argc, r);
+}

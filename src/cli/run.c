@@ -1,0 +1,430 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "base/notify.h"
+#include "base/privilege.h"
+#include "cli/cli.h"
+#include "cli/collecting.h"
+#include "cli/service.h"
+#include "cli/serving.h"
+#include "collect/sampler.h"
+
+#define TICK_MS        500
+#define SILENT_NS      60000000000ull /* a half that says nothing for so long hangs */
+#define BACKOFF_NS     250000000ull
+#define BACKOFF_MAX_NS 30000000000ull
+#define HEALTHY_NS     60000000000ull /* after so long a half's failures are forgotten */
+
+/*
+ * The parent of both halves. It keeps what must outlive them: both ends of the socket between them,
+ * so that either can be started anew while the other goes on, and the kernel's counters, so that
+ * what a killed collector had taken is still known.
+ */
+enum { SERVER, COLLECTOR, HALVES };
+
+struct half {
+	const char *name;
+	pid_t pid;    /* -1: not running */
+	int alive_fd; /* a byte comes now and then; -1: not running */
+	bool ready;
+	uint64_t started_ns, heard_ns, restart_ns;
+	uint64_t backoff_ns;
+	unsigned restarts;
+};
+
+struct run {
+	struct settings settings;
+	char *store;
+	struct privilege_user user;
+	struct loop *loop;
+	struct half halves[HALVES];
+	int pair[HALVES]; /* each half's end */
+	int counters_fd;
+	bool said_ready, stopping, reloading;
+	int code;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int confine(void)
+{
+	return service_confine_collector(false);
+}
+
+static int be_collector(const struct run *r, int alive_fd)
+{
+	struct fd_transport t = {.fd = r->pair[COLLECTOR]};
+	struct collecting_options o = {.alive_fd = alive_fd,
+				       .counters_fd = r->counters_fd,
+				       .transport = fd_transport(&t),
+				       .confine = confine};
+	CLEANUP(freep) char *cache = service_collector(&r->settings, &o);
+
+	close(r->pair[SERVER]);
+	prctl(PR_SET_NAME, "smolder-collect");
+	return collecting_run(&o);
+}
+
+static int be_server(const struct run *r, int alive_fd)
+{
+	struct serving_options o = {.settings = &r->settings,
+				    .store = r->store,
+				    .windows_fd = r->pair[SERVER],
+				    .alive_fd = alive_fd};
+
+	close(r->pair[COLLECTOR]);
+	close(r->counters_fd);
+	prctl(PR_SET_NAME, "smolder-serve");
+	int err = privilege_become(&r->user);
+	if (err) {
+		log_error("cannot become the user %s: %s", r->user.name, strerror(-err));
+		return 1;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* becoming another user has cleared it */
+	return serving_run(&o);
+}
+
+static void on_alive(void *ctx, int fd);
+
+static void spawn(struct run *r, int which)
+{
+	struct half *h = &r->halves[which];
+	int fds[2];
+
+	h->restart_ns = 0;
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
+		h->restart_ns = now_ns() + BACKOFF_MAX_NS;
+		return;
+	}
+	fflush(NULL);
+	pid_t parent = getpid(), pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent)
+			_exit(1);
+		loop_free(r->loop); /* with it, the parent's signals are ours no more */
+		close(fds[0]);
+		for (int i = 0; i < HALVES; i++)
+			fd_closep(&r->halves[i].alive_fd);
+		int code = which == SERVER ? be_server(r, fds[1]) : be_collector(r, fds[1]);
+		fflush(NULL);
+		_exit(code);
+	}
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		h->restart_ns = now_ns() + BACKOFF_MAX_NS;
+		return;
+	}
+	h->pid = pid;
+	h->alive_fd = fds[0];
+	h->ready = false;
+	h->started_ns = h->heard_ns = now_ns();
+	loop_fd(r->loop, h->alive_fd, on_alive, r);
+}
+
+static void say_ready(struct run *r)
+{
+	const char *listen = settings_text(&r->settings, SET_LISTEN);
+
+	if (!r->halves[SERVER].ready || !r->halves[COLLECTOR].ready || r->said_ready)
+		return;
+	r->said_ready = true;
+	notify("READY=1\nSTATUS=sampling every process");
+	log_info("sampling every process at %s Hz, kept for %s or %s in %s",
+		 settings_text(&r->settings, SET_FREQUENCY),
+		 settings_text(&r->settings, SET_RETENTION),
+		 settings_text(&r->settings, SET_MAX_SIZE), r->store);
+	log_info("look at http://%s/ or try: smolder query cpu --from now-5m", listen);
+}
+
+static void on_alive(void *ctx, int fd)
+{
+	struct run *r = ctx;
+	char bytes[64];
+	ssize_t n = read(fd, bytes, sizeof(bytes));
+
+	for (int i = 0; i < HALVES; i++) {
+		struct half *h = &r->halves[i];
+		if (h->alive_fd != fd)
+			continue;
+		if (n > 0) {
+			h->heard_ns = now_ns();
+			h->ready = true;
+		} else if (n == 0) {
+			loop_forget_fd(r->loop, fd);
+		}
+	}
+	say_ready(r);
+}
+
+static void describe_end(const struct half *h, int status, char *ret, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(ret, size, "was killed by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(ret, size, "ended with %d", WEXITSTATUS(status));
+	(void)h;
+}
+
+static void stop_next(struct run *r)
+{
+	/* The collector first: its last windows go to the server. */
+	if (r->halves[COLLECTOR].pid > 0)
+		kill(r->halves[COLLECTOR].pid, SIGTERM);
+	else if (r->halves[SERVER].pid > 0)
+		kill(r->halves[SERVER].pid, SIGTERM);
+	else
+		loop_stop(r->loop);
+}
+
+static void half_ended(struct run *r, struct half *h, int status)
+{
+	uint64_t now = now_ns();
+	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	char how[128];
+
+	h->pid = -1;
+	if (h->alive_fd >= 0) {
+		loop_forget_fd(r->loop, h->alive_fd);
+		close(TAKE_FD(h->alive_fd));
+	}
+	if (r->stopping) {
+		stop_next(r);
+		return;
+	}
+	if (!r->said_ready && !h->ready &&
+	    code >= 0) { /* it said why; trying again will not help */
+		r->code = 1;
+		r->stopping = true;
+		stop_next(r);
+		return;
+	}
+	h->restarts++;
+	if (code == COLLECTING_RENEW || r->reloading) {
+		h->restart_ns = now;
+		return;
+	}
+	if (now - h->started_ns > HEALTHY_NS)
+		h->backoff_ns = 0;
+	describe_end(h, status, how, sizeof(how));
+	h->restart_ns = now + h->backoff_ns;
+	log_warn("the %s %s; starting it again%s", h->name, how,
+		 h->backoff_ns ? " in a moment" : "");
+	h->backoff_ns = h->backoff_ns ? MIN(2 * h->backoff_ns, BACKOFF_MAX_NS) : BACKOFF_NS;
+}
+
+static void start_due(struct run *r)
+{
+	uint64_t now = now_ns();
+
+	for (int i = 0; i < HALVES; i++) {
+		struct half *h = &r->halves[i];
+		if (h->pid < 0 && h->restart_ns && now >= h->restart_ns && !r->stopping)
+			spawn(r, i);
+		if (h->pid > 0 && now - h->heard_ns > SILENT_NS) {
+			log_warn("the %s does not answer; ending it", h->name);
+			kill(h->pid, SIGKILL);
+			h->heard_ns = now;
+		}
+	}
+	if (r->reloading && r->halves[SERVER].ready && r->halves[COLLECTOR].ready) {
+		r->reloading = false;
+		notify("READY=1");
+	}
+}
+
+static void on_child(void *ctx, int signo)
+{
+	struct run *r = ctx;
+	int status;
+	pid_t pid;
+
+	(void)signo;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (int i = 0; i < HALVES; i++)
+			if (r->halves[i].pid == pid)
+				half_ended(r, &r->halves[i], status);
+	start_due(r);
+}
+
+static void on_tick(void *ctx, int what)
+{
+	(void)what;
+	start_due(ctx);
+}
+
+static void on_watchdog(void *ctx, int what)
+{
+	const struct run *r = ctx;
+
+	(void)what;
+	if (r->halves[SERVER].pid > 0 && r->halves[COLLECTOR].pid > 0)
+		notify("WATCHDOG=1");
+}
+
+static void on_stop(void *ctx, int signo)
+{
+	struct run *r = ctx;
+
+	(void)signo;
+	if (r->stopping) { /* the second time: at once */
+		for (int i = 0; i < HALVES; i++)
+			if (r->halves[i].pid > 0)
+				kill(r->halves[i].pid, SIGKILL);
+		return;
+	}
+	notify("STOPPING=1");
+	r->stopping = true;
+	stop_next(r);
+}
+
+/* Both halves begin anew with what the configuration says now; what one has taken, it sends. */
+static void on_reload(void *ctx, int signo)
+{
+	struct run *r = ctx;
+
+	(void)signo;
+	if (r->stopping || !service_reload(&r->settings))
+		return;
+	notify("RELOADING=1");
+	log_info("the configuration was read again");
+	r->reloading = true;
+	for (int i = 0; i < HALVES; i++)
+		if (r->halves[i].pid > 0)
+			kill(r->halves[i].pid, SIGTERM);
+}
+
+/* The server's user must be able to reach the store. */
+static int make_store(const struct run *r)
+{
+	CLEANUP(freep) char *path = mem_strdup(r->store);
+
+	for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
+		*slash = '\0';
+		if (mkdir(path, 0755) != 0 && errno != EEXIST)
+			break;
+		*slash = '/';
+	}
+	if (mkdir(path, 0750) != 0 && errno != EEXIST) {
+		log_error("cannot make the store %s: %s", r->store, strerror(errno));
+		return 1;
+	}
+	struct stat st;
+	if (geteuid() == 0 && stat(path, &st) == 0 && st.st_uid != r->user.uid &&
+	    chown(path, r->user.uid, r->user.gid) != 0) {
+		log_error("cannot give the store %s to the user %s: %s", r->store, r->user.name,
+			  strerror(errno));
+		return 1;
+	}
+	return 0;
+}
+
+static int start(struct run *r)
+{
+	const char *user = settings_text(&r->settings, SET_USER);
+
+	if (privilege_find_user(user, &r->user) != 0) {
+		log_error("there is no user '%s' for the server to run as", user ? user : "nobody");
+		return 1;
+	}
+	r->store = service_store_dir(&r->settings);
+	if (!r->store) {
+		log_error("there is no place for the store: say --store DIR");
+		return 1;
+	}
+	if (make_store(r))
+		return 1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, r->pair) != 0) {
+		log_error("cannot make a socket: %s", strerror(errno));
+		return 1;
+	}
+	r->counters_fd = sampler_counters();
+	if (r->counters_fd < 0) {
+		struct sampler_error why = {.doing = "make a BPF map"};
+		cli_cannot_sample(r->counters_fd, &why, "cpu-clock");
+		return 1;
+	}
+	return 0;
+}
+
+static int watch(struct run *r)
+{
+	uint64_t watchdog = notify_watchdog_ms();
+
+	r->loop = loop_new();
+	int err = loop_signal(r->loop, SIGTERM, on_stop, r);
+	err = err ? err : loop_signal(r->loop, SIGINT, on_stop, r);
+	err = err ? err : loop_signal(r->loop, SIGHUP, on_reload, r);
+	err = err ? err : loop_signal(r->loop, SIGCHLD, on_child, r);
+	err = err ? err : loop_timer(r->loop, TICK_MS, on_tick, r);
+	if (watchdog)
+		err = err ? err : loop_timer(r->loop, watchdog, on_watchdog, r);
+	if (err)
+		log_error("cannot wait for events: %s", strerror(-err));
+	return err ? 1 : 0;
+}
+
+static void help(void)
+{
+	puts("Usage: smolder run [options]\n"
+	     "\n"
+	     "Samples every process of this machine, all the time, keeps what it saw, and answers\n"
+	     "queries about it: 'smolder query', 'smolder diff', 'smolder labels', and a page in "
+	     "the\n"
+	     "browser. Needs root; what reads other processes keeps only the capabilities it "
+	     "uses,\n"
+	     "what answers requests runs as an ordinary user. SIGTERM ends it, SIGHUP reads the\n"
+	     "configuration again.\n");
+	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
+					    SET_TIMES, SET_FREQUENCY, SET_USER, SET_HOST,
+					    SET_TABLES, SET_LINES, SET_TOKEN_FILE, SET_TLS_CERT,
+					    SET_TLS_KEY, SETTINGS});
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct run r = {.halves = {[SERVER] = {.name = "server", .pid = -1, .alive_fd = -1},
+				   [COLLECTOR] = {.name = "collector", .pid = -1, .alive_fd = -1}},
+			.pair = {-1, -1},
+			.counters_fd = -1};
+	int code = service_options("run", argc, argv, help, &r.settings);
+
+	if (code < 0)
+		code = start(&r);
+	else
+		goto out;
+	if (!code)
+		code = watch(&r);
+	if (!code) {
+		spawn(&r, SERVER);
+		spawn(&r, COLLECTOR);
+		loop_run(r.loop);
+		code = r.code;
+	}
+out:
+	loop_free(r.loop);
+	fd_closep(&r.counters_fd);
+	fd_closep(&r.pair[0]);
+	fd_closep(&r.pair[1]);
+	settings_done(&r.settings);
+	free(r.store);
+	return code;
+}

@@ -1,0 +1,130 @@
+#include "cli/serving.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/service.h"
+#include "serve/server.h"
+
+#define NAMES_MAX 16
+#define ALIVE_MS  5000
+
+struct serving {
+	const struct serving_options *options;
+	struct loop *loop;
+};
+
+static void on_signal(void *ctx, int signo)
+{
+	const struct serving *s = ctx;
+
+	log_debug("ending: %s", strsignal(signo));
+	loop_stop(s->loop);
+}
+
+static void on_alive(void *ctx, int what)
+{
+	const struct serving *s = ctx;
+
+	(void)what;
+	if (write(s->options->alive_fd, "", 1) < 0 && errno == EPIPE)
+		loop_stop(s->loop); /* whoever started us is gone */
+}
+
+/* "a,b" into names; the text is cut in place. */
+static size_t split(char *text, const char *names[static NAMES_MAX])
+{
+	size_t count = 0;
+	char *save = NULL;
+
+	for (char *one = strtok_r(text, ", ", &save); one && count < NAMES_MAX;
+	     one = strtok_r(NULL, ", ", &save))
+		names[count++] = one;
+	return count;
+}
+
+int serving_run(const struct serving_options *o)
+{
+	const struct settings *set = o->settings;
+	const char *names[NAMES_MAX], *list = settings_text(set, SET_NAMES);
+	CLEANUP(freep) char *text = mem_strdup(list ? list : "");
+	struct server_options options = {
+		.store_dir = o->store,
+		.listen = settings_text(set, SET_LISTEN),
+		.hosts = names,
+		.host_count = split(text, names),
+		.tls_cert = settings_text(set, SET_TLS_CERT),
+		.tls_key = settings_text(set, SET_TLS_KEY),
+		.store = {.retention_ms = settings_number(set, SET_RETENTION),
+			  .max_bytes = settings_number(set, SET_MAX_SIZE),
+			  .times_ms = settings_number(set, SET_TIMES)},
+		.deadline_ms = settings_number(set, SET_DEADLINE),
+		.windows_fd = o->windows_fd,
+	};
+	struct serving s = {.options = o};
+	struct server_error err;
+	struct server *server;
+
+	if (!options.tls_cert != !options.tls_key) {
+		log_error("--tls-cert and --tls-key go together");
+		return EXIT_USAGE;
+	}
+	/* Threads come and go with questions: their memory is better shared. */
+	mallopt(M_ARENA_MAX, 2);
+	s.loop = loop_new();
+	loop_signal(s.loop, SIGTERM, on_signal, &s);
+	loop_signal(s.loop, SIGINT, on_signal, &s);
+	int r = server_new(s.loop, &options, &server, &err);
+	if (r) {
+		log_error("%s", err.text);
+		loop_free(s.loop);
+		return 1;
+	}
+	if (o->alive_fd >= 0) {
+		loop_timer(s.loop, ALIVE_MS, on_alive, &s);
+		on_alive(&s, 0);
+	} else {
+		log_info("listening on http%s://%s, storing in %s", options.tls_cert ? "s" : "",
+			 server_address(server), o->store);
+	}
+	r = loop_run(s.loop);
+	server_free(server);
+	loop_free(s.loop);
+	if (r)
+		log_error("waiting failed: %s", strerror(-r));
+	return r ? 1 : 0;
+}
+
+static void help(void)
+{
+	puts("Usage: smolder serve [options]\n"
+	     "\n"
+	     "Keeps what collectors send and answers questions about it over HTTP: the second half "
+	     "of\n"
+	     "'smolder run' on its own, for collectors on other machines. Needs no privileges.\n");
+	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
+					    SET_TIMES, SET_DEADLINE, SET_NAMES, SET_TOKEN_FILE,
+					    SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
+}
+
+int cmd_serve(int argc, char **argv)
+{
+	struct settings s = {};
+	int code = service_options("serve", argc, argv, help, &s);
+
+	if (code < 0) {
+		CLEANUP(freep) char *store = service_store_dir(&s);
+		struct serving_options o = {
+			.settings = &s, .store = store, .windows_fd = -1, .alive_fd = -1};
+		code = serving_run(&o);
+	}
+	settings_done(&s);
+	return code;
+}

@@ -1,0 +1,162 @@
+#include "cli/service.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/privilege.h"
+#include "cli/cli.h"
+
+enum { OPT_CONFIG = 1000 };
+
+static bool read_config(struct settings *s, const char *config)
+{
+	struct settings_error e;
+	const char *path = config ? config : SERVICE_CONFIG;
+	int err = settings_read(s, path, &e);
+
+	if (!err || (err == -ENOENT && !config))
+		return true;
+	log_error("cannot read the configuration %s: %s", path, e.text);
+	return false;
+}
+
+bool service_reload(struct settings *s)
+{
+	struct settings fresh = {};
+	struct settings_error e;
+
+	for (int i = 0; i < SETTINGS; i++) {
+		fresh.by_flag[i] = s->by_flag[i];
+		if (s->by_flag[i] && s->values[i])
+			fresh.values[i] = mem_strdup(s->values[i]);
+	}
+	for (size_t i = 0; s->by_flag[SET_LINES] && i < s->line_count; i++)
+		settings_set(&fresh, SET_LINES, s->lines[i], &e);
+	fresh.config = s->config ? mem_strdup(s->config) : NULL;
+	if (!read_config(&fresh, fresh.config)) {
+		settings_done(&fresh);
+		return false;
+	}
+	settings_done(s);
+	*s = fresh;
+	return true;
+}
+
+int service_options(const char *command, int argc, char **argv, void (*help)(void),
+		    struct settings *s)
+{
+	struct option options[SETTINGS + 6] = {};
+	const char *config = NULL;
+	struct settings_error e;
+	int opt, n = 0;
+
+	for (; n < SETTINGS; n++)
+		options[n] = (struct option){settings_name((enum setting)n), required_argument,
+					     NULL, 256 + n};
+	options[n++] = (struct option){"config", required_argument, NULL, OPT_CONFIG};
+	options[n++] = (struct option){"quiet", no_argument, NULL, 'q'};
+	options[n++] = (struct option){"verbose", no_argument, NULL, 'v'};
+	options[n++] = (struct option){"help", no_argument, NULL, 'h'};
+
+	while ((opt = getopt_long(argc, argv, "F:qvh", options, NULL)) != -1) {
+		if (opt == 'h') {
+			help();
+			return 0;
+		}
+		if (opt == 'q')
+			log_level = LOG_QUIET;
+		else if (opt == 'v')
+			log_level = LOG_VERBOSE;
+		else if (opt == OPT_CONFIG)
+			config = optarg;
+		else if (opt == '?')
+			return cli_usage(command);
+		else if (!settings_set(s, opt == 'F' ? SET_FREQUENCY : (enum setting)(opt - 256),
+				       optarg, &e)) {
+			log_error("--%s", e.text);
+			return cli_usage(command);
+		}
+	}
+	if (optind < argc) {
+		log_error("%s takes no argument '%s'", command, argv[optind]);
+		return cli_usage(command);
+	}
+	if (!read_config(s, config))
+		return 1;
+	free(s->config);
+	s->config = config ? mem_strdup(config) : NULL;
+	return -1;
+}
+
+void service_help(const enum setting *which)
+{
+	for (; *which != SETTINGS; which++) {
+		const char *help = settings_help(*which);
+		int arg = (int)strcspn(help, " ");
+		char flag[64];
+		snprintf(flag, sizeof(flag), "--%s %.*s", settings_name(*which), arg, help);
+		printf("  %-24s %s\n", flag, help + arg + strspn(help + arg, " "));
+	}
+	puts("  --config FILE            the same by name, in YAML; flags win (" SERVICE_CONFIG
+	     ")\n"
+	     "  -q, --quiet              no words but errors\n"
+	     "  -v, --verbose            more words\n"
+	     "  -h, --help               this");
+}
+
+char *service_store_dir(const struct settings *s)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *told = settings_text(s, SET_STORE);
+
+	if (told)
+		return mem_strdup(told);
+	if (geteuid() == 0)
+		return mem_strdup("/var/lib/smolder");
+	if (state && state[0] == '/')
+		return mem_printf("%s/smolder", state);
+	return home && home[0] == '/' ? mem_printf("%s/.local/state/smolder", home) : NULL;
+}
+
+char *service_collector(const struct settings *s, struct collecting_options *o)
+{
+	char *cache = cli_cache_dir();
+
+	o->frequency = settings_number(s, SET_FREQUENCY);
+	o->host = settings_text(s, SET_HOST);
+	o->table_bytes = settings_number(s, SET_TABLES);
+	o->lines = (const char *const *)s->lines;
+	o->cache_dir = cache;
+	return cache;
+}
+
+/* Debian's kernels begin with perf_event_paranoid 3, which refuses events even to CAP_PERFMON. */
+static bool needs_admin(void)
+{
+	CLEANUP(freep) char *text = NULL;
+
+	if (file_read("/proc/sys/kernel/perf_event_paranoid", 64, &text, NULL) != 0)
+		return false;
+	return strtol(text, NULL, 10) > 2;
+}
+
+int service_confine_collector(bool network)
+{
+	bool admin = needs_admin();
+
+	if (admin)
+		log_info("keeping CAP_SYS_ADMIN, as kernel.perf_event_paranoid is above 2: events "
+			 "of "
+			 "CPUs that come later need it");
+	int err = privilege_keep_collector(admin);
+	err = err ? err : privilege_filter_collector(network);
+	if (err)
+		log_error("cannot give up privileges: %s", strerror(-err));
+	return err;
+}

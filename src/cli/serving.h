@@ -1,0 +1,18 @@
+/*
+ * serving: the server half, as `serve` and `run` start it.
+ */
+#pragma once
+
+#include "cli/settings.h"
+
+#define SERVING_BUSY 76 /* exit code: another server has the store; it was said which */
+
+struct serving_options {
+	const struct settings *settings;
+	const char *store; /* the directory */
+	int windows_fd;    /* a SOCK_SEQPACKET socket that messages come by; -1: only HTTP */
+	int alive_fd;      /* a byte when it answers, then every few seconds; -1: none */
+};
+
+/* Runs until SIGTERM or SIGINT. The exit code. */
+int serving_run(const struct serving_options *o);

@@ -1,0 +1,282 @@
+#include "cli/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <yaml.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+#define FILE_MAX  (256u << 10)
+#define LINES_MAX 256
+
+enum kind { TEXT, DURATION, SIZE, NUMBER, LIST };
+
+static const struct {
+	const char *name;
+	enum kind kind;
+	const char *fallback; /* NULL: none */
+	const char *help;
+} table[SETTINGS] = {
+	[SET_STORE] = {"store", TEXT, NULL,
+		       "DIR   where windows are kept (/var/lib/smolder as root)"},
+	[SET_LISTEN] = {"listen", TEXT, "127.0.0.1:7117",
+			"ADDR:PORT  of the server (127.0.0.1:7117)"},
+	[SET_RETENTION] = {"retention", DURATION, "30d", "TIME  how long (30d)"},
+	[SET_MAX_SIZE] = {"max-size", SIZE, "2GiB", "SIZE  of the store at most (2GiB)"},
+	[SET_TIMES] = {"times", DURATION, "24h", "TIME  how long each sample's time is kept (24h)"},
+	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples a second and CPU (99)"},
+	[SET_USER] = {"user", TEXT, NULL,
+		      "NAME  whom the server runs as (smolder, who called sudo, or nobody)"},
+	[SET_HOST] = {"host", TEXT, NULL, "NAME  of this machine in labels (its own)"},
+	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  of unwind tables at most (24MiB)"},
+	[SET_LINES] = {"lines", LIST, NULL,
+		       "COMM  keep source lines of this process's stacks; may be repeated"},
+	[SET_TO] = {"to", TEXT, NULL, "URL  the server that windows are sent to"},
+	[SET_DEADLINE] = {"deadline", DURATION, "30s", "TIME  of the longest question (30s)"},
+	[SET_NAMES] = {"names", TEXT, NULL,
+		       "NAME,...  that clients may call this server by, beside its own"},
+	[SET_TOKEN_FILE] = {"token-file", TEXT, NULL, "FILE  a token that requests must bring"},
+	[SET_TLS_CERT] = {"tls-cert", TEXT, NULL, "FILE  certificate, PEM"},
+	[SET_TLS_KEY] = {"tls-key", TEXT, NULL, "FILE  its key, PEM"},
+};
+
+void settings_done(struct settings *s)
+{
+	for (size_t i = 0; i < SETTINGS; i++)
+		free(s->values[i]);
+	for (size_t i = 0; i < s->line_count; i++)
+		free(s->lines[i]);
+	free(s->lines);
+	free(s->config);
+	*s = (struct settings){};
+}
+
+const char *settings_name(enum setting which)
+{
+	return table[which].name;
+}
+
+const char *settings_help(enum setting which)
+{
+	return table[which].help;
+}
+
+static bool units(const char *text, const char *const names[], const uint64_t factors[],
+		  bool repeat, uint64_t *ret)
+{
+	uint64_t sum = 0;
+	const char *at = text;
+
+	do {
+		char *end;
+		errno = 0;
+		unsigned long long n = strtoull(at, &end, 10);
+		if (end == at || *at == '-' || *at == '+' || *at == ' ' || errno)
+			return false;
+		size_t len = strspn(end, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		size_t i = 0;
+		while (names[i] &&
+		       (strlen(names[i]) != len || strncasecmp(names[i], end, len) != 0))
+			i++;
+		uint64_t part;
+		if (!names[i] || __builtin_mul_overflow(n, factors[i], &part) ||
+		    __builtin_add_overflow(sum, part, &sum))
+			return false;
+		at = end + len;
+	} while (repeat && *at);
+	*ret = sum;
+	return !*at && sum;
+}
+
+bool settings_duration(const char *text, uint64_t *ret_ms)
+{
+	static const char *const names[] = {"ms", "s", "m", "min", "h", "d", "w", NULL};
+	static const uint64_t factors[] = {1, 1000, 60000, 60000, 3600000, 86400000, 604800000};
+
+	return units(text, names, factors, true, ret_ms);
+}
+
+bool settings_size(const char *text, uint64_t *ret_bytes)
+{
+	static const char *const names[] = {"",  "b",  "k",   "kb", "kib", "m",   "mb", "mib",
+					    "g", "gb", "gib", "t",  "tb",  "tib", NULL};
+	static const uint64_t factors[] = {
+		1,          1,          1ull << 10,    1000,       1ull << 10,
+		1ull << 20, 1000000,    1ull << 20,    1ull << 30, 1000000000,
+		1ull << 30, 1ull << 40, 1000000000000, 1ull << 40};
+
+	return units(text, names, factors, false, ret_bytes);
+}
+
+static bool parse(enum setting which, const char *value, uint64_t *ret)
+{
+	char *end;
+
+	switch (table[which].kind) {
+	case DURATION:
+		return settings_duration(value, ret);
+	case SIZE:
+		return settings_size(value, ret);
+	case NUMBER:
+		*ret = strtoull(value, &end, 10);
+		return *value >= '0' && *value <= '9' && !*end && *ret > 0 && *ret <= 10000;
+	case TEXT:
+	case LIST:
+		break;
+	}
+	return value[0];
+}
+
+static bool put(struct settings *s, enum setting which, const char *value,
+		struct settings_error *ret_err)
+{
+	static const char *const wants[] = {
+		[TEXT] = "a text",
+		[DURATION] = "a time like 30d, 12h or 90m",
+		[SIZE] = "a size like 2GiB or 500MB",
+		[NUMBER] = "a number from 1 to 10000",
+		[LIST] = "a name",
+	};
+	uint64_t n;
+
+	if (!parse(which, value, &n)) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s takes %s, not '%.100s'",
+			 table[which].name, wants[table[which].kind], value);
+		return false;
+	}
+	if (which != SET_LINES) {
+		free(s->values[which]);
+		s->values[which] = mem_strdup(value);
+		return true;
+	}
+	if (s->line_count == LINES_MAX) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "lines takes at most %d names",
+			 LINES_MAX);
+		return false;
+	}
+	s->lines = mem_resize_array(s->lines, s->line_count + 2, sizeof(*s->lines));
+	s->lines[s->line_count++] = mem_strdup(value);
+	s->lines[s->line_count] = NULL;
+	return true;
+}
+
+bool settings_set(struct settings *s, enum setting which, const char *value,
+		  struct settings_error *ret_err)
+{
+	s->by_flag[which] = true;
+	return put(s, which, value, ret_err);
+}
+
+/* Names may be written with - or _. */
+static int find(const char *name)
+{
+	for (int i = 0; i < SETTINGS; i++) {
+		const char *a = table[i].name, *b = name;
+		while (*a && (*a == *b || (*a == '-' && *b == '_')))
+			a++, b++;
+		if (!*a && !*b)
+			return i;
+	}
+	return -1;
+}
+
+static bool put_node(struct settings *s, yaml_document_t *doc, int which, yaml_node_t *value,
+		     struct settings_error *e)
+{
+	if (s->by_flag[which])
+		return true;
+	if (value->type == YAML_SCALAR_NODE)
+		return put(s, (enum setting)which, (const char *)value->data.scalar.value, e);
+	if (value->type == YAML_SEQUENCE_NODE && which == SET_LINES) {
+		for (yaml_node_item_t *i = value->data.sequence.items.start;
+		     i < value->data.sequence.items.top; i++) {
+			yaml_node_t *item = yaml_document_get_node(doc, *i);
+			if (!item || item->type != YAML_SCALAR_NODE)
+				break;
+			if (!put(s, SET_LINES, (const char *)item->data.scalar.value, e))
+				return false;
+		}
+		return true;
+	}
+	snprintf(e->text, sizeof(e->text), "%s takes one value", table[which].name);
+	return false;
+}
+
+static bool put_document(struct settings *s, yaml_document_t *doc, struct settings_error *e)
+{
+	yaml_node_t *root = yaml_document_get_root_node(doc);
+
+	if (!root)
+		return true; /* an empty file */
+	if (root->type != YAML_MAPPING_NODE) {
+		snprintf(e->text, sizeof(e->text), "it should be lines of 'name: value'");
+		return false;
+	}
+	for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top;
+	     p++) {
+		yaml_node_t *key = yaml_document_get_node(doc, p->key);
+		yaml_node_t *value = yaml_document_get_node(doc, p->value);
+		const char *name = key && key->type == YAML_SCALAR_NODE
+					   ? (const char *)key->data.scalar.value
+					   : "";
+		int which = find(name);
+		if (which < 0 || !value) {
+			snprintf(e->text, sizeof(e->text), "line %zu: '%.64s' is no setting",
+				 key ? key->start_mark.line + 1 : 0, name);
+			return false;
+		}
+		char why[sizeof(e->text)];
+		if (!put_node(s, doc, which, value, e)) {
+			snprintf(why, sizeof(why), "%s", e->text);
+			snprintf(e->text, sizeof(e->text), "line %zu: %.200s",
+				 key->start_mark.line + 1, why);
+			return false;
+		}
+	}
+	return true;
+}
+
+int settings_read(struct settings *s, const char *path, struct settings_error *ret_err)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	int r = file_read(path, FILE_MAX, &text, &len);
+	if (r) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s",
+			 r == -EFBIG ? "it is larger than 256 KiB" : strerror(-r));
+		return r;
+	}
+
+	yaml_parser_t parser;
+	yaml_document_t doc;
+	if (!yaml_parser_initialize(&parser))
+		return -ENOMEM;
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	bool good = yaml_parser_load(&parser, &doc);
+	if (!good) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "line %zu: %s",
+			 parser.problem_mark.line + 1,
+			 parser.problem ? parser.problem : "not YAML");
+	} else {
+		good = put_document(s, &doc, ret_err);
+		yaml_document_delete(&doc);
+	}
+	yaml_parser_delete(&parser);
+	return good ? 0 : -EINVAL;
+}
+
+const char *settings_text(const struct settings *s, enum setting which)
+{
+	return s->values[which] ? s->values[which] : table[which].fallback;
+}
+
+uint64_t settings_number(const struct settings *s, enum setting which)
+{
+	const char *text = settings_text(s, which);
+	uint64_t n = 0;
+
+	return text && parse(which, text, &n) ? n : 0;
+}

@@ -1,0 +1,61 @@
+/*
+ * settings: what `run`, `agent` and `serve` can be told, on the command line or in a YAML file. One
+ * table holds every name; a flag --NAME and a key NAME are the same thing, and the flag wins.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum setting {
+	SET_STORE,
+	SET_LISTEN,
+	SET_RETENTION,
+	SET_MAX_SIZE,
+	SET_TIMES,
+	SET_FREQUENCY,
+	SET_USER,
+	SET_HOST,
+	SET_TABLES,
+	SET_LINES,
+	SET_TO,
+	SET_DEADLINE,
+	SET_NAMES,
+	SET_TOKEN_FILE,
+	SET_TLS_CERT,
+	SET_TLS_KEY,
+	SETTINGS,
+};
+
+struct settings_error {
+	char text[256]; /* one sentence */
+};
+
+struct settings { /* embedded; zero-initialised: nothing is set */
+	char *values[SETTINGS];
+	bool by_flag[SETTINGS];
+	char **lines; /* of SET_LINES; ends with NULL; NULL: none */
+	size_t line_count;
+	char *config; /* --config; NULL: the usual place */
+};
+
+void settings_done(struct settings *s);
+
+const char *settings_name(enum setting which); /* "max-size" */
+const char *settings_help(enum setting which); /* "BYTES  of the store, e.g. 2GiB (2GiB)" */
+
+/* By a flag. False with *ret_err when the value makes no sense. */
+bool settings_set(struct settings *s, enum setting which, const char *value,
+		  struct settings_error *ret_err);
+
+/* A file. 0; -ENOENT; -EINVAL and others with *ret_err. What a flag set stays. */
+int settings_read(struct settings *s, const char *path, struct settings_error *ret_err);
+
+/* As it was given, or the default (which may be NULL). */
+const char *settings_text(const struct settings *s, enum setting which);
+uint64_t settings_number(const struct settings *s, enum setting which); /* ms, bytes, or as it is */
+
+/* "30d", "12h", "90m", "1d12h" in ms; "2GiB", "500M" in bytes. False if it is not one. */
+bool settings_duration(const char *text, uint64_t *ret_ms);
+bool settings_size(const char *text, uint64_t *ret_bytes);

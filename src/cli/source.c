@@ -1,0 +1,490 @@
+#include "cli/source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/fetch.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "ingest/ingest.h"
+#include "profile/whole.h"
+#include "query/selector.h"
+#include "render/describe.h"
+#include "serve/server.h"
+
+#define ANSWER_MAX  (1u << 30)
+#define NAMES_MAX   5000
+#define SYSTEM_DIR  "/var/lib/smolder"
+#define PROBE_MS    1000
+#define PROGRESS_MS 700 /* what is quicker needs no words */
+
+struct source {
+	char *url;           /* a server's, without a slash at its end; NULL: the store */
+	struct store *store; /* NULL: the server */
+	uint64_t timeout_ms, began_ms;
+};
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+void source_help(void)
+{
+	puts("      --server URL      ask this server instead of the local one or the store\n"
+	     "      --store DIR       read this store itself\n"
+	     "      --timeout TIME    give up after that: 30s, 2m (no limit)");
+}
+
+bool source_owns(int opt)
+{
+	return opt >= SOURCE_SERVER && opt <= SOURCE_TIMEOUT;
+}
+
+bool source_option(struct source_options *o, int opt, const char *arg)
+{
+	if (opt == SOURCE_SERVER) {
+		o->server = arg;
+	} else if (opt == SOURCE_STORE) {
+		o->store = arg;
+	} else if (timerange_duration(arg, &o->timeout_ms) != 0 || !o->timeout_ms) {
+		log_error("--timeout takes a time like 30s or 2m, not '%s'", arg);
+		return false;
+	}
+	return true;
+}
+
+/* ---- where it is --------------------------------------------------------------------------- */
+
+static char *home_store(void)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (state && *state == '/')
+		return mem_printf("%s/smolder", state);
+	if (!home || !*home) {
+		const struct passwd *me = getpwuid(geteuid());
+		home = me ? me->pw_dir : "";
+	}
+	return mem_printf("%s/.local/state/smolder", home);
+}
+
+/* Under sudo, the store of whoever called it. */
+static char *callers_store(void)
+{
+	const char *uid = getenv("SUDO_UID");
+	const struct passwd *caller = uid ? getpwuid((uid_t)strtoul(uid, NULL, 10)) : NULL;
+
+	return caller ? mem_printf("%s/.local/state/smolder", caller->pw_dir) : NULL;
+}
+
+char *source_default_store(void)
+{
+	if (geteuid() != 0)
+		return home_store();
+	CLEANUP(freep) char *theirs = callers_store();
+	if (theirs && access(SYSTEM_DIR, F_OK) != 0 && access(theirs, F_OK) == 0)
+		return TAKE_PTR(theirs);
+	return mem_strdup(SYSTEM_DIR);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Whether a server of ours listens there: any other program may. */
+static bool server_answers(const char *url)
+{
+	CLEANUP(freep) char *status = mem_printf("%s/api/v1/status", url);
+	struct fetch_request r = {.url = status, .timeout_ms = PROBE_MS, .max = 1 << 20};
+	struct fetch_answer a;
+	struct fetch_error err;
+
+	if (fetch(&r, &a, &err) != 0)
+		return false;
+	bool ours = a.status == 200 && strstr(a.body, "\"program\":\"smolder\"");
+	fetch_answer_done(&a);
+	return ours;
+}
+
+static bool open_store(struct source *s, const char *dir)
+{
+	struct store_options o = {.read_only = true};
+	struct store_error err = {};
+
+	int r = store_open(dir, &o, &s->store, &err);
+	if (r == -ENOENT)
+		log_error(
+			"there is no store in %s, and no server answers on %s; 'smolder run' makes "
+			"one, --server and --store tell where else to look",
+			dir, SERVER_LISTEN);
+	else if (r)
+		log_error("%s", err.text);
+	return !r;
+}
+
+struct source *source_open(const struct source_options *o)
+{
+	struct source *s = mem_alloc(sizeof(*s));
+	CLEANUP(freep) char *dir = o->store ? mem_strdup(o->store) : source_default_store();
+
+	s->timeout_ms = o->timeout_ms;
+	s->began_ms = now_ms();
+	if (o->server && o->store) {
+		log_error("--server and --store are two sources; give one");
+	} else if (o->server) {
+		size_t len = strlen(o->server);
+		while (len && o->server[len - 1] == '/')
+			len--;
+		s->url = strstr(o->server, "://") ? mem_strndup(o->server, len)
+						  : mem_printf("http://%.*s", (int)len, o->server);
+		return s;
+	} else if (!o->store && server_answers("http://" SERVER_LISTEN)) {
+		s->url = mem_strdup("http://" SERVER_LISTEN);
+		return s;
+	} else if (open_store(s, dir)) {
+		return s;
+	}
+	source_close(s);
+	return NULL;
+}
+
+void source_close(struct source *s)
+{
+	if (!s)
+		return;
+	store_close(s->store);
+	free(s->url);
+	free(s);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+/* Ctrl-C ends us at once: nothing was written yet, and nothing is left behind. */
+static bool on_wait(void *ctx, uint64_t waited_ms, size_t received)
+{
+	(void)ctx;
+	if (waited_ms > PROGRESS_MS)
+		log_progress("waiting for the server: %.1f s, %.1f MB", (double)waited_ms / 1000,
+			     (double)received / 1e6);
+	return true;
+}
+
+static bool on_progress(void *ctx, double done)
+{
+	const struct source *s = ctx;
+	uint64_t waited = now_ms() - s->began_ms;
+
+	if (waited > PROGRESS_MS)
+		log_progress("reading the store: %.0f %%", 100 * done);
+	return !s->timeout_ms || waited < s->timeout_ms;
+}
+
+/* ---- by a server --------------------------------------------------------------------------- */
+
+/* A part of a URL, with all but letters, digits and -._~ encoded. */
+static void add_encoded(FILE *f, const char *value)
+{
+	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
+		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+		    (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c))
+			fputc(*c, f);
+		else
+			fprintf(f, "%%%02X", *c);
+}
+
+static void add_param(FILE *f, const char *name, const char *value)
+{
+	fprintf(f, "&%s=", name);
+	add_encoded(f, value);
+}
+
+static char *question_url(const struct source *s, const struct source_question *q, const char *path,
+			  const char *format)
+{
+	char *url = NULL;
+	size_t len;
+	FILE *f = open_memstream(&url, &len);
+
+	fprintf(f, "%s/api/v1/%s?from=%" PRIu64 "&to=%" PRIu64, s->url, path, q->range.from_ms,
+		q->range.to_ms);
+	if (q->selector)
+		add_param(f, "query", q->selector);
+	if (format)
+		add_param(f, "format", format);
+	for (size_t i = 0; i < q->keep_count; i++) {
+		fputs(i ? "," : "&keep=", f);
+		add_encoded(f, q->keep[i]);
+	}
+	fclose(f);
+	return url;
+}
+
+/*
+ * A JSON string as escape_json() writes it: what is not plain is \\uXXXX of ASCII, or one character
+ * behind a backslash. *at is its quote, and moves behind it. Caller frees.
+ */
+static char *json_text(const char **at)
+{
+	const char *c = *at + 1;
+	char *text = mem_alloc(strlen(c) + 1), *out = text;
+
+	for (; *c && *c != '"'; c++) {
+		unsigned code;
+		if (c[0] == '\\' && c[1] == 'u' && sscanf(c + 2, "%4x", &code) == 1 && code < 128 &&
+		    strlen(c) > 6) {
+			*out++ = (char)code;
+			c += 5;
+		} else {
+			c += c[0] == '\\' && c[1];
+			*out++ = *c;
+		}
+	}
+	*at = c + (*c == '"');
+	return text;
+}
+
+/* The sentence of {"error": "…"}, for people. */
+static void say_refusal(const struct source *s, const struct fetch_answer *a)
+{
+	static const char key[] = "{\"error\":";
+	const char *at = a->body + strlen(key);
+	bool ours = strncmp(a->body, key, strlen(key)) == 0 && *at == '"';
+	CLEANUP(freep) char *text = ours ? json_text(&at) : mem_strdup("the server refused");
+
+	log_error("%s: %s (status %u)", s->url, text, a->status);
+}
+
+static int ask_server(struct source *s, const char *url, struct fetch_answer *ret)
+{
+	struct fetch_request r = {.url = url,
+				  .timeout_ms = s->timeout_ms,
+				  .max = ANSWER_MAX,
+				  .wait = on_wait,
+				  .wait_ctx = s};
+	struct fetch_error err;
+
+	int e = fetch(&r, ret, &err);
+	log_progress_done();
+	if (e) {
+		log_error("cannot ask %s: %s", s->url, err.text);
+		return 1;
+	}
+	if (ret->status != 200) {
+		say_refusal(s, ret);
+		fetch_answer_done(ret);
+		return 1;
+	}
+	return 0;
+}
+
+static int profile_by_server(struct source *s, const struct source_question *q,
+			     struct profile *into, struct store_answer *ret)
+{
+	CLEANUP(freep) char *url = question_url(s, q, "query", "profile");
+	struct fetch_answer a;
+
+	int code = ask_server(s, url, &a);
+	if (code)
+		return code;
+	int r = whole_read(a.body, a.len, into);
+	*ret = (struct store_answer){
+		.from_ms = fetch_header_number(&a, "X-Smolder-From"),
+		.to_ms = fetch_header_number(&a, "X-Smolder-To"),
+		.samples = fetch_header_number(&a, "X-Smolder-Samples"),
+		.lost = fetch_header_number(&a, "X-Smolder-Lost"),
+		.damaged = fetch_header_number(&a, "X-Smolder-Damaged"),
+	};
+	fetch_answer_done(&a);
+	if (r)
+		log_error("the answer of %s cannot be read: %s", s->url,
+			  r == -EPROTONOSUPPORT ? "it is of another version of smolder"
+						: strerror(-r));
+	return r ? 1 : 0;
+}
+
+static int names_by_server(struct source *s, const struct source_question *q, const char *name,
+			   struct store_names *ret)
+{
+	CLEANUP(freep) char *path = NULL;
+	struct fetch_answer a;
+	uint32_t cap = 0;
+
+	if (name) {
+		size_t len;
+		FILE *f = open_memstream(&path, &len);
+		fputs("labels/", f);
+		add_encoded(f, name);
+		fputs("/values", f);
+		fclose(f);
+	}
+	CLEANUP(freep) char *url = question_url(s, q, name ? path : "labels", NULL);
+	int code = ask_server(s, url, &a);
+	if (code)
+		return code;
+	*ret = (struct store_names){.cut = strstr(a.body, "],\"cut\":true")};
+	const char *c = strchr(a.body, '[');
+	while (c && (c = strpbrk(c, "\"]")) && *c == '"') {
+		MEM_GROW(ret->names, ret->count, cap);
+		ret->names[ret->count++] = json_text(&c);
+	}
+	fetch_answer_done(&a);
+	return 0;
+}
+
+/* ---- by the store -------------------------------------------------------------------------- */
+
+static int ended_badly(struct selector *selector, int err)
+{
+	struct selector_error why;
+
+	log_progress_done();
+	if (selector_failed(selector, &why))
+		log_error("%s", why.text);
+	else if (err == -ECANCELED)
+		log_error("reading the store took longer than --timeout allows");
+	else if (err)
+		log_error("the store cannot be read: %s", strerror(-err));
+	else
+		return 0;
+	return 1;
+}
+
+static int begin_query(struct source *s, const struct source_question *q,
+		       struct selector **ret_selector, struct store_query *ret)
+{
+	struct selector_error err;
+
+	if (selector_parse(q->selector ? q->selector : "cpu", ret_selector, &err) != 0) {
+		log_error("%s", err.text);
+		return EXIT_FAILURE;
+	}
+	*ret = (struct store_query){
+		.type = selector_type(*ret_selector),
+		.from_ms = q->range.from_ms,
+		.to_ms = q->range.to_ms,
+		.match = selector_match,
+		.match_ctx = *ret_selector,
+		.progress = on_progress,
+		.progress_ctx = s,
+		.keep = q->keep,
+		.keep_count = q->keep_count,
+	};
+	s->began_ms = now_ms();
+	return 0;
+}
+
+int source_profile(struct source *s, const struct source_question *q, struct profile *into,
+		   struct store_answer *ret)
+{
+	CLEANUP(selector_freep) struct selector *selector = NULL;
+	struct store_query query;
+
+	if (s->url)
+		return profile_by_server(s, q, into, ret);
+	int code = begin_query(s, q, &selector, &query);
+	return code ? code : ended_badly(selector, store_scan(s->store, &query, into, ret));
+}
+
+int source_names(struct source *s, const struct source_question *q, const char *name,
+		 struct store_names *ret)
+{
+	CLEANUP(selector_freep) struct selector *selector = NULL;
+	struct store_query query;
+
+	if (s->url)
+		return names_by_server(s, q, name, ret);
+	int code = begin_query(s, q, &selector, &query);
+	return code ? code
+		    : ended_badly(selector,
+				  store_labels(s->store, &query, name, false, NAMES_MAX, ret));
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+bool source_is_file(const char *arg)
+{
+	return strcmp(arg, "-") == 0 || access(arg, F_OK) == 0;
+}
+
+int source_file(const char *path, struct profile *into)
+{
+	bool std = strcmp(path, "-") == 0;
+	CLEANUP(file_closep) FILE *opened = std ? NULL : fopen(path, "re");
+	struct ingest_options o = {};
+	struct ingest_report report;
+
+	if (!std && !opened) {
+		log_error("cannot read %s: %s", path, strerror(errno));
+		return 1;
+	}
+	if (ingest_read(std ? stdin : opened, &o, into, &report) != 0) {
+		log_error("cannot read %s: %s%s%s", std ? "standard input" : path, report.where,
+			  *report.where ? ": " : "", report.why);
+		return 1;
+	}
+	if (report.skipped)
+		log_warn("%s: %llu lines were not understood and left out", path,
+			 (unsigned long long)report.skipped);
+	return 0;
+}
+
+/* ---- words --------------------------------------------------------------------------------- */
+
+/* "14:02:05", with the day where that is not today. */
+static void say_time(uint64_t ms, char ret[static 32])
+{
+	time_t t = (time_t)(ms / 1000), now = time(NULL);
+	struct tm tm, today;
+
+	localtime_r(&t, &tm);
+	localtime_r(&now, &today);
+	bool same = tm.tm_year == today.tm_year && tm.tm_yday == today.tm_yday;
+	strftime(ret, 32, same ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
+}
+
+/* The share of frames, by how often they were seen, that have no name: "[file+0x12]". */
+static double unnamed_share(const struct profile *p)
+{
+	CLEANUP(freep) uint64_t *counts = mem_alloc_array(p->stack_count, sizeof(*counts));
+	double all = 0, unnamed = 0;
+
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		counts[p->samples[i].stack] += p->samples[i].count;
+	for (uint32_t id = p->stack_count - 1; id > 0; id--) {
+		const struct frame *f = &p->frames[p->stacks[id].frame];
+		const char *name = profile_str(p, f->name);
+		counts[p->stacks[id].parent] += counts[id];
+		if (f->kind == FRAME_MARK)
+			continue;
+		all += (double)counts[id];
+		if (name[0] == '[' && strstr(name, "+0x"))
+			unnamed += (double)counts[id];
+	}
+	return all > 0 ? unnamed / all : 0;
+}
+
+void source_report(const struct profile *p, const struct store_answer *a, const char *what)
+{
+	char from[32], to[32], samples[DESCRIBE_MAX], lost[DESCRIBE_MAX];
+
+	say_time(a->from_ms, from);
+	say_time(a->to_ms, to);
+	log_info("%s%s to %s: %s samples, %s lost, %.2f %% of frames without a name", what, from,
+		 to, describe_amount(a->samples, "", samples), describe_amount(a->lost, "", lost),
+		 100 * unnamed_share(p));
+	if (a->damaged)
+		log_warn("%llu damaged files of the store could not be read: there was more",
+			 (unsigned long long)a->damaged);
+	if (p->info.truncated)
+		log_warn("%llu stacks were cut where they were too deep",
+			 (unsigned long long)p->info.truncated);
+	if (p->info.capped)
+		log_warn("%llu samples were cut short: there are too many different stacks",
+			 (unsigned long long)p->info.capped);
+}

@@ -1,0 +1,62 @@
+/*
+ * source: where stored profiles come from: a server, the store on this machine, or files.
+ *
+ * Asked for nothing else, it is the local server if one answers, and otherwise the store itself.
+ * All that goes wrong is said here.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "profile/profile.h"
+#include "query/timerange.h"
+#include "store/store.h"
+
+enum { SOURCE_SERVER = 600, SOURCE_STORE, SOURCE_TIMEOUT };
+
+#define SOURCE_OPTIONS                                                                             \
+	{"server", required_argument, NULL, SOURCE_SERVER},                                        \
+		{"store", required_argument, NULL, SOURCE_STORE},                                  \
+	{                                                                                          \
+		"timeout", required_argument, NULL, SOURCE_TIMEOUT                                 \
+	}
+
+struct source_options {      /* of the command line */
+	const char *server;  /* URL; NULL: not given */
+	const char *store;   /* directory; NULL: not given */
+	uint64_t timeout_ms; /* 0: none */
+};
+
+void source_help(void);
+bool source_owns(int opt);
+bool source_option(struct source_options *o, int opt, const char *arg);
+
+/* Where the store is unless told: the first of those that may be ours. Caller frees. */
+char *source_default_store(void);
+
+struct source;
+struct source *source_open(const struct source_options *o); /* NULL after saying why */
+void source_close(struct source *s);
+
+struct source_question {
+	const char *selector;
+	struct timerange range;
+	const char *const *keep; /* labels of the answer */
+	size_t keep_count;
+};
+
+/* Adds to `into`: 0, or an exit code after saying why. */
+int source_profile(struct source *s, const struct source_question *q, struct profile *into,
+		   struct store_answer *ret);
+
+/* Names of labels (name NULL), or the values of one. Ended by store_names_done(). */
+int source_names(struct source *s, const struct source_question *q, const char *name,
+		 struct store_names *ret);
+
+/* Whether an argument is a file (it is there) rather than a selector; "-" is one. */
+bool source_is_file(const char *arg);
+int source_file(const char *path, struct profile *into); /* 0, or 1 after saying why */
+
+/* "14:02:00 to 14:05:00: 1,234 samples, 0 lost", and what else is missing, on stderr. */
+void source_report(const struct profile *p, const struct store_answer *a, const char *what);

@@ -1,0 +1,13 @@
+/*
+ * orc: where the kernel keeps the tables that it walks its own stacks by, for the BPF side to walk
+ * by them as well (see bpf/orc.bpf.h).
+ */
+#pragma once
+
+#include "bpf/wire.h"
+
+/*
+ * 0; else -errno, with *ret all 0: the kernel hides its addresses, has no such tables, or no helper
+ * to find them (before 5.16). Nothing is lost then: bpf_get_stack() walks.
+ */
+int orc_find(struct wire_orc *ret);

@@ -1,0 +1,152 @@
+#include "profile/collector.h"
+
+#include <time.h>
+
+#include "base/mem.h"
+#include "collect/cpus.h"
+#include "collect/sideband.h"
+#include "collect/stream.h"
+
+/* So often that a ring fills by a quarter, and a new process is soon known to the BPF side. */
+#define DRAIN_MS_MAX 100
+#define DRAIN_MS_MIN 10
+
+struct collector {
+	struct sampler *sampler;
+	struct sideband *sideband; /* NULL: mappings are read from /proc */
+	int sideband_error;
+	struct stream *stream;
+	struct assembler *assembler;
+	int hotplug_fd; /* -1: CPUs that come later are not seen */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+int collector_new(struct profile *p, const struct sampler_options *sampler,
+		  const struct assembler_options *assemble, struct collector **ret,
+		  struct sampler_error *ret_err)
+{
+	struct collector *c = mem_alloc(sizeof(*c));
+	struct assembler_options options = *assemble;
+	struct sampler_maps maps;
+
+	c->hotplug_fd = -1;
+	/* Mappings first: what starts after this is known from its beginning. */
+	c->sideband_error = sideband_new(&c->sideband);
+	int r = sampler_new(sampler, &c->sampler, ret_err);
+	if (!r) {
+		c->stream = stream_new(c->sampler, c->sideband);
+		sampler_maps(c->sampler, &maps);
+		options.maps = &maps;
+		r = assembler_new(p, &options, &c->assembler);
+		if (r)
+			*ret_err = (struct sampler_error){.doing = "map the unwind tables"};
+	}
+	if (r) {
+		collector_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	assembler_free(c->assembler);
+	stream_free(c->stream);
+	sampler_free(c->sampler);
+	sideband_free(c->sideband);
+	fd_closep(&c->hotplug_fd);
+	free(c);
+}
+
+static void on_sample(void *ctx, const struct wire_sample *s, const uint64_t *frames)
+{
+	struct collector *c = ctx;
+
+	assembler_sample(c->assembler, s, frames);
+}
+
+static void on_event(void *ctx, const struct sideband_event *e)
+{
+	struct collector *c = ctx;
+
+	assembler_event(c->assembler, e);
+}
+
+static void drain(struct collector *c, bool last)
+{
+	struct stream_handler h = {on_sample, on_event, c};
+
+	stream_drain(c->stream, &h, last);
+	if (last) /* once more: events up to where the first one read mappings */
+		stream_drain(c->stream, &h, last);
+	assembler_settle(c->assembler, c->sideband ? sideband_lost(c->sideband) : 0, now_ns());
+	if (last)
+		assembler_finish(c->assembler);
+}
+
+void collector_drain(struct collector *c)
+{
+	drain(c, false);
+}
+
+void collector_stop(struct collector *c)
+{
+	sampler_stop(c->sampler);
+	drain(c, true);
+}
+
+static void on_cpu(void *ctx, unsigned cpu, bool online)
+{
+	struct collector *c = ctx;
+
+	drain(c, false); /* a ring that is closed with its CPU takes nothing along */
+	sampler_cpu(c->sampler, cpu, online);
+	if (c->sideband)
+		sideband_cpu(c->sideband, cpu, online);
+}
+
+static void on_hotplug(void *ctx, int fd)
+{
+	cpus_changes(fd, on_cpu, ctx);
+}
+
+int collector_watch(struct collector *c, struct loop *l)
+{
+	c->hotplug_fd = cpus_watch();
+	return c->hotplug_fd >= 0 ? loop_fd(l, c->hotplug_fd, on_hotplug, c) : 0;
+}
+
+unsigned collector_pace(const struct sampler_options *s)
+{
+	uint64_t rate = s->frequency ? s->frequency : 1000;
+
+	return (unsigned)MAX(DRAIN_MS_MIN, MIN(DRAIN_MS_MAX, 25000 / rate));
+}
+
+struct sampler *collector_sampler(const struct collector *c)
+{
+	return c->sampler;
+}
+
+struct processes *collector_processes(const struct collector *c)
+{
+	return assembler_processes(c->assembler);
+}
+
+void collector_stats(const struct collector *c, struct collector_stats *ret)
+{
+	*ret = (struct collector_stats){.sideband_error = c->sideband_error};
+	sampler_counts(c->sampler, &ret->counts);
+	assembler_stats(c->assembler, &ret->assembler);
+	ret->sideband_lost = c->sideband ? sideband_lost(c->sideband) : 0;
+}

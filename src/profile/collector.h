@@ -1,0 +1,47 @@
+/*
+ * collector: the stages from the kernel to stacks of functions, joined: sampler, side-band, stream,
+ * assembler. Whoever owns it calls collector_drain() on a timer.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+#include "collect/sampler.h"
+#include "profile/assemble.h"
+#include "profile/profile.h"
+
+struct collector;
+
+/*
+ * Samples flow from here on, and become stacks of `p`, which is borrowed. `assemble.maps` is set
+ * here. 0, or -errno with what failed in *ret_err.
+ */
+int collector_new(struct profile *p, const struct sampler_options *sampler,
+		  const struct assembler_options *assemble, struct collector **ret,
+		  struct sampler_error *ret_err);
+void collector_free(struct collector *c);
+
+/* CPUs that come and go are followed while the loop runs. 0 or -errno. */
+int collector_watch(struct collector *c, struct loop *l);
+
+void collector_drain(struct collector *c);
+
+/* No more samples; what was taken is drained, and none is held back any longer. */
+void collector_stop(struct collector *c);
+
+/* How often to drain, in ms: so that a ring is never more than a quarter full. */
+unsigned collector_pace(const struct sampler_options *s);
+
+struct sampler *collector_sampler(const struct collector *c);
+struct processes *collector_processes(const struct collector *c);
+
+struct collector_stats {
+	struct sampler_counts counts;
+	struct assembler_stats assembler;
+	uint64_t sideband_lost;
+	int sideband_error; /* 0, or why there is none */
+};
+
+void collector_stats(const struct collector *c, struct collector_stats *ret);

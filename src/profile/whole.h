@@ -1,0 +1,20 @@
+/*
+ * whole: a profile with its samples as bytes, and nothing lost: what a server hands to the command
+ * that asked, which renders it.
+ *
+ *	"SMP", version (1 byte)
+ *	type, unit, period, start_ns, duration_ns, lost, truncated, capped
+ *	entries (profile/entries.h)
+ *	samples, then each: series, stack, count, value
+ */
+#pragma once
+
+#include "base/pack.h"
+#include "profile/profile.h"
+
+#define WHOLE_SAMPLES_MAX (1u << 24)
+
+void whole_write(const struct profile *p, struct pack *out);
+
+/* Into an empty profile. 0; -EBADMSG malformed, -EPROTONOSUPPORT of another version, -EFBIG. */
+int whole_read(const void *bytes, size_t len, struct profile *p);

@@ -1,0 +1,396 @@
+#include "profile/windows.h"
+
+#include "base/index.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "process/container.h"
+
+#define ROWS_MAX     20000
+#define OWNERS_MAX   8192
+#define OPEN_MAX     16          /* windows at once: the one at hand, and late ones */
+#define GRACE_MS     300         /* a drain leaves the latest for the next */
+#define STEP_NS      100000000ll /* less is drift, not a step */
+#define STEP_BACK_NS (60 * 1000000000ll)
+#define NO_TIME      UINT64_MAX
+
+/* Whose samples they are. What is compared comes first. */
+struct owner {
+	uint64_t start, cgroup;
+	uint32_t pid;
+	char comm[WIRE_COMM], thread[WIRE_COMM];
+	uint32_t exe; /* string of the dictionary */
+	bool is_kernel;
+};
+
+struct row {
+	uint32_t owner, stack;
+	uint64_t count, value;
+};
+
+struct tick { /* a sample's time */
+	uint32_t row;
+	uint16_t slot;
+};
+
+struct open_window {
+	uint64_t start_ms; /* NO_TIME: not in use */
+	uint32_t length_ms;
+	struct owner *owners; /* [0] is not used; [1] is (other) */
+	uint32_t owner_count, owner_cap;
+	struct row *rows;
+	uint32_t row_count, row_cap;
+	struct tick *ticks;
+	uint32_t tick_count, tick_cap;
+	struct index by_owner, by_row;
+};
+
+struct windows {
+	struct profile *dict;
+	struct windows_options options;
+	struct open_window open[OPEN_MAX];
+	int64_t offset_ns, next_offset_ns; /* wall less monotonic: of this drain, of the next */
+	uint64_t wall_ms;
+	uint64_t boot_ms;     /* the wall clock's time of CLOCK_BOOTTIME 0 */
+	uint64_t frontier_ms; /* the latest window begins here, or ended here */
+	uint64_t floor_ms;   /* after the clock stepped back: nothing taken since lies before … */
+	uint64_t floor_ns;   /* … taken since this, CLOCK_MONOTONIC */
+	uint64_t drained_ns; /* the last drain, CLOCK_MONOTONIC */
+	uint32_t length_ms;
+	bool cut; /* the length changed: close what is open */
+	uint32_t host;
+	struct windows_stats stats;
+};
+
+static uint32_t intern(struct windows *ws, const char *s)
+{
+	return profile_string(ws->dict, s, strlen(s));
+}
+
+struct windows *windows_new(struct profile *dict, const struct windows_options *o)
+{
+	struct windows *ws = mem_alloc(sizeof(*ws));
+
+	ws->dict = dict;
+	ws->options = *o;
+	ws->options.rows_max = o->rows_max ? o->rows_max : ROWS_MAX;
+	ws->options.owners_max = o->owners_max ? o->owners_max : OWNERS_MAX;
+	ws->length_ms = WINDOW_MS;
+	ws->host = intern(ws, o->host);
+	for (size_t i = 0; i < OPEN_MAX; i++)
+		ws->open[i].start_ms = NO_TIME;
+	return ws;
+}
+
+void windows_free(struct windows *ws)
+{
+	if (!ws)
+		return;
+	for (size_t i = 0; i < OPEN_MAX; i++) {
+		struct open_window *w = &ws->open[i];
+		free(w->owners);
+		free(w->rows);
+		free(w->ticks);
+		index_done(&w->by_owner);
+		index_done(&w->by_row);
+	}
+	free(ws);
+}
+
+/*
+ * What is drained now was taken before now: when the clock has stepped meanwhile, or the machine
+ * slept, most of it belongs to the time before.
+ */
+void windows_clock(struct windows *ws, uint64_t monotonic, uint64_t boottime, uint64_t wall)
+{
+	int64_t offset = (int64_t)(wall - monotonic);
+	int64_t moved = offset - ws->next_offset_ns;
+
+	if (!ws->next_offset_ns) {
+		ws->next_offset_ns = offset;
+	} else if (moved > STEP_NS || moved < -STEP_NS) {
+		ws->stats.steps++;
+		bool back = moved < 0 && moved >= -STEP_BACK_NS;
+		ws->floor_ms = back ? ws->frontier_ms : 0;
+		ws->floor_ns = ws->drained_ns;
+		ws->frontier_ms = ws->floor_ms;
+	}
+	ws->offset_ns = ws->next_offset_ns;
+	ws->next_offset_ns = offset;
+	ws->drained_ns = monotonic;
+	ws->wall_ms = wall / 1000000;
+	ws->boot_ms = ws->wall_ms - boottime / 1000000;
+}
+
+void windows_set_length(struct windows *ws, uint32_t ms)
+{
+	ws->cut |= ws->length_ms != ms;
+	ws->length_ms = ms;
+}
+
+static void begin(struct open_window *w, uint64_t start_ms, uint32_t length_ms)
+{
+	w->start_ms = start_ms;
+	w->length_ms = length_ms;
+	w->owner_count = 2;
+	w->row_count = 1;
+	w->tick_count = 0;
+	index_clear(&w->by_owner);
+	index_clear(&w->by_row);
+	while (w->owner_cap < 2)
+		MEM_GROW(w->owners, w->owner_cap, w->owner_cap);
+	w->owners[1] = (struct owner){.comm = "(other)"};
+}
+
+static struct open_window *find_open(struct windows *ws, uint64_t at_ms)
+{
+	struct open_window *unused = NULL, *newest = NULL;
+
+	for (size_t i = 0; i < OPEN_MAX; i++) {
+		struct open_window *w = &ws->open[i];
+		if (w->start_ms == NO_TIME) {
+			unused = unused ? unused : w;
+			continue;
+		}
+		if (at_ms >= w->start_ms && at_ms < w->start_ms + w->length_ms)
+			return w;
+		if (!newest || w->start_ms > newest->start_ms)
+			newest = w;
+	}
+	if (!unused) /* as many as that are never open, unless the clock runs wild */
+		return newest;
+	uint64_t start = at_ms - at_ms % ws->length_ms;
+	begin(unused, start, ws->length_ms);
+	ws->frontier_ms = MAX(ws->frontier_ms, start);
+	return unused;
+}
+
+static uint64_t wall_of(const struct windows *ws, uint64_t monotonic)
+{
+	uint64_t at = (uint64_t)((int64_t)monotonic + ws->offset_ns) / 1000000;
+
+	return monotonic >= ws->floor_ns ? MAX(at, ws->floor_ms) : at;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static void fold_digits(const char *name, char ret[static WIRE_COMM])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < WIRE_COMM - 1 && name[i]; i++)
+		if (!is_digit(name[i]))
+			ret[n++] = name[i];
+		else if (n == 0 || ret[n - 1] != '#')
+			ret[n++] = '#';
+	memset(ret + n, 0, WIRE_COMM - n);
+}
+
+/* The program's file: it is mapped below the libraries. */
+static uint32_t find_exe(struct windows *ws, const struct processes *ps, const struct maps *maps)
+{
+	for (size_t i = 0; maps && i < maps->count; i++) {
+		const char *path = process_path(ps, &maps->list[i]);
+		if (path[0] == '/' && path[1] != '/')
+			return intern(ws, path);
+	}
+	return 0;
+}
+
+static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct processes *ps,
+			 const struct assembled *a)
+{
+	const struct wire_sample *s = a->sample;
+	const size_t compared = offsetof(struct owner, exe);
+	struct owner who = {.start = s->start, .cgroup = s->cgroup, .pid = s->pid};
+	uint32_t id;
+
+	memcpy(who.comm, s->comm, strnlen(s->comm, WIRE_COMM - 1));
+	if (memcmp(s->comm, s->thread, WIRE_COMM) != 0)
+		fold_digits(s->thread, who.thread);
+	uint32_t hash = index_hash_bytes(&who, compared);
+	INDEX_EACH(&w->by_owner, hash, id)
+		if (memcmp(&w->owners[id], &who, compared) == 0)
+			return id;
+	if (w->owner_count >= ws->options.owners_max)
+		return 1;
+	who.is_kernel = !a->process;
+	who.exe = find_exe(ws, ps, a->maps);
+	MEM_GROW(w->owners, w->owner_count, w->owner_cap);
+	id = w->owner_count++;
+	w->owners[id] = who;
+	index_put(&w->by_owner, hash, id);
+	return id;
+}
+
+static uint32_t find_row(const struct open_window *w, uint32_t owner, uint32_t stack)
+{
+	uint32_t id;
+
+	INDEX_EACH(&w->by_row, index_hash2(owner, stack), id)
+		if (w->rows[id].owner == owner && w->rows[id].stack == stack)
+			return id;
+	return 0;
+}
+
+void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a)
+{
+	uint64_t at = wall_of(ws, a->sample->time);
+	struct open_window *w = find_open(ws, at);
+	uint32_t owner = owner_of(ws, w, ps, a), stack = a->stack;
+	uint32_t row = find_row(w, owner, stack);
+
+	if (!row && w->row_count >= ws->options.rows_max) {
+		owner = 1;
+		stack = 0;
+		row = find_row(w, owner, stack);
+	}
+	if (owner == 1)
+		ws->stats.other++;
+	if (!row) {
+		MEM_GROW(w->rows, w->row_count, w->row_cap);
+		row = w->row_count++;
+		w->rows[row] = (struct row){owner, stack, 0, 0};
+		index_put(&w->by_row, index_hash2(owner, stack), row);
+	}
+	w->rows[row].count++;
+	w->rows[row].value += a->sample->weight;
+	uint64_t slot = (MAX(at, w->start_ms) - w->start_ms) / WINDOW_STEP_MS;
+	MEM_GROW(w->ticks, w->tick_count, w->tick_cap);
+	w->ticks[w->tick_count++] =
+		(struct tick){row, (uint16_t)MIN(slot, w->length_ms / WINDOW_STEP_MS - 1)};
+	ws->stats.open++;
+}
+
+static void put_label(struct windows *ws, struct label *labels, size_t *count, const char *key,
+		      const char *value)
+{
+	if (value[0])
+		labels[(*count)++] = (struct label){intern(ws, key), intern(ws, value)};
+}
+
+static uint32_t series_of(struct windows *ws, const struct processes *ps,
+			  const struct open_window *w, uint32_t id)
+{
+	const struct owner *o = &w->owners[id];
+	struct label labels[10];
+	struct container c = {};
+	size_t n = 0;
+
+	labels[n++] = (struct label){intern(ws, "host"), ws->host};
+	put_label(ws, labels, &n, "comm", o->comm);
+	if (id == 1)
+		return profile_series(ws->dict, labels, n);
+	put_label(ws, labels, &n, "thread", o->thread);
+	if (o->exe)
+		labels[n++] = (struct label){intern(ws, "exe"), o->exe};
+	if (o->cgroup && ws->options.cgroups)
+		container_of_cgroup(cgroups_path(ws->options.cgroups, o->cgroup), &c);
+	put_label(ws, labels, &n, "container", c.container);
+	put_label(ws, labels, &n, "pod", c.pod);
+	put_label(ws, labels, &n, "unit", c.unit);
+
+	bool is_old = o->start / 1000000 + ws->boot_ms < w->start_ms;
+	if (is_old || o->is_kernel || processes_is_alive(ps, o->pid, o->start)) {
+		char pid[16];
+		snprintf(pid, sizeof(pid), "%u", o->pid);
+		put_label(ws, labels, &n, "pid", pid);
+	}
+	return profile_series(ws->dict, labels, n);
+}
+
+struct sorted_row {
+	uint64_t key; /* series, stack */
+	uint32_t row;
+};
+
+struct sorted_tick {
+	uint64_t key; /* row of the window, slot */
+};
+
+/* Rows of owners that turned out to be one series become one; in order of series and stack. */
+static void merge_rows(struct windows *ws, const struct processes *ps, const struct open_window *w,
+		       struct window *ret)
+{
+	uint32_t count = w->row_count - 1;
+	CLEANUP(freep) uint32_t *series = mem_alloc_array(w->owner_count, sizeof(*series));
+	CLEANUP(freep) struct sorted_row *sorted = mem_alloc_array(count + 1, sizeof(*sorted));
+	CLEANUP(freep) uint32_t *place = mem_alloc_array(w->row_count, sizeof(*place));
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct row *r = &w->rows[i + 1];
+		if (!series[r->owner])
+			series[r->owner] = series_of(ws, ps, w, r->owner);
+		sorted[i] = (struct sorted_row){(uint64_t)series[r->owner] << 32 | r->stack, i + 1};
+	}
+	sort_by_u64(sorted, count, sizeof(*sorted));
+
+	ret->rows = mem_alloc_array(count + 1, sizeof(*ret->rows));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct row *r = &w->rows[sorted[i].row];
+		if (i == 0 || sorted[i].key != sorted[i - 1].key)
+			ret->rows[ret->row_count++] = (struct window_row){
+				.series = (uint32_t)(sorted[i].key >> 32), .stack = r->stack};
+		struct window_row *to = &ret->rows[ret->row_count - 1];
+		to->count += r->count;
+		to->value += r->value;
+		place[sorted[i].row] = ret->row_count - 1;
+	}
+
+	CLEANUP(freep)
+	struct sorted_tick *ticks = mem_alloc_array(w->tick_count + 1, sizeof(*ticks));
+	for (uint32_t i = 0; i < w->tick_count; i++)
+		ticks[i].key = (uint64_t)place[w->ticks[i].row] << 16 | w->ticks[i].slot;
+	sort_by_u64(ticks, w->tick_count, sizeof(*ticks));
+	ret->times = mem_alloc_array(w->tick_count + 1, sizeof(*ret->times));
+	ret->time_count = w->tick_count;
+	for (uint32_t i = 0; i < w->tick_count; i++)
+		ret->times[i] = (uint16_t)ticks[i].key;
+}
+
+static struct open_window *find_over(struct windows *ws, bool all)
+{
+	struct open_window *oldest = NULL;
+
+	for (size_t i = 0; i < OPEN_MAX; i++) {
+		struct open_window *w = &ws->open[i];
+		if (w->start_ms == NO_TIME)
+			continue;
+		if (!all && ws->wall_ms < w->start_ms + w->length_ms + GRACE_MS &&
+		    ws->wall_ms + STEP_BACK_NS / 1000000 > w->start_ms)
+			continue;
+		if (!oldest || w->start_ms < oldest->start_ms)
+			oldest = w;
+	}
+	return oldest;
+}
+
+bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct window *ret)
+{
+	struct open_window *w = find_over(ws, flush || ws->cut);
+	if (!w) {
+		ws->cut = false;
+		return false;
+	}
+
+	*ret = (struct window){
+		.start_ms = w->start_ms,
+		.length_ms = w->length_ms,
+		.type = "cpu",
+		.unit = "nanoseconds",
+		.period = ws->options.period,
+	};
+	merge_rows(ws, ps, w, ret);
+	ws->stats.open -= w->tick_count;
+	if (ws->wall_ms >= w->start_ms + w->length_ms)
+		ws->frontier_ms = MAX(ws->frontier_ms, w->start_ms + w->length_ms);
+	w->start_ms = NO_TIME;
+	return true;
+}
+
+void windows_stats(const struct windows *ws, struct windows_stats *ret)
+{
+	*ret = ws->stats;
+}

@@ -1,0 +1,61 @@
+/*
+ * windows: samples of now become windows of the wall clock, one series for each set of labels.
+ *
+ * Samples carry CLOCK_MONOTONIC; windows_clock() says, at each drain, what the wall clock makes of
+ * it. A window is closed once a drain has come past its end by a moment; what comes for it later
+ * still is a window with the same start, which adds up. A wall clock that steps back by less than a
+ * minute makes the window at hand longer, so none is there twice; one that steps further, or
+ * forward, or a machine that slept, is followed at once.
+ *
+ * Labels: host, comm, thread (where it is not comm; digits in it are one #), exe, container, pod,
+ * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
+ * program are counted together, since each would be a series of its own.
+ *
+ * Bounded: beyond `rows_max` pairs or `owners_max` threads in a window, samples are added to
+ * {comm="(other)"} without a stack, and counted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collect/cgroup.h"
+#include "process/process.h"
+#include "profile/assemble.h"
+#include "profile/window.h"
+
+struct windows;
+
+struct windows_options {
+	const char *host;
+	struct cgroups *cgroups; /* borrowed; NULL: none */
+	uint64_t period;         /* ns of a sample */
+	uint32_t rows_max;       /* 0: 20,000 */
+	uint32_t owners_max;     /* 0: 8,192 */
+};
+
+/* The dictionary is borrowed and outlives it. */
+struct windows *windows_new(struct profile *dict, const struct windows_options *o);
+void windows_free(struct windows *ws);
+
+/* Before each drain: CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME, in ns. */
+void windows_clock(struct windows *ws, uint64_t monotonic, uint64_t boottime, uint64_t wall);
+
+/* Length from the next window on: WINDOW_MS, or 1000 while someone looks. Divides a minute. */
+void windows_set_length(struct windows *ws, uint32_t ms);
+
+void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a);
+
+/*
+ * The next window that is over, or with `flush` whatever there is; false if there is none. Its
+ * type, times and rows are set; the caller frees it with window_done().
+ */
+bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct window *ret);
+
+struct windows_stats {
+	uint64_t other; /* samples in (other) */
+	uint64_t open;  /* samples not taken yet */
+	uint64_t steps; /* of the wall clock, either way */
+};
+
+void windows_stats(const struct windows *ws, struct windows_stats *ret);

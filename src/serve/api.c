@@ -1,0 +1,599 @@
+/*
+ * api: the routes that read the store. What is asked is parsed in the loop, where a wrong request
+ * is answered at once; the work is a job.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "profile/whole.h"
+#include "query/callers.h"
+#include "query/selector.h"
+#include "query/timerange.h"
+#include "render/escape.h"
+#include "render/render.h"
+#include "serve/parts.h"
+
+#define KEEP_MAX      16
+#define NODES_DEFAULT 20000 /* of format=tree */
+#define NODES_MAX     1000000
+#define STACKS_MAX    (4u << 20) /* distinct nodes of an answer; more are cut, and counted */
+#define NAMES_MAX     5000
+#define STEPS_DEFAULT 300
+#define STEPS_MAX     11000
+#define LINES_DEFAULT 8
+#define LINES_MAX     100
+#define HEAT_MAX_MS   600000
+
+struct ask { /* one selector and range */
+	struct selector *selector;
+	struct timerange range;
+	struct store_answer answer;
+};
+
+struct api_job {
+	struct job job;
+	struct http_request *request;
+	const struct server *server;
+	void (*work)(struct api_job *a, struct store *s, FILE *out);
+	struct ask ask, base;
+	bool is_diff;
+	/* Borrowed from the request. */
+	const char *by, *callers, *callees, *name;
+	char *keep_words; /* owned: what keep points into */
+	const char *keep[KEEP_MAX + 1];
+	size_t keep_count;
+	const struct renderer *renderer; /* NULL: the whole profile */
+	struct render_options options;
+	bool types;
+	uint64_t step, max;
+	/* The answer. */
+	unsigned status;
+	char error[640];
+	char *body;
+	size_t len;
+};
+
+/* ---- what is asked ------------------------------------------------------------------------- */
+
+static const char *given(const struct http_request *r, const char *name)
+{
+	const char *value = http_param(r, name);
+
+	return value && *value ? value : NULL;
+}
+
+static bool wrong(struct api_job *a, const char *text)
+{
+	a->status = 400;
+	snprintf(a->error, sizeof(a->error), "%s", text);
+	return false;
+}
+
+static bool number(struct api_job *a, const char *name, uint64_t least, uint64_t most,
+		   uint64_t fallback, uint64_t *ret)
+{
+	const char *text = given(a->request, name);
+	char *end;
+
+	*ret = fallback;
+	if (!text)
+		return true;
+	errno = 0;
+	uint64_t n = strtoull(text, &end, 10);
+	if (errno || *end || *text == '-' || n < least || n > most) {
+		a->status = 400;
+		snprintf(a->error, sizeof(a->error),
+			 "%s is a whole number from %" PRIu64 " to %" PRIu64, name, least, most);
+		return false;
+	}
+	*ret = n;
+	return true;
+}
+
+static bool parse_selector(struct api_job *a, const char *text, struct ask *ask)
+{
+	struct selector_error err;
+
+	return selector_parse(text ? text : "cpu", &ask->selector, &err) == 0 || wrong(a, err.text);
+}
+
+static bool parse_range(struct api_job *a, const char *from, const char *to, struct ask *ask)
+{
+	struct timerange_error err;
+
+	return timerange_parse(given(a->request, from), given(a->request, to), timerange_now_ms(),
+			       &ask->range, &err) == 0 ||
+	       wrong(a, err.text);
+}
+
+static bool parse_ask(struct api_job *a)
+{
+	return parse_selector(a, given(a->request, "query"), &a->ask) &&
+	       parse_range(a, "from", "to", &a->ask);
+}
+
+/* What it is compared with: unless told, the same for as long just before. */
+static bool parse_base(struct api_job *a)
+{
+	const char *query = given(a->request, "base_query");
+	uint64_t length = a->ask.range.to_ms - a->ask.range.from_ms;
+
+	a->is_diff = true;
+	if (!parse_selector(a, query ? query : given(a->request, "query"), &a->base))
+		return false;
+	if (given(a->request, "base_from") || given(a->request, "base_to"))
+		return parse_range(a, "base_from", "base_to", &a->base);
+	a->base.range = a->ask.range;
+	if (!query) {
+		a->base.range.to_ms = a->ask.range.from_ms;
+		a->base.range.from_ms -= MIN(length, a->base.range.from_ms);
+	}
+	return true;
+}
+
+static bool add_keep(struct api_job *a, const char *label)
+{
+	for (size_t i = 0; i < a->keep_count; i++)
+		if (strcmp(a->keep[i], label) == 0)
+			return true;
+	if (a->keep_count == KEEP_MAX)
+		return wrong(a, "keep has too many labels");
+	a->keep[a->keep_count++] = label;
+	return true;
+}
+
+static bool parse_keep(struct api_job *a)
+{
+	const char *keep = given(a->request, "keep");
+	char *save;
+
+	a->by = a->options.tree.by = given(a->request, "by");
+	if (a->by && !add_keep(a, a->by))
+		return false;
+	if (!keep)
+		return true;
+	a->keep_words = mem_strdup(keep);
+	for (char *l = strtok_r(a->keep_words, ",", &save); l; l = strtok_r(NULL, ",", &save))
+		if (!add_keep(a, l))
+			return false;
+	return true;
+}
+
+static bool parse_format(struct api_job *a)
+{
+	const char *format = given(a->request, "format");
+	uint64_t nodes;
+
+	a->callers = given(a->request, "callers");
+	a->callees = given(a->request, "callees");
+	if (a->callers && a->callees)
+		return wrong(a, "callers and callees are two questions");
+	if (format && strcmp(format, "profile") == 0)
+		return a->is_diff ? wrong(a, "format=profile is of one range; ask twice") : true;
+	a->renderer = render_by_name(format ? format : "tree");
+	if (!a->renderer) {
+		a->status = 400;
+		snprintf(a->error, sizeof(a->error), "the format '%.40s' is not known; one of",
+			 format);
+		for (const struct renderer *r = renderers; r->name; r++) {
+			size_t n = strlen(a->error);
+			snprintf(a->error + n, sizeof(a->error) - n, " %s,", r->name);
+		}
+		strcat(a->error, " profile");
+		return false;
+	}
+	bool is_tree = strcmp(a->renderer->name, "tree") == 0;
+	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes))
+		return false;
+	a->options.tree.column = TREE_VALUE;
+	a->options.tree.max_nodes = (uint32_t)nodes;
+	const char *normalised = given(a->request, "normalised");
+	a->options.tree.normalised = normalised && strcmp(normalised, "0") != 0;
+	return true;
+}
+
+/* ---- the work ------------------------------------------------------------------------------ */
+
+static bool on_progress(void *ctx, double done)
+{
+	struct api_job *a = ctx;
+	struct selector_error err;
+
+	(void)done;
+	return job_goes_on(&a->job) && !selector_failed(a->ask.selector, &err) &&
+	       !(a->base.selector && selector_failed(a->base.selector, &err));
+}
+
+static struct store_query store_query_of(struct api_job *a, struct ask *ask)
+{
+	return (struct store_query){
+		.type = selector_type(ask->selector),
+		.from_ms = ask->range.from_ms,
+		.to_ms = ask->range.to_ms,
+		.match = selector_match,
+		.match_ctx = ask->selector,
+		.progress = on_progress,
+		.progress_ctx = a,
+		.keep = a->keep,
+		.keep_count = a->keep_count,
+	};
+}
+
+/* Says why there is no answer: 0 goes on. */
+static bool went_well(struct api_job *a, int err)
+{
+	struct selector_error why;
+
+	for (int base = 0; base <= 1; base++) {
+		const struct selector *s = base ? a->base.selector : a->ask.selector;
+		if (s && selector_failed(s, &why))
+			return wrong(a, why.text);
+	}
+	if (!err)
+		return true;
+	a->status = 500;
+	snprintf(a->error, sizeof(a->error), "the store could not be read: %s", strerror(-err));
+	return false;
+}
+
+static struct profile *scan(struct api_job *a, struct store *s, struct ask *ask)
+{
+	struct store_query q = store_query_of(a, ask);
+	struct profile *p = profile_new();
+
+	profile_set_stacks_max(p, STACKS_MAX);
+	if (!went_well(a, store_scan(s, &q, p, &ask->answer))) {
+		profile_free(p);
+		return NULL;
+	}
+	if (a->callers || a->callees) {
+		struct profile *cut = callers_new(p, a->callers ? a->callers : a->callees,
+						  a->callers ? CALLERS : CALLEES);
+		profile_free(p);
+		p = cut;
+	}
+	return p;
+}
+
+DEFINE_CLEANUP(struct profile *, profile_free)
+
+static void work_query(struct api_job *a, struct store *s, FILE *out)
+{
+	CLEANUP(profile_freep) struct profile *p = scan(a, s, &a->ask);
+	CLEANUP(profile_freep)
+	struct profile *base = p && a->is_diff ? scan(a, s, &a->base) : NULL;
+
+	if (!p || (a->is_diff && !base) || !job_goes_on(&a->job))
+		return;
+	if (!a->renderer) {
+		struct pack whole = {};
+		whole_write(p, &whole);
+		fwrite(whole.bytes, 1, whole.len, out);
+		pack_done(&whole);
+		return;
+	}
+	a->options.tree.base = base;
+	int r = a->renderer->render(p, &a->options, out);
+	if (r == -EOPNOTSUPP)
+		wrong(a, "that format has no way to show a difference");
+	else if (r)
+		went_well(a, r);
+}
+
+static void write_names(FILE *out, const char *key, const struct store_names *n)
+{
+	fprintf(out, "{\"%s\":[", key);
+	for (uint32_t i = 0; i < n->count; i++) {
+		fputs(i ? "," : "", out);
+		escape_json(out, n->names[i], strlen(n->names[i]));
+	}
+	fprintf(out, "],\"cut\":%s}\n", n->cut ? "true" : "false");
+}
+
+static void work_names(struct api_job *a, struct store *s, FILE *out)
+{
+	struct store_query q = store_query_of(a, &a->ask);
+	struct store_names n = {};
+
+	if (!went_well(a, store_labels(s, &q, a->name, a->types, (uint32_t)a->max, &n)))
+		return;
+	write_names(out, a->types ? "types" : a->name ? "values" : "labels", &n);
+	store_names_done(&n);
+}
+
+static void write_values(FILE *out, const uint64_t *values, uint32_t count)
+{
+	fputs("[", out);
+	for (uint32_t i = 0; i < count; i++) {
+		if (i)
+			putc_unlocked(',', out);
+		escape_number(out, values[i]);
+	}
+	fputs("]", out);
+}
+
+static void write_flags(FILE *out, const char *key, const uint8_t *flags, uint32_t count)
+{
+	fprintf(out, ",\"%s\":[", key);
+	for (uint32_t i = 0; i < count; i++)
+		fprintf(out, "%s%d", i ? "," : "", flags && flags[i] ? 1 : 0);
+	fputs("]", out);
+}
+
+static void write_timeline(FILE *out, const struct store_timeline *t, uint64_t max)
+{
+	CLEANUP(freep) uint64_t *rest = mem_alloc_array((size_t)t->steps + 1, sizeof(*rest));
+	uint64_t rest_total = 0;
+
+	fprintf(out,
+		"{\"start\":%" PRIu64 ",\"step\":%" PRIu64 ",\"steps\":%u,\"unit\":", t->start_ms,
+		t->step_ms, t->steps);
+	escape_json(out, t->unit, strlen(t->unit));
+	fprintf(out, ",\"period\":%" PRIu64, t->period);
+	write_flags(out, "covered", t->covered, t->steps);
+	write_flags(out, "restarted", t->restarted, t->steps);
+	fputs(",\n\"lines\":[", out);
+	for (uint32_t l = 0; l < t->line_count; l++) {
+		const struct store_line *line = &t->lines[l];
+		if (l >= max) {
+			rest_total += line->total;
+			for (uint32_t i = 0; i < t->steps; i++)
+				rest[i] += line->values[i];
+			continue;
+		}
+		fputs(l ? ",\n{\"value\":" : "\n{\"value\":", out);
+		escape_json(out, line->value, strlen(line->value));
+		fprintf(out, ",\"total\":%" PRIu64 ",\"values\":", line->total);
+		write_values(out, line->values, t->steps);
+		fputs("}", out);
+	}
+	fprintf(out, "],\n\"rest\":{\"lines\":%" PRIu64 ",\"total\":%" PRIu64 ",\"values\":",
+		t->line_count > max ? t->line_count - max : 0, rest_total);
+	write_values(out, rest, t->steps);
+	fputs("}}\n", out);
+}
+
+static void work_series(struct api_job *a, struct store *s, FILE *out)
+{
+	struct store_query q = store_query_of(a, &a->ask);
+	struct store_timeline t = {};
+
+	if (!went_well(a, store_timeline(s, &q, a->by, a->step, &t)))
+		return;
+	write_timeline(out, &t, a->max);
+	store_timeline_done(&t);
+}
+
+static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
+{
+	struct store_query q = store_query_of(a, &a->ask);
+	struct store_heat h = {};
+
+	int r = store_heat(s, &q, &h);
+	if (r == -ENODATA) {
+		a->status = 404;
+		snprintf(a->error, sizeof(a->error),
+			 "when each sample was taken is not kept for that long");
+		return;
+	}
+	if (!went_well(a, r))
+		return;
+	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"counts\":[", h.start_ms, WINDOW_STEP_MS);
+	for (uint32_t i = 0; i < h.slots; i++) {
+		if (i)
+			putc_unlocked(',', out);
+		escape_number(out, h.counts[i]);
+	}
+	fputs("]}\n", out);
+	store_heat_done(&h);
+}
+
+/* ---- as a job ------------------------------------------------------------------------------ */
+
+static void run(struct job *j)
+{
+	struct api_job *a = (struct api_job *)j;
+	struct store_options read_only = a->server->store_options;
+	struct store_error err = {};
+	struct store *s;
+
+	read_only.read_only = true;
+	int r = store_open(a->server->store_dir, &read_only, &s, &err);
+	if (r) {
+		a->status = 500;
+		snprintf(a->error, sizeof(a->error), "%s", err.text);
+		return;
+	}
+	FILE *out = open_memstream(&a->body, &a->len);
+	a->work(a, s, out);
+	fclose(out);
+	store_close(s);
+}
+
+static const char *content_type(const struct renderer *r)
+{
+	static const struct {
+		const char *format, *type;
+	} types[] = {
+		{"svg", "image/svg+xml; charset=utf-8"}, {"html", "text/html; charset=utf-8"},
+		{"folded", "text/plain; charset=utf-8"}, {"text", "text/plain; charset=utf-8"},
+		{"top", "text/plain; charset=utf-8"},    {"pprof", "application/octet-stream"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (strcmp(types[i].format, r->name) == 0)
+			return types[i].type;
+	return "application/json";
+}
+
+static void free_job(struct api_job *a)
+{
+	selector_free(a->ask.selector);
+	selector_free(a->base.selector);
+	free(a->keep_words);
+	free(a->body);
+	free(a);
+}
+
+static void answer_profile(struct api_job *a)
+{
+	const struct store_answer *s = &a->ask.answer;
+	char words[5][24];
+	const uint64_t numbers[] = {s->from_ms, s->to_ms, s->samples, s->lost, s->damaged};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		snprintf(words[i], sizeof(words[i]), "%" PRIu64, numbers[i]);
+	/* A picture that carries scripts has no business with the rest of this server. */
+	const char *sandbox = "sandbox allow-scripts";
+	http_answer(a->request, &(struct http_answer){
+					.status = 200,
+					.type = a->renderer ? content_type(a->renderer)
+							    : "application/octet-stream",
+					.body = TAKE_PTR(a->body),
+					.len = a->len,
+					.headers = {{"X-Smolder-From", words[0]},
+						    {"X-Smolder-To", words[1]},
+						    {"X-Smolder-Samples", words[2]},
+						    {"X-Smolder-Lost", words[3]},
+						    {"X-Smolder-Damaged", words[4]},
+						    {"Content-Security-Policy", sandbox}},
+				});
+}
+
+static void done(struct job *j)
+{
+	struct api_job *a = (struct api_job *)j;
+
+	if (j->end == JOB_LATE)
+		http_fail(a->request, 504, "this took longer than %" PRIu64 " s; ask for less",
+			  a->server->deadline_ms / 1000);
+	else if (j->end != JOB_DONE)
+		http_fail(a->request, 503, "the server is going down");
+	else if (a->status)
+		http_fail(a->request, a->status, "%s", a->error);
+	else if (a->work == work_query)
+		answer_profile(a);
+	else
+		http_answer(a->request, &(struct http_answer){.status = 200,
+							      .type = "application/json",
+							      .body = TAKE_PTR(a->body),
+							      .len = a->len});
+	free_job(a);
+}
+
+static struct api_job *new_job(struct server *s, struct http_request *r,
+			       void (*work)(struct api_job *, struct store *, FILE *))
+{
+	struct api_job *a = mem_alloc(sizeof(*a));
+
+	a->server = s;
+	a->request = r;
+	a->work = work;
+	a->job = (struct job){.run = run,
+			      .done = done,
+			      .fd = http_fd(r),
+			      .deadline_ms = jobs_now_ms() + s->deadline_ms};
+	return a;
+}
+
+/* Hands the job over, unless what was asked for is wrong. */
+static void start(struct server *s, struct api_job *a, bool ok)
+{
+	if (!ok) {
+		http_fail(a->request, a->status, "%s", a->error);
+		free_job(a);
+		return;
+	}
+	if (jobs_add(s->jobs, &a->job)) {
+		http_fail(a->request, 503, "too many questions at once; ask again");
+		free_job(a);
+		return;
+	}
+	http_hold(a->request); /* its end comes through the loop, so not before this */
+}
+
+void api_query(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_query);
+
+	start(ctx, a, parse_ask(a) && parse_keep(a) && parse_format(a));
+}
+
+void api_diff(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_query);
+
+	start(ctx, a, parse_ask(a) && parse_base(a) && parse_keep(a) && parse_format(a));
+}
+
+void api_types(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_names);
+
+	a->types = true;
+	a->max = NAMES_MAX;
+	start(ctx, a, parse_ask(a));
+}
+
+void api_labels(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_names);
+
+	a->max = NAMES_MAX;
+	start(ctx, a, parse_ask(a));
+}
+
+void api_values(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_names);
+
+	a->name = http_star(r);
+	start(ctx, a, number(a, "max", 1, NAMES_MAX, NAMES_MAX, &a->max) && parse_ask(a));
+}
+
+/* A step that people count in, for at most STEPS_DEFAULT of them. */
+static uint64_t fitting_step(uint64_t length_ms)
+{
+	static const uint64_t seconds[] = {10,   30,   60,    120,   300,   600,
+					   1800, 3600, 10800, 21600, 43200, 86400};
+	size_t i = 0;
+
+	while (i + 1 < ARRAY_SIZE(seconds) && length_ms / (seconds[i] * 1000) > STEPS_DEFAULT)
+		i++;
+	return seconds[i] * 1000;
+}
+
+static bool parse_step(struct api_job *a)
+{
+	const char *step = given(a->request, "step");
+	uint64_t length = a->ask.range.to_ms - a->ask.range.from_ms;
+
+	a->step = fitting_step(length);
+	if (step && timerange_duration(step, &a->step) != 0 &&
+	    !number(a, "step", 1, UINT32_MAX, 0, &a->step))
+		return false;
+	if (a->step < WINDOW_MS)
+		return wrong(a, "step is at least 10 s (10000, or 10s)");
+	return length / a->step <= STEPS_MAX || wrong(a, "there would be too many steps");
+}
+
+void api_series(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_series);
+
+	a->by = given(r, "by");
+	start(ctx, a,
+	      parse_ask(a) && parse_step(a) &&
+		      number(a, "max", 1, LINES_MAX, LINES_DEFAULT, &a->max));
+}
+
+void api_heatmap(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_heatmap);
+	bool ok = parse_ask(a);
+
+	if (ok && a->ask.range.to_ms - a->ask.range.from_ms > HEAT_MAX_MS)
+		ok = wrong(a, "a heatmap is of at most 10 minutes");
+	start(ctx, a, ok);
+}

@@ -1,0 +1,86 @@
+/*
+ * http: requests in, answers out; libmicrohttpd in the event loop, one thread.
+ *
+ * What everybody who sends something must keep to is checked here, before a route sees it:
+ *
+ *	Host     an IP address, localhost, this machine's name, or one that was allowed: a web page
+ *	         that points its own name at us (DNS rebinding) gets 403
+ *	Origin   where there is one, it must be ourselves: no other page's script may send
+ *	sizes    URL and headers 32 KB, bodies `body_max`, 128 connections, 30 s without a byte
+ *
+ * A route answers at once with http_answer(), or calls http_hold(), and answers later from the
+ * same thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+
+#define HTTP_HEADERS 8 /* of an answer, beside those that every one has */
+
+struct http;
+struct http_request;
+
+typedef void http_fn(void *ctx, struct http_request *r);
+
+struct http_route {
+	const char *method; /* "GET" (and HEAD), "POST" */
+	const char *path;   /* "/api/v1/query"; one * stands for a part without slashes */
+	http_fn *fn;
+	size_t body_max; /* of POST */
+};
+
+struct http_options {
+	const char *listen;       /* "127.0.0.1:7117", "[::1]:7117", ":7117"; port 0: any */
+	const char *const *hosts; /* names in Host that are fine, beside those above */
+	size_t host_count;
+	const char *tls_cert, *tls_key;  /* PEM, borrowed until http_free; NULL: no TLS */
+	const struct http_route *routes; /* borrowed; ends with a NULL path */
+	void *ctx;                       /* of the routes */
+};
+
+struct http_error {
+	char text[256]; /* one sentence */
+};
+
+/* 0 or -errno with *ret_err. */
+int http_new(struct loop *l, const struct http_options *o, struct http **ret,
+	     struct http_error *ret_err);
+void http_free(struct http *h); /* requests that are held must have been answered */
+
+const char *http_address(const struct http *h); /* "127.0.0.1:7117", with the real port */
+
+struct http_stats {
+	uint64_t requests, refused; /* refused: by what is checked here */
+	uint64_t by_class[6];       /* answers by the first digit of their status */
+	uint32_t connections;
+};
+
+void http_stats(const struct http *h, struct http_stats *ret);
+
+/* Of a request; all borrowed, and valid until it is answered. */
+const char *http_param(const struct http_request *r, const char *name); /* NULL: not given */
+const char *http_header(const struct http_request *r, const char *name);
+const char *http_star(const struct http_request *r); /* what the * of the path stands for */
+const void *http_body(const struct http_request *r, size_t *ret_len);
+int http_fd(const struct http_request *r); /* its socket, to see whether the client is there */
+
+struct http_answer {
+	unsigned status;
+	const char *type; /* Content-Type; borrowed for the call, as are the headers */
+	void *body;       /* from malloc; taken over */
+	size_t len;
+	struct {
+		const char *name, *value;
+	} headers[HTTP_HEADERS];
+};
+
+void http_hold(struct http_request *r);
+void http_answer(struct http_request *r, const struct http_answer *a);
+
+/* {"error": "…"} */
+__attribute__((format(printf, 3, 4))) void http_fail(struct http_request *r, unsigned status,
+						     const char *fmt, ...);

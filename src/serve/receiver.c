@@ -1,0 +1,282 @@
+#include "serve/receiver.h"
+
+#include <errno.h>
+
+#include "base/index.h"
+#include "base/mem.h"
+
+struct instance {
+	uint8_t id[16];
+	uint32_t epoch;
+	struct profile *dict;
+	size_t bytes; /* of dict and later */
+	bool broken;  /* dict is of no more use */
+	uint64_t heard_ms;
+	bool flush;
+	/* The latest message, known by its length and hash. */
+	size_t last_len;
+	uint64_t last_hash;
+	bool last_stored;
+	struct window later; /* it, while it could not be stored */
+	struct window_metric *metrics;
+	uint32_t metric_count;
+};
+
+struct receiver {
+	struct store *store;
+	struct instance *instances[RECEIVER_INSTANCES];
+	uint32_t count;
+	size_t bytes; /* of all dictionaries */
+	uint64_t live_until_ms;
+	struct receiver_stats stats;
+};
+
+struct receiver *receiver_new(struct store *s)
+{
+	struct receiver *r = mem_alloc(sizeof(*r));
+
+	r->store = s;
+	return r;
+}
+
+static void drop_metrics(struct instance *i)
+{
+	for (uint32_t m = 0; m < i->metric_count; m++)
+		free((char *)i->metrics[m].name);
+	free(i->metrics);
+	i->metrics = NULL;
+	i->metric_count = 0;
+}
+
+static void instance_free(struct instance *i)
+{
+	drop_metrics(i);
+	window_done(&i->later);
+	profile_free(i->dict);
+	free(i);
+}
+
+void receiver_free(struct receiver *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->count; i++)
+		instance_free(r->instances[i]);
+	free(r);
+}
+
+static void forget(struct receiver *r, uint32_t at)
+{
+	r->bytes -= r->instances[at]->bytes;
+	instance_free(r->instances[at]);
+	r->instances[at] = r->instances[--r->count];
+}
+
+static void forget_oldest(struct receiver *r, const struct instance *but)
+{
+	uint32_t oldest = UINT32_MAX;
+
+	for (uint32_t i = 0; i < r->count; i++)
+		if (r->instances[i] != but &&
+		    (oldest == UINT32_MAX ||
+		     r->instances[i]->heard_ms < r->instances[oldest]->heard_ms))
+			oldest = i;
+	if (oldest == UINT32_MAX)
+		return;
+	forget(r, oldest);
+	r->stats.forgotten++;
+}
+
+static uint32_t find(const struct receiver *r, const uint8_t id[16])
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		if (memcmp(r->instances[i]->id, id, 16) == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+static struct instance *add(struct receiver *r, const struct window *head)
+{
+	struct instance *i = mem_alloc(sizeof(*i));
+
+	if (r->count == RECEIVER_INSTANCES)
+		forget_oldest(r, NULL);
+	memcpy(i->id, head->instance, 16);
+	i->epoch = head->epoch;
+	i->dict = profile_new();
+	r->instances[r->count++] = i;
+	return i;
+}
+
+/* Two independent halves: a collision would take a new message for an old one. */
+static uint64_t hash_of(const void *bytes, size_t len)
+{
+	uint64_t a = index_hash_bytes(bytes, len), b = 14695981039346656037ull;
+
+	for (size_t i = 0; i < len; i++)
+		b = (b ^ ((const uint8_t *)bytes)[i]) * 1099511628211ull;
+	return a << 32 ^ b;
+}
+
+/* Keeps under the cap; one that fills it alone is told to begin a new dictionary. */
+static void account(struct receiver *r, struct instance *i)
+{
+	size_t now = profile_bytes(i->dict) + i->later.row_count * sizeof(*i->later.rows) +
+		     i->later.time_count * sizeof(*i->later.times);
+
+	r->bytes += now - i->bytes;
+	i->bytes = now;
+	i->broken |= now > RECEIVER_BYTES;
+	while (r->bytes > RECEIVER_BYTES && r->count > 1)
+		forget_oldest(r, i);
+}
+
+static void keep_metrics(struct instance *i, struct window *w)
+{
+	if (!w->metric_count)
+		return;
+	drop_metrics(i);
+	i->metrics = TAKE_PTR(w->metrics);
+	i->metric_count = w->metric_count;
+	w->metric_count = 0;
+}
+
+static enum window_status store_it(struct receiver *r, struct instance *i, struct window *w,
+				   uint64_t now_ms, char words[static 256])
+{
+	struct store_error err = {};
+
+	int e = store_append(r->store, i->dict, w, now_ms, &err);
+	if (!e || e == -EEXIST) {
+		r->stats.last_error = 0;
+		return e ? WINDOW_KNOWN : WINDOW_STORED;
+	}
+	snprintf(words, 256, "%.255s", *err.text ? err.text : strerror(-e));
+	if (e == -ERANGE || e == -EINVAL || e == -EBADMSG)
+		return WINDOW_REFUSED;
+	r->stats.last_error = e;
+	snprintf(r->stats.last_words, sizeof(r->stats.last_words), "%s", words);
+	return WINDOW_LATER;
+}
+
+/* A message that came before: it is stored, or now it may be. */
+static enum window_status again(struct receiver *r, struct instance *i, uint64_t now_ms,
+				char words[static 256])
+{
+	if (i->last_stored)
+		return WINDOW_KNOWN;
+	enum window_status status = store_it(r, i, &i->later, now_ms, words);
+	if (status != WINDOW_LATER) {
+		window_done(&i->later);
+		i->last_stored = true;
+	}
+	return status;
+}
+
+static enum window_status read_new(struct receiver *r, struct instance *i, const void *bytes,
+				   size_t len, uint64_t now_ms, char words[static 256])
+{
+	struct window w;
+
+	int e = window_read(bytes, len, i->dict, &w);
+	i->broken = e;
+	if (e == -ESTALE)
+		return WINDOW_RESET;
+	if (e) {
+		r->stats.malformed++;
+		snprintf(words, 256, "%s",
+			 e == -EFBIG ? "the message or its dictionary is larger than a server takes"
+				     : "the message cannot be read");
+		return WINDOW_REFUSED;
+	}
+	keep_metrics(i, &w);
+	enum window_status status = store_it(r, i, &w, now_ms, words);
+	window_done(&i->later);
+	if (status == WINDOW_LATER)
+		i->later = w;
+	else
+		window_done(&w);
+	i->last_len = len;
+	i->last_hash = hash_of(bytes, len);
+	i->last_stored = status != WINDOW_LATER;
+	account(r, i);
+	return status;
+}
+
+static enum window_status handle(struct receiver *r, const void *bytes, size_t len, uint64_t now_ms,
+				 struct window_reply *reply)
+{
+	struct window head;
+	int e = len > WINDOW_MESSAGE_MAX ? -EFBIG : window_peek(bytes, len, &head);
+
+	if (e) {
+		r->stats.malformed++;
+		snprintf(reply->words, sizeof(reply->words), "%s",
+			 e == -EPROTONOSUPPORT ? "this server speaks another version of the message"
+			 : e == -EFBIG         ? "the message is too large"
+					       : "this is not a window message");
+		return WINDOW_REFUSED;
+	}
+	memcpy(reply->instance, head.instance, 16);
+	reply->sequence = head.sequence;
+	reply->part = head.part;
+
+	uint32_t at = find(r, head.instance);
+	if (at != UINT32_MAX && r->instances[at]->epoch != head.epoch) {
+		forget(r, at);
+		at = UINT32_MAX;
+	}
+	struct instance *i = at == UINT32_MAX ? add(r, &head) : r->instances[at];
+	i->heard_ms = now_ms;
+	reply->flush = i->flush;
+	i->flush = false;
+	enum window_status status;
+	if (i->last_len == len && i->last_hash == hash_of(bytes, len))
+		status = again(r, i, now_ms, reply->words);
+	else
+		status = read_new(r, i, bytes, len, now_ms, reply->words);
+	if (i->broken)
+		forget(r, find(r, head.instance));
+	return status;
+}
+
+enum window_status receiver_message(struct receiver *r, const void *bytes, size_t len,
+				    uint64_t now_ms, struct pack *reply)
+{
+	struct window_reply answer = {};
+
+	answer.status = handle(r, bytes, len, now_ms, &answer);
+	answer.live_until_ms = r->live_until_ms > now_ms ? r->live_until_ms : 0;
+	r->stats.messages++;
+	r->stats.bytes += len;
+	r->stats.by_status[answer.status]++;
+	r->stats.last_ms = now_ms;
+	window_reply_write(&answer, reply);
+	return answer.status;
+}
+
+void receiver_live(struct receiver *r, uint64_t until_ms)
+{
+	r->live_until_ms = MAX(r->live_until_ms, until_ms);
+}
+
+void receiver_flush(struct receiver *r)
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		r->instances[i]->flush = true;
+}
+
+void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ctx)
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		for (uint32_t m = 0; m < r->instances[i]->metric_count; m++)
+			fn(ctx, r->instances[i]->id, r->instances[i]->metrics[m].name,
+			   r->instances[i]->metrics[m].value);
+}
+
+void receiver_stats(const struct receiver *r, struct receiver_stats *ret)
+{
+	*ret = r->stats;
+	ret->instances = r->count;
+	ret->dictionary_bytes = r->bytes;
+}

@@ -1,0 +1,53 @@
+/*
+ * receiver: window messages of collectors, local and remote, into the store.
+ *
+ * Of each collector (instance) it keeps the dictionary that the messages build on, and the metrics
+ * it last sent. Bounded: at most RECEIVER_INSTANCES of them and RECEIVER_BYTES in all; beyond that
+ * the one not heard of for longest is forgotten, which it learns by WINDOW_RESET when it comes
+ * back.
+ *
+ * A message that is sent again (its answer was lost, or was "later") is known by its bytes, so that
+ * its entries, which are in the dictionary by then, are not taken for a gap.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/pack.h"
+#include "profile/window.h"
+#include "store/store.h"
+
+#define RECEIVER_INSTANCES 256
+#define RECEIVER_BYTES     (96u << 20)
+
+struct receiver;
+
+struct receiver *receiver_new(struct store *s); /* borrowed */
+void receiver_free(struct receiver *r);
+
+/* One message; its answer is appended to `reply`, also when it makes no sense at all. */
+enum window_status receiver_message(struct receiver *r, const void *bytes, size_t len,
+				    uint64_t now_ms, struct pack *reply);
+
+/* Controls, which collectors learn with their next answer. */
+void receiver_live(struct receiver *r, uint64_t until_ms); /* windows of 1 s until then */
+void receiver_flush(struct receiver *r); /* each is told once to send what it has */
+
+/* Each metric of each collector, as it was last sent. */
+typedef void receiver_metric_fn(void *ctx, const uint8_t instance[16], const char *name,
+				double value);
+void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ctx);
+
+struct receiver_stats {
+	uint64_t messages, bytes;
+	uint64_t by_status[WINDOW_REFUSED + 1];
+	uint64_t malformed; /* of those refused: not a message that can be read */
+	uint64_t forgotten; /* instances, for the caps */
+	uint32_t instances;
+	uint64_t dictionary_bytes;
+	uint64_t last_ms;     /* when a message came, 0: never */
+	int last_error;       /* of the store: 0, -ENOSPC, … */
+	char last_words[256]; /* its sentence */
+};
+
+void receiver_stats(const struct receiver *r, struct receiver_stats *ret);

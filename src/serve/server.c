@@ -1,0 +1,221 @@
+#include "serve/server.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "query/timerange.h"
+#include "serve/parts.h"
+
+#define DEADLINE_MS   30000
+#define THREADS       2
+#define WAITING       16
+#define PEM_MAX       (1u << 20)
+#define TEND_EVERY_MS 10000
+#define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
+
+/* ---- windows ------------------------------------------------------------------------------- */
+
+static void on_post(void *ctx, struct http_request *r)
+{
+	struct server *s = ctx;
+	struct pack reply = {};
+	size_t len;
+	const void *body = http_body(r, &len);
+
+	enum window_status status =
+		receiver_message(s->receiver, body, len, timerange_now_ms(), &reply);
+	http_answer(r, &(struct http_answer){
+			       .status = status == WINDOW_REFUSED ? 400
+					 : status == WINDOW_LATER ? 503
+								  : 200,
+			       .type = "application/octet-stream",
+			       .body = reply.bytes,
+			       .len = reply.len,
+		       });
+}
+
+static void on_windows(void *ctx, int fd)
+{
+	struct server *s = ctx;
+
+	for (int i = 0; i < MESSAGES_ONCE; i++) {
+		struct pack reply = {};
+		ssize_t n = recv(fd, s->message, WINDOW_MESSAGE_MAX + 1, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) { /* the other end is gone for good */
+			loop_forget_fd(s->loop, fd);
+			s->windows_fd = -1;
+			return;
+		}
+		receiver_message(s->receiver, s->message, (size_t)n, timerange_now_ms(), &reply);
+		/* One that does not read its answers sends the message again. */
+		send(fd, reply.bytes, reply.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		pack_done(&reply);
+	}
+}
+
+/* ---- as time passes ------------------------------------------------------------------------ */
+
+/* A step; the rest comes after whatever else is waiting. */
+static void tend(struct server *s)
+{
+	if (store_tend(s->store, timerange_now_ms()))
+		eventfd_write(s->tend_fd, 1);
+}
+
+static void on_tick(void *ctx, int what)
+{
+	(void)what;
+	tend(ctx);
+}
+
+static void on_more(void *ctx, int fd)
+{
+	eventfd_t ignored;
+
+	eventfd_read(fd, &ignored);
+	tend(ctx);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+const struct http_route server_routes[] = {
+	{"POST", "/api/v1/windows", on_post, WINDOW_MESSAGE_MAX},
+	{"GET", "/api/v1/query", api_query, 0},
+	{"GET", "/api/v1/diff", api_diff, 0},
+	{"GET", "/api/v1/types", api_types, 0},
+	{"GET", "/api/v1/labels", api_labels, 0},
+	{"GET", "/api/v1/labels/*/values", api_values, 0},
+	{"GET", "/api/v1/series", api_series, 0},
+	{"GET", "/api/v1/heatmap", api_heatmap, 0},
+	{"GET", "/api/v1/status", status_json, 0},
+	{"GET", "/metrics", status_metrics, 0},
+	{"GET", "/healthz", status_healthz, 0},
+	{"GET", "/readyz", status_readyz, 0},
+	{},
+};
+
+static int read_pem(const char *path, char **ret, struct server_error *ret_err)
+{
+	size_t len;
+	int r = file_read(path, PEM_MAX, ret, &len);
+
+	if (r)
+		snprintf(ret_err->text, sizeof(ret_err->text), "cannot read %.400s: %s", path,
+			 strerror(-r));
+	return r;
+}
+
+static int start_http(struct server *s, const struct server_options *o,
+		      struct server_error *ret_err)
+{
+	int r = o->tls_cert ? read_pem(o->tls_cert, &s->tls_cert, ret_err) : 0;
+	if (!r && o->tls_cert)
+		r = read_pem(o->tls_key, &s->tls_key, ret_err);
+	if (r)
+		return r;
+
+	struct http_options http = {
+		.listen = o->listen ? o->listen : SERVER_LISTEN,
+		.hosts = o->hosts,
+		.host_count = o->host_count,
+		.tls_cert = s->tls_cert,
+		.tls_key = s->tls_key,
+		.routes = server_routes,
+		.ctx = s,
+	};
+	struct http_error err;
+
+	r = http_new(s->loop, &http, &s->http, &err);
+	if (r)
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
+	return r;
+}
+
+static int watch(struct server *s)
+{
+	s->tend_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->tend_fd < 0)
+		return -errno;
+	int r = loop_fd(s->loop, s->tend_fd, on_more, s);
+	if (!r)
+		r = loop_timer(s->loop, TEND_EVERY_MS, on_tick, s);
+	if (!r && s->windows_fd >= 0)
+		r = loop_fd(s->loop, s->windows_fd, on_windows, s);
+	return r;
+}
+
+DEFINE_CLEANUP(struct server *, server_free)
+
+int server_new(struct loop *l, const struct server_options *o, struct server **ret,
+	       struct server_error *ret_err)
+{
+	CLEANUP(server_freep) struct server *s = mem_alloc(sizeof(*s));
+	struct store_error err = {};
+
+	*ret_err = (struct server_error){};
+	s->loop = l;
+	s->tend_fd = -1;
+	s->windows_fd = o->windows_fd;
+	s->store_dir = mem_strdup(o->store_dir);
+	s->store_options = o->store;
+	s->deadline_ms = o->deadline_ms ? o->deadline_ms : DEADLINE_MS;
+	s->started_ms = timerange_now_ms();
+	s->message = mem_alloc(WINDOW_MESSAGE_MAX + 1);
+	int r = store_open(o->store_dir, &o->store, &s->store, &err);
+	if (r) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
+		ret_err->pid = err.pid;
+		return r;
+	}
+	s->receiver = receiver_new(s->store);
+	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
+	r = start_http(s, o, ret_err);
+	if (r)
+		return r;
+	r = watch(s);
+	if (r) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "cannot start the server: %s",
+			 strerror(-r));
+		return r;
+	}
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void server_free(struct server *s)
+{
+	if (!s)
+		return;
+	if (s->windows_fd >= 0)
+		loop_forget_fd(s->loop, s->windows_fd);
+	if (s->tend_fd >= 0) {
+		loop_forget_fd(s->loop, s->tend_fd);
+		close(s->tend_fd);
+	}
+	jobs_free(s->jobs); /* answers what is held */
+	http_free(s->http);
+	receiver_free(s->receiver);
+	store_close(s->store);
+	free(s->store_dir);
+	free(s->message);
+	free(s->tls_cert);
+	if (s->tls_key)
+		explicit_bzero(s->tls_key, strlen(s->tls_key));
+	free(s->tls_key);
+	free(s);
+}
+
+const char *server_address(const struct server *s)
+{
+	return http_address(s->http);
+}
+
+void server_live(struct server *s, uint64_t until_ms)
+{
+	receiver_live(s->receiver, until_ms);
+}

@@ -1,0 +1,45 @@
+/*
+ * server: receives windows, keeps them, and answers questions about them.
+ *
+ * One thread appends and serves HTTP, in the caller's loop; questions that read the store run on a
+ * few threads (serve/jobs.h) with a store handle of their own, so that a long one holds up nothing.
+ * docs/api.md describes what is served.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+#include "store/store.h"
+
+#define SERVER_LISTEN "127.0.0.1:7117"
+
+struct server;
+
+struct server_options {
+	const char *store_dir;
+	const char *listen;       /* NULL: SERVER_LISTEN */
+	const char *const *hosts; /* names that Host may have, beside our own (serve/http.h) */
+	size_t host_count;
+	const char *tls_cert, *tls_key; /* files of PEM; NULL: no TLS */
+	struct store_options store;
+	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
+	uint64_t deadline_ms; /* of a question; 0: 30 s */
+	unsigned threads;     /* questions at once; 0: 2 */
+};
+
+struct server_error {
+	char text[640]; /* one sentence */
+	int pid;        /* of the writer that holds the store, for -EBUSY; else 0 */
+};
+
+/* 0 or -errno with *ret_err. */
+int server_new(struct loop *l, const struct server_options *o, struct server **ret,
+	       struct server_error *ret_err);
+void server_free(struct server *s); /* before the loop it is in */
+
+const char *server_address(const struct server *s); /* "127.0.0.1:7117" */
+
+/* Windows of 1 s until then (ms since 1970), from collectors that send here. */
+void server_live(struct server *s, uint64_t until_ms);

@@ -1,0 +1,305 @@
+/*
+ * status: what the server knows of itself, for Prometheus and for the corner of the page.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <sys/resource.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "query/timerange.h"
+#include "render/escape.h"
+#include "serve/parts.h"
+
+/* ---- metrics ------------------------------------------------------------------------------- */
+
+static void metric(FILE *out, const char *name, const char *type, const char *help, double value)
+{
+	fprintf(out, "# HELP smolder_%s %s\n# TYPE smolder_%s %s\nsmolder_%s %.17g\n", name, help,
+		name, type, name, value);
+}
+
+static void counter(FILE *out, const char *name, const char *help, uint64_t value)
+{
+	metric(out, name, "counter", help, (double)value);
+}
+
+static void gauge(FILE *out, const char *name, const char *help, uint64_t value)
+{
+	metric(out, name, "gauge", help, (double)value);
+}
+
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP smolder_%s %s\n# TYPE smolder_%s %s\n", name, help, name, type);
+}
+
+static double cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static uint64_t resident_bytes(void)
+{
+	CLEANUP(freep) char *text = NULL;
+	unsigned long long size, resident;
+	size_t len;
+
+	if (file_read("/proc/self/statm", 4096, &text, &len) != 0 ||
+	    sscanf(text, "%llu %llu", &size, &resident) != 2)
+		return 0;
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void store_metrics(FILE *out, const struct store_stats *s)
+{
+	counter(out, "samples_taken_total", "Samples that collectors took.", s->taken);
+	counter(out, "samples_stored_total", "Samples of them that are stored.", s->stored);
+	head(out, "samples_lost_total", "counter", "Samples of them that were lost, by reason.");
+	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
+		fprintf(out, "smolder_samples_lost_total{reason=\"%s\"} %" PRIu64 "\n",
+			window_lost_names[i], s->lost[i]);
+	counter(out, "samples_other_total", "Samples stored as (other), for a cap.",
+		s->other_samples);
+	counter(out, "store_windows_total", "Window messages stored by this process.", s->windows);
+	counter(out, "store_known_total", "Window messages that were stored before.", s->known);
+	counter(out, "store_refused_total", "Window messages out of range.", s->refused);
+	counter(out, "store_failed_total", "Appends that could not be written.", s->failed);
+	counter(out, "store_damaged_files_total", "Files set aside.", s->damaged_files);
+	counter(out, "store_packs_total", "Packs made.", s->packs);
+	counter(out, "store_rolls_total", "Roll-ups made.", s->rolls);
+	counter(out, "store_expired_files_total", "Files removed for age or size.",
+		s->expired_files);
+	head(out, "store_bytes", "gauge", "Bytes on disk.");
+	fprintf(out,
+		"smolder_store_bytes{part=\"raw\"} %" PRIu64 "\n"
+		"smolder_store_bytes{part=\"roll\"} %" PRIu64 "\n"
+		"smolder_store_bytes{part=\"times\"} %" PRIu64 "\n",
+		s->raw_bytes, s->roll_bytes, s->times_bytes);
+	gauge(out, "store_first_seconds", "Start of what is stored, since 1970.",
+	      s->first_ms / 1000);
+	gauge(out, "store_last_seconds", "End of what is stored, since 1970.", s->last_ms / 1000);
+}
+
+static void receiver_part(FILE *out, const struct receiver_stats *r)
+{
+	static const char *const names[] = {"stored", "known", "reset", "later", "refused"};
+
+	head(out, "windows_received_total", "counter", "Window messages, by answer.");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		fprintf(out, "smolder_windows_received_total{answer=\"%s\"} %" PRIu64 "\n",
+			names[i], r->by_status[i]);
+	counter(out, "windows_received_bytes_total", "Bytes of them.", r->bytes);
+	counter(out, "windows_malformed_total", "Messages that could not be read.", r->malformed);
+	counter(out, "collectors_forgotten_total", "Dictionaries dropped for a cap.", r->forgotten);
+	gauge(out, "collectors", "Collectors whose dictionary is held.", r->instances);
+	gauge(out, "dictionary_bytes", "Bytes of those dictionaries.", r->dictionary_bytes);
+}
+
+static void http_part(FILE *out, const struct http_stats *h, const struct jobs_stats *j)
+{
+	counter(out, "http_requests_total", "HTTP requests.", h->requests);
+	counter(out, "http_refused_total", "Of them refused before a route.", h->refused);
+	head(out, "http_answers_total", "counter", "Answers, by class of status.");
+	for (int i = 2; i <= 5; i++)
+		fprintf(out, "smolder_http_answers_total{class=\"%dxx\"} %" PRIu64 "\n", i,
+			h->by_class[i]);
+	gauge(out, "http_connections", "Connections that are open.", h->connections);
+	head(out, "questions_total", "counter", "Questions to the store, by how they ended.");
+	fprintf(out,
+		"smolder_questions_total{end=\"done\"} %" PRIu64 "\n"
+		"smolder_questions_total{end=\"late\"} %" PRIu64 "\n"
+		"smolder_questions_total{end=\"gone\"} %" PRIu64 "\n"
+		"smolder_questions_total{end=\"refused\"} %" PRIu64 "\n",
+		j->done, j->late, j->gone, j->refused);
+	gauge(out, "questions_running", "Questions being answered.", j->running + j->waiting);
+}
+
+/* [a-zA-Z_:][a-zA-Z0-9_:]*, and labels in braces that hold no line end. */
+static bool is_metric_name(const char *s)
+{
+	size_t name = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:");
+	size_t len = strlen(s);
+
+	if (!name || (*s >= '0' && *s <= '9'))
+		return false;
+	if (s[name] == '\0')
+		return true;
+	if (s[name] != '{' || s[len - 1] != '}' || len < name + 2)
+		return false;
+	bool quoted = false;
+	for (const char *c = s + name + 1; c < s + len - 1; c++) {
+		if ((unsigned char)*c < ' ' || (!quoted && (*c == '{' || *c == '}')))
+			return false;
+		if (quoted && *c == '\\' && c[1])
+			c++;
+		else if (*c == '"')
+			quoted = !quoted;
+	}
+	return !quoted;
+}
+
+/* What a collector says of itself, with its instance as a label. */
+static void collector_metric(void *ctx, const uint8_t instance[16], const char *name, double value)
+{
+	FILE *out = ctx;
+	size_t len = strcspn(name, "{");
+
+	if (!is_metric_name(name))
+		return;
+	fprintf(out, "%s%.*s{instance=\"", strncmp(name, "smolder_", 8) == 0 ? "" : "smolder_",
+		(int)len, name);
+	for (int i = 0; i < 4; i++)
+		fprintf(out, "%02x", instance[i]);
+	fputs("\"", out);
+	if (name[len] && name[len + 1] != '}')
+		fprintf(out, ",%s", name + len + 1);
+	else
+		fputs("}", out);
+	if (isnan(value))
+		fputs(" NaN\n", out);
+	else if (isinf(value))
+		fputs(value > 0 ? " +Inf\n" : " -Inf\n", out);
+	else
+		fprintf(out, " %.17g\n", value);
+}
+
+void status_metrics(void *ctx, struct http_request *r)
+{
+	struct server *s = ctx;
+	char *body = NULL;
+	size_t len;
+	FILE *out = open_memstream(&body, &len);
+	struct store_stats store;
+	struct receiver_stats received;
+	struct http_stats http;
+	struct jobs_stats jobs;
+
+	store_stats(s->store, &store);
+	receiver_stats(s->receiver, &received);
+	http_stats(s->http, &http);
+	jobs_stats(s->jobs, &jobs);
+	head(out, "build_info", "gauge", "The version.");
+	fprintf(out, "smolder_build_info{version=\"%s\"} 1\n", SMOLDER_VERSION);
+	metric(out, "server_cpu_seconds_total", "counter", "CPU time of this process.",
+	       cpu_seconds());
+	gauge(out, "server_resident_bytes", "Resident memory of this process.", resident_bytes());
+	gauge(out, "server_start_seconds", "When it was started, since 1970.",
+	      s->started_ms / 1000);
+	store_metrics(out, &store);
+	receiver_part(out, &received);
+	http_part(out, &http, &jobs);
+	receiver_metrics(s->receiver, collector_metric, out);
+	fclose(out);
+	http_answer(r, &(struct http_answer){.status = 200,
+					     .type = "text/plain; version=0.0.4; charset=utf-8",
+					     .body = body,
+					     .len = len});
+}
+
+/* ---- the page's corner, and health --------------------------------------------------------- */
+
+struct sums { /* over all collectors */
+	FILE *out;
+	bool any;
+};
+
+static void collector_json(void *ctx, const uint8_t instance[16], const char *name, double value)
+{
+	struct sums *s = ctx;
+
+	if (!isfinite(value))
+		return;
+	fprintf(s->out, "%s{\"instance\":\"", s->any ? ",\n" : "\n");
+	for (int i = 0; i < 4; i++)
+		fprintf(s->out, "%02x", instance[i]);
+	fputs("\",\"name\":", s->out);
+	escape_json(s->out, name, strlen(name));
+	fprintf(s->out, ",\"value\":%.17g}", value);
+	s->any = true;
+}
+
+static void answer_json(struct http_request *r, unsigned status, FILE *out, char **body,
+			size_t *len)
+{
+	fclose(out);
+	http_answer(r, &(struct http_answer){.status = status,
+					     .type = "application/json",
+					     .body = *body,
+					     .len = *len});
+}
+
+void status_json(void *ctx, struct http_request *r)
+{
+	struct server *s = ctx;
+	char *body = NULL;
+	size_t len;
+	FILE *out = open_memstream(&body, &len);
+	struct store_stats store;
+	struct receiver_stats received;
+
+	store_stats(s->store, &store);
+	receiver_stats(s->receiver, &received);
+	fprintf(out,
+		"{\"program\":\"smolder\",\"version\":\"%s\",\"pid\":%d,\"now\":%" PRIu64
+		",\"started\":%" PRIu64 ",\n"
+		"\"server\":{\"cpu_seconds\":%.6f,\"resident_bytes\":%" PRIu64 "},\n"
+		"\"store\":{\"dir\":",
+		SMOLDER_VERSION, getpid(), timerange_now_ms(), s->started_ms, cpu_seconds(),
+		resident_bytes());
+	escape_json(out, s->store_dir, strlen(s->store_dir));
+	fprintf(out,
+		",\"bytes\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
+		",\"damaged_files\":%" PRIu64 ",\"error\":",
+		store.bytes, store.first_ms, store.last_ms, store.damaged_files);
+	const char *words = received.last_error ? received.last_words : "";
+	escape_json(out, words, strlen(words));
+	fprintf(out, "},\n\"samples\":{\"taken\":%" PRIu64 ",\"stored\":%" PRIu64 ",\"lost\":{",
+		store.taken, store.stored);
+	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
+		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", window_lost_names[i],
+			store.lost[i]);
+	fprintf(out,
+		"}},\n\"windows\":{\"received\":%" PRIu64 ",\"stored\":%" PRIu64
+		",\"refused\":%" PRIu64 ",\"last\":%" PRIu64 ",\"collectors\":%u},\n"
+		"\"collectors\":[",
+		received.messages, received.by_status[WINDOW_STORED],
+		received.by_status[WINDOW_REFUSED], received.last_ms, received.instances);
+	struct sums sums = {.out = out};
+	receiver_metrics(s->receiver, collector_json, &sums);
+	fputs("]}\n", out);
+	answer_json(r, 200, out, &body, &len);
+}
+
+void status_healthz(void *ctx, struct http_request *r)
+{
+	char *body = NULL;
+	size_t len;
+	FILE *out = open_memstream(&body, &len);
+
+	(void)ctx;
+	fputs("{\"healthy\":true}\n", out);
+	answer_json(r, 200, out, &body, &len);
+}
+
+/* Ready: what came last could be stored. */
+void status_readyz(void *ctx, struct http_request *r)
+{
+	struct server *s = ctx;
+	struct receiver_stats received;
+	char *body = NULL;
+	size_t len;
+
+	receiver_stats(s->receiver, &received);
+	if (received.last_error) {
+		http_fail(r, 503, "windows cannot be stored: %s", received.last_words);
+		return;
+	}
+	FILE *out = open_memstream(&body, &len);
+	fputs("{\"ready\":true}\n", out);
+	answer_json(r, 200, out, &body, &len);
+}

@@ -1,0 +1,35 @@
+/* Any text as a selector, and as a moment: parsed, and matched against a few series. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/selector.h"
+#include "query/timerange.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct store_label labels[] = {
+		{"comm", "nginx"}, {"a", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}};
+	struct selector_error err = {};
+	struct timerange_error time_err = {};
+	struct selector *s;
+	uint64_t ms;
+	char *text = malloc(size + 1);
+
+	memcpy(text, data, size);
+	text[size] = '\0';
+	if (selector_parse(text, &s, &err) == 0) {
+		for (size_t n = 0; n <= 2; n++)
+			selector_match(s, labels, n);
+		selector_failed(s, &err);
+		selector_free(s);
+	} else if (!*err.text) {
+		__builtin_trap();
+	}
+	if (timerange_moment(text, 1794733200000, &ms, &time_err) && !*time_err.text)
+		__builtin_trap();
+	free(text);
+	return 0;
+}

@@ -1,0 +1,294 @@
+#include "unit/unit.h"
+
+#include "profile/windows.h"
+
+#define SECOND 1000000000ull
+#define WALL   (1700000000ull * SECOND) /* a multiple of ten seconds */
+
+struct fixture {
+	struct profile *dict;
+	struct windows *windows;
+	struct processes *processes;
+	uint64_t monotonic, wall;
+};
+
+static struct fixture make(uint32_t rows_max)
+{
+	struct fixture f = {.dict = profile_new(), .processes = processes_new()};
+	struct windows_options o = {.host = "h", .period = 10, .rows_max = rows_max};
+
+	f.windows = windows_new(f.dict, &o);
+	f.monotonic = 1000 * SECOND;
+	f.wall = WALL;
+	windows_clock(f.windows, f.monotonic, f.monotonic, f.wall);
+	return f;
+}
+
+static void done(struct fixture *f)
+{
+	windows_free(f->windows);
+	processes_free(f->processes);
+	profile_free(f->dict);
+}
+
+/* Time passes; the wall clock may step as well. */
+static void pass(struct fixture *f, double seconds, double step)
+{
+	f->monotonic += (uint64_t)(seconds * 1e9);
+	f->wall += (uint64_t)(int64_t)((seconds + step) * 1e9);
+	windows_clock(f->windows, f->monotonic, f->monotonic, f->wall);
+}
+
+/* Like the end of one drain and the beginning of the next. */
+static void settle(struct fixture *f)
+{
+	windows_clock(f->windows, f->monotonic, f->monotonic, f->wall);
+}
+
+static void put(struct fixture *f, uint32_t pid, const char *comm, uint32_t stack, uint64_t at)
+{
+	struct wire_sample s = {
+		.time = at, .pid = pid, .tid = pid, .weight = 10, .start = f->monotonic};
+
+	snprintf(s.comm, sizeof(s.comm), "%s", comm);
+	snprintf(s.thread, sizeof(s.thread), "%s", comm);
+	windows_add(f->windows, f->processes, &(struct assembled){.sample = &s, .stack = stack});
+}
+
+static uint64_t sum(const struct window *w)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < w->row_count; i++)
+		n += w->rows[i].count;
+	assert_int_equal(n, w->time_count);
+	return n;
+}
+
+static void windows_are_aligned_and_add_up(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+
+	pass(&f, 3.01, 0);
+	put(&f, 1, "a", 5, f.monotonic);
+	put(&f, 1, "a", 5, f.monotonic);
+	put(&f, 2, "b", 4, f.monotonic);
+	assert_false(windows_take(f.windows, f.processes, false, &w));
+	pass(&f, 7, 0); /* past the end, but a drain may still bring more */
+	assert_false(windows_take(f.windows, f.processes, false, &w));
+	pass(&f, 1, 0);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(w.start_ms, WALL / 1000000);
+	assert_int_equal(w.length_ms, 10000);
+	assert_int_equal(w.row_count, 2);
+	assert_int_equal(sum(&w), 3);
+	assert_int_equal(w.rows[0].value, w.rows[0].count * 10);
+	assert_int_equal(w.times[0], 3010 / WINDOW_STEP_MS);
+	assert_string_equal(profile_label(f.dict, w.rows[0].series, "comm"), "a");
+	assert_string_equal(profile_label(f.dict, w.rows[0].series, "host"), "h");
+	window_done(&w);
+	assert_false(windows_take(f.windows, f.processes, false, &w));
+
+	/* Late: the same window again, to be added. */
+	put(&f, 1, "a", 5, f.monotonic - 9 * SECOND);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(w.start_ms, WALL / 1000000);
+	assert_int_equal(sum(&w), 1);
+	window_done(&w);
+	done(&f);
+}
+
+static void a_clock_that_steps_back_makes_no_window_twice(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+	uint64_t last = 0, total = 0, put_in = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		pass(&f, 0.1, i == 333 ? -7.5 : i == 400 ? -20 : 0);
+		put(&f, 1, "a", 1, f.monotonic - SECOND / 20);
+		put_in++;
+		while (windows_take(f.windows, f.processes, false, &w)) {
+			assert_true(w.start_ms > last);
+			last = w.start_ms;
+			total += sum(&w);
+			window_done(&w);
+		}
+	}
+	while (windows_take(f.windows, f.processes, true, &w)) {
+		assert_true(w.start_ms > last);
+		last = w.start_ms;
+		total += sum(&w);
+		window_done(&w);
+	}
+	assert_int_equal(total, put_in);
+	struct windows_stats s;
+	windows_stats(f.windows, &s);
+	assert_int_equal(s.steps, 2);
+	assert_int_equal(s.open, 0);
+	done(&f);
+}
+
+static void sleep_and_steps_forward_leave_a_gap(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+
+	pass(&f, 1, 0);
+	put(&f, 1, "a", 1, f.monotonic);
+	pass(&f, 0.1, 3600); /* the machine slept: its monotonic clock did, too */
+	put(&f, 1, "a", 1, f.monotonic - SECOND / 20); /* from before */
+	settle(&f);
+	pass(&f, 0.1, 0);
+	put(&f, 1, "a", 1, f.monotonic);
+	pass(&f, 12, 0);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(w.start_ms, WALL / 1000000);
+	assert_int_equal(sum(&w), 2);
+	window_done(&w);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(w.start_ms, WALL / 1000000 + 3600 * 1000);
+	assert_int_equal(sum(&w), 1);
+	window_done(&w);
+	done(&f);
+}
+
+static void a_large_step_back_is_followed(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+
+	pass(&f, 1, 0);
+	put(&f, 1, "a", 1, f.monotonic);
+	pass(&f, 0.1, -7200);
+	settle(&f);
+	put(&f, 1, "a", 1, f.monotonic);
+	pass(&f, 11, 0);
+	bool old = false, new = false;
+	while (windows_take(f.windows, f.processes, false, &w)) {
+		old |= w.start_ms == WALL / 1000000;
+		new |= w.start_ms == WALL / 1000000 - 7200 * 1000;
+		assert_int_equal(sum(&w), 1);
+		window_done(&w);
+	}
+	assert_true(old && new);
+	done(&f);
+}
+
+static void too_many_rows_are_others(void **state)
+{
+	(void)state;
+	struct fixture f = make(10);
+	struct window w;
+
+	for (uint32_t i = 1; i <= 100; i++)
+		put(&f, 1, "a", i, f.monotonic);
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_int_equal(sum(&w), 100);
+	assert_true(w.row_count <= 11);
+	bool found = false;
+	for (uint32_t i = 0; i < w.row_count; i++)
+		if (w.rows[i].stack == 0) {
+			assert_string_equal(profile_label(f.dict, w.rows[i].series, "comm"),
+					    "(other)");
+			found = true;
+		}
+	assert_true(found);
+	struct windows_stats s;
+	windows_stats(f.windows, &s);
+	assert_int_equal(s.other, 100 - 9);
+	window_done(&w);
+	done(&f);
+}
+
+static void short_lived_processes_share_a_series(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+
+	/* Kernel threads keep their pid; processes that are not in the table have ended. */
+	struct process gone = {};
+	for (uint32_t pid = 100; pid < 150; pid++) {
+		struct wire_sample s = {.time = f.monotonic,
+					.pid = pid,
+					.tid = pid,
+					.weight = 10,
+					.start = f.monotonic + pid,
+					.comm = "ls",
+					.thread = "ls"};
+		windows_add(f.windows, f.processes,
+			    &(struct assembled){.sample = &s, .process = &gone, .stack = 1});
+	}
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_int_equal(w.row_count, 1);
+	assert_int_equal(w.rows[0].count, 50);
+	assert_null(profile_label(f.dict, w.rows[0].series, "pid"));
+	window_done(&w);
+	done(&f);
+}
+
+static void digits_in_thread_names_fold(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+
+	for (int i = 0; i < 20; i++) {
+		struct wire_sample s = {.time = f.monotonic,
+					.pid = 7,
+					.tid = 100 + i,
+					.weight = 10,
+					.comm = "java"};
+		snprintf(s.thread, sizeof(s.thread), "pool-%d-thr-%d", i, i * 7);
+		windows_add(f.windows, f.processes, &(struct assembled){.sample = &s, .stack = 1});
+	}
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_int_equal(w.row_count, 1);
+	assert_string_equal(profile_label(f.dict, w.rows[0].series, "thread"), "pool-#-thr-#");
+	window_done(&w);
+	done(&f);
+}
+
+static void live_windows_are_a_second(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+
+	pass(&f, 2, 0);
+	put(&f, 1, "a", 1, f.monotonic);
+	windows_set_length(f.windows, 1000);
+	assert_true(windows_take(f.windows, f.processes, false, &w)); /* cut at once */
+	window_done(&w);
+	assert_false(windows_take(f.windows, f.processes, false, &w));
+	pass(&f, 1.5, 0);
+	put(&f, 1, "a", 1, f.monotonic);
+	pass(&f, 1, 0);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(w.length_ms, 1000);
+	assert_int_equal(w.start_ms, WALL / 1000000 + 3000);
+	window_done(&w);
+	done(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_are_aligned_and_add_up),
+		cmocka_unit_test(a_clock_that_steps_back_makes_no_window_twice),
+		cmocka_unit_test(sleep_and_steps_forward_leave_a_gap),
+		cmocka_unit_test(a_large_step_back_is_followed),
+		cmocka_unit_test(too_many_rows_are_others),
+		cmocka_unit_test(short_lived_processes_share_a_series),
+		cmocka_unit_test(digits_in_thread_names_fold),
+		cmocka_unit_test(live_windows_are_a_second),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
