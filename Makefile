@@ -28,7 +28,8 @@ CFLAGS   ?= -O2 -g
 ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARN) $(HARDEN) $(CPPFLAGS) -MMD -MP
 LDFLAGS  += -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=$(SAN))
 # Third-party code is linked statically where Debian has the archives: one file to copy to a host.
-LDLIBS := -Wl,-Bstatic -lbpf -ldw -lelf -lprotobuf-c -liberty -lz -llzma -lbz2 -lzstd -lcap -lpcre2-8 -lmicrohttpd \
+LDLIBS := -Wl,-Bstatic -lbpf -ldw -lelf -lmicrohttpd -lsqlite3 -lpcre2-8 -lprotobuf-c -liberty \
+	-lz -llzma -lbz2 -lzstd -lcap \
 	-Wl,-Bdynamic -lpthread -lm
 
 SRC   := $(sort $(wildcard src/*/*.c))

@@ -201,6 +201,27 @@ static int label_order(const void *a, const void *b)
 				: (x->value > y->value) - (x->value < y->value);
 }
 
+static uint32_t series_hash(const struct label *sorted, size_t count)
+{
+	uint32_t hash = 0;
+
+	for (size_t i = 0; i < count; i++)
+		hash = index_hash2(hash, (uint64_t)sorted[i].key << 32 | sorted[i].value);
+	return hash;
+}
+
+static uint32_t series_find(const struct profile_tables *t, uint32_t hash,
+			    const struct label *sorted, size_t count)
+{
+	uint32_t id;
+
+	INDEX_EACH(&t->by_series, hash, id)
+		if (t->series[id].count == count &&
+		    memcmp(t->series[id].labels, sorted, count * sizeof(*sorted)) == 0)
+			return id;
+	return 0;
+}
+
 uint32_t profile_series(struct profile *p, const struct label *labels, size_t count)
 {
 	if (count == 0)
@@ -210,16 +231,12 @@ uint32_t profile_series(struct profile *p, const struct label *labels, size_t co
 	struct label *sorted = arena_dup(&t->labels, labels, count * sizeof(*labels));
 	qsort(sorted, count, sizeof(*sorted), label_order);
 
-	uint32_t hash = 0;
-	for (size_t i = 0; i < count; i++)
-		hash = index_hash2(hash, (uint64_t)sorted[i].key << 32 | sorted[i].value);
-	uint32_t id;
-	INDEX_EACH(&t->by_series, hash, id)
-		if (t->series[id].count == count &&
-		    memcmp(t->series[id].labels, sorted, count * sizeof(*sorted)) == 0) {
-			arena_undo(&t->labels, sorted);
-			return id;
-		}
+	uint32_t hash = series_hash(sorted, count);
+	uint32_t id = series_find(t, hash, sorted, count);
+	if (id) {
+		arena_undo(&t->labels, sorted);
+		return id;
+	}
 
 	MEM_GROW(t->series, p->series_count, t->series_cap);
 	view(p);
@@ -227,6 +244,14 @@ uint32_t profile_series(struct profile *p, const struct label *labels, size_t co
 	t->series[id] = (struct series){sorted, (uint32_t)count};
 	index_put(&t->by_series, hash, id);
 	return id;
+}
+
+uint32_t profile_series_find(const struct profile *p, const struct label *labels, size_t count)
+{
+	CLEANUP(freep) struct label *sorted = mem_dup(labels, count * sizeof(*labels));
+
+	qsort(sorted, count, sizeof(*sorted), label_order);
+	return series_find(p->tables, series_hash(sorted, count), sorted, count);
 }
 
 void profile_add(struct profile *p, uint32_t series, uint32_t stack, uint64_t count, uint64_t value)

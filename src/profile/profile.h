@@ -94,12 +94,14 @@ void profile_free(struct profile *p);
 uint32_t profile_string(struct profile *p, const char *s, size_t len);
 const char *profile_str(const struct profile *p, uint32_t id); /* borrowed, valid until free */
 size_t profile_str_len(const struct profile *p, uint32_t id);
-uint32_t profile_string_count(const struct profile *p); /* ids are less than this */
+uint32_t profile_string_count(const struct profile *p);     /* ids are less than this */
 const char *profile_keep(struct profile *p, const char *s); /* cleans, interns, returns it */
 
 uint32_t profile_module(struct profile *p, const struct module *m); /* interned by name+build id */
 uint32_t profile_frame(struct profile *p, const struct frame *f);
 uint32_t profile_series(struct profile *p, const struct label *labels, size_t count);
+/* The same, but nothing is made: 0 when it is not there. */
+uint32_t profile_series_find(const struct profile *p, const struct label *labels, size_t count);
 
 /*
  * The stack that calls `frame` from `parent`. At the cap (stacks_max, 1 << 27 unless set) a new

@@ -1,0 +1,321 @@
+#include "store/dict.h"
+
+#include <errno.h>
+
+#include "store/columns.h"
+
+#define BATCH_MAX  (64u << 20) /* of entries in a row, after zstd */
+#define LEVEL      3
+#define JOIN_LEVEL 6
+#define JOIN_ROWS  32         /* so many small rows … */
+#define JOIN_SMALL (64 << 10) /* … of up to so many bytes become one */
+
+static int load_row(struct dict *d, const void *blob, size_t len, uint8_t **bytes, size_t *cap)
+{
+	size_t size;
+
+	if (columns_expand(blob, len, BATCH_MAX, bytes, cap, &size) < 0)
+		return -EUCLEAN;
+	struct unpack in = {*bytes, *bytes + size, false};
+	while (in.at < in.end)
+		if (entries_read(d->p, &in) < 0)
+			return -EUCLEAN;
+	return 0;
+}
+
+int dict_load(struct dict *d, struct sql *s)
+{
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	size_t cap = 0;
+	int r;
+
+	*d = (struct dict){.p = profile_new(), .next = 1};
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(s, "SELECT id, entries FROM dictionary ORDER BY id", "");
+	while ((r = sql_step(s, st)) > 0) {
+		d->next = sqlite3_column_int64(st, 0) + 1;
+		r = load_row(d, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1),
+			     &bytes, &cap);
+		if (r)
+			break;
+	}
+	if (r) {
+		dict_done(d);
+		return r;
+	}
+	d->mark = (struct entries_mark){profile_string_count(d->p), d->p->module_count,
+					d->p->frame_count, d->p->stack_count, d->p->series_count};
+	return 0;
+}
+
+void dict_done(struct dict *d)
+{
+	profile_free(d->p);
+	*d = (struct dict){};
+}
+
+int dict_write(struct dict *d, struct sql *s, struct entries_mark *ret_mark)
+{
+	struct pack plain = {}, out = {};
+
+	*ret_mark = d->mark;
+	if (!entries_pending(d->p, &d->mark))
+		return 0;
+	entries_write(d->p, ret_mark, SIZE_MAX / 2, &plain);
+	columns_compress(plain.bytes, plain.len, LEVEL, &out);
+	/* The id moves on even if this is not committed. */
+	int r = sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", d->next++,
+			out.bytes, out.len);
+	pack_done(&plain);
+	pack_done(&out);
+	return r;
+}
+
+void dict_written(struct dict *d, const struct entries_mark *mark)
+{
+	d->mark = *mark;
+}
+
+/* The latest rows that are small, and whether there are enough of them. */
+static int join_from(struct sql *s, int64_t *ret_first)
+{
+	int rows = 0, r;
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st =
+		sql_ask(s, "SELECT id, length(entries) FROM dictionary ORDER BY id DESC", "");
+
+	while ((r = sql_step(s, st)) > 0 && sqlite3_column_int64(st, 1) < JOIN_SMALL) {
+		*ret_first = sqlite3_column_int64(st, 0);
+		rows++;
+	}
+	return r < 0 ? r : rows >= JOIN_ROWS;
+}
+
+static int read_from(struct sql *s, int64_t first, struct pack *all)
+{
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	size_t cap = 0, size;
+	int r;
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st =
+		sql_ask(s, "SELECT entries FROM dictionary WHERE id >= ? ORDER BY id", "i", first);
+
+	while ((r = sql_step(s, st)) > 0) {
+		if (columns_expand(sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0),
+				   BATCH_MAX, &bytes, &cap, &size) < 0)
+			return -EUCLEAN;
+		pack_raw(all, bytes, size);
+	}
+	return r;
+}
+
+int dict_join(struct dict *d, struct sql *s)
+{
+	struct pack all = {}, out = {};
+	int64_t first = 0;
+	int r = join_from(s, &first);
+
+	if (r <= 0)
+		return r;
+	r = sql_begin(s);
+	r = r ? r : read_from(s, first, &all);
+	if (!r) {
+		columns_compress(all.bytes, all.len, JOIN_LEVEL, &out);
+		r = sql_run(s, "DELETE FROM dictionary WHERE id >= ?", "i", first);
+		r = r ? r
+		      : sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", first,
+				out.bytes, out.len);
+	}
+	if (r)
+		sql_rollback(s);
+	else
+		r = sql_commit(s);
+	if (!r)
+		d->next = first + 1;
+	pack_done(&all);
+	pack_done(&out);
+	return r ? r : 1;
+}
+
+/* Entry 0 of each is its "none". */
+static void view_begin(struct dict_view *v)
+{
+	if (v->string_count)
+		return;
+	v->strings = mem_alloc_array(v->string_cap = 1024, sizeof(*v->strings));
+	v->modules = mem_alloc_array(v->module_cap = 64, sizeof(*v->modules));
+	v->frames = mem_alloc_array(v->frame_cap = 1024, sizeof(*v->frames));
+	v->stacks = mem_alloc_array(v->stack_cap = 4096, sizeof(*v->stacks));
+	v->series = mem_alloc_array(v->series_cap = 64, sizeof(*v->series));
+	v->strings[0].bytes = "";
+	v->string_count = v->module_count = v->frame_count = v->stack_count = v->series_count = 1;
+}
+
+static inline uint64_t get(struct unpack *u, uint64_t max)
+{
+	uint64_t v = u->at < u->end && *u->at < 0x80 ? *u->at++ : unpack_u64(u);
+
+	if (v <= max)
+		return v;
+	u->bad = true;
+	return 0;
+}
+
+static inline uint32_t get_id(struct unpack *u, uint32_t count)
+{
+	return (uint32_t)get(u, count - 1);
+}
+
+/* A section's head: false when it does not follow from what is there. */
+static bool section(struct unpack *in, uint32_t have, uint32_t max, uint32_t *ret)
+{
+	uint64_t first = unpack_u64(in);
+	/* Every entry takes a byte at least. */
+	uint64_t count = unpack_max(in, (size_t)(in->end - in->at));
+
+	*ret = (uint32_t)count;
+	return !in->bad && first == have && count <= max - MIN(max, have);
+}
+
+static bool view_strings(struct dict_view *v, struct unpack *in)
+{
+	uint32_t n;
+
+	if (!section(in, v->string_count, ENTRIES_STRINGS_MAX, &n))
+		return false;
+	while (n--) {
+		size_t len;
+		const char *s = unpack_str(in, ENTRIES_STRING_MAX, &len);
+		MEM_GROW(v->strings, v->string_count, v->string_cap);
+		v->strings[v->string_count++] = (struct dict_string){s, (uint32_t)len};
+	}
+	return !in->bad;
+}
+
+static bool view_modules(struct dict_view *v, struct unpack *in)
+{
+	uint32_t n;
+
+	if (!section(in, v->module_count, ENTRIES_STRINGS_MAX, &n))
+		return false;
+	while (n--) {
+		MEM_GROW(v->modules, v->module_count, v->module_cap);
+		struct module *m = &v->modules[v->module_count++];
+		m->name = get_id(in, v->string_count);
+		m->path = get_id(in, v->string_count);
+		m->build_id = get_id(in, v->string_count);
+		m->start = unpack_u64(in);
+		m->end = unpack_u64(in);
+		m->offset = unpack_u64(in);
+	}
+	return !in->bad;
+}
+
+static bool view_frames(struct dict_view *v, struct unpack *in)
+{
+	uint32_t n;
+
+	if (!section(in, v->frame_count, ENTRIES_STACKS_MAX, &n))
+		return false;
+	while (n--) {
+		MEM_GROW(v->frames, v->frame_count, v->frame_cap);
+		struct frame *f = &v->frames[v->frame_count++];
+		f->name = get_id(in, v->string_count);
+		f->module = get_id(in, v->module_count);
+		f->kind = (enum frame_kind)get(in, FRAME_KINDS - 1);
+		f->addr = unpack_u64(in);
+		f->source = get_id(in, v->string_count);
+		f->line = (uint32_t)get(in, UINT32_MAX);
+	}
+	return !in->bad;
+}
+
+static bool view_stacks(struct dict_view *v, struct unpack *in)
+{
+	uint32_t n;
+
+	if (!section(in, v->stack_count, ENTRIES_STACKS_MAX, &n))
+		return false;
+	while (n--) {
+		MEM_GROW(v->stacks, v->stack_count, v->stack_cap);
+		uint32_t id = v->stack_count++;
+		uint32_t back = (uint32_t)get(in, id);
+		v->stacks[id].parent = id - back;
+		v->stacks[id].frame = get_id(in, v->frame_count);
+		if (!back)
+			return false;
+	}
+	return !in->bad;
+}
+
+static bool view_series(struct dict_view *v, struct unpack *in)
+{
+	uint32_t n;
+
+	if (!section(in, v->series_count, ENTRIES_SERIES_MAX, &n))
+		return false;
+	while (n--) {
+		MEM_GROW(v->series, v->series_count, v->series_cap);
+		struct dict_series *s = &v->series[v->series_count++];
+		s->first = v->label_count;
+		s->count = (uint32_t)get(in, ENTRIES_LABELS_MAX);
+		for (uint32_t i = 0; i < s->count; i++) {
+			MEM_GROW(v->labels, v->label_count, v->label_cap);
+			struct label *l = &v->labels[v->label_count++];
+			l->key = get_id(in, v->string_count);
+			l->value = get_id(in, v->string_count);
+		}
+	}
+	return !in->bad;
+}
+
+int dict_view_add(struct dict_view *v, const void *blob, size_t len)
+{
+	uint8_t *bytes = NULL;
+	size_t cap = 0, size;
+
+	view_begin(v);
+	int r = columns_expand(blob, len, BATCH_MAX, &bytes, &cap, &size);
+	if (r) {
+		free(bytes);
+		return r;
+	}
+	MEM_GROW(v->buffers, v->bytes_count, v->bytes_cap);
+	v->buffers[v->bytes_count++] = bytes;
+	v->bytes += len;
+
+	struct unpack in = {bytes, bytes + size, false};
+	while (in.at < in.end)
+		if (unpack_u64(&in) != 1 || !view_strings(v, &in) || !view_modules(v, &in) ||
+		    !view_frames(v, &in) || !view_stacks(v, &in) || !view_series(v, &in))
+			return -EBADMSG;
+	return 0;
+}
+
+int dict_view_load(struct dict_view *v, struct sql *s)
+{
+	int r;
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(s, "SELECT entries FROM dictionary ORDER BY id", "");
+
+	view_begin(v);
+	while ((r = sql_step(s, st)) > 0)
+		if (dict_view_add(v, sqlite3_column_blob(st, 0),
+				  (size_t)sqlite3_column_bytes(st, 0)) < 0)
+			return -EUCLEAN;
+	return r;
+}
+
+void dict_view_done(struct dict_view *v)
+{
+	for (uint32_t i = 0; i < v->bytes_count; i++)
+		free(v->buffers[i]);
+	free(v->buffers);
+	free(v->strings);
+	free(v->modules);
+	free(v->frames);
+	free(v->stacks);
+	free(v->series);
+	free(v->labels);
+	*v = (struct dict_view){};
+}

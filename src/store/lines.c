@@ -1,0 +1,416 @@
+/* Numbers over time: timelines, heat, and which labels there are. */
+#include <errno.h>
+
+#include "base/sort.h"
+#include "base/strs.h"
+#include "store/select.h"
+#include "store/walk.h"
+
+#define STEPS_MAX (1u << 20)
+#define CELLS_MAX (4u << 20) /* lines times steps; beyond it lines are one, "(other)" */
+
+struct lines {
+	struct walk *w;
+	struct store_timeline *t;
+	const char *by;
+	struct select select;
+	const struct dict_view *view;
+	uint32_t *line_of; /* by series, 1 + index; 0: not asked yet */
+	struct strs names;
+	uint32_t *by_name; /* by id of names, 1 + index */
+	uint32_t by_name_cap, line_cap;
+	bool first, period_varies;
+};
+
+static int lines_file(void *ctx, const struct dict_view *v)
+{
+	struct lines *l = ctx;
+
+	l->view = v;
+	select_begin(&l->select, v);
+	l->line_of = mem_alloc_array(v->series_count, sizeof(*l->line_of));
+	return 0;
+}
+
+static uint32_t line(struct lines *l, const char *value)
+{
+	struct store_timeline *t = l->t;
+	uint32_t id = strs_put(&l->names, value, strlen(value));
+
+	while (id >= l->by_name_cap) {
+		uint32_t cap = MAX(64, l->by_name_cap * 2);
+		l->by_name = mem_resize_array(l->by_name, cap, sizeof(*l->by_name));
+		memset(l->by_name + l->by_name_cap, 0,
+		       (cap - l->by_name_cap) * sizeof(*l->by_name));
+		l->by_name_cap = cap;
+	}
+	if (l->by_name[id])
+		return l->by_name[id] - 1;
+	if ((uint64_t)(t->line_count + 1) * t->steps > CELLS_MAX && t->line_count > 1 &&
+	    strcmp(value, "(other)") != 0) {
+		uint32_t other = line(l, "(other)");
+		l->by_name[id] = other + 1;
+		return other;
+	}
+	MEM_GROW(t->lines, t->line_count, l->line_cap);
+	t->lines[t->line_count] = (struct store_line){
+		.value = mem_strdup(value),
+		.values = mem_alloc_array(t->steps, sizeof(uint64_t)),
+	};
+	l->by_name[id] = ++t->line_count;
+	return t->line_count - 1;
+}
+
+static uint32_t line_of(struct lines *l, uint32_t series)
+{
+	if (!l->line_of[series])
+		l->line_of[series] =
+			1 + line(l, l->by ? select_label(&l->select, series, l->by) : "");
+	return l->line_of[series] - 1;
+}
+
+static int64_t step_of(const struct store_timeline *t, uint64_t ms)
+{
+	if (ms < t->start_ms)
+		return -1;
+	uint64_t i = (ms - t->start_ms) / t->step_ms;
+	return i < t->steps ? (int64_t)i : -1;
+}
+
+static void cover(struct store_timeline *t, const struct columns_window *w)
+{
+	for (uint64_t at = w->start_ms; at < w->start_ms + w->length_ms; at += t->step_ms) {
+		int64_t i = step_of(t, at);
+		if (i >= 0)
+			t->covered[i] = 1;
+	}
+	int64_t i = step_of(t, w->start_ms);
+	if (i >= 0 && w->restarted)
+		t->restarted[i] = 1;
+}
+
+static int lines_blob(void *ctx, struct walk_blob *b)
+{
+	struct lines *l = ctx;
+	struct store_timeline *t = l->t;
+	struct columns_row row;
+	uint32_t to;
+
+	if (l->first) {
+		snprintf(t->unit, sizeof(t->unit), "%s", b->type->unit);
+		t->period = b->type->period;
+	}
+	l->period_varies |= t->period != b->type->period;
+	l->first = false;
+	for (uint32_t i = 0; i < b->rows->window_count; i++)
+		if (walk_wants(b, i) && b->rows->windows[i].messages)
+			cover(t, &b->rows->windows[i]);
+	while (columns_next(b->rows, &row)) {
+		uint32_t series = COLUMNS_SERIES(row.key), window = COLUMNS_WINDOW(row.key);
+		if (!walk_wants(b, window) || !select_series(&l->select, series, &to))
+			continue;
+		int64_t step = step_of(t, b->rows->windows[window].start_ms);
+		if (step < 0)
+			continue;
+		struct store_line *at = &t->lines[line_of(l, series)];
+		at->values[step] += row.value;
+		at->total += row.value;
+		l->w->answer->samples += row.count;
+	}
+	return 0;
+}
+
+static int lines_file_end(void *ctx)
+{
+	struct lines *l = ctx;
+
+	select_end(&l->select);
+	free(TAKE_PTR(l->line_of));
+	return 0;
+}
+
+static int line_order(const void *a, const void *b)
+{
+	const struct store_line *x = a, *y = b;
+
+	return x->total != y->total ? (x->total < y->total) - (x->total > y->total)
+				    : strcmp(x->value, y->value);
+}
+
+int store_timeline(struct store *s, const struct store_query *q, const char *by, uint64_t step_ms,
+		   struct store_timeline *ret)
+{
+	struct store_answer answer = {};
+	struct store_timeline t = {};
+	struct lines l = {.t = &t, .by = by, .first = true, .select = {.q = q}};
+
+	t.step_ms = MAX((step_ms + WINDOW_MS - 1) / WINDOW_MS, 1) * WINDOW_MS;
+	t.start_ms = q->from_ms / t.step_ms * t.step_ms;
+	uint64_t to = (MIN(q->to_ms, INT64_MAX / 2) + t.step_ms - 1) / t.step_ms;
+	uint64_t steps = to > t.start_ms / t.step_ms ? to - t.start_ms / t.step_ms : 0;
+	if (!steps || steps > STEPS_MAX)
+		return -EINVAL;
+	t.steps = (uint32_t)steps;
+	t.covered = mem_alloc_array(steps, 1);
+	t.restarted = mem_alloc_array(steps, 1);
+	struct walk w = {
+		.s = s,
+		.q = q,
+		.from_ms = t.start_ms,
+		.to_ms = t.start_ms + steps * t.step_ms,
+		.prefer_raw = q->raw_only || t.step_ms % (SLOT_S * 1000) != 0,
+		.hours = t.step_ms % (HOUR_S * 1000) == 0,
+		.file = lines_file,
+		.blob = lines_blob,
+		.file_end = lines_file_end,
+		.ctx = &l,
+		.answer = &answer,
+	};
+	l.w = &w;
+	int r = walk(&w);
+	if (l.period_varies)
+		t.period = 0;
+	if (t.line_count)
+		qsort(t.lines, t.line_count, sizeof(*t.lines), line_order);
+	strs_done(&l.names);
+	free(l.by_name);
+	if (r)
+		store_timeline_done(&t);
+	else
+		*ret = t;
+	return r;
+}
+
+void store_timeline_done(struct store_timeline *t)
+{
+	for (uint32_t i = 0; i < t->line_count; i++) {
+		free(t->lines[i].value);
+		free(t->lines[i].values);
+	}
+	free(t->lines);
+	free(t->covered);
+	free(t->restarted);
+	*t = (struct store_timeline){};
+}
+
+/* ---- heat --------------------------------------------------------------------------------------
+ */
+
+struct heat {
+	struct walk *w;
+	struct store_heat *h;
+	struct select select;
+	uint16_t *steps;
+	size_t step_cap;
+	uint64_t known, unknown;
+};
+
+static int heat_file(void *ctx, const struct dict_view *v)
+{
+	struct heat *h = ctx;
+
+	select_begin(&h->select, v);
+	return 0;
+}
+
+static int heat_blob(void *ctx, struct walk_blob *b)
+{
+	struct heat *h = ctx;
+	struct columns_row row;
+	uint32_t to, known;
+
+	while (columns_next(b->rows, &row)) {
+		uint32_t window = COLUMNS_WINDOW(row.key);
+		known = 0;
+		if (b->times &&
+		    !columns_times_next(b->times, row.count, &h->steps, &h->step_cap, &known))
+			return -EUCLEAN;
+		if (!walk_wants(b, window) ||
+		    !select_series(&h->select, COLUMNS_SERIES(row.key), &to))
+			continue;
+		h->known += known;
+		h->unknown += row.count - known;
+		uint64_t start = b->rows->windows[window].start_ms;
+		for (uint32_t i = 0; i < known; i++) {
+			uint64_t at = start + (uint64_t)h->steps[i] * WINDOW_STEP_MS;
+			if (at < h->h->start_ms)
+				continue;
+			uint64_t slot = (at - h->h->start_ms) / WINDOW_STEP_MS;
+			if (slot < h->h->slots)
+				h->h->counts[slot]++;
+		}
+	}
+	return 0;
+}
+
+static int heat_file_end(void *ctx)
+{
+	struct heat *h = ctx;
+
+	select_end(&h->select);
+	return 0;
+}
+
+int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret)
+{
+	struct store_answer answer = {};
+	struct store_heat h = {.start_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS};
+	uint64_t to = (MIN(q->to_ms, INT64_MAX / 2) + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS;
+	uint64_t slots = to > h.start_ms / WINDOW_STEP_MS ? to - h.start_ms / WINDOW_STEP_MS : 0;
+
+	if (!slots || slots > CELLS_MAX * 4)
+		return -EINVAL;
+	h.slots = (uint32_t)slots;
+	h.counts = mem_alloc_array(slots, sizeof(*h.counts));
+	struct heat heat = {.h = &h, .select = {.q = q}};
+	struct walk w = {
+		.s = s,
+		.q = q,
+		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+		.to_ms = (q->to_ms + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS,
+		.times = true,
+		.file = heat_file,
+		.blob = heat_blob,
+		.file_end = heat_file_end,
+		.ctx = &heat,
+		.answer = &answer,
+	};
+	heat.w = &w;
+	int r = walk(&w);
+	free(heat.steps);
+	if (!r && heat.unknown && !heat.known)
+		r = -ENODATA;
+	if (r)
+		store_heat_done(&h);
+	else
+		*ret = h;
+	return r;
+}
+
+void store_heat_done(struct store_heat *h)
+{
+	free(h->counts);
+	*h = (struct store_heat){};
+}
+
+/* ---- labels ------------------------------------------------------------------------------------
+ */
+
+struct names {
+	struct select select;
+	const struct dict_view *view;
+	const char *name;
+	bool types;
+	uint32_t max;
+	bool cut;
+	struct strs all;
+	uint8_t *seen; /* by series */
+};
+
+static int names_file(void *ctx, const struct dict_view *v)
+{
+	struct names *n = ctx;
+
+	n->view = v;
+	select_begin(&n->select, v);
+	n->seen = mem_alloc_array(v->series_count, 1);
+	return 0;
+}
+
+static void add_name(struct names *n, const char *s)
+{
+	if (!*s || strs_find(&n->all, s, strlen(s)))
+		return;
+	if (n->all.count > n->max) {
+		n->cut = true;
+		return;
+	}
+	strs_put(&n->all, s, strlen(s));
+}
+
+static int names_blob(void *ctx, struct walk_blob *b)
+{
+	struct names *n = ctx;
+	uint32_t series, to;
+	bool any = false;
+
+	for (uint32_t i = 0; i < b->rows->window_count; i++)
+		any |= walk_wants(b, i);
+	if (!any)
+		return 0;
+	if (n->types) {
+		add_name(n, b->type->type);
+		return 0;
+	}
+	while (columns_next_series(b->rows, &series)) {
+		if (series >= n->view->series_count || n->seen[series] ||
+		    !select_series(&n->select, series, &to))
+			continue;
+		n->seen[series] = 1;
+		const struct dict_series *d = &n->view->series[series];
+		if (n->name) {
+			add_name(n, select_label(&n->select, series, n->name));
+			continue;
+		}
+		for (uint32_t i = d->first; i < d->first + d->count; i++)
+			add_name(n, select_string(&n->select, n->view->labels[i].key));
+	}
+	return 0;
+}
+
+static int names_file_end(void *ctx)
+{
+	struct names *n = ctx;
+
+	select_end(&n->select);
+	free(TAKE_PTR(n->seen));
+	return 0;
+}
+
+static int name_order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int store_labels(struct store *s, const struct store_query *q, const char *name, bool types,
+		 uint32_t max, struct store_names *ret)
+{
+	struct store_answer answer = {};
+	struct names n = {.select = {.q = q}, .name = name, .types = types, .max = max};
+	struct walk w = {
+		.s = s,
+		.q = q,
+		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+		.to_ms = (MIN(q->to_ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS,
+		.hours = true,
+		.prefer_raw = q->raw_only,
+		.all_types = types || !q->type,
+		.file = names_file,
+		.blob = names_blob,
+		.file_end = names_file_end,
+		.ctx = &n,
+		.answer = &answer,
+	};
+	int r = walk(&w);
+
+	if (!r) {
+		*ret = (struct store_names){
+			.names = mem_alloc_array(n.all.count + 1, sizeof(*ret->names)),
+			.cut = n.cut,
+		};
+		for (uint32_t i = 1; i < n.all.count; i++)
+			ret->names[ret->count++] = mem_strdup(strs_get(&n.all, i));
+		if (ret->count)
+			qsort(ret->names, ret->count, sizeof(*ret->names), name_order);
+	}
+	strs_done(&n.all);
+	return r;
+}
+
+void store_names_done(struct store_names *n)
+{
+	for (uint32_t i = 0; i < n->count; i++)
+		free(n->names[i]);
+	free(n->names);
+	*n = (struct store_names){};
+}

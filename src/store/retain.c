@@ -1,0 +1,241 @@
+/*
+ * What goes when its time or its room is over.
+ *
+ * By age: sample times, raw days and months of roll-ups whose last moment is older than what is
+ * kept; in a month that is kept, the roll-ups that are. By size, while all files together are over
+ * the limit, in this order: files that were set aside, raw days but the latest, sample times, the
+ * first hours of the latest day, months, and of the latest month its first days. Nothing raw goes
+ * before it is in a roll-up, and what goes by size is remembered as a floor: a window from before
+ * it is refused, since the five minutes it belongs to would be there by half.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "store/inside.h"
+
+#define EVERY_MS 60000
+
+static const char *const folders[] = {"raw", "roll", "times", "."};
+
+/* Bytes of the files of a folder; the oldest that was set aside, if asked for (caller frees). */
+static uint64_t folder_bytes(const char *dir, const char *folder, char **ret_aside)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/%s", dir, folder);
+	uint64_t sum = 0;
+	time_t oldest = 0;
+	DIR *d = opendir(path);
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		struct stat st;
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		sum += (uint64_t)st.st_size;
+		if (!ret_aside || !strstr(e->d_name, ".db.damaged-"))
+			continue;
+		if (!*ret_aside || st.st_mtime < oldest) {
+			free(*ret_aside);
+			*ret_aside = mem_printf("%s/%s", path, e->d_name);
+			oldest = st.st_mtime;
+		}
+	}
+	if (d)
+		closedir(d);
+	return sum;
+}
+
+static void remove_file(struct store *s, const char *path)
+{
+	static const char *const parts[] = {"-wal", "-shm", ""};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		CLEANUP(freep) char *part = mem_printf("%s%s", path, parts[i]);
+		unlink(part);
+	}
+	s->stats.expired_files++;
+}
+
+static void remove_book(struct store *s, enum book_kind kind, int64_t number)
+{
+	CLEANUP(freep) char *path = book_path(s->dir, kind, number);
+
+	for (int i = 0; i < STORE_DAYS; i++)
+		if (kind == BOOK_RAW && s->days[i] && s->days[i]->number == number)
+			store_drop(s, s->days[i], 0);
+	if (kind == BOOK_ROLL && s->month && s->month->number == number)
+		store_drop(s, s->month, 0);
+	remove_file(s, path);
+}
+
+static void remove_times(struct store *s, int64_t hour)
+{
+	CLEANUP(freep) char *path = store_times_path(s->dir, hour);
+
+	remove_file(s, path);
+}
+
+static int64_t month_end(int64_t month) /* in seconds */
+{
+	struct tm tm = {.tm_year = (int)((month + 1) / 12) - 1900,
+			.tm_mon = (int)((month + 1) % 12),
+			.tm_mday = 1};
+
+	return timegm(&tm);
+}
+
+/* Gives back to the file system what a file has no more use for. */
+static void shrink(struct book *b)
+{
+	sqlite3_exec(b->db.db, "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)", NULL,
+		     NULL, NULL);
+}
+
+static int drop_rolls(struct store *s, int64_t month, int64_t before)
+{
+	struct book *b;
+	int64_t first;
+	int r = store_month(s, month, &b);
+
+	if (r)
+		return r;
+	r = sql_number(&b->db, "SELECT min(slot) FROM rolled", INT64_MAX, &first);
+	if (r || first >= before)
+		return r;
+	r = sql_begin(&b->db);
+	r = r ? r : sql_run(&b->db, "DELETE FROM rolls WHERE slot < ?", "i", before);
+	r = r ? r : sql_run(&b->db, "DELETE FROM rolled WHERE slot < ?", "i", before);
+	r = r ? r : sql_run(&b->db, "DELETE FROM stale WHERE hour < ?", "i", before);
+	if (r)
+		sql_rollback(&b->db);
+	else
+		r = sql_commit(&b->db);
+	if (!r)
+		shrink(b);
+	return r ? r : 1;
+}
+
+static bool expire(struct store *s, uint64_t now_ms)
+{
+	CLEANUP(freep) int64_t *days = NULL, *months = NULL, *hours = NULL;
+	uint32_t day_count = store_list(s->dir, STORE_RAW, &days);
+	uint32_t month_count = store_list(s->dir, STORE_ROLL, &months);
+	uint32_t hour_count = store_list(s->dir, STORE_TIMES, &hours);
+
+	for (uint32_t i = 0; i < hour_count; i++)
+		if ((uint64_t)(hours[i] + 1) * HOUR_S * 1000 + s->o.times_ms <= now_ms)
+			remove_times(s, hours[i]);
+	for (uint32_t i = 0; i < day_count; i++)
+		if ((uint64_t)(days[i] + 1) * DAY_MS + s->o.retention_ms <= now_ms)
+			remove_book(s, BOOK_RAW, days[i]);
+	for (uint32_t i = 0; i < month_count; i++)
+		if ((uint64_t)month_end(months[i]) * 1000 + s->o.retention_ms <= now_ms)
+			remove_book(s, BOOK_ROLL, months[i]);
+	/* Of the month that the limit lies in, day by day. */
+	if (now_ms > s->o.retention_ms) {
+		int64_t limit = (int64_t)((now_ms - s->o.retention_ms) / 1000) / DAY_S * DAY_S;
+		for (uint32_t i = 0; i < month_count; i++)
+			if (months[i] == book_month(limit))
+				return drop_rolls(s, months[i], limit) > 0;
+	}
+	return false;
+}
+
+/* The first hour of the latest day, if it is over and packed: whether it went. */
+static bool trim_day(struct store *s, int64_t day, uint64_t now_ms)
+{
+	struct book *b;
+	int64_t first;
+
+	if (store_day(s, day, &b) ||
+	    sql_number(&b->db, "SELECT min(slot) FROM slots", -1, &first) || first < 0)
+		return false;
+	int64_t end = first / HOUR_S * HOUR_S + HOUR_S, waiting;
+	if ((uint64_t)end * 1000 + HOUR_S * 1000 > now_ms ||
+	    sql_number(&b->db, "SELECT min(slot) FROM windows", INT64_MAX, &waiting) ||
+	    waiting < end)
+		return false;
+	accounts_set_floor(&s->accounts, (uint64_t)end * 1000);
+	int r = accounts_sync(&s->accounts);
+	r = r ? r : sql_begin(&b->db);
+	r = r ? r : sql_run(&b->db, "DELETE FROM packs WHERE slot < ?", "i", end);
+	r = r ? r : sql_run(&b->db, "DELETE FROM slots WHERE slot < ?", "i", end);
+	if (r)
+		sql_rollback(&b->db);
+	else
+		r = sql_commit(&b->db);
+	if (!r)
+		shrink(b);
+	return !r;
+}
+
+/* What goes next: whether something did. */
+static bool make_room(struct store *s, uint64_t now_ms)
+{
+	CLEANUP(freep) int64_t *days = NULL, *months = NULL, *hours = NULL;
+	uint32_t day_count = store_list(s->dir, STORE_RAW, &days);
+	uint32_t month_count = store_list(s->dir, STORE_ROLL, &months);
+	uint32_t hour_count = store_list(s->dir, STORE_TIMES, &hours);
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		CLEANUP(freep) char *aside = NULL;
+		folder_bytes(s->dir, folders[i], &aside);
+		if (aside)
+			return unlink(aside) == 0;
+	}
+	if (day_count > 1 && store_settle_day(s, days[0]) == 0) {
+		accounts_set_floor(&s->accounts, (uint64_t)(days[0] + 1) * DAY_MS);
+		if (accounts_sync(&s->accounts) == 0) {
+			remove_book(s, BOOK_RAW, days[0]);
+			return true;
+		}
+	}
+	if (hour_count > 1) {
+		remove_times(s, hours[0]);
+		return true;
+	}
+	if (day_count && trim_day(s, days[day_count - 1], now_ms))
+		return true;
+	if (month_count > 1) {
+		remove_book(s, BOOK_ROLL, months[0]);
+		return true;
+	}
+	struct book *b;
+	int64_t first;
+	if (!month_count || store_month(s, months[0], &b) ||
+	    sql_number(&b->db, "SELECT min(slot) FROM rolled", -1, &first) || first < 0)
+		return false;
+	int64_t end = first / DAY_S * DAY_S + DAY_S;
+	return (uint64_t)end * 1000 <= now_ms && drop_rolls(s, months[0], end) > 0;
+}
+
+static void measure(struct store *s)
+{
+	s->stats.raw_bytes = folder_bytes(s->dir, "raw", NULL);
+	s->stats.roll_bytes = folder_bytes(s->dir, "roll", NULL);
+	s->stats.times_bytes = folder_bytes(s->dir, "times", NULL);
+	s->stats.bytes = s->stats.raw_bytes + s->stats.roll_bytes + s->stats.times_bytes +
+			 folder_bytes(s->dir, ".", NULL);
+}
+
+bool store_retain(struct store *s, uint64_t now_ms)
+{
+	if (now_ms >= s->retain_ms && now_ms < s->retain_ms + EVERY_MS)
+		return false;
+	bool more = expire(s, now_ms);
+	measure(s);
+	if (s->stats.bytes > s->o.max_bytes)
+		more |= make_room(s, now_ms);
+	if (!more)
+		s->retain_ms = now_ms;
+	return more;
+}
+
+void store_stats(struct store *s, struct store_stats *ret)
+{
+	measure(s);
+	accounts_sum(&s->accounts, &s->stats.taken, &s->stats.stored, s->stats.lost);
+	*ret = s->stats;
+}

@@ -1,0 +1,261 @@
+/* What a range of time holds, as a profile. */
+#include <errno.h>
+
+#include "base/index.h"
+#include "store/select.h"
+#include "store/walk.h"
+
+/*
+ * Sums of one file by its own ids: plain arrays where series add up to one, else a table by (series
+ * of the answer, stack).
+ */
+struct cell {
+	uint32_t series, stack;
+	uint64_t count, value;
+};
+
+struct scan {
+	struct walk *w;
+	struct profile *into;
+	const struct dict_view *view;
+	struct select select;
+	bool dense;
+	uint64_t *counts, *values;
+	struct cell *cells;
+	uint32_t cell_count, cell_cap;
+	struct index by_cell;
+	uint16_t *steps;
+	size_t step_cap;
+	char *unit;
+	uint64_t period, samples, truncated;
+	bool first, period_varies;
+	bool slots; /* by sample times */
+};
+
+static int scan_file(void *ctx, const struct dict_view *v)
+{
+	struct scan *s = ctx;
+
+	s->view = v;
+	select_begin(&s->select, v);
+	if (s->dense) {
+		s->counts = mem_alloc_array(v->stack_count, sizeof(*s->counts));
+		s->values = mem_alloc_array(v->stack_count, sizeof(*s->values));
+	}
+	s->cell_count = 0;
+	index_clear(&s->by_cell);
+	return 0;
+}
+
+static void add_cell(struct scan *s, uint32_t series, uint32_t stack, uint64_t count,
+		     uint64_t value)
+{
+	uint32_t hash = index_hash2((uint64_t)series << 32 | stack, 1), id;
+
+	INDEX_EACH(&s->by_cell, hash, id) {
+		struct cell *c = &s->cells[id - 1];
+		if (c->series == series && c->stack == stack) {
+			c->count += count;
+			c->value += value;
+			return;
+		}
+	}
+	MEM_GROW(s->cells, s->cell_count, s->cell_cap);
+	s->cells[s->cell_count++] = (struct cell){series, stack, count, value};
+	index_put(&s->by_cell, hash, s->cell_count);
+}
+
+/* Of a row's samples, those that were taken in the range: changes its numbers. */
+static int cut_row(struct scan *s, struct walk_blob *b, struct columns_row *row)
+{
+	const struct columns_window *w = &b->rows->windows[COLUMNS_WINDOW(row->key)];
+	uint32_t known, in = 0;
+	bool overlaps =
+		w->start_ms < s->w->q->to_ms && w->start_ms + w->length_ms > s->w->q->from_ms;
+
+	if (!b->times) {
+		row->count = 0;
+		return overlaps ? -ENODATA : 0;
+	}
+	if (!columns_times_next(b->times, row->count, &s->steps, &s->step_cap, &known))
+		return -EUCLEAN;
+	for (uint32_t i = 0; i < known; i++) {
+		uint64_t at = w->start_ms + (uint64_t)s->steps[i] * WINDOW_STEP_MS;
+		in += at >= s->w->q->from_ms && at < s->w->q->to_ms;
+	}
+	if (known < row->count && overlaps)
+		return -ENODATA;
+	row->value = in == row->count ? row->value
+				      : (uint64_t)((unsigned __int128)row->value * in / row->count);
+	row->count = in;
+	return 0;
+}
+
+static int scan_blob(void *ctx, struct walk_blob *b)
+{
+	struct scan *s = ctx;
+	struct columns_row row;
+	uint32_t to;
+
+	if (s->first) {
+		s->unit = mem_strdup(b->type->unit);
+		s->period = b->type->period;
+	}
+	s->period_varies |= s->period != b->type->period;
+	s->first = false;
+	while (columns_next(b->rows, &row)) {
+		uint32_t stack = COLUMNS_STACK(row.key);
+		int r = s->slots ? cut_row(s, b, &row) : 0;
+		if (r)
+			return r;
+		if (!row.count || stack >= s->view->stack_count ||
+		    !walk_wants(b, COLUMNS_WINDOW(row.key)) ||
+		    !select_series(&s->select, COLUMNS_SERIES(row.key), &to))
+			continue;
+		s->samples += row.count;
+		if (s->dense) {
+			s->counts[stack] += row.count;
+			s->values[stack] += row.value;
+		} else {
+			add_cell(s, to, stack, row.count, row.value);
+		}
+	}
+	return 0;
+}
+
+static uint32_t string(struct scan *s, uint32_t id)
+{
+	return id ? profile_string(s->into, s->view->strings[id].bytes, s->view->strings[id].len)
+		  : 0;
+}
+
+static uint32_t frame(struct scan *s, uint32_t id, uint32_t *modules)
+{
+	struct frame f = s->view->frames[id];
+
+	if (f.module && !modules[f.module]) {
+		struct module m = s->view->modules[f.module];
+		m.name = string(s, m.name);
+		m.path = string(s, m.path);
+		m.build_id = string(s, m.build_id);
+		modules[f.module] = profile_module(s->into, &m);
+	}
+	f.module = modules[f.module];
+	f.name = string(s, f.name);
+	f.source = string(s, f.source);
+	return profile_frame(s->into, &f);
+}
+
+/* Stacks of the answer: those with samples and what they stand on; `map` marks them with 1. */
+static void map_stacks(struct scan *s, uint32_t *map)
+{
+	const struct dict_view *v = s->view;
+	CLEANUP(freep) uint32_t *frames = mem_alloc_array(v->frame_count, sizeof(*frames));
+	CLEANUP(freep) uint32_t *modules = mem_alloc_array(v->module_count, sizeof(*modules));
+
+	for (uint32_t i = v->stack_count; i-- > 1;)
+		if (map[i])
+			map[v->stacks[i].parent] = 1;
+	map[0] = 0;
+	for (uint32_t i = 1; i < v->stack_count; i++) {
+		if (!map[i])
+			continue;
+		uint32_t f = v->stacks[i].frame;
+		if (!frames[f])
+			frames[f] = frame(s, f, modules);
+		map[i] = profile_stack(s->into, map[v->stacks[i].parent], frames[f]);
+	}
+}
+
+static int scan_file_end(void *ctx)
+{
+	struct scan *s = ctx;
+	uint32_t count = s->view->stack_count;
+	CLEANUP(freep) uint32_t *map = mem_alloc_array(count, sizeof(*map));
+
+	for (uint32_t i = 0; s->dense && i < count; i++)
+		map[i] = s->counts[i] != 0;
+	for (uint32_t i = 0; i < s->cell_count; i++)
+		map[s->cells[i].stack] = 1;
+	map_stacks(s, map);
+	for (uint32_t i = 0; s->dense && i < count; i++)
+		if (s->counts[i])
+			profile_add(s->into, 0, map[i], s->counts[i], s->values[i]);
+	for (uint32_t i = 0; i < s->cell_count; i++) {
+		const struct cell *c = &s->cells[i];
+		profile_add(s->into, c->series, map[c->stack], c->count, c->value);
+	}
+	free(TAKE_PTR(s->counts));
+	free(TAKE_PTR(s->values));
+	select_end(&s->select);
+	return 0;
+}
+
+static int scan(struct walk *w, struct profile *into, bool slots)
+{
+	struct scan s = {
+		.w = w,
+		.into = into,
+		.dense = w->q->keep_count == 0,
+		.first = true,
+		.slots = slots,
+		.select = {.q = w->q, .into = into},
+	};
+
+	w->file = scan_file;
+	w->blob = scan_blob;
+	w->file_end = scan_file_end;
+	w->ctx = &s;
+	int r = walk(w);
+	w->answer->samples = s.samples;
+	into->info.type = profile_keep(into, w->q->type);
+	if (s.unit) {
+		into->info.unit = profile_keep(into, s.unit);
+		into->info.period = s.period_varies ? 0 : s.period;
+	}
+	into->info.start_ns = w->answer->from_ms * 1000000;
+	into->info.duration_ns = (w->answer->to_ms - w->answer->from_ms) * 1000000;
+	into->info.lost += w->answer->lost;
+	free(s.unit);
+	free(s.cells);
+	free(s.steps);
+	index_done(&s.by_cell);
+	return r;
+}
+
+static uint64_t up(uint64_t ms)
+{
+	return (MIN(ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS;
+}
+
+int store_scan(struct store *s, const struct store_query *q, struct profile *into,
+	       struct store_answer *ret)
+{
+	*ret = (struct store_answer){};
+	return scan(&(struct walk){.s = s,
+				   .q = q,
+				   .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+				   .to_ms = up(q->to_ms),
+				   .hours = true,
+				   .prefer_raw = q->raw_only,
+				   .answer = ret},
+		    into, false);
+}
+
+int store_scan_slots(struct store *s, const struct store_query *q, struct profile *into,
+		     struct store_answer *ret)
+{
+	*ret = (struct store_answer){};
+	int r = scan(&(struct walk){.s = s,
+				    .q = q,
+				    .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+				    .to_ms = up(q->to_ms),
+				    .times = true,
+				    .answer = ret},
+		     into, true);
+	ret->from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	ret->to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	into->info.start_ns = ret->from_ms * 1000000;
+	into->info.duration_ns = (ret->to_ms - ret->from_ms) * 1000000;
+	return r;
+}

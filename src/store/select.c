@@ -1,0 +1,68 @@
+#include "store/select.h"
+
+void select_begin(struct select *s, const struct dict_view *v)
+{
+	s->view = v;
+	s->to = mem_alloc_array(v->series_count, sizeof(*s->to));
+	s->strings = mem_alloc_array(v->string_count, sizeof(*s->strings));
+}
+
+void select_end(struct select *s)
+{
+	free(TAKE_PTR(s->to));
+	free(TAKE_PTR(s->strings));
+	arena_done(&s->arena);
+}
+
+const char *select_string(struct select *s, uint32_t id)
+{
+	if (!s->strings[id])
+		s->strings[id] = arena_strndup(&s->arena, s->view->strings[id].bytes,
+					       s->view->strings[id].len);
+	return s->strings[id];
+}
+
+const char *select_label(struct select *s, uint32_t series, const char *key)
+{
+	const struct dict_series *d = &s->view->series[series];
+
+	for (uint32_t i = d->first; i < d->first + d->count; i++)
+		if (strcmp(select_string(s, s->view->labels[i].key), key) == 0)
+			return select_string(s, s->view->labels[i].value);
+	return "";
+}
+
+/* The labels that are kept, as a series of the answer. */
+static uint32_t kept(struct select *s, const struct store_label *labels, size_t count)
+{
+	struct label keep[ENTRIES_LABELS_MAX];
+	size_t n = 0;
+
+	if (!s->into)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < s->q->keep_count; k++)
+			if (strcmp(labels[i].key, s->q->keep[k]) == 0)
+				keep[n++] = (struct label){
+					profile_string(s->into, labels[i].key,
+						       strlen(labels[i].key)),
+					profile_string(s->into, labels[i].value,
+						       strlen(labels[i].value)),
+				};
+	return profile_series(s->into, keep, n);
+}
+
+bool select_ask(struct select *s, uint32_t series)
+{
+	const struct dict_series *d = &s->view->series[series];
+	struct store_label labels[ENTRIES_LABELS_MAX];
+
+	for (uint32_t i = 0; i < d->count; i++) {
+		const struct label *l = &s->view->labels[d->first + i];
+		labels[i] =
+			(struct store_label){select_string(s, l->key), select_string(s, l->value)};
+	}
+	bool want = !s->q->match || s->q->match(s->q->match_ctx, labels, d->count);
+	s->to[series] = want ? 2 + kept(s, labels, d->count) : 1;
+	return want;
+}

@@ -1,0 +1,37 @@
+/*
+ * select: which series of a file a query wants, and as what in its answer. Each is asked once.
+ */
+#pragma once
+
+#include "store/dict.h"
+#include "store/store.h"
+
+struct select {
+	const struct store_query *q;
+	struct profile
+		*into; /* series of the answer are made here; NULL: only whether it is wanted */
+	/* Private. */
+	const struct dict_view *view;
+	uint32_t *to; /* by series: 0 not asked yet, 1 not wanted, else 2 + the answer's */
+	struct arena arena;
+	char **strings; /* with a NUL */
+};
+
+void select_begin(struct select *s, const struct dict_view *v);
+void select_end(struct select *s);
+
+bool select_ask(struct select *s, uint32_t series);
+
+static inline bool select_series(struct select *s, uint32_t series, uint32_t *ret)
+{
+	if (series >= s->view->series_count)
+		return false;
+	if (!s->to[series])
+		select_ask(s, series);
+	*ret = s->to[series] - 2;
+	return s->to[series] > 1;
+}
+
+/* The value of a label of a series, "" if it has none; borrowed until select_end(). */
+const char *select_label(struct select *s, uint32_t series, const char *key);
+const char *select_string(struct select *s, uint32_t id);

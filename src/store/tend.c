@@ -1,0 +1,721 @@
+/*
+ * What is done as time passes: the windows of five minutes are packed, added to the month's
+ * roll-up, and their sample times go to a file of their own; of twelve roll-ups one of an hour is
+ * made.
+ *
+ * Each of these is a transaction in another file, and the process may end between any two:
+ *
+ * 1. accounts.db counts the windows. Only then are they packed, for counts are made up for from
+ *    windows that are not.
+ * 2. The month adds those windows that it has not added: `rolled` says for each five minutes from
+ *    which file of the day, and up to which id, it did. So none is added twice or left out, and
+ *    what came late, or into a new file after the day's was lost, is added to what is there.
+ * 3. times/HOUR.db gets the sample times of the pack that is about to be, under its `through`.
+ * 4. The day replaces the windows and the pack by one pack, with its `through`.
+ *
+ * A reader uses a roll-up only if it has all that the day has: by 2, if `rolled` names the day's
+ * file and is not behind it. An hour whose five minutes changed is named in `stale` by the same
+ * transaction, and not used until it is made anew.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "store/inside.h"
+
+#define LOOK_MS    20000
+#define QUIET_MS   30000 /* after the latest message of five minutes they are packed */
+#define HOUR_LATE  360   /* seconds after an hour until it is summed up */
+#define PACK_LEVEL 6
+
+static const char times_schema[] =
+	"CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+	"INSERT INTO meta VALUES('format', 1);"
+	"CREATE TABLE times(id INTEGER PRIMARY KEY, slot INTEGER NOT NULL, type INTEGER NOT NULL,"
+	" raw INTEGER NOT NULL, through INTEGER NOT NULL, times BLOB NOT NULL);"
+	"CREATE UNIQUE INDEX times_by_slot ON times(slot, type, raw, through);";
+
+struct gather { /* room that is used again and again */
+	struct columns_reader rows;
+	struct columns_times times;
+	uint16_t *steps;
+	size_t step_cap;
+};
+
+static void gather_done(struct gather *g)
+{
+	columns_reader_done(&g->rows);
+	columns_times_done(&g->times);
+	free(g->steps);
+}
+
+static void window_add(struct columns_window *to, const struct columns_window *from)
+{
+	to->messages += from->messages;
+	to->lost += from->lost;
+	to->restarted |= from->restarted;
+}
+
+/* Adds a blob, and the times of its rows if there are any, to `c`. */
+static int gather(struct gather *g, const void *blob, size_t len, const void *times,
+		  size_t times_len, uint64_t period, struct columns *c)
+{
+	struct columns_row row;
+	uint32_t known = 0;
+
+	if (columns_open(&g->rows, blob, len, period) < 0 ||
+	    (times && columns_times_open(&g->times, times, times_len) < 0))
+		return -EUCLEAN;
+	CLEANUP(freep)
+	uint32_t *place = mem_alloc_array(g->rows.window_count + 1, sizeof(*place));
+	for (uint32_t i = 0; i < g->rows.window_count; i++) {
+		const struct columns_window *w = &g->rows.windows[i];
+		place[i] = columns_window(c, w->start_ms, w->length_ms);
+		window_add(&c->windows[place[i]], w);
+	}
+	while (columns_next(&g->rows, &row)) {
+		if (times &&
+		    !columns_times_next(&g->times, row.count, &g->steps, &g->step_cap, &known))
+			return -EUCLEAN;
+		columns_add(c, COLUMNS_SERIES(row.key), COLUMNS_STACK(row.key),
+			    place[COLUMNS_WINDOW(row.key)], row.count, row.value, g->steps, known);
+	}
+	return g->rows.bad ? -EUCLEAN : 0;
+}
+
+/* The same for a column of a statement's row. */
+static int gather_column(struct gather *g, sqlite3_stmt *st, int column, int times, uint64_t period,
+			 struct columns *c)
+{
+	return gather(g, sqlite3_column_blob(st, column), (size_t)sqlite3_column_bytes(st, column),
+		      times < 0 ? NULL : sqlite3_column_blob(st, times),
+		      times < 0 ? 0 : (size_t)sqlite3_column_bytes(st, times), period, c);
+}
+
+/* ---- one slot ----------------------------------------------------------------------------------
+ */
+
+struct slot {
+	int64_t start;        /* seconds */
+	bool packed;          /* there is a pack */
+	int64_t was, through; /* `through` of the pack, and of what it is to be */
+	struct pack messages;
+	int64_t *types;
+	uint32_t type_count, type_cap;
+	struct gather gather;
+};
+
+static void slot_done(struct slot *s)
+{
+	pack_done(&s->messages);
+	free(s->types);
+	gather_done(&s->gather);
+}
+
+struct message {
+	int64_t instance;
+	uint64_t sequence, part;
+};
+
+static int message_order(const void *a, const void *b)
+{
+	const struct message *x = a, *y = b;
+
+	if (x->instance != y->instance)
+		return x->instance < y->instance ? -1 : 1;
+	if (x->sequence != y->sequence)
+		return x->sequence < y->sequence ? -1 : 1;
+	return (x->part > y->part) - (x->part < y->part);
+}
+
+/* The messages of the pack and those that waited, as in store.c. */
+static int join_messages(struct book *b, struct slot *s, const void *bytes, size_t len)
+{
+	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
+	struct message m = {};
+	CLEANUP(freep) struct message *all = NULL;
+	size_t count = 0, cap = 0;
+	int r;
+
+	while (in.at < in.end) {
+		m.instance += unpack_i64(&in);
+		m.sequence += (uint64_t)unpack_i64(&in);
+		m.part = unpack_u64(&in);
+		if (in.bad)
+			return -EUCLEAN;
+		MEM_GROW(all, count, cap);
+		all[count++] = m;
+	}
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st =
+		sql_ask(&b->db, "SELECT id, instance, sequence, part FROM windows WHERE slot = ?",
+			"i", s->start);
+	while ((r = sql_step(&b->db, st)) > 0) {
+		s->through = MAX(s->through, sqlite3_column_int64(st, 0));
+		MEM_GROW(all, count, cap);
+		all[count++] = (struct message){sqlite3_column_int64(st, 1),
+						(uint64_t)sqlite3_column_int64(st, 2),
+						(uint64_t)sqlite3_column_int64(st, 3)};
+	}
+	if (count)
+		qsort(all, count, sizeof(*all), message_order);
+	m = (struct message){};
+	for (size_t i = 0; i < count; i++) {
+		pack_i64(&s->messages, all[i].instance - m.instance);
+		pack_i64(&s->messages, (int64_t)(all[i].sequence - m.sequence));
+		pack_u64(&s->messages, all[i].part);
+		m = all[i];
+	}
+	return r;
+}
+
+static int slot_load(struct book *b, int64_t start, struct slot *ret)
+{
+	int r;
+
+	*ret = (struct slot){.start = start};
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st =
+		sql_ask(&b->db, "SELECT through, messages FROM slots WHERE slot = ?", "i", start);
+	if ((r = sql_step(&b->db, st)) < 0)
+		return r;
+	if (r) {
+		ret->packed = true;
+		ret->was = ret->through = sqlite3_column_int64(st, 0);
+	}
+	r = join_messages(b, ret, r ? sqlite3_column_blob(st, 1) : NULL,
+			  r ? (size_t)sqlite3_column_bytes(st, 1) : 0);
+	if (r)
+		return r;
+	CLEANUP(sql_endp)
+	sqlite3_stmt *types = sql_ask(&b->db,
+				      "SELECT type FROM windows WHERE slot = ?1 UNION"
+				      " SELECT type FROM packs WHERE slot = ?1",
+				      "i", start);
+	while ((r = sql_step(&b->db, types)) > 0) {
+		MEM_GROW(ret->types, ret->type_count, ret->type_cap);
+		ret->types[ret->type_count++] = sqlite3_column_int64(types, 0);
+	}
+	return r;
+}
+
+/* What the day has of a type: the pack, if wanted, and windows after an id. */
+static int slot_gather(struct book *b, struct slot *s, int64_t type, bool pack, int64_t after,
+		       sqlite3_stmt *pack_times, bool times, struct columns *c)
+{
+	const struct book_type *t = book_type_by_id(b, type);
+	int r = 0;
+
+	columns_clear(c);
+	if (!t)
+		return -EUCLEAN;
+	if (pack) {
+		CLEANUP(sql_endp)
+		sqlite3_stmt *st =
+			sql_ask(&b->db, "SELECT rows FROM packs WHERE slot = ? AND type = ?", "ii",
+				s->start, type);
+		r = sql_step(&b->db, st);
+		if (r > 0)
+			r = gather(&s->gather, sqlite3_column_blob(st, 0),
+				   (size_t)sqlite3_column_bytes(st, 0),
+				   pack_times ? sqlite3_column_blob(pack_times, 0) : NULL,
+				   pack_times ? (size_t)sqlite3_column_bytes(pack_times, 0) : 0,
+				   t->period, c);
+		if (r)
+			return r;
+	}
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(&b->db,
+				   "SELECT rows, times FROM windows WHERE slot = ? AND type = ? "
+				   "AND id > ? ORDER BY id",
+				   "iii", s->start, type, after);
+	while ((r = sql_step(&b->db, st)) > 0) {
+		r = gather_column(&s->gather, st, 0, times ? 1 : -1, t->period, c);
+		if (r)
+			return r;
+	}
+	return r;
+}
+
+/* ---- roll-ups ----------------------------------------------------------------------------------
+ */
+
+/* Rows of a day as one window of the month's, added to `to`. */
+static void translate(struct store *s, struct book *day, struct book *month,
+		      const struct columns *from, uint32_t window, struct columns *to)
+{
+	if (day->month_id != month->id) {
+		remap_done(&day->to_month);
+		day->month_id = month->id;
+	}
+	for (uint32_t i = 0; i < from->window_count; i++)
+		window_add(&to->windows[window], &from->windows[i]);
+	for (size_t i = 0; i < from->row_count; i++) {
+		const struct columns_row *r = &from->rows[i];
+		uint32_t series = remap_series(&day->to_month, day->dict.p, COLUMNS_SERIES(r->key),
+					       month->dict.p, &s->month_caps);
+		uint32_t stack = series == REMAP_FULL ? REMAP_FULL
+						      : remap_stack(&day->to_month, day->dict.p,
+								    COLUMNS_STACK(r->key),
+								    month->dict.p, &s->month_caps);
+		if (stack == REMAP_FULL) {
+			series = remap_other(month->dict.p);
+			stack = 0;
+		}
+		columns_add(to, series, stack, window, r->count, r->value, NULL, 0);
+	}
+}
+
+static int write_roll(struct store *s, struct book *month, int64_t span, int64_t start,
+		      int64_t type, uint64_t period, struct columns *c)
+{
+	columns_settle(c);
+	s->bytes.len = 0;
+	columns_write(c, period, PACK_LEVEL, &s->bytes);
+	return sql_run(&month->db,
+		       "INSERT OR REPLACE INTO rolls(span, slot, type, rows) VALUES(?, ?, ?, ?)",
+		       "iiib", span, start, type, s->bytes.bytes, s->bytes.len);
+}
+
+/* What is there of five minutes, an hour, as one window. */
+static int gather_rolls(struct book *month, struct gather *g, int64_t start, int64_t end,
+			int64_t type, uint64_t period, uint32_t length_ms, struct columns *c)
+{
+	struct columns part = {};
+	int r;
+
+	columns_clear(c);
+	uint32_t window = columns_window(c, (uint64_t)start * 1000, length_ms);
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(&month->db,
+				   "SELECT rows FROM rolls WHERE span = 300 AND slot >= ? AND"
+				   " slot < ? AND type = ?",
+				   "iii", start, end, type);
+	while ((r = sql_step(&month->db, st)) > 0) {
+		columns_clear(&part);
+		r = gather_column(g, st, 0, -1, period, &part);
+		if (r)
+			break;
+		for (uint32_t i = 0; i < part.window_count; i++)
+			window_add(&c->windows[window], &part.windows[i]);
+		for (size_t i = 0; i < part.row_count; i++)
+			columns_add(c, COLUMNS_SERIES(part.rows[i].key),
+				    COLUMNS_STACK(part.rows[i].key), window, part.rows[i].count,
+				    part.rows[i].value, NULL, 0);
+	}
+	columns_done(&part);
+	return r;
+}
+
+static int roll_type(struct store *s, struct book *day, struct book *month, struct slot *slot,
+		     int64_t type, bool pack, int64_t after)
+{
+	struct columns new = {};
+	int64_t month_type = 0;
+	int r = slot_gather(day, slot, type, pack, after, NULL, false, &new);
+	const struct book_type *t = book_type_by_id(day, type);
+
+	if (r == -EUCLEAN)
+		r = -EBADMSG; /* the day, not the month, is damaged */
+	if (!r && new.window_count) {
+		r = book_type(month, t->type, t->unit, t->period, &month_type);
+		r = r ? r
+		      : gather_rolls(month, &slot->gather, slot->start, slot->start + 1, month_type,
+				     t->period, SLOT_S * 1000, &s->columns);
+		if (!r) {
+			translate(s, day, month, &new, 0, &s->columns);
+			r = write_roll(s, month, SLOT_S, slot->start, month_type, t->period,
+				       &s->columns);
+		}
+	}
+	columns_done(&new);
+	return r;
+}
+
+static int roll_slot(struct store *s, struct book *day, struct book *month, struct slot *slot)
+{
+	struct entries_mark mark;
+	int64_t raw = 0, through = 0, hour = slot->start / HOUR_S * HOUR_S;
+	int r;
+
+	{
+		CLEANUP(sql_endp)
+		sqlite3_stmt *st =
+			sql_ask(&month->db, "SELECT raw, through FROM rolled WHERE slot = ?", "i",
+				slot->start);
+		if ((r = sql_step(&month->db, st)) < 0)
+			return r;
+		if (r) {
+			raw = sqlite3_column_int64(st, 0);
+			through = sqlite3_column_int64(st, 1);
+		}
+	}
+	bool same = raw == day->id;
+	if (same && through >= slot->through)
+		return 0;
+	/* The month is older than the day, as from a backup: begin anew. */
+	bool anew = same && through < slot->was;
+	bool pack = slot->packed && (!same || anew);
+
+	r = sql_begin(&month->db);
+	if (anew)
+		r = r ? r
+		      : sql_run(&month->db, "DELETE FROM rolls WHERE span = 300 AND slot = ?", "i",
+				slot->start);
+	for (uint32_t i = 0; i < slot->type_count && !r; i++)
+		r = roll_type(s, day, month, slot, slot->types[i], pack,
+			      same && !anew ? through : 0);
+	r = r ? r : dict_write(&month->dict, &month->db, &mark);
+	r = r ? r
+	      : sql_run(&month->db, "INSERT OR REPLACE INTO rolled VALUES(?, ?, ?)", "iii",
+			slot->start, day->id, slot->through);
+	r = r ? r : sql_run(&month->db, "INSERT OR IGNORE INTO stale VALUES(?)", "i", hour);
+	if (r)
+		sql_rollback(&month->db);
+	else
+		r = sql_commit(&month->db);
+	if (r)
+		return r;
+	dict_written(&month->dict, &mark);
+	store_todo_month(s, month->number);
+	s->stats.rolls++;
+	return 0;
+}
+
+static int roll_hour(struct store *s, struct book *month, int64_t hour)
+{
+	struct gather g = {};
+	int r = sql_begin(&month->db);
+
+	for (uint32_t i = 0; i < month->type_count && !r; i++) {
+		const struct book_type *t = &month->types[i];
+		r = gather_rolls(month, &g, hour, hour + HOUR_S, t->id, t->period, HOUR_S * 1000,
+				 &s->columns);
+		if (!r && s->columns.windows[0].messages)
+			r = write_roll(s, month, HOUR_S, hour, t->id, t->period, &s->columns);
+	}
+	gather_done(&g);
+	r = r ? r : sql_run(&month->db, "DELETE FROM stale WHERE hour = ?", "i", hour);
+	if (r)
+		sql_rollback(&month->db);
+	else
+		r = sql_commit(&month->db);
+	s->stats.rolls += !r;
+	return r;
+}
+
+/* ---- packing -----------------------------------------------------------------------------------
+ */
+
+/*
+ * Writes the pack of a type to the day, in the caller's transaction, and its times (`times` is
+ * NULL: they are no longer kept) in theirs.
+ */
+static int pack_type(struct store *s, struct book *day, struct slot *slot, int64_t type,
+		     struct sql *times)
+{
+	struct columns *c = &s->columns;
+	const struct book_type *t = book_type_by_id(day, type);
+	int r = 0;
+
+	CLEANUP(sql_endp) sqlite3_stmt *old = NULL;
+	if (times && slot->packed) {
+		old = sql_ask(times,
+			      "SELECT times FROM times WHERE slot = ? AND type = ? AND raw = ? AND"
+			      " through = ?",
+			      "iiii", slot->start, type, day->id, slot->was);
+		if ((r = sql_step(times, old)) < 0)
+			return r;
+	}
+	r = slot_gather(day, slot, type, slot->packed, 0, r ? old : NULL, times, c);
+	if (r)
+		return r;
+	columns_settle(c);
+	s->bytes.len = s->more.len = 0;
+	columns_write(c, t->period, PACK_LEVEL, &s->bytes);
+	r = sql_run(&day->db, "INSERT OR REPLACE INTO packs(slot, type, rows) VALUES(?, ?, ?)",
+		    "iib", slot->start, type, s->bytes.bytes, s->bytes.len);
+	if (r || !times || !c->time_count)
+		return r;
+	columns_write_times(c, PACK_LEVEL, &s->more);
+	return sql_run(times,
+		       "INSERT OR REPLACE INTO times(slot, type, raw, through, times)"
+		       " VALUES(?, ?, ?, ?, ?)",
+		       "iiiib", slot->start, type, day->id, slot->through, s->more.bytes,
+		       s->more.len);
+}
+
+static int open_times(struct store *s, int64_t slot, struct sql *ret)
+{
+	CLEANUP(freep) char *path = store_times_path(s->dir, slot / HOUR_S);
+	CLEANUP(freep) char *folder = mem_printf("%s/times", s->dir);
+
+	mkdir(folder, 0750);
+	int r = sql_open(ret, path, SQL_WRITE, times_schema);
+	if (r == -EUCLEAN) {
+		store_set_aside(s, path);
+		r = sql_open(ret, path, SQL_WRITE, times_schema);
+	}
+	return r;
+}
+
+static int pack_in(struct store *s, struct book *day, struct slot *slot, struct sql *times)
+{
+	int r = times ? sql_begin(times) : 0;
+
+	r = r ? r : sql_begin(&day->db);
+	for (uint32_t i = 0; i < slot->type_count && !r; i++)
+		r = pack_type(s, day, slot, slot->types[i], times);
+	if (times)
+		r = r ? r
+		      : sql_run(times,
+				"DELETE FROM times WHERE slot = ? AND (raw != ? OR through < ?)",
+				"iii", slot->start, day->id, slot->was);
+	r = r ? r
+	      : sql_run(&day->db, "INSERT OR REPLACE INTO slots VALUES(?, ?, ?)", "iib",
+			slot->start, slot->through, slot->messages.bytes, slot->messages.len);
+	r = r ? r : sql_run(&day->db, "DELETE FROM windows WHERE slot = ?", "i", slot->start);
+	/* The times first: a pack without them would be all there is. */
+	if (times && !r)
+		r = sql_commit(times);
+	if (!r)
+		r = sql_commit(&day->db);
+	if (r) {
+		if (times)
+			sql_rollback(times);
+		sql_rollback(&day->db);
+	}
+	return r;
+}
+
+static int pack_slot(struct store *s, struct book *day, struct slot *slot, uint64_t now_ms)
+{
+	struct sql times;
+
+	if ((uint64_t)slot->start * 1000 + s->o.times_ms < now_ms)
+		return pack_in(s, day, slot, NULL);
+	int r = open_times(s, slot->start, &times);
+	if (r)
+		return r;
+	r = pack_in(s, day, slot, &times);
+	sql_close(&times);
+	return r;
+}
+
+static int settle(struct store *s, int64_t day_number, int64_t start, uint64_t now_ms)
+{
+	struct book *day, *month;
+	struct slot slot = {};
+
+	int r = accounts_sync(&s->accounts);
+	if (r == -EUCLEAN) {
+		store_set_aside(s, s->accounts.path);
+		r = accounts_sync(&s->accounts);
+	}
+	r = r ? r : store_day(s, day_number, &day);
+	if (r)
+		return r;
+	r = slot_load(day, start, &slot);
+	if (!r) {
+		r = store_month(s, book_month(start), &month);
+		if (!r) {
+			r = roll_slot(s, day, month, &slot);
+			if (r && r != -EBADMSG)
+				store_drop(s, month, r);
+		}
+		if (r == -EUCLEAN)
+			r = -EAGAIN; /* a new month has begun: once more, with that */
+		else if (r == -EBADMSG)
+			r = -EUCLEAN;
+		else if (!r && slot.through != slot.was)
+			r = pack_slot(s, day, &slot, now_ms);
+	}
+	slot_done(&slot);
+	if (r && r != -ENOSPC && r != -EAGAIN)
+		store_drop(s, day, r);
+	s->stats.packs += !r;
+	return r;
+}
+
+/* ---- what is to be done ------------------------------------------------------------------------
+ */
+
+static void todo_remove(struct store_todo *t, uint32_t i)
+{
+	t->numbers[i] = t->numbers[--t->count];
+}
+
+/* Five minutes that are over and quiet: 1, 0 when there are none (*ret: 1 if some will be). */
+static int ready(struct book *b, uint64_t now_ms, int64_t *ret)
+{
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st =
+		sql_ask(&b->db,
+			"SELECT slot, max(received) <= ?1 OR max(received) > ?2 FROM windows"
+			" GROUP BY slot ORDER BY slot",
+			"ii", (int64_t)(now_ms - QUIET_MS), (int64_t)(now_ms + HOUR_S * 1000));
+	int r, waiting = 0;
+
+	while ((r = sql_step(&b->db, st)) > 0) {
+		*ret = sqlite3_column_int64(st, 0);
+		waiting = 1;
+		if (sqlite3_column_int(st, 1) && (*ret + SLOT_S) * 1000 <= (int64_t)now_ms)
+			return 1;
+	}
+	*ret = waiting;
+	return r;
+}
+
+static bool pack_step(struct store *s, uint64_t now_ms)
+{
+	for (uint32_t i = 0; i < s->pack_days.count;) {
+		int64_t day = s->pack_days.numbers[i], slot = 0;
+		struct book *b;
+		int r = store_day(s, day, &b);
+		if (!r) {
+			r = ready(b, now_ms, &slot);
+			if (r == -EUCLEAN)
+				store_drop(s, b, r);
+		}
+		if (r > 0)
+			return settle(s, day, slot, now_ms) == 0;
+		if (r < 0)
+			return false; /* later */
+		if (!slot)
+			todo_remove(&s->pack_days, i);
+		else
+			i++;
+	}
+	return false;
+}
+
+/* Five minutes that the day has packed and the month does not have: 1, 0 or -errno. */
+static int unrolled(struct store *s, int64_t day, int64_t *ret)
+{
+	CLEANUP(book_closep) struct book *b = NULL;
+	CLEANUP(book_closep) struct book *m = NULL;
+	int r = book_open(s->dir, BOOK_RAW, day, SQL_READ, &b);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	int64_t waiting;
+	r = sql_number(&b->db, "SELECT count(*) FROM windows", 0, &waiting);
+	if (!r && waiting)
+		store_todo(s, day);
+	if (!r)
+		r = book_open(s->dir, BOOK_ROLL, book_month(day * DAY_S), SQL_READ, &m);
+	if (r && r != -ENOENT)
+		return r;
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(&b->db, "SELECT slot, through FROM slots ORDER BY slot", "");
+	while ((r = sql_step(&b->db, st)) > 0) {
+		*ret = sqlite3_column_int64(st, 0);
+		if (!m)
+			return 1;
+		CLEANUP(sql_endp)
+		sqlite3_stmt *have = sql_ask(
+			&m->db, "SELECT raw = ? AND through >= ? FROM rolled WHERE slot = ?", "iii",
+			b->id, sqlite3_column_int64(st, 1), *ret);
+		r = sql_step(&m->db, have);
+		if (r < 0)
+			return r;
+		if (!r || !sqlite3_column_int(have, 0))
+			return 1;
+	}
+	return r;
+}
+
+static bool audit_step(struct store *s, uint64_t now_ms)
+{
+	if (!s->audit_days.count)
+		return false;
+	int64_t day = s->audit_days.numbers[0], slot;
+	int r = unrolled(s, day, &slot);
+	if (r > 0)
+		return settle(s, day, slot, now_ms) == 0;
+	todo_remove(&s->audit_days, 0);
+	return r == 0;
+}
+
+static int stale_hour(struct sql *db, int64_t now, int64_t *ret)
+{
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(db, "SELECT hour FROM stale ORDER BY hour", "");
+	int r = sql_step(db, st);
+
+	if (r <= 0)
+		return r; /* none at all */
+	*ret = sqlite3_column_int64(st, 0);
+	return *ret + HOUR_S + HOUR_LATE <= now ? 1 : 2; /* now, or later */
+}
+
+static bool hour_step(struct store *s, uint64_t now_ms)
+{
+	for (uint32_t i = 0; i < s->hour_months.count;) {
+		int64_t month = s->hour_months.numbers[i], hour = 0;
+		struct book *b = NULL;
+		int r;
+		if (s->month && s->month->number == month) {
+			r = stale_hour(&s->month->db, (int64_t)(now_ms / 1000), &hour);
+		} else {
+			r = book_open(s->dir, BOOK_ROLL, month, SQL_READ, &b);
+			r = r ? MIN(r, 0) : stale_hour(&b->db, (int64_t)(now_ms / 1000), &hour);
+			book_close(b);
+		}
+		if (r == 1 && store_month(s, month, &b) == 0) {
+			r = roll_hour(s, b, hour);
+			if (r)
+				store_drop(s, b, r);
+			return r == 0;
+		}
+		if (r == 0 || r == -ENOENT)
+			todo_remove(&s->hour_months, i);
+		else
+			i++;
+	}
+	return false;
+}
+
+static bool join_step(struct store *s)
+{
+	for (int i = 0; i <= STORE_DAYS; i++) {
+		struct book *b = i < STORE_DAYS ? s->days[i] : s->month;
+		if (b && dict_join(&b->dict, &b->db) > 0)
+			return true;
+	}
+	return false;
+}
+
+int store_settle_day(struct store *s, int64_t day)
+{
+	struct book *b;
+	int64_t slot;
+	int r;
+
+	for (;;) {
+		r = store_day(s, day, &b);
+		if (r)
+			return r;
+		r = sql_number(&b->db, "SELECT min(slot) FROM windows", -1, &slot);
+		if (!r && slot < 0)
+			break;
+		r = r ? r : settle(s, day, slot, UINT64_MAX / 2);
+		if (r)
+			return r;
+	}
+	while ((r = unrolled(s, day, &slot)) > 0)
+		if ((r = settle(s, day, slot, UINT64_MAX / 2)) < 0)
+			break;
+	return r;
+}
+
+bool store_tend(struct store *s, uint64_t now_ms)
+{
+	if (s->o.read_only)
+		return false;
+	if (!s->busy && now_ms >= s->look_ms && now_ms < s->look_ms + LOOK_MS)
+		return false;
+	s->look_ms = now_ms;
+	s->busy = pack_step(s, now_ms) || audit_step(s, now_ms) || hour_step(s, now_ms) ||
+		  join_step(s) || store_retain(s, now_ms);
+	return s->busy;
+}
