@@ -1,5 +1,6 @@
 /*
- * assets: the web page, in the binary. web/build.mjs bundles and packs it when the program is built.
+ * assets: the web page, in the binary. web/build.mjs bundles and packs it when the program is
+ * built.
  *
  * Bytes are gzipped and there is no other form of them: every browser that can run the page takes
  * gzip. An asset whose name holds its hash never changes; "/" names the others, and does.
