@@ -75,7 +75,13 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 		else
 			err = file_out_commit(&out);
 	}
-	if (err)
+	if (err == -EOPNOTSUPP && o->options.tree.base)
+		log_error("the format %s has no way to show a difference; svg, html, top, text, "
+			  "folded, json and tree do%s",
+			  r->name,
+			  strcmp(r->name, "pprof") == 0 ? " (and 'go tool pprof -diff_base' itself)"
+							: "");
+	else if (err)
 		say_unwritable(path, err);
 	return err ? 1 : 0;
 }

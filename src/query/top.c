@@ -2,10 +2,23 @@
 
 #include "base/mem.h"
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* By what changed most; without a base that is what there is most of. */
 static int by_self(const void *a, const void *b)
 {
 	const struct top_row *x = a, *y = b;
+	uint64_t dx = distance(x->self, x->base_self), dy = distance(y->self, y->base_self);
 
+	if (dx != dy)
+		return dx < dy ? 1 : -1;
+	dx = distance(x->total, x->base_total);
+	dy = distance(y->total, y->base_total);
+	if (dx != dy)
+		return dx < dy ? 1 : -1;
 	if (x->self != y->self)
 		return x->self < y->self ? 1 : -1;
 	if (x->total != y->total)
@@ -25,8 +38,10 @@ struct top_row *top_new(const struct tree *t, uint32_t *ret_count)
 		struct top_row *r = &rows[n->function];
 
 		r->self += n->self;
+		r->base_self += n->base_self;
 		if (i >= ends[n->function]) {
 			r->total += n->total;
+			r->base_total += n->base_total;
 			ends[n->function] = n->next;
 		}
 	}

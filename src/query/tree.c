@@ -55,36 +55,35 @@ static uint64_t bucket_least(uint32_t bucket)
 	return (uint64_t)(SLICES + bucket % SLICES) << (bucket / SLICES - 1);
 }
 
-/* Each stack's total. Parents have lesser ids, so one sweep backwards is enough. */
-static uint64_t *sum_totals(const struct profile *p, const struct tree_options *o, bool of_base)
+/* What each stack has itself, in either of the two profiles. */
+static uint64_t *sum_selves(const struct profile *p, const struct tree_options *o, bool of_base)
 {
-	uint64_t *totals = mem_alloc_array(p->stack_count, sizeof(*totals));
+	uint64_t *selves = mem_alloc_array(p->stack_count, sizeof(*selves));
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		if (is_base(&p->samples[i], o) == of_base)
-			totals[p->samples[i].stack] =
-				add(totals[p->samples[i].stack], shown(&p->samples[i], o->column));
-	for (uint32_t id = p->stack_count - 1; id > 0; id--)
-		totals[p->stacks[id].parent] = add(totals[p->stacks[id].parent], totals[id]);
-	return totals;
-}
-
-/* What each stack has that its children do not. */
-static uint64_t *selves_of(const struct profile *p, const uint64_t *totals)
-{
-	uint64_t *selves = mem_dup(totals, p->stack_count * sizeof(*totals));
-
-	for (uint32_t id = 1; id < p->stack_count; id++) {
-		uint64_t *above = &selves[p->stacks[id].parent];
-		*above -= MIN(*above, totals[id]);
-	}
+			selves[p->samples[i].stack] =
+				add(selves[p->samples[i].stack], shown(&p->samples[i], o->column));
 	return selves;
 }
 
-/* n * to / from, rounded down: so that parts never add up to more than their whole. */
-static uint64_t scale(uint64_t n, uint64_t from, uint64_t to)
+/* Makes totals of selves. Parents have lesser ids, so one sweep backwards is enough. */
+static uint64_t *into_totals(const struct profile *p, uint64_t *selves)
 {
-	return from ? (uint64_t)((unsigned __int128)n * to / from) : 0;
+	for (uint32_t id = p->stack_count - 1; id > 0; id--)
+		selves[p->stacks[id].parent] = add(selves[p->stacks[id].parent], selves[id]);
+	return selves;
+}
+
+/* Scales what each stack of the base has itself, so that they add up to `to`, nearly. */
+static void normalise(uint64_t *selves, uint32_t count, uint64_t to)
+{
+	unsigned __int128 sum = 0;
+
+	for (uint32_t id = 0; id < count; id++)
+		sum += selves[id];
+	for (uint32_t id = 0; sum && id < count; id++)
+		selves[id] = (uint64_t)(((unsigned __int128)selves[id] * to + sum / 2) / sum);
 }
 
 /* The least total of which there are not more than `max`. */
@@ -115,13 +114,16 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 			 uint32_t *ret_count)
 {
 	uint32_t buckets[BUCKETS] = {}, count = 0, cap = 0;
-	CLEANUP(freep) uint64_t *totals = sum_totals(p, o, false);
-	CLEANUP(freep) uint64_t *bases = o->base ? sum_totals(p, o, true) : NULL;
-	uint64_t *places = totals, all = totals[0], base_all = bases ? bases[0] : 0;
+	CLEANUP(freep) uint64_t *totals = into_totals(p, sum_selves(p, o, false));
+	CLEANUP(freep) uint64_t *base_selves = o->base ? sum_selves(p, o, true) : NULL;
+	CLEANUP(freep) uint64_t *bases = NULL;
+	uint64_t *places = totals, all = totals[0];
 
-	for (uint32_t id = 0; bases && o->normalised && id < p->stack_count; id++)
-		bases[id] = scale(bases[id], base_all, all);
-	CLEANUP(freep) uint64_t *base_selves = bases ? selves_of(p, bases) : NULL;
+	if (o->base) {
+		if (o->normalised)
+			normalise(base_selves, p->stack_count, all);
+		bases = into_totals(p, mem_dup(base_selves, p->stack_count * sizeof(*bases)));
+	}
 	for (uint32_t id = 1; id < p->stack_count; id++)
 		buckets[bucket_of(bases ? MAX(totals[id], bases[id]) : totals[id])]++;
 
@@ -314,7 +316,7 @@ struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 	uint32_t count;
 
 	t->unit = o->column == TREE_VALUE ? p->info.unit : "samples";
-	t->has_base = o->base;
+	t->base = o->base;
 	if (fold_is_needed(p, o))
 		p = t->folded = fold(p, o);
 

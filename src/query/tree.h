@@ -39,8 +39,8 @@ struct tree_options {
 	double min_fraction;
 	uint32_t max_nodes;         /* without those of TREE_MERGED; 0: no cap */
 	const struct profile *base; /* what it is compared with; NULL: nothing */
-	/* The base's numbers are scaled to the same sum as the others': for ranges or loads of
-	   different lengths. Rounded down, what a parent lacks by that counts as its own. */
+	/* The base's numbers are scaled to the same sum as the others', each stack's rounded: for
+	   ranges or loads of different lengths. */
 	bool normalised;
 };
 
@@ -72,12 +72,12 @@ struct tree {
 	uint32_t merged; /* the function that is TREE_MERGED; 0: nothing was left out */
 	uint64_t pruned;
 	uint64_t least;
-	const char *unit; /* what total and self count: "samples", "nanoseconds", … */
-	bool has_base;
-	struct profile *folded; /* private */
+	const char *unit;           /* what total and self count: "samples", "nanoseconds", … */
+	const struct profile *base; /* what was given; NULL: no comparison */
+	struct profile *folded;     /* private */
 };
 
-/* The profile (not the base) must outlive the tree. */
+/* The profile, and the base, must outlive the tree. */
 struct tree *tree_new(const struct profile *p, const struct tree_options *o);
 void tree_free(struct tree *t);
 DEFINE_CLEANUP(struct tree *, tree_free)

@@ -74,6 +74,20 @@ const char *describe_quantity(uint64_t amount, const char *unit, char ret[static
 	return ret;
 }
 
+const char *describe_change(uint64_t now, uint64_t base, const char *unit,
+			    char ret[static DESCRIBE_MAX])
+{
+	char amount[DESCRIBE_MAX];
+
+	describe_amount(now > base ? now - base : base - now, unit, amount);
+	snprintf(ret, DESCRIBE_MAX, "%s%.*s",
+		 now > base   ? "+"
+		 : now < base ? "-"
+			      : "",
+		 DESCRIBE_MAX - 2, now == base ? "0" : amount);
+	return ret;
+}
+
 static void append_count(char *ret, uint64_t n, const char *what)
 {
 	char digits[DESCRIBE_MAX];
@@ -102,6 +116,13 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 		append(ret, ", %s lost", describe_amount(info->lost, "", amount));
 	append_count(ret, info->truncated, "truncated");
 	append_count(ret, info->capped, "cut short at the cap");
+	if (t->base) {
+		append(ret, "; base: %s",
+		       describe_quantity(t->nodes[0].base_total, t->unit, amount));
+		if (t->base->info.duration_ns)
+			append(ret, " in %.1f s", (double)t->base->info.duration_ns / 1e9);
+		append_count(ret, t->base->info.lost, "lost");
+	}
 	return ret;
 }
 

@@ -17,7 +17,12 @@ const char *describe_amount(uint64_t amount, const char *unit, char ret[static D
 /* The same with it: "1,234 samples", "1 sample", "1.50 s". */
 const char *describe_quantity(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX]);
 
-/* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": all that the numbers rest on. */
+/* "+1.50 s", "-3": what changed from `base` to `now`. */
+const char *describe_change(uint64_t now, uint64_t base, const char *unit,
+			    char ret[static DESCRIBE_MAX]);
+
+/* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": all that the numbers rest on;
+ * of two profiles "; base: …" behind it. */
 const char *describe_profile(const struct profile *p, const struct tree *t,
 			     char ret[static DESCRIBE_MAX]);
 

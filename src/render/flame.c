@@ -136,17 +136,26 @@ static void draw_frame(struct drawing *d, const struct tree_node *n, double from
 	}
 	if (n->function && n->function == d->tree->merged)
 		snprintf(class, sizeof(class), "x");
+	else if (d->tree->base)
+		palette_change(n->total, n->base_total, class);
 	else
 		palette_class(palette_kind(f), palette_shade(f), class);
 	write_rect(d, class, from, to, n->depth);
 	write_label(d, n->depth ? f->name : "all", n->depth ? f->name_len : 3, from, to, n->depth);
 }
 
+/* Of two profiles a frame is as wide as both: what is new shows as well as what is gone. */
+static uint64_t width_of(const struct tree_node *n)
+{
+	return n->total + n->base_total;
+}
+
 /* Draws everything, or without `out` finds how much there is. */
 static void draw(struct drawing *d)
 {
 	const struct tree *t = d->tree;
-	double scale = t->nodes[0].total ? (d->width - 2 * PAD) / (double)t->nodes[0].total : 0;
+	uint64_t whole = width_of(&t->nodes[0]);
+	double scale = whole ? (d->width - 2 * PAD) / (double)whole : 0;
 
 	memset(d->blocks, 0, ((size_t)t->depth + 1) * sizeof(*d->blocks));
 	d->starts[0] = 0;
@@ -154,9 +163,9 @@ static void draw(struct drawing *d)
 		const struct tree_node *n = &t->nodes[i];
 		uint64_t start = d->starts[n->depth];
 		double from = (double)start * scale;
-		double to = MIN(from + (double)n->total * scale, d->width - 2.0 * PAD);
+		double to = MIN(from + (double)width_of(n) * scale, d->width - 2.0 * PAD);
 
-		d->starts[n->depth] = start + n->total;
+		d->starts[n->depth] = start + width_of(n);
 		d->starts[n->depth + 1] = start;
 		if (n->depth >= ROWS_MAX)
 			continue;
@@ -170,6 +179,35 @@ static void draw(struct drawing *d)
 }
 
 /* ---- what stands around it --------------------------------------------------------------- */
+
+static void write_legend_entry(FILE *out, const char *class, const char *name, unsigned *x)
+{
+	fprintf(out, "<rect class=\"%s\" x=\"%u\" y=\"-9\" width=\"10\" height=\"10\"/>", class,
+		*x);
+	fprintf(out, "<text x=\"%u\">%s</text>\n", *x + 15, name);
+	*x += 33 + (unsigned)strlen(name) * 20 / 3;
+}
+
+static void write_change_legend(FILE *out)
+{
+	static const struct {
+		uint64_t now, base;
+		const char *name;
+	} entries[] = {{1, 0, "new"},
+		       {3, 1, "more"},
+		       {1, 1, "the same"},
+		       {1, 3, "less"},
+		       {0, 1, "gone; width: both together"}};
+	unsigned x = 0;
+
+	fprintf(out, "<g class=\"legend\" transform=\"translate(%d %d)\">\n", PAD, HEADER - 18);
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		char class[3];
+		palette_change(entries[i].now, entries[i].base, class);
+		write_legend_entry(out, class, entries[i].name, &x);
+	}
+	fputs("</g>\n", out);
+}
 
 static void write_legend(const struct tree *t, FILE *out)
 {
@@ -191,10 +229,7 @@ static void write_legend(const struct tree *t, FILE *out)
 		if (!used[k])
 			continue;
 		palette_class(k, 3, class);
-		fprintf(out, "<rect class=\"%s\" x=\"%u\" y=\"-9\" width=\"10\" height=\"10\"/>",
-			class, x);
-		fprintf(out, "<text x=\"%u\">%s</text>\n", x + 15, palette_name(k));
-		x += 33 + (unsigned)strlen(palette_name(k)) * 20 / 3;
+		write_legend_entry(out, class, palette_name(k), &x);
 	}
 	fputs("</g>\n", out);
 }
@@ -243,7 +278,7 @@ static void write_names(const struct tree *t, FILE *out)
 	fputs("\"", out);
 }
 
-enum column { FUNCTIONS, DEPTHS, TOTALS };
+enum column { FUNCTIONS, DEPTHS, TOTALS, BASES };
 
 /* Gathers digits in a buffer: these numbers are most of a large file. */
 static void write_column(const struct tree *t, const char *key, enum column column, FILE *out)
@@ -265,7 +300,8 @@ static void write_column(const struct tree *t, const char *key, enum column colu
 			buf[len++] = ',';
 		len += escape_digits(buf + len, column == FUNCTIONS ? n->function
 						: column == DEPTHS  ? n->depth
-								    : n->total);
+						: column == TOTALS  ? n->total
+								    : n->base_total);
 	}
 	if (len)
 		fwrite(buf, 1, len, out);
@@ -295,6 +331,8 @@ static void write_data(const struct drawing *d, FILE *out)
 	write_column(t, "functions", FUNCTIONS, out);
 	write_column(t, "depths", DEPTHS, out);
 	write_column(t, "totals", TOTALS, out);
+	if (t->base)
+		write_column(t, "bases", BASES, out);
 	fputs("}</script>\n", out);
 }
 
@@ -316,7 +354,10 @@ static void write_header(const struct tree *t, const struct profile *p,
 	fprintf(out, "</text>\n<text class=\"subtitle\" x=\"%d\" y=\"49\">", PAD);
 	write_subtitle(t, p, out);
 	fputs("</text>\n", out);
-	write_legend(t, out);
+	if (t->base)
+		write_change_legend(out);
+	else
+		write_legend(t, out);
 }
 
 /* Finds the rows and the least width for which the static picture has at most BOXES_MAX. */

@@ -18,7 +18,9 @@ const names = data.names;
 const count = data.functions.length;
 const functionOf = Uint32Array.from(data.functions);
 const depth = Uint32Array.from(data.depths);
-const total = Float64Array.from(data.totals);
+const now = Float64Array.from(data.totals);
+const base = data.bases ? Float64Array.from(data.bases) : null; // of a difference
+const total = base ? now.map((n, i) => n + base[i]) : now; // what widths show
 const start = new Float64Array(count);
 const self = Float64Array.from(total);
 const parent = new Uint32Array(count);
@@ -175,10 +177,18 @@ function hasHit(box) {
 	return false;
 }
 
+// How a frame changed, in the steps of palette.c.
+function changeClass(i) {
+	const change = total[i] ? (now[i] - base[i]) / total[i] : 0, size = Math.abs(change);
+	const step = size < 0.025 ? 0 : size < 0.15 ? 1 : size < 0.4 ? 2 : size < 1 ? 3 : 4;
+	return `d${4 + Math.sign(change) * step}`;
+}
+
 function classOf(box) {
 	const f = functionOf[box.node];
+	const plain = () => base ? changeClass(box.node) : data.classes.slice(2 * f, 2 * f + 2);
 	const isAbove = box.from === view.from && box.to === view.to && depth[box.node] < depth[view.node];
-	return (box.count > 1 || isMerged(box.node) ? 'x' : data.classes.slice(2 * f, 2 * f + 2)) +
+	return (box.count > 1 || isMerged(box.node) ? 'x' : plain()) +
 		(hasHit(box) ? ' hit' : '') + (isAbove ? ' above' : '');
 }
 
@@ -340,6 +350,15 @@ function describe(box) {
 	const lines = [make(HTML, 'strong', {}, names[f])];
 	if (box.node > 0 && (module || kind !== data.kinds.u))
 		lines.push(line(module ? `${module}, ${kind}` : kind));
+	if (base) {
+		const i = box.node, sign = now[i] < base[i] ? '−' : '+';
+		lines.push(line(`now ${amount(now[i])}, ${percent(now[i], now[0])} of all`),
+			line(`base ${amount(base[i])}, ${percent(base[i], base[0])} of all`),
+			line(base[i] === 0 ? 'new' : now[i] === 0 ? 'gone' :
+				`${sign}${amount(Math.abs(now[i] - base[i]))}, ` +
+				`${sign}${percent(Math.abs(now[i] - base[i]), base[i])}`));
+		return lines;
+	}
 	lines.push(line(numbers(total[box.node]) + ofView));
 	if (self[box.node] > 0)
 		lines.push(line(`itself ${numbers(self[box.node])}`));

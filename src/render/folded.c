@@ -1,6 +1,7 @@
 /*
  * folded: "a;b;c 12", root first, one line a stack, sorted. What BCC's -f prints and flamegraph.pl
- * reads. A ';' inside a name becomes ':', so that a line splits where frames end.
+ * reads. A ';' inside a name becomes ':', so that a line splits where frames end. Of two profiles
+ * each line has two counts, the base's first, as difffolded.pl prints them.
  */
 #include "base/mem.h"
 #include "render/describe.h"
@@ -32,11 +33,16 @@ static void put_frame(struct line *l, uint32_t depth, const struct tree_function
 	l->ends[depth] = at + suffix_len;
 }
 
-static void write_line(FILE *out, const char *stack, size_t len, uint64_t n)
+static void write_line(FILE *out, const char *stack, size_t len, const struct tree_node *n,
+		       bool has_base)
 {
 	fwrite_unlocked(stack, 1, len, out);
 	putc_unlocked(' ', out);
-	escape_number(out, n);
+	if (has_base) {
+		escape_number(out, n->base_self);
+		putc_unlocked(' ', out);
+	}
+	escape_number(out, n->self);
 	putc_unlocked('\n', out);
 }
 
@@ -46,15 +52,15 @@ int render_folded(const struct profile *p, const struct render_options *o, FILE 
 	struct line l = {.ends = mem_alloc_array((size_t)t->depth + 1, sizeof(*l.ends))};
 	static const char none[] = "[no stack]";
 
-	if (t->nodes[0].self)
-		write_line(out, none, strlen(none), t->nodes[0].self);
+	if (t->nodes[0].self || t->nodes[0].base_self)
+		write_line(out, none, strlen(none), &t->nodes[0], t->base);
 	for (uint32_t i = 1; i < t->count; i++) {
 		const struct tree_node *n = &t->nodes[i];
 		const struct tree_function *f = &t->functions[n->function];
 
 		put_frame(&l, n->depth, f, o->annotations ? describe_annotation(f->kind) : "");
-		if (n->self)
-			write_line(out, l.bytes, l.ends[n->depth], n->self);
+		if (n->self || n->base_self)
+			write_line(out, l.bytes, l.ends[n->depth], n, t->base);
 	}
 	free(l.bytes);
 	free(l.ends);

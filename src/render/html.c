@@ -29,6 +29,32 @@ static void write_cell(FILE *out, const char *class, const char *text)
 	fputs("</td>", out);
 }
 
+/* An amount and how it changed. */
+static void write_change(FILE *out, uint64_t now, uint64_t base, const struct tree *t)
+{
+	char amount[DESCRIBE_MAX];
+
+	fprintf(out, "<td class=\"n\" data-n=\"%" PRIu64 "\">%s</td>", now,
+		describe_amount(now, t->unit, amount));
+	fprintf(out, "<td class=\"n\" data-n=\"%" PRId64 "\">%s</td>", (int64_t)(now - base),
+		describe_change(now, base, t->unit, amount));
+}
+
+static void write_heads(FILE *out, bool change)
+{
+	if (change)
+		fputs("<th class=\"n\" data-column=\"0\">Self</th>"
+		      "<th class=\"n\" data-column=\"1\">Change</th>"
+		      "<th class=\"n\" data-column=\"2\">Total</th>"
+		      "<th class=\"n\" data-column=\"3\">Change</th>",
+		      out);
+	else
+		fputs("<th class=\"n\" colspan=\"2\" data-column=\"0\" "
+		      "aria-sort=\"descending\">Self</th>"
+		      "<th class=\"n\" colspan=\"2\" data-column=\"2\">Total</th>",
+		      out);
+}
+
 static void write_table(const struct profile *p, const struct render_options *o, FILE *out)
 {
 	struct tree_options options = o->tree;
@@ -37,17 +63,21 @@ static void write_table(const struct profile *p, const struct render_options *o,
 	uint32_t count;
 	CLEANUP(freep) struct top_row *rows = top_new(t, &count);
 
-	fputs("<section>\n<h2>Functions</h2>\n<table>\n<thead><tr>"
-	      "<th class=\"n\" colspan=\"2\" data-column=\"0\" aria-sort=\"descending\">Self</th>"
-	      "<th class=\"n\" colspan=\"2\" data-column=\"2\">Total</th>"
-	      "<th data-column=\"4\">Function</th><th data-column=\"5\">Module</th>"
+	fputs("<section>\n<h2>Functions</h2>\n<table>\n<thead><tr>", out);
+	write_heads(out, t->base);
+	fputs("<th data-column=\"4\">Function</th><th data-column=\"5\">Module</th>"
 	      "</tr></thead>\n<tbody>\n",
 	      out);
 	for (uint32_t i = 0; i < MIN(count, (uint32_t)ROWS_MAX); i++) {
 		const struct tree_function *f = &t->functions[rows[i].function];
 		fputs("<tr>", out);
-		write_amount(out, rows[i].self, t);
-		write_amount(out, rows[i].total, t);
+		if (t->base) {
+			write_change(out, rows[i].self, rows[i].base_self, t);
+			write_change(out, rows[i].total, rows[i].base_total, t);
+		} else {
+			write_amount(out, rows[i].self, t);
+			write_amount(out, rows[i].total, t);
+		}
 		write_cell(out, "name", f->name);
 		write_cell(out, "module", f->module);
 		fputs("</tr>\n", out);

@@ -10,8 +10,9 @@
  *	}
  *
  * Nodes stand depth first: a parent before its children, children by name. nodes[0] is the root, of
- * functions[0], which has no name. `function` and `parent` are places in those arrays: flat, since
- * parsers have limits of nesting and stacks have none.
+ * functions[0], which has no name. A difference has "base" (start_ns, duration_ns, lost,
+ *normalised) beside the head, and base_self and base_total in each node. `function` and `parent`
+ *are places in those arrays: flat, since parsers have limits of nesting and stacks have none.
  */
 #include <inttypes.h>
 
@@ -45,7 +46,17 @@ static void write_info(FILE *out, const struct profile *p, const struct tree *t)
 		fprintf(out, ",\"%s\":%" PRIu64, numbers[k].key, numbers[k].n);
 }
 
-static void write_node(FILE *out, const struct tree_node *n)
+static void write_base(FILE *out, const struct tree *t, bool normalised)
+{
+	const struct profile_info *i = &t->base->info;
+
+	fprintf(out,
+		",\n\"base\":{\"start_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
+		",\"lost\":%" PRIu64 ",\"normalised\":%s}",
+		i->start_ns, i->duration_ns, i->lost, normalised ? "true" : "false");
+}
+
+static void write_node(FILE *out, const struct tree_node *n, bool has_base)
 {
 	fputs_unlocked("{\"function\":", out);
 	escape_number(out, n->function);
@@ -57,6 +68,12 @@ static void write_node(FILE *out, const struct tree_node *n)
 	escape_number(out, n->self);
 	fputs_unlocked(",\"total\":", out);
 	escape_number(out, n->total);
+	if (has_base) {
+		fputs_unlocked(",\"base_self\":", out);
+		escape_number(out, n->base_self);
+		fputs_unlocked(",\"base_total\":", out);
+		escape_number(out, n->base_total);
+	}
 	putc_unlocked('}', out);
 }
 
@@ -65,6 +82,8 @@ int render_json(const struct profile *p, const struct render_options *o, FILE *o
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &o->tree);
 
 	write_info(out, p, t);
+	if (t->base)
+		write_base(out, t, o->tree.normalised);
 	fputs(",\n\"functions\":[", out);
 	for (uint32_t i = 0; i < t->function_count; i++) {
 		const struct tree_function *f = &t->functions[i];
@@ -80,7 +99,7 @@ int render_json(const struct profile *p, const struct render_options *o, FILE *o
 	fputs("],\n\"nodes\":[", out);
 	for (uint32_t i = 0; i < t->count; i++) {
 		fputs_unlocked(i ? ",\n" : "\n", out);
-		write_node(out, &t->nodes[i]);
+		write_node(out, &t->nodes[i], t->base);
 	}
 	fputs("]}\n", out);
 	return 0;

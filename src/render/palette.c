@@ -87,10 +87,44 @@ static void write_rules(FILE *out, bool dark)
 	}
 }
 
+/*
+ * Nine steps by the change as a share of both; d4 is less than a fortieth. flame.js has the same.
+ * Blue against red is told apart by every kind of eyes, and lightness runs from the middle out.
+ */
+#define CHANGES 9
+
+void palette_change(uint64_t now, uint64_t base, char ret[static 3])
+{
+	double change =
+		now || base ? ((double)now - (double)base) / ((double)now + (double)base) : 0;
+	double size = change < 0 ? -change : change;
+	int step = size < 0.025 ? 0 : size < 0.15 ? 1 : size < 0.4 ? 2 : size < 1 ? 3 : 4;
+
+	ret[0] = 'd';
+	ret[1] = (char)('4' + (change < 0 ? -step : step));
+	ret[2] = '\0';
+}
+
+static void write_changes(FILE *out, const char *const colours[static CHANGES])
+{
+	for (int i = 0; i < CHANGES; i++)
+		fprintf(out, ".d%d{fill:%s}", i, colours[i]);
+	fputc('\n', out);
+}
+
 void palette_css(FILE *out)
 {
+	static const char *const light[CHANGES] = {"#6aa5d8", "#8fbde3", "#b5d4ee",
+						   "#d8e8f5", "#e9e5df", "#f7ddd2",
+						   "#f3bda7", "#ea9579", "#e06c52"};
+	static const char *const dark[CHANGES] = {"#1f5c99", "#2a5580", "#33506c",
+						  "#3a4a57", "#45413b", "#5a4438",
+						  "#7a4a38", "#9c4a34", "#b8452c"};
+
 	write_rules(out, false);
+	write_changes(out, light);
 	fputs("@media (prefers-color-scheme: dark) {\n", out);
 	write_rules(out, true);
+	write_changes(out, dark);
 	fputs("}\n", out);
 }

@@ -29,5 +29,8 @@ const char *palette_name(enum palette_kind kind); /* for the legend: "library" *
 void palette_class(enum palette_kind kind, unsigned shade, char ret[static 3]);
 unsigned palette_shade(const struct tree_function *f);
 
+/* Of two profiles: how a frame changed, "d0" (gone) over "d4" (the same) to "d8" (new). */
+void palette_change(uint64_t now, uint64_t base, char ret[static 3]);
+
 /* The rules of all classes, for a light and a dark page. */
 void palette_css(FILE *out);

@@ -385,7 +385,8 @@ static void writer_done(struct writer *w)
 
 int render_pprof(const struct profile *p, const struct render_options *o, FILE *out)
 {
-	(void)o; /* pprof holds all there is; its viewers choose */
+	if (o->tree.base) /* of the rest of the options nothing: its viewers choose */
+		return -EOPNOTSUPP;
 	CLEANUP(writer_done) struct writer w = {.p = p, .out = out};
 
 	if (deflateInit2(&w.gz, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,

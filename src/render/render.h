@@ -22,7 +22,8 @@ struct renderer {
 	const char *name;
 	const char *extensions; /* comma-separated, without the dot: "svg", "pb.gz,pprof" */
 	const char *help;       /* one line */
-	/* 0 or -errno; errors of writing may be left to ferror(out). */
+	/* 0 or -errno; errors of writing may be left to ferror(out). -EOPNOTSUPP: the format has
+	   no way to show a difference (tree.base). */
 	int (*render)(const struct profile *p, const struct render_options *o, FILE *out);
 };
 

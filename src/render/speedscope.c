@@ -5,6 +5,8 @@
  * there is more than one, each follows with a profile of its own. The format has no kinds of
  * frames: what was inlined says so in its name.
  */
+#include <errno.h>
+
 #include "base/mem.h"
 #include "render/describe.h"
 #include "render/escape.h"
@@ -105,6 +107,9 @@ static bool has_processes(const struct profile *p)
 
 int render_speedscope(const struct profile *p, const struct render_options *o, FILE *out)
 {
+	if (o->tree.base)
+		return -EOPNOTSUPP;
+
 	struct tree_options options = o->tree;
 	options.by_process = !options.by_thread && has_processes(p);
 	options.by_comm = false;

@@ -1,6 +1,7 @@
 /*
  * text: stacks in full, in the shape of BCC's profile: the leaf first, then the process, then how
- * often; the most frequent stack last, where the eye is.
+ * often; the most frequent stack last, where the eye is. Of two profiles: how often now and before,
+ * what changed most last.
  */
 #include <inttypes.h>
 
@@ -29,13 +30,19 @@ static const char *write_frames(const struct tree *t, uint32_t i, bool annotatio
 	return NULL;
 }
 
+/* By how much it changed; without a base, by how much it is. */
+static uint64_t weight(const struct tree_node *n)
+{
+	return n->self > n->base_self ? n->self - n->base_self : n->base_self - n->self;
+}
+
 static int by_self(const void *a, const void *b, void *nodes)
 {
 	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
 	const struct tree_node *n = nodes;
+	uint64_t x = weight(&n[i]), y = weight(&n[j]);
 
-	return n[i].self != n[j].self ? (n[i].self > n[j].self) - (n[i].self < n[j].self)
-				      : (i > j) - (i < j);
+	return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
 }
 
 int render_text(const struct profile *p, const struct render_options *o, FILE *out)
@@ -47,14 +54,19 @@ int render_text(const struct profile *p, const struct render_options *o, FILE *o
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < t->count; i++)
-		if (t->nodes[i].self)
+		if (t->nodes[i].self || t->nodes[i].base_self)
 			leaves[count++] = i;
 	qsort_r(leaves, count, sizeof(*leaves), by_self, t->nodes);
 	for (uint32_t i = 0; i < count; i++) {
 		const char *process = write_frames(t, leaves[i], o->annotations, out);
 		if (process)
 			fprintf(out, "    %-16s %s\n", "-", process);
-		fprintf(out, "        %" PRIu64 "\n\n", t->nodes[leaves[i]].self);
+		const struct tree_node *n = &t->nodes[leaves[i]];
+		fprintf(out, "        %" PRIu64, n->self);
+		if (t->base)
+			fprintf(out, " (%+" PRId64 ", base %" PRIu64 ")",
+				(int64_t)(n->self - n->base_self), n->base_self);
+		fputs("\n\n", out);
 	}
 	return 0;
 }

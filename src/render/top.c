@@ -1,17 +1,19 @@
 /*
- * top: a table of functions by the time spent in themselves, for a terminal of 100 columns.
+ * top: a table of functions by the time spent in themselves, for a terminal of 100 columns. Of two
+ * profiles: by how much that changed, with the change of each one's share in percentage points.
  */
 #include "base/mem.h"
 #include "query/top.h"
 #include "render/describe.h"
 #include "render/render.h"
 
-#define COLUMNS     100
-#define NUMBER      11 /* columns of a number without its percentage */
-#define NUMBERS     40 /* of all numbers, spaces included */
-#define MODULE_MAX  22
-#define ROWS        30
-#define MODULE_HEAD "MODULE"
+#define COLUMNS        100
+#define NUMBER         11 /* columns of a number without its percentage */
+#define NUMBERS        40 /* of all numbers, spaces included */
+#define NUMBERS_CHANGE 54
+#define MODULE_MAX     22
+#define ROWS           30
+#define MODULE_HEAD    "MODULE"
 
 /* Writes text into a column: cut with "…" if it is longer, filled up with spaces if `pad`. */
 static void write_column(FILE *out, const char *s, size_t columns, bool pad)
@@ -30,13 +32,13 @@ static void write_column(FILE *out, const char *s, size_t columns, bool pad)
 		fprintf(out, "%*s", (int)(columns - used), "");
 }
 
-/* What was inlined is marked, also where its name is cut. */
-static void write_name(FILE *out, const struct tree_function *f, size_t columns, bool pad)
+/* A mark behind a name is there also where the name is cut. */
+static void write_name(FILE *out, const struct tree_function *f, const char *mark, size_t columns,
+		       bool pad)
 {
-	static const char mark[] = " (inlined)";
 	size_t used;
 
-	if (f->kind != FRAME_INLINED) {
+	if (!*mark) {
 		write_column(out, f->name, columns, pad);
 		return;
 	}
@@ -60,19 +62,63 @@ static size_t module_columns(const struct tree *t, const struct top_row *rows, u
 	return widest ? MAX(widest, strlen(MODULE_HEAD)) : 0;
 }
 
+/* An amount in its column; one that does not fit is written shorter. */
+static void write_amount(FILE *out, const char *amount, double n)
+{
+	char shorter[32];
+	size_t used;
+
+	describe_fit(amount, strlen(amount), SIZE_MAX, &used);
+	if (used >= NUMBER) {
+		snprintf(shorter, sizeof(shorter), *amount == '+' ? "%+.3g" : "%.4g", n);
+		amount = shorter;
+		used = strlen(shorter);
+	}
+	fprintf(out, "%*s%s", (int)(NUMBER - used), "", amount);
+}
+
+static double share(uint64_t n, uint64_t of)
+{
+	return of ? 100.0 * (double)n / (double)of : 0.0;
+}
+
 static void write_number(FILE *out, uint64_t n, const struct tree *t)
 {
 	char amount[DESCRIBE_MAX];
-	size_t used;
 
-	describe_amount(n, t->unit, amount);
-	describe_fit(amount, strlen(amount), SIZE_MAX, &used);
-	if (used >= NUMBER) {
-		snprintf(amount, sizeof(amount), "%.4g", (double)n);
-		used = strlen(amount);
+	write_amount(out, describe_amount(n, t->unit, amount), (double)n);
+	fprintf(out, " %6.2f%%", share(n, t->nodes[0].total));
+}
+
+static void write_change(FILE *out, uint64_t now, uint64_t base, const struct tree *t)
+{
+	char amount[DESCRIBE_MAX];
+
+	write_amount(out, describe_amount(now, t->unit, amount), (double)now);
+	write_amount(out, describe_change(now, base, t->unit, amount), (double)now - (double)base);
+}
+
+/* The numbers of a row: two amounts and their shares, or how both changed. */
+static void write_numbers(FILE *out, const struct top_row *r, const struct tree *t)
+{
+	if (!t->base) {
+		write_number(out, r->self, t);
+		write_number(out, r->total, t);
+		return;
 	}
-	fprintf(out, "%*s%s %6.2f%%", (int)(NUMBER - used), "", amount,
-		t->nodes[0].total ? 100.0 * (double)n / (double)t->nodes[0].total : 0.0);
+	write_change(out, r->self, r->base_self, t);
+	fprintf(out, " %+7.2f",
+		share(r->self, t->nodes[0].total) - share(r->base_self, t->nodes[0].base_total));
+	write_change(out, r->total, r->base_total, t);
+}
+
+static const char *mark_of(const struct tree *t, const struct top_row *r)
+{
+	if (t->base && !r->base_total)
+		return " (new)";
+	if (t->base && !r->total)
+		return " (gone)";
+	return t->functions[r->function].kind == FRAME_INLINED ? " (inlined)" : "";
 }
 
 int render_top(const struct profile *p, const struct render_options *o, FILE *out)
@@ -85,19 +131,23 @@ int render_top(const struct profile *p, const struct render_options *o, FILE *ou
 	CLEANUP(freep) struct top_row *rows = top_new(t, &count);
 	uint32_t shown = MIN(count, o->top ? o->top : ROWS);
 	size_t module = module_columns(t, rows, shown);
-	size_t name = COLUMNS - NUMBERS - (module ? module + 2 : 0);
+	size_t numbers = t->base ? NUMBERS_CHANGE : NUMBERS;
+	size_t name = COLUMNS - numbers - (module ? module + 2 : 0);
 
 	fprintf(out, "%s\n\n", describe_profile(p, t, sentence));
-	fprintf(out, "%*s %7s%*s %7s  ", NUMBER, "SELF", "%", NUMBER, "TOTAL", "%");
+	if (t->base)
+		fprintf(out, "%*s%*s %7s%*s%*s  ", NUMBER, "SELF", NUMBER, "CHANGE", "POINTS",
+			NUMBER, "TOTAL", NUMBER, "CHANGE");
+	else
+		fprintf(out, "%*s %7s%*s %7s  ", NUMBER, "SELF", "%", NUMBER, "TOTAL", "%");
 	write_column(out, "FUNCTION", name, module);
 	fprintf(out, "%s%s\n", module ? "  " : "", module ? MODULE_HEAD : "");
 	for (uint32_t i = 0; i < shown; i++) {
 		const struct tree_function *f = &t->functions[rows[i].function];
 
-		write_number(out, rows[i].self, t);
-		write_number(out, rows[i].total, t);
+		write_numbers(out, &rows[i], t);
 		fputs("  ", out);
-		write_name(out, f, name, module && *f->module);
+		write_name(out, f, mark_of(t, &rows[i]), name, module && *f->module);
 		if (module && *f->module) {
 			fputs("  ", out);
 			write_column(out, f->module, module, false);

@@ -24,6 +24,7 @@
 #define LINES_DEFAULT 8
 #define LINES_MAX     100
 #define HEAT_MAX_MS   600000
+#define ROWS          (1000 / WINDOW_STEP_MS)
 
 struct ask { /* one selector and range */
 	struct selector *selector;
@@ -47,6 +48,8 @@ struct api_job {
 	struct render_options options;
 	bool types;
 	uint64_t step, max;
+	bool slots;                   /* exact to WINDOW_STEP_MS … */
+	uint64_t first_row, last_row; /* … and of each second only these steps */
 	/* The answer. */
 	unsigned status;
 	char error[640];
@@ -160,6 +163,28 @@ static bool parse_keep(struct api_job *a)
 	return true;
 }
 
+/* "1": the range is exact to 20 ms; "A-B": and of each second only the steps from A to B. */
+static bool parse_slots(struct api_job *a)
+{
+	const char *text = given(a->request, "slots");
+	unsigned first, last;
+	int end = 0;
+
+	a->last_row = ROWS - 1;
+	if (!text)
+		return true;
+	a->slots = true;
+	if (strcmp(text, "1") == 0)
+		return true;
+	if (sscanf(text, "%u-%u%n", &first, &last, &end) != 2 || text[end] || first > last ||
+	    last >= ROWS)
+		return wrong(a, "slots is 1, or FIRST-LAST of the 50 steps of a second: 0-24");
+	a->first_row = first;
+	a->last_row = last;
+	return a->ask.range.to_ms - a->ask.range.from_ms <= HEAT_MAX_MS ||
+	       wrong(a, "rows of slots are of at most 10 minutes");
+}
+
 static bool parse_format(struct api_job *a)
 {
 	const char *format = given(a->request, "format");
@@ -232,18 +257,61 @@ static bool went_well(struct api_job *a, int err)
 	}
 	if (!err)
 		return true;
+	if (err == -ENODATA) {
+		a->status = 404;
+		snprintf(a->error, sizeof(a->error),
+			 "when each sample was taken is not kept for that long");
+		return false;
+	}
 	a->status = 500;
 	snprintf(a->error, sizeof(a->error), "the store could not be read: %s", strerror(-err));
 	return false;
 }
 
-static struct profile *scan(struct api_job *a, struct store *s, struct ask *ask)
+/* Some steps of every second: each second is a range of its own. */
+static int scan_rows(struct api_job *a, struct store *s, struct ask *ask, struct profile *p)
 {
 	struct store_query q = store_query_of(a, ask);
+	struct store_answer sum = {.from_ms = ask->range.from_ms, .to_ms = ask->range.to_ms};
+	int r = 0;
+
+	for (uint64_t second = ask->range.from_ms / 1000 * 1000; !r && second < ask->range.to_ms;
+	     second += 1000) {
+		struct store_answer one = {};
+		q.from_ms = MAX(second + a->first_row * WINDOW_STEP_MS, ask->range.from_ms);
+		q.to_ms = MIN(second + (a->last_row + 1) * WINDOW_STEP_MS, ask->range.to_ms);
+		if (q.from_ms >= q.to_ms)
+			continue;
+		r = store_scan_slots(s, &q, p, &one);
+		sum.samples += one.samples;
+		sum.files += one.files;
+		sum.bytes += one.bytes;
+		sum.damaged = MAX(sum.damaged, one.damaged);
+	}
+	p->info.start_ns = sum.from_ms * 1000000;
+	p->info.duration_ns = (sum.to_ms - sum.from_ms) * 1000000;
+	p->info.lost = 0; /* is known of whole windows */
+	ask->answer = sum;
+	return r;
+}
+
+static int scan_range(struct api_job *a, struct store *s, struct ask *ask, struct profile *p)
+{
+	struct store_query q = store_query_of(a, ask);
+
+	if (!a->slots)
+		return store_scan(s, &q, p, &ask->answer);
+	if (a->first_row == 0 && a->last_row == ROWS - 1)
+		return store_scan_slots(s, &q, p, &ask->answer);
+	return scan_rows(a, s, ask, p);
+}
+
+static struct profile *scan(struct api_job *a, struct store *s, struct ask *ask)
+{
 	struct profile *p = profile_new();
 
 	profile_set_stacks_max(p, STACKS_MAX);
-	if (!went_well(a, store_scan(s, &q, p, &ask->answer))) {
+	if (!went_well(a, scan_range(a, s, ask, p))) {
 		profile_free(p);
 		return NULL;
 	}
@@ -370,14 +438,7 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 	struct store_query q = store_query_of(a, &a->ask);
 	struct store_heat h = {};
 
-	int r = store_heat(s, &q, &h);
-	if (r == -ENODATA) {
-		a->status = 404;
-		snprintf(a->error, sizeof(a->error),
-			 "when each sample was taken is not kept for that long");
-		return;
-	}
-	if (!went_well(a, r))
+	if (!went_well(a, store_heat(s, &q, &h)))
 		return;
 	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"counts\":[", h.start_ms, WINDOW_STEP_MS);
 	for (uint32_t i = 0; i < h.slots; i++) {
@@ -517,14 +578,15 @@ void api_query(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_query);
 
-	start(ctx, a, parse_ask(a) && parse_keep(a) && parse_format(a));
+	start(ctx, a, parse_ask(a) && parse_slots(a) && parse_keep(a) && parse_format(a));
 }
 
 void api_diff(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_query);
 
-	start(ctx, a, parse_ask(a) && parse_base(a) && parse_keep(a) && parse_format(a));
+	start(ctx, a,
+	      parse_ask(a) && parse_base(a) && parse_slots(a) && parse_keep(a) && parse_format(a));
 }
 
 void api_types(void *ctx, struct http_request *r)

@@ -229,7 +229,8 @@ static enum window_status handle(struct receiver *r, const void *bytes, size_t l
 		at = UINT32_MAX;
 	}
 	struct instance *i = at == UINT32_MAX ? add(r, &head) : r->instances[at];
-	i->heard_ms = now_ms;
+	i->heard_ms = r->stats.last_ms = now_ms;
+	memcpy(r->stats.last_instance, i->id, 16);
 	reply->flush = i->flush;
 	i->flush = false;
 	enum window_status status;
@@ -252,7 +253,6 @@ enum window_status receiver_message(struct receiver *r, const void *bytes, size_
 	r->stats.messages++;
 	r->stats.bytes += len;
 	r->stats.by_status[answer.status]++;
-	r->stats.last_ms = now_ms;
 	window_reply_write(&answer, reply);
 	return answer.status;
 }

@@ -45,7 +45,8 @@ struct receiver_stats {
 	uint64_t forgotten; /* instances, for the caps */
 	uint32_t instances;
 	uint64_t dictionary_bytes;
-	uint64_t last_ms;     /* when a message came, 0: never */
+	uint64_t last_ms; /* when a message came that could be read, 0: never */
+	uint8_t last_instance[16];
 	int last_error;       /* of the store: 0, -ENOSPC, … */
 	char last_words[256]; /* its sentence */
 };

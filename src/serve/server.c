@@ -12,6 +12,7 @@
 #define DEADLINE_MS   30000
 #define THREADS       2
 #define WAITING       16
+#define DAY_MS        86400000ull
 #define PEM_MAX       (1u << 20)
 #define TEND_EVERY_MS 10000
 #define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
@@ -149,6 +150,12 @@ static int watch(struct server *s)
 	return r;
 }
 
+/* As store.h has them: said here as well, since the status tells them. */
+static void set_default(uint64_t *option, uint64_t value)
+{
+	*option = *option ? *option : value;
+}
+
 DEFINE_CLEANUP(struct server *, server_free)
 
 int server_new(struct loop *l, const struct server_options *o, struct server **ret,
@@ -163,10 +170,13 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->windows_fd = o->windows_fd;
 	s->store_dir = mem_strdup(o->store_dir);
 	s->store_options = o->store;
+	set_default(&s->store_options.retention_ms, 30 * DAY_MS);
+	set_default(&s->store_options.max_bytes, 2ull << 30);
+	set_default(&s->store_options.times_ms, DAY_MS);
 	s->deadline_ms = o->deadline_ms ? o->deadline_ms : DEADLINE_MS;
 	s->started_ms = timerange_now_ms();
 	s->message = mem_alloc(WINDOW_MESSAGE_MAX + 1);
-	int r = store_open(o->store_dir, &o->store, &s->store, &err);
+	int r = store_open(o->store_dir, &s->store_options, &s->store, &err);
 	if (r) {
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
 		ret_err->pid = err.pid;

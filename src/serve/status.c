@@ -203,24 +203,143 @@ void status_metrics(void *ctx, struct http_request *r)
 
 /* ---- the page's corner, and health --------------------------------------------------------- */
 
-struct sums { /* over all collectors */
+#define PARTS_MAX 24
+#define FRESH_MS  60000 /* a collector that was silent for longer is not there */
+
+/*
+ * What smolder itself costs, of the collector that was heard of last. It tells in its metrics:
+ *
+ *	uptime_seconds                      how long it has been counting
+ *	cpu_seconds_total{process="NAME"}   of each of its processes
+ *	resident_bytes{process="NAME"}
+ *	bpf_seconds_total{program="NAME"}   of each BPF program
+ *	timer_seconds_total                 an estimate of what its interrupts cost
+ */
+struct part {
+	char name[64];
+	double seconds;
+	double bytes;
+};
+
+struct cost {
+	struct part parts[PARTS_MAX];
+	size_t count;
+	double uptime, timer;
+	const uint8_t *instance; /* only of this one */
+};
+
+/* The label's value of NAME{label="VALUE"}, if `metric` is that. */
+static bool labelled(const char *metric, const char *head, char ret[static 64])
+{
+	size_t len = strlen(head);
+
+	if (strncmp(metric, head, len) != 0)
+		return false;
+	size_t value = strcspn(metric + len, "\"");
+	if (!value || value >= 60)
+		return false;
+	memcpy(ret, metric + len, value);
+	ret[value] = '\0';
+	return true;
+}
+
+static struct part *part_of(struct cost *c, const char *prefix, const char *name)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "%s%.59s", prefix, name);
+	for (size_t i = 0; i < c->count; i++)
+		if (strcmp(c->parts[i].name, full) == 0)
+			return &c->parts[i];
+	if (c->count == PARTS_MAX)
+		return NULL;
+	memcpy(c->parts[c->count].name, full, sizeof(full));
+	return &c->parts[c->count++];
+}
+
+static void on_cost(void *ctx, const uint8_t instance[16], const char *name, double value)
+{
+	struct cost *c = ctx;
+	struct part *part;
+	char label[64];
+
+	if (!c->instance || memcmp(instance, c->instance, 16) != 0 || !isfinite(value))
+		return;
+	if (strcmp(name, "uptime_seconds") == 0)
+		c->uptime = value;
+	else if (strcmp(name, "timer_seconds_total") == 0)
+		c->timer = value;
+	else if (labelled(name, "cpu_seconds_total{process=\"", label) &&
+		 (part = part_of(c, "", label)))
+		part->seconds = value;
+	else if (labelled(name, "resident_bytes{process=\"", label) &&
+		 (part = part_of(c, "", label)))
+		part->bytes = value;
+	else if (labelled(name, "bpf_seconds_total{program=\"", label) &&
+		 (part = part_of(c, "BPF ", label)))
+		part->seconds = value;
+}
+
+static double of_machine(double seconds, double uptime)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return uptime > 0 ? 100 * seconds / uptime / (double)MAX(cpus, 1L) : 0;
+}
+
+static void write_cost(FILE *out, const struct server *s, const struct receiver_stats *received,
+		       const struct store_stats *store, uint64_t now)
+{
+	struct cost c = {.instance = received->last_ms ? received->last_instance : NULL};
+	double own_uptime = (double)(now - s->started_ms + 1) / 1000, percent = 0, bytes = 0;
+	double days = (double)(store->last_ms - store->first_ms) / 86400000;
+	uint64_t lost = 0;
+
+	receiver_metrics(s->receiver, on_cost, &c);
+	percent = of_machine(cpu_seconds(), own_uptime);
+	bytes = (double)resident_bytes();
+	fprintf(out,
+		"\"cost\":{\"parts\":[\n{\"name\":\"server\",\"cpu_percent\":%.5f,"
+		"\"memory_bytes\":%.0f}",
+		percent, bytes);
+	for (size_t i = 0; i < c.count; i++) {
+		double part = of_machine(c.parts[i].seconds, c.uptime);
+		percent += part;
+		bytes += c.parts[i].bytes;
+		fputs(",\n{\"name\":", out);
+		escape_json(out, c.parts[i].name, strlen(c.parts[i].name));
+		fprintf(out, ",\"cpu_percent\":%.5f,\"memory_bytes\":%.0f}", part,
+			c.parts[i].bytes);
+	}
+	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
+		lost += store->lost[i];
+	fprintf(out,
+		"],\n\"seconds\":%.0f,\"cpu_percent\":%.5f,\"timer_percent\":%.5f,"
+		"\"memory_bytes\":%.0f,\"disk_bytes_per_day\":%.0f,\"taken\":%" PRIu64
+		",\"lost\":%" PRIu64 "}",
+		c.uptime > 0 ? c.uptime : own_uptime, percent, of_machine(c.timer, c.uptime), bytes,
+		days > 0.01 ? (double)store->bytes / days : 0.0, store->taken, lost);
+}
+
+/* Metrics as they came, for what is not shown yet. */
+struct listing {
 	FILE *out;
 	bool any;
 };
 
 static void collector_json(void *ctx, const uint8_t instance[16], const char *name, double value)
 {
-	struct sums *s = ctx;
+	struct listing *l = ctx;
 
 	if (!isfinite(value))
 		return;
-	fprintf(s->out, "%s{\"instance\":\"", s->any ? ",\n" : "\n");
+	fprintf(l->out, "%s{\"instance\":\"", l->any ? ",\n" : "\n");
 	for (int i = 0; i < 4; i++)
-		fprintf(s->out, "%02x", instance[i]);
-	fputs("\",\"name\":", s->out);
-	escape_json(s->out, name, strlen(name));
-	fprintf(s->out, ",\"value\":%.17g}", value);
-	s->any = true;
+		fprintf(l->out, "%02x", instance[i]);
+	fputs("\",\"name\":", l->out);
+	escape_json(l->out, name, strlen(name));
+	fprintf(l->out, ",\"value\":%.17g}", value);
+	l->any = true;
 }
 
 static void answer_json(struct http_request *r, unsigned status, FILE *out, char **body,
@@ -233,44 +352,65 @@ static void answer_json(struct http_request *r, unsigned status, FILE *out, char
 					     .len = *len});
 }
 
+static void write_store(FILE *out, const struct server *s, const struct store_stats *store)
+{
+	const struct store_options *o = &s->store_options;
+
+	fputs("\"store\":{\"dir\":", out);
+	escape_json(out, s->store_dir, strlen(s->store_dir));
+	fprintf(out,
+		",\"bytes\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
+		",\"retention_ms\":%" PRIu64 ",\"max_bytes\":%" PRIu64 ",\"times_ms\":%" PRIu64
+		",\"damaged_files\":%" PRIu64 "}",
+		store->bytes, store->first_ms, store->last_ms, o->retention_ms, o->max_bytes,
+		o->times_ms, store->damaged_files);
+}
+
+static void write_collector(FILE *out, const struct receiver_stats *r, uint64_t now)
+{
+	bool fresh = r->last_ms && now - MIN(now, r->last_ms) < FRESH_MS;
+
+	fprintf(out,
+		"\"collector\":{\"state\":\"%s\",\"last\":%" PRIu64 ",\"count\":%u,\"problem\":",
+		r->last_error ? "failed"
+		: fresh       ? "recording"
+			      : "absent",
+		r->last_ms, r->instances);
+	const char *words = r->last_error ? r->last_words : "";
+	escape_json(out, words, strlen(words));
+	fputs("}", out);
+}
+
 void status_json(void *ctx, struct http_request *r)
 {
 	struct server *s = ctx;
-	char *body = NULL;
+	char *body = NULL, host[256] = "";
 	size_t len;
 	FILE *out = open_memstream(&body, &len);
+	uint64_t now = timerange_now_ms();
 	struct store_stats store;
 	struct receiver_stats received;
 
 	store_stats(s->store, &store);
 	receiver_stats(s->receiver, &received);
-	fprintf(out,
-		"{\"program\":\"smolder\",\"version\":\"%s\",\"pid\":%d,\"now\":%" PRIu64
-		",\"started\":%" PRIu64 ",\n"
-		"\"server\":{\"cpu_seconds\":%.6f,\"resident_bytes\":%" PRIu64 "},\n"
-		"\"store\":{\"dir\":",
-		SMOLDER_VERSION, getpid(), timerange_now_ms(), s->started_ms, cpu_seconds(),
-		resident_bytes());
-	escape_json(out, s->store_dir, strlen(s->store_dir));
-	fprintf(out,
-		",\"bytes\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
-		",\"damaged_files\":%" PRIu64 ",\"error\":",
-		store.bytes, store.first_ms, store.last_ms, store.damaged_files);
-	const char *words = received.last_error ? received.last_words : "";
-	escape_json(out, words, strlen(words));
-	fprintf(out, "},\n\"samples\":{\"taken\":%" PRIu64 ",\"stored\":%" PRIu64 ",\"lost\":{",
+	gethostname(host, sizeof(host) - 1);
+	fprintf(out, "{\"program\":\"smolder\",\"version\":\"%s\",\"host\":", SMOLDER_VERSION);
+	escape_json(out, host, strlen(host));
+	fprintf(out, ",\"cpus\":%ld,\"pid\":%d,\"now\":%" PRIu64 ",\"started\":%" PRIu64 ",\n",
+		sysconf(_SC_NPROCESSORS_ONLN), getpid(), now, s->started_ms);
+	write_collector(out, &received, now);
+	fputs(",\n", out);
+	write_store(out, s, &store);
+	fprintf(out, ",\n\"samples\":{\"taken\":%" PRIu64 ",\"stored\":%" PRIu64 ",\"lost\":{",
 		store.taken, store.stored);
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
 		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", window_lost_names[i],
 			store.lost[i]);
-	fprintf(out,
-		"}},\n\"windows\":{\"received\":%" PRIu64 ",\"stored\":%" PRIu64
-		",\"refused\":%" PRIu64 ",\"last\":%" PRIu64 ",\"collectors\":%u},\n"
-		"\"collectors\":[",
-		received.messages, received.by_status[WINDOW_STORED],
-		received.by_status[WINDOW_REFUSED], received.last_ms, received.instances);
-	struct sums sums = {.out = out};
-	receiver_metrics(s->receiver, collector_json, &sums);
+	fputs("}},\n", out);
+	write_cost(out, s, &received, &store, now);
+	fputs(",\n\"metrics\":[", out);
+	struct listing listing = {.out = out};
+	receiver_metrics(s->receiver, collector_json, &listing);
 	fputs("]}\n", out);
 	answer_json(r, 200, out, &body, &len);
 }

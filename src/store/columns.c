@@ -15,8 +15,12 @@ void columns_compress(const void *bytes, size_t len, int level, struct pack *out
 {
 	size_t room = ZSTD_compressBound(len);
 	CLEANUP(freep) uint8_t *to = mem_resize_array(NULL, room, 1);
-	size_t n = ZSTD_compress(to, room, bytes, len, level);
+	ZSTD_CCtx *z = ZSTD_createCCtx();
 
+	ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
+	ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
+	size_t n = ZSTD_compress2(z, to, room, bytes, len);
+	ZSTD_freeCCtx(z);
 	if (ZSTD_isError(n)) {
 		fprintf(stderr, "smolder: zstd: %s\n", ZSTD_getErrorName(n));
 		abort(); /* with that much room, only memory can be lacking */

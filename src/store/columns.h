@@ -3,7 +3,7 @@
  *
  * One blob holds some windows of one type: a single message, the five minutes of a pack, or one sum
  * of a roll-up. Rows are (series, stack, window) -> count and value, in that order. A blob is, in
- * one zstd frame that says its size:
+ * one zstd frame that has its size and a checksum:
  *
  *	version (1), flags (1: there is a column of values)
  *	windows, then each: start in ms (difference to the one before, zigzag), length in ms,

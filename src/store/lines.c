@@ -112,8 +112,8 @@ static int lines_blob(void *ctx, struct walk_blob *b)
 		int64_t step = step_of(t, b->rows->windows[window].start_ms);
 		if (step < 0)
 			continue;
-		uint32_t number = line_of(l, series); /* which may move them */
-		struct store_line *at = &t->lines[number];
+		uint32_t index = line_of(l, series); /* which may move the lines */
+		struct store_line *at = &t->lines[index];
 		at->values[step] += row.value;
 		at->total += row.value;
 		l->w->answer->samples += row.count;

@@ -247,8 +247,20 @@ static int open_accounts(struct store *s)
 	return r;
 }
 
+/* Whether a file is sound, in its structure. Blobs have sums of their own. */
+static int verify(struct book *b)
+{
+	CLEANUP(sql_endp) sqlite3_stmt *st = sql_ask(&b->db, "PRAGMA quick_check(1)", "");
+	int r = sql_step(&b->db, st);
+
+	if (r <= 0)
+		return r;
+	const char *said = (const char *)sqlite3_column_text(st, 0);
+	return said && strcmp(said, "ok") == 0 ? 0 : -EUCLEAN;
+}
+
 /* Windows that were appended after accounts.db was written are counted now. */
-static int recount(struct store *s, int64_t day)
+static int recount(struct store *s, int64_t day, bool latest)
 {
 	struct book *b;
 	int r = book_open(s->dir, BOOK_RAW, day, SQL_READ, &b);
@@ -256,6 +268,9 @@ static int recount(struct store *s, int64_t day)
 	if (r)
 		return r;
 	CLEANUP(book_closep) struct book *guard = b;
+	r = latest ? verify(b) : 0;
+	if (r)
+		return r;
 	int64_t through = accounts_through(&s->accounts, day, b->id);
 	CLEANUP(sql_endp)
 	sqlite3_stmt *st = sql_ask(&b->db,
@@ -277,7 +292,10 @@ static int recount(struct store *s, int64_t day)
 	return r;
 }
 
-/* Looks at every file once: what is damaged goes aside, what waits is counted. */
+/*
+ * Looks at every file once: what is damaged goes aside, what waits is counted. Those that will be
+ * written to, the latest, are read through.
+ */
 static void survey(struct store *s)
 {
 	CLEANUP(freep) int64_t *days = NULL, *months = NULL;
@@ -288,6 +306,7 @@ static void survey(struct store *s)
 		struct book *b;
 		int r = book_open(s->dir, BOOK_ROLL, months[i], SQL_READ, &b);
 		if (!r) {
+			r = i + 1 == month_count ? verify(b) : 0;
 			book_close(b);
 			store_todo_month(s, months[i]);
 		}
@@ -297,7 +316,7 @@ static void survey(struct store *s)
 		}
 	}
 	for (uint32_t i = 0; i < day_count; i++) {
-		if (recount(s, days[i]) == -EUCLEAN) {
+		if (recount(s, days[i], i + 1 == day_count) == -EUCLEAN) {
 			CLEANUP(freep) char *path = book_path(s->dir, BOOK_RAW, days[i]);
 			store_set_aside(s, path);
 			continue;

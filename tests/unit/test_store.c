@@ -380,10 +380,774 @@ static void what_is_appended_is_read(void **state)
 	sender_done(&d);
 }
 
+static void a_message_is_stored_once(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	struct truth t = {};
+	struct store_stats st;
+	uint64_t now = BEGIN;
+
+	sender_init(&d, 2);
+	for (int i = 0; i < 40; i++, now += WINDOW_MS) {
+		make(&d, now, 10);
+		append(s, &d, &t, now);
+		assert_int_equal(store_append(s, d.dict, &d.w, now, NULL), -EEXIST);
+	}
+	/* The same window's second part is another message. */
+	d.w.part = 1;
+	append(s, &d, &t, now);
+	assert_int_equal(store_append(s, d.dict, &d.w, now, NULL), -EEXIST);
+	/* And after all was packed, and the store opened anew. */
+	settle(s, now + HOUR);
+	store_close(s);
+	s = open_with(NULL);
+	assert_int_equal(store_append(s, d.dict, &d.w, now + HOUR, NULL), -EEXIST);
+	d.w.part = 0;
+	assert_int_equal(store_append(s, d.dict, &d.w, now + HOUR, NULL), -EEXIST);
+	check(s, &t, BEGIN, now);
+	store_stats(s, &st);
+	assert_int_equal(st.known, 2);
+	store_close(s);
+	truth_done(&t);
+	sender_done(&d);
+}
+
+static void late_parts_end_in_the_sums(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d, late;
+	struct truth t = {};
+	uint64_t now = BEGIN;
+
+	sender_init(&d, 3);
+	sender_init(&late, 4);
+	for (int i = 0; i < 6 * 180; i++, now += WINDOW_MS) {
+		make(&d, now, 8);
+		append(s, &d, &t, now);
+		/* Now and then what is five minutes, or two hours, old: after its sums were made.
+		 */
+		if (i % 50 == 49) {
+			make(&late, now - 5 * 60000, 3);
+			append(s, &late, &t, now);
+		}
+		if (i % 200 == 199 && now > BEGIN + 2 * HOUR) {
+			make(&late, now - 2 * HOUR, 3);
+			append(s, &late, &t, now);
+			check(s, &t, BEGIN, now + WINDOW_MS);
+		}
+	}
+	check(s, &t, BEGIN, now);
+	settle(s, now + HOUR);
+	for (uint64_t k = 0; k < 3; k++)
+		check(s, &t, BEGIN + k * HOUR, BEGIN + (k + 1) * HOUR);
+	check(s, &t, BEGIN, now);
+
+	/* A day later still, in a store that was opened anew. */
+	store_close(s);
+	s = open_with(NULL);
+	make(&late, BEGIN + HOUR, 5);
+	append(s, &late, &t, now + DAY);
+	check(s, &t, BEGIN, now);
+	settle(s, now + DAY + HOUR);
+	check(s, &t, BEGIN, now);
+	store_close(s);
+	truth_done(&t);
+	sender_done(&d);
+	sender_done(&late);
+}
+
+static void remove_file(const char *fmt, ...)
+{
+	char name[256], path[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(name, sizeof(name), fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	unlink(path);
+}
+
+/* Sums outlive the days that they were made of, and are made again from them. */
+static void sums_outlive_days_and_are_made_again(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t now = BEGIN, all = 0;
+	struct truth t = {};
+
+	sender_init(&d, 5);
+	for (int i = 0; i < 6 * 130; i++, now += WINDOW_MS) {
+		make(&d, now, 8);
+		all = d.w.counts.taken;
+		append(s, &d, &t, now);
+	}
+	settle(s, now + HOUR);
+	store_close(s);
+
+	/* Without the month's file all is there, and the file is made again. */
+	remove_file("roll/2024-10.db");
+	s = open_with(NULL);
+	check(s, &t, BEGIN, now);
+	settle(s, now + 2 * HOUR);
+	check(s, &t, BEGIN, now);
+	store_close(s);
+
+	/* Without the day its sums are there, to five minutes. */
+	remove_file("raw/2024-10-04.db");
+	s = open_with(NULL);
+	assert_int_equal(total(s, BEGIN, BEGIN + DAY), all);
+	struct store_answer a;
+	struct profile *p = profile_new();
+	struct store_query q = {
+		.type = "cpu", .from_ms = BEGIN + 7 * 60000, .to_ms = BEGIN + 8 * 60000};
+	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	assert_int_equal(a.from_ms, BEGIN + 5 * 60000);
+	assert_int_equal(a.to_ms, BEGIN + 10 * 60000);
+	assert_true(a.samples > 0);
+	profile_free(p);
+
+	/* What comes late is added to them, though the day is a new file. */
+	make(&d, BEGIN + 60000, 8);
+	append(s, &d, NULL, now + 3 * HOUR);
+	settle(s, now + 5 * HOUR);
+	assert_int_equal(total(s, BEGIN, BEGIN + DAY), d.w.counts.taken);
+	store_close(s);
+	truth_done(&t);
+	sender_done(&d);
+}
+
+static void labels_select_and_group(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	struct store_names n;
+	struct store_timeline tl;
+	uint64_t now = BEGIN, all = 0;
+
+	sender_init(&d, 6);
+	for (int i = 0; i < 6 * 20; i++, now += WINDOW_MS) {
+		if (i >= 30 && i < 36)
+			continue; /* a minute without a collector */
+		make(&d, now, 8);
+		append(s, &d, NULL, now);
+	}
+	settle(s, now + HOUR);
+	struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
+	assert_int_equal(store_labels(s, &q, NULL, false, 100, &n), 0);
+	assert_int_equal(n.count, 2);
+	assert_string_equal(n.names[0], "comm");
+	assert_string_equal(n.names[1], "pid");
+	store_names_done(&n);
+	assert_int_equal(store_labels(s, &q, "comm", false, 100, &n), 0);
+	assert_int_equal(n.count, 5);
+	assert_string_equal(n.names[4], "prog4");
+	assert_false(n.cut);
+	store_names_done(&n);
+	assert_int_equal(store_labels(s, &q, "comm", false, 3, &n), 0);
+	assert_int_equal(n.count, 3);
+	assert_true(n.cut);
+	store_names_done(&n);
+	assert_int_equal(store_labels(s, &q, NULL, true, 3, &n), 0);
+	assert_int_equal(n.count, 1);
+	assert_string_equal(n.names[0], "cpu");
+	store_names_done(&n);
+
+	assert_int_equal(store_timeline(s, &q, "comm", 60000, &tl), 0);
+	assert_int_equal(tl.steps, 20);
+	assert_int_equal(tl.start_ms, BEGIN);
+	assert_int_equal(tl.line_count, 5);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(tl.covered[i], i != 5);
+	assert_int_equal(tl.restarted[0], 1);
+	assert_int_equal(tl.restarted[1], 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		uint64_t sum = 0;
+		for (uint32_t k = 0; k < tl.steps; k++)
+			sum += tl.lines[i].values[k];
+		assert_int_equal(sum, tl.lines[i].total);
+		assert_true(i == 0 || tl.lines[i].total <= tl.lines[i - 1].total);
+		all += sum;
+	}
+	assert_string_equal(tl.unit, "nanoseconds");
+	store_timeline_done(&tl);
+	/* In steps of five minutes, from the sums, it is the same. */
+	assert_int_equal(store_timeline(s, &q, NULL, 300000, &tl), 0);
+	assert_int_equal(tl.steps, 4);
+	assert_int_equal(tl.line_count, 1);
+	assert_int_equal(tl.lines[0].total, all);
+	store_timeline_done(&tl);
+	q.type = "offcpu";
+	assert_int_equal(store_timeline(s, &q, NULL, 300000, &tl), 0);
+	assert_int_equal(tl.line_count, 0);
+	store_timeline_done(&tl);
+	store_close(s);
+	sender_done(&d);
+}
+
+static bool only_prog1(void *ctx, const struct store_label *l, size_t count)
+{
+	++*(int *)ctx;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(l[i].key, "comm") == 0)
+			return strcmp(l[i].value, "prog1") == 0;
+	return false;
+}
+
+static bool never(void *ctx, double done)
+{
+	*(double *)ctx = done;
+	return false;
+}
+
+static void a_selection_is_its_share(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t now = BEGIN, want = 0, have = 0;
+	int asked = 0;
+
+	sender_init(&d, 7);
+	for (int i = 0; i < 100; i++, now += WINDOW_MS) {
+		make(&d, now, 8);
+		for (uint32_t k = 0; k < d.w.row_count; k++)
+			if (strcmp(profile_label(d.dict, d.w.rows[k].series, "comm"), "prog1") == 0)
+				want += d.w.rows[k].value;
+		append(s, &d, NULL, now);
+	}
+	struct profile *p = profile_new();
+	struct store_answer a;
+	struct store_query q = {.type = "cpu",
+				.from_ms = BEGIN,
+				.to_ms = now,
+				.match = only_prog1,
+				.match_ctx = &asked,
+				.keep = both,
+				.keep_count = 1};
+	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		assert_string_equal(profile_label(p, p->samples[i].series, "comm"), "prog1");
+		assert_null(profile_label(p, p->samples[i].series, "pid"));
+		have += p->samples[i].value;
+	}
+	assert_int_equal(have, want);
+	assert_int_equal(asked, 5);
+	double done = -1;
+	q.progress = never;
+	q.progress_ctx = &done;
+	assert_int_equal(store_scan(s, &q, p, &a), -ECANCELED);
+	assert_true(done >= 0 && done <= 1);
+	profile_free(p);
+	store_close(s);
+	sender_done(&d);
+}
+
+/* ---- sample times ------------------------------------------------------------------------------
+ */
+
+static void times_are_kept_for_a_day(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t now = BEGIN;
+	enum { WINDOWS = 90, SLOTS = WINDOWS * 500 };
+	CLEANUP(freep) uint32_t *want = mem_alloc_array(SLOTS, sizeof(*want));
+	struct store_heat h;
+
+	sender_init(&d, 8);
+	for (int i = 0; i < WINDOWS; i++, now += WINDOW_MS) {
+		make(&d, now, 15);
+		make_times(&d);
+		for (size_t k = 0; k < d.w.time_count; k++)
+			want[i * 500 + d.w.times[k]]++;
+		append(s, &d, NULL, now);
+		if (i == 60) { /* one more part, late */
+			make(&d, BEGIN + WINDOW_MS, 15);
+			make_times(&d);
+			for (size_t k = 0; k < d.w.time_count; k++)
+				want[500 + d.w.times[k]]++;
+			append(s, &d, NULL, now);
+		}
+	}
+	for (int settled = 0; settled < 2; settled++) {
+		struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
+		assert_int_equal(store_heat(s, &q, &h), 0);
+		assert_int_equal(h.slots, SLOTS);
+		assert_memory_equal(h.counts, want, SLOTS * sizeof(*want));
+		store_heat_done(&h);
+		/* Any slots, as a profile. */
+		for (uint32_t from = 0; from < 45000; from += 4321) {
+			struct profile *p = profile_new();
+			struct store_answer a;
+			uint64_t sum = 0, have = 0;
+			for (uint32_t i = from; i < from + 137; i++)
+				sum += want[i];
+			q.from_ms = BEGIN + from * 20;
+			q.to_ms = BEGIN + (from + 137) * 20;
+			assert_int_equal(store_scan_slots(s, &q, p, &a), 0);
+			for (uint32_t i = 0; i < p->sample_count; i++)
+				have += p->samples[i].count;
+			assert_int_equal(have, sum);
+			assert_int_equal(a.samples, sum);
+			profile_free(p);
+		}
+		settle(s, now + HOUR);
+	}
+	/* After their time they are gone; the samples are not. */
+	settle(s, now + DAY + 2 * HOUR);
+	struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
+	struct profile *p = profile_new();
+	struct store_answer a;
+	assert_int_equal(store_heat(s, &q, &h), -ENODATA);
+	assert_int_equal(store_scan_slots(s, &q, p, &a), -ENODATA);
+	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
+	profile_free(p);
+	store_close(s);
+	sender_done(&d);
+}
+
+/* ---- limits ------------------------------------------------------------------------------------
+ */
+
+static void beyond_the_caps_is_other(void **state)
+{
+	(void)state;
+	struct store *s = open_with(&(struct store_options){.series_max = 3, .stacks_max = 50});
+	struct sender d;
+	struct store_stats st;
+	uint64_t now = BEGIN, value = 0, have = 0;
+
+	sender_init(&d, 9);
+	d.programs = 50;
+	for (int i = 0; i < 100; i++, now += WINDOW_MS) {
+		make(&d, now, 20);
+		for (uint32_t k = 0; k < d.w.row_count; k++)
+			value += d.w.rows[k].value;
+		append(s, &d, NULL, now);
+	}
+	settle(s, now + HOUR);
+	struct profile *p = profile_new();
+	struct store_answer a;
+	struct store_query q = {
+		.type = "cpu", .from_ms = BEGIN, .to_ms = now, .keep = both, .keep_count = 1};
+	uint64_t other = 0;
+	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		have += p->samples[i].value;
+		if (strcmp(profile_label(p, p->samples[i].series, "comm"), "(other)") == 0) {
+			assert_int_equal(p->samples[i].stack, 0);
+			other += p->samples[i].count;
+		}
+	}
+	assert_int_equal(have, value);
+	assert_true(p->stack_count <= 51);
+	store_stats(s, &st);
+	assert_int_equal(st.other_samples, other);
+	assert_true(other > 0);
+	assert_int_equal(a.samples, d.w.counts.taken);
+	profile_free(p);
+	store_close(s);
+	sender_done(&d);
+}
+
+static void windows_out_of_time_are_refused(void **state)
+{
+	(void)state;
+	struct store *s = open_with(&(struct store_options){.retention_ms = 2 * DAY});
+	struct sender d;
+	struct store_error e;
+	struct store_stats st;
+
+	sender_init(&d, 10);
+	make(&d, BEGIN + 2 * HOUR, 5);
+	assert_int_equal(store_append(s, d.dict, &d.w, BEGIN, &e), -ERANGE);
+	assert_non_null(strstr(e.text, "future"));
+	assert_int_equal(store_append(s, d.dict, &d.w, BEGIN + 3 * DAY, &e), -ERANGE);
+	assert_non_null(strstr(e.text, "older"));
+	assert_int_equal(store_append(s, d.dict, &d.w, BEGIN + HOUR, &e), 0);
+	store_stats(s, &st);
+	assert_int_equal(st.refused, 2);
+	assert_int_equal(st.windows, 1);
+	store_close(s);
+	sender_done(&d);
+}
+
+static uint64_t bytes_on_disk;
+
+static int add_bytes(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)path, (void)f;
+	if (flag == FTW_F)
+		bytes_on_disk += (uint64_t)st->st_size;
+	return 0;
+}
+
+static uint64_t disk(const char *folder)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, folder);
+	bytes_on_disk = 0;
+	nftw(path, add_bytes, 16, FTW_PHYS);
+	return bytes_on_disk;
+}
+
+static int files(const char *folder)
+{
+	char path[512];
+	int n = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, folder);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += strlen(e->d_name) > 3 && strcmp(e->d_name + strlen(e->d_name) - 3, ".db") == 0;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void the_limit_of_size_takes_raw_first(void **state)
+{
+	(void)state;
+	const uint64_t limit = 3 << 20;
+	struct store *s = open_with(&(struct store_options){.max_bytes = limit});
+	struct sender d;
+	struct store_stats st;
+	struct truth t = {};
+	uint64_t now = BEGIN;
+
+	sender_init(&d, 11);
+	d.functions = 4;
+	for (int i = 0; i < 4 * 8640; i += 6, now += 6 * WINDOW_MS) {
+		make(&d, now, 60);
+		append(s, &d, &t, now);
+	}
+	settle(s, now + HOUR);
+	store_stats(s, &st);
+	assert_int_equal(st.bytes, disk(""));
+	assert_true(st.bytes <= limit + (1 << 20)); /* and what came since it was last looked at */
+	assert_true(files("raw") < 4);
+	assert_true(st.expired_files > 0);
+	/* The sums are there from the beginning. */
+	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
+	assert_int_equal(st.stored, d.w.counts.taken);
+	/* A window of a day that went is not taken: its five minutes would be half there. */
+	make(&d, BEGIN + HOUR, 5);
+	assert_int_equal(store_append(s, d.dict, &d.w, now, NULL), -ERANGE);
+	store_close(s);
+	truth_done(&t);
+	sender_done(&d);
+}
+
+static void age_takes_days_and_months(void **state)
+{
+	(void)state;
+	struct store *s = open_with(&(struct store_options){.retention_ms = 3 * DAY});
+	struct sender d;
+	uint64_t now = BEGIN;
+
+	sender_init(&d, 12);
+	for (int i = 0; i < 10 * 24; i++, now += HOUR) {
+		make(&d, now, 5);
+		append(s, &d, NULL, now);
+	}
+	settle(s, now + 2 * HOUR);
+	assert_true(files("raw") <= 5);
+	assert_int_equal(files("roll"), 1);
+	assert_int_equal(total(s, BEGIN, BEGIN + 5 * DAY), 0);
+	assert_true(total(s, now - 2 * DAY, now) > 0);
+	settle(s, now + 60 * DAY);
+	assert_int_equal(files("raw"), 0);
+	assert_int_equal(files("roll"), 0);
+	store_close(s);
+	sender_done(&d);
+}
+
+/* ---- accounts ----------------------------------------------------------------------------------
+ */
+
+static void check_sum(struct store *s, uint64_t taken, uint64_t lost, uint64_t died)
+{
+	struct store_stats st;
+	uint64_t sum = 0;
+
+	store_stats(s, &st);
+	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
+		sum += st.lost[i];
+	assert_int_equal(st.taken, taken);
+	assert_int_equal(sum, lost + died);
+	assert_int_equal(st.lost[WINDOW_LOST_DIED], died);
+	assert_int_equal(st.stored + sum, st.taken);
+}
+
+static void every_sample_is_accounted_for(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t now = BEGIN + DAY - 10 * 60000, counter = 1000, lost = 0, died = 0;
+	const uint64_t first = counter;
+
+	/* Twenty collectors on one counter of the kernel, over midnight. */
+	for (int life = 0; life < 20; life++) {
+		sender_init(&d, 100 + (uint64_t)life);
+		memcpy(d.w.instance, "lineage!", 8);
+		d.w.counts.base = d.w.counts.taken = counter;
+		for (int i = 0; i < 7; i++, now += WINDOW_MS) {
+			make(&d, now, 6);
+			if (i % 3 == 2) {
+				d.w.counts.lost[WINDOW_LOST_RING] += 5;
+				d.w.counts.taken += 5;
+				lost += 5;
+			}
+			append(s, &d, NULL, now);
+		}
+		counter = d.w.counts.taken;
+		if (life < 19) {
+			counter += (uint64_t)life; /* what it took and could not send */
+			died += (uint64_t)life;
+		}
+		if (life % 4 == 1) {
+			store_close(s);
+			s = open_with(NULL);
+		}
+		if (life < 19)
+			sender_done(&d);
+	}
+	check_sum(s, counter - first, lost, died);
+	settle(s, now + HOUR);
+	store_close(s);
+	s = open_with(NULL);
+	check_sum(s, counter - first, lost, died);
+
+	/* What was lost is in the answer as well. */
+	struct profile *p = profile_new();
+	struct store_answer a;
+	struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
+	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	assert_int_equal(a.lost, lost + died);
+	assert_int_equal(p->info.lost, lost + died);
+	assert_int_equal(a.samples + a.lost, counter - first);
+	profile_free(p);
+
+	/* Another machine's counter begins an account of its own. */
+	struct sender other;
+	sender_init(&other, 999);
+	make(&other, now, 6);
+	append(s, &other, NULL, now);
+	check_sum(s, counter - first + other.w.counts.taken, lost, died);
+	store_close(s);
+	sender_done(&other);
+	sender_done(&d);
+}
+
+/* ---- trouble -----------------------------------------------------------------------------------
+ */
+
+static void overwrite(const char *name, long at, size_t len)
+{
+	char path[512], junk[4096];
+
+	memset(junk, 0xa5, sizeof(junk));
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *f = fopen(path, "r+");
+	assert_non_null(f);
+	fseek(f, at, SEEK_SET);
+	for (; len; len -= len < sizeof(junk) ? len : sizeof(junk))
+		fwrite(junk, 1, len < sizeof(junk) ? len : sizeof(junk), f);
+	fclose(f);
+}
+
+static void damaged_files_are_set_aside(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		long at;
+		size_t len;
+	} hurt[] = {
+		{"raw/2024-10-04.db", 0, 100},     {"raw/2024-10-04.db", 0, 200000},
+		{"raw/2024-10-04.db", 4096, 4096}, {"roll/2024-10.db", 0, 100},
+		{"roll/2024-10.db", 4096, 20000},  {"accounts.db", 0, 8192},
+	};
+
+	for (size_t i = 0; i < sizeof(hurt) / sizeof(hurt[0]); i++) {
+		struct store *s = open_with(NULL);
+		struct store_stats st;
+		struct sender d;
+		uint64_t now = BEGIN + HOUR;
+
+		sender_init(&d, 20);
+		for (int k = 0; k < 6 * 80; k++, now += WINDOW_MS) {
+			make(&d, now, 10);
+			append(s, &d, NULL, now);
+		}
+		store_close(s);
+		overwrite(hurt[i].name, hurt[i].at, hurt[i].len);
+		s = open_with(NULL);
+		for (int k = 0; k < 6 * 80; k++, now += WINDOW_MS) {
+			make(&d, now, 10);
+			append(s, &d, NULL, now);
+		}
+		settle(s, now + HOUR);
+		store_stats(s, &st);
+		if (st.damaged_files != 1)
+			fail_msg("%s, %zu bytes at %ld: %lu files were set aside", hurt[i].name,
+				 hurt[i].len, hurt[i].at, st.damaged_files);
+		/* What was appended after it is whole. */
+		uint64_t sum = total(s, now - 6 * 80 * WINDOW_MS, now);
+		assert_true(sum > 0);
+		if (strncmp(hurt[i].name, "raw", 3) != 0)
+			assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
+		store_close(s);
+		sender_done(&d);
+		remove_all(dir);
+	}
+}
+
+static void a_store_that_is_deleted_begins_anew(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t now = BEGIN;
+
+	sender_init(&d, 21);
+	for (int i = 0; i < 60; i++, now += WINDOW_MS) {
+		make(&d, now, 10);
+		append(s, &d, NULL, now);
+	}
+	remove_all(dir);
+	uint64_t before = d.w.counts.taken, from = now;
+	for (int i = 0; i < 60; i++, now += WINDOW_MS) {
+		make(&d, now, 10);
+		append(s, &d, NULL, now);
+	}
+	settle(s, now + HOUR);
+	assert_int_equal(total(s, from, now), d.w.counts.taken - before);
+	/* It is locked as before. */
+	struct store *again;
+	struct store_error e;
+	assert_int_equal(store_open(dir, NULL, &again, &e), -EBUSY);
+	assert_int_equal(e.pid, getpid());
+	store_close(s);
+	s = open_with(NULL);
+	assert_int_equal(total(s, from, now), d.w.counts.taken - before);
+	check_sum(s, d.w.counts.taken, 0, 0);
+	store_close(s);
+	sender_done(&d);
+}
+
+static void there_is_one_writer(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL), *other;
+	struct store_error e;
+
+	assert_int_equal(store_open(dir, NULL, &other, &e), -EBUSY);
+	assert_int_equal(e.pid, getpid());
+	assert_non_null(strstr(e.text, dir));
+	store_close(s);
+	s = open_with(NULL);
+	store_close(s);
+	assert_int_equal(store_open("/nowhere/at/all", &(struct store_options){.read_only = true},
+				    &other, &e),
+			 -ENOENT);
+}
+
+/* The writer is killed at any moment: every window that it said was stored is there. */
+static void a_sudden_end_loses_nothing(void **state)
+{
+	(void)state;
+	int rounds = getenv("SMOLDER_SOAK") ? 200 : 20;
+	struct sender d;
+	uint64_t now = BEGIN + DAY - HOUR, sum = 0;
+
+	sender_init(&d, 22);
+	for (int round = 0; round < rounds; round++) {
+		int fds[2];
+		assert_int_equal(pipe(fds), 0);
+		pid_t pid = fork();
+		if (pid == 0) {
+			struct store *s;
+			struct store_error e;
+			if (store_open(dir, NULL, &s, &e) < 0)
+				_exit(1);
+			for (;; now += WINDOW_MS) {
+				make(&d, now, 10);
+				int r = store_append(s, d.dict, &d.w, now, &e);
+				if (r && r != -EEXIST)
+					_exit(2);
+				uint64_t said[2] = {now, d.w.counts.taken};
+				if (write(fds[1], said, sizeof(said)) != sizeof(said))
+					_exit(3);
+				store_tend(s, now);
+			}
+		}
+		close(fds[1]);
+		uint64_t said[2], last[2] = {0, 0};
+		usleep((useconds_t)(random() % 60000) + 2000);
+		kill(pid, SIGKILL);
+		int status;
+		waitpid(pid, &status, 0);
+		assert_true(WIFSIGNALED(status));
+		while (read(fds[0], said, sizeof(said)) == sizeof(said))
+			memcpy(last, said, sizeof(last));
+		close(fds[0]);
+		if (!last[0])
+			continue;
+
+		/* The one after the last that was said may be there or not. */
+		struct store *s = open_with(NULL);
+		while (now <= last[0]) {
+			make(&d, now, 10);
+			assert_int_equal(store_append(s, d.dict, &d.w, now, NULL), -EEXIST);
+			now += WINDOW_MS;
+		}
+		make(&d, now, 10);
+		int r = store_append(s, d.dict, &d.w, now, NULL);
+		assert_true(r == 0 || r == -EEXIST);
+		now += WINDOW_MS;
+		sum = total(s, BEGIN, now);
+		assert_int_equal(sum, d.w.counts.taken);
+		check_sum(s, d.w.counts.taken, 0, 0);
+		struct store_stats st;
+		store_stats(s, &st);
+		assert_int_equal(st.damaged_files, 0);
+		store_close(s);
+	}
+	assert_true(sum > 0);
+	sender_done(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_appended_is_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_message_is_stored_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(late_parts_end_in_the_sums, setup, teardown),
+		cmocka_unit_test_setup_teardown(sums_outlive_days_and_are_made_again, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(labels_select_and_group, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_selection_is_its_share, setup, teardown),
+		cmocka_unit_test_setup_teardown(times_are_kept_for_a_day, setup, teardown),
+		cmocka_unit_test_setup_teardown(beyond_the_caps_is_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(windows_out_of_time_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_limit_of_size_takes_raw_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(age_takes_days_and_months, setup, teardown),
+		cmocka_unit_test_setup_teardown(every_sample_is_accounted_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(damaged_files_are_set_aside, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_store_that_is_deleted_begins_anew, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(there_is_one_writer, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_sudden_end_loses_nothing, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,486 @@
+#!/usr/bin/env python3
+"""The HTTP API: every example of docs/api.md, sums against sums made here, and what is refused."""
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from server import Server  # noqa: E402
+from tap import ROOT, main, test  # noqa: E402
+from windows import (KNOWN, PERIOD, REFUSED, RESET, STORED, Collector, Reply, Sums,  # noqa: E402
+                     row)
+
+EXAMPLE_MS = 1794729560000  # when the windows of docs/api.md begin
+
+
+def recent(windows=6):
+    """The start of a window that is over, some windows ago."""
+    return int(time.time() * 1000) // 10000 * 10000 - windows * 10000
+
+
+def fill(server, sums, start, windows=4):
+    """A few windows of two collectors, with sample times."""
+    one, two = Collector(), Collector()
+    for w in range(windows):
+        at = start + w * 10000
+        rows = sums.add(at, [
+            row(("main@app", "work@app", "[k]read@[kernel]"), 3 + w, comm="nginx", pid="1",
+                times=[5 * i + w for i in range(3 + w)]),
+            row(("main@app", "rest@app"), 2, comm="nginx", pid="2", times=[100, 200]),
+            row(("main@api", 'q"uote<&>;ä'), 1, comm="api", times=[499])])
+        assert server.post(one.message(at, rows)).status == STORED
+        rows = sums.add(at, [row(("main@db", f"query{w}@db"), 7, comm="db", unit="db.service",
+                                 times=list(range(0, 70, 10)))])
+        assert server.post(two.message(at, rows, metrics=[
+            ("uptime_seconds", 100.0), ('cpu_seconds_total{process="collector"}', 0.2),
+            ('resident_bytes{process="collector"}', 1e6), ("bad name\n1", 3.0)])).status == STORED
+    return one, two
+
+
+def folded(text):
+    out = {}
+    for line in text.decode().splitlines():
+        stack, count = line.rsplit(" ", 1)
+        out[stack] = int(count)
+    return out
+
+
+def of_tree(t, base=""):
+    """Folded stacks of a tree's self, and a check of its sums."""
+    n, names, path, out = t["nodes"], t["functions"]["name"], [], {}
+    children = [0] * len(n["depth"])
+    stack = []
+    for i, depth in enumerate(n["depth"]):
+        del stack[depth:]
+        if stack:
+            children[stack[-1]] += n[base + "total"][i]
+        stack.append(i)
+        del path[max(depth - 1, 0):]
+        if depth:
+            path.append(names[n["function"][i]])
+        if n[base + "self"][i]:
+            out[";".join(path)] = out.get(";".join(path), 0) + n[base + "self"][i]
+    for i, total in enumerate(n[base + "total"]):
+        assert total == n[base + "self"][i] + children[i], i
+    return out
+
+
+def shift(text, by_ms):
+    """Moves the example's times: those of 13 digits in ms, those of 10 in s."""
+    text = re.sub(r"\b17947\d{8}\b", lambda m: str(int(m[0]) + by_ms), text)
+    return re.sub(r"\b17947\d{5}\b", lambda m: str(int(m[0]) + by_ms // 1000), text)
+
+
+@test
+def the_examples_of_the_document_are_true():
+    with open(os.path.join(ROOT, "docs/api.md"), encoding="utf-8") as f:
+        blocks = re.findall(r"^```console\n(.*?)^```", f.read(), re.M | re.S)
+    start, c, ran = recent(), Collector(), 0
+    with Server() as s:
+        assert s.post(c.message(start, [
+            row(("main@nginx", "work@nginx", "[k]read@[kernel]"), 3, comm="nginx", pid="1"),
+            row(("main@nginx", "work@nginx"), 1, comm="nginx", pid="1")])).status == STORED
+        assert s.post(c.message(start + 10000, [row(("main@api",), 2, comm="api")])).status == STORED
+        for block in blocks:
+            for command, wanted in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", block, re.M):
+                command = shift(command, start - EXAMPLE_MS).replace(
+                    "localhost:7117", f"{s.host}:{s.port}")
+                got = subprocess.run(["sh", "-c", command], capture_output=True, text=True,
+                                     timeout=30).stdout
+                wanted = shift(wanted, start - EXAMPLE_MS)
+                if wanted.startswith("{"):
+                    assert json.loads(got) == json.loads(wanted), f"{command}:\n{got}"
+                else:
+                    assert got.startswith(wanted), f"{command}:\n{got}"
+                ran += 1
+    assert ran >= 6, ran
+
+
+@test
+def sums_are_exact_for_every_selector():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        fill(s, sums, start)
+        for query, wanted in (
+                ("cpu", lambda v: True),
+                ('cpu{comm="nginx"}', lambda v: v.get("comm") == "nginx"),
+                ('cpu{comm!="nginx"}', lambda v: v.get("comm") != "nginx"),
+                ('cpu{comm=~"n.*|db"}', lambda v: v.get("comm") in ("nginx", "db")),
+                ('cpu{comm!~"n.*",unit=""}', lambda v: v.get("comm") == "api"),
+                ('{pid="2"}', lambda v: v.get("pid") == "2"),
+                ('cpu{comm="nobody"}', lambda v: False)):
+            for first, last in ((0, 4), (1, 3), (3, 4)):
+                rows = sums.of(start + first * 10000, start + last * 10000, wanted)
+                params = {"query": query, "from": start + first * 10000,
+                          "to": start + last * 10000}
+                t = s.json("/api/v1/query", **params)
+                want = Sums.folded(rows)
+                assert of_tree(t) == want, (query, first, last, of_tree(t), want)
+                assert t["samples"] == sum(r["count"] for r in rows), t["samples"]
+                assert (t["from"], t["to"]) == (params["from"], params["to"])
+                _, text, headers = s.get("/api/v1/query", format="folded", by="comm", **params)
+                want = {k.replace(";ä", ":ä"): v for k, v in Sums.folded(rows, "comm").items()}
+                assert folded(text) == want, (query, folded(text), want)
+                assert headers["X-Smolder-Samples"] == str(t["samples"])
+
+
+@test
+def a_cap_of_nodes_keeps_sums():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        c = Collector()
+        rows = sums.add(start, [row(("main", f"f{i}", f"g{i}"), i + 1, comm="x")
+                                for i in range(300)])
+        assert s.post(c.message(start, rows)).status == STORED
+        t = s.json("/api/v1/query", max_nodes=20)
+        assert t["total"] == sum(r["value"] for r in rows) == t["nodes"]["total"][0]
+        assert t["functions"]["name"][t["other"]] == "(other)" and t["pruned"] > 500
+        assert len(t["nodes"]["total"]) < 60 and sum(of_tree(t).values()) == t["total"]
+        assert len(s.json("/api/v1/query")["nodes"]["total"]) == 602
+
+
+@test
+def differences_have_both_sides():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        fill(s, sums, start)
+        t = s.json("/api/v1/diff", query="cpu", **{"from": start + 20000, "to": start + 40000})
+        assert of_tree(t) == Sums.folded(sums.of(start + 20000, start + 40000))
+        assert of_tree(t, "base_") == Sums.folded(sums.of(start, start + 20000))
+        assert (t["base"]["from"], t["base"]["to"]) == (start, start + 20000)
+        t = s.json("/api/v1/diff", query='cpu{comm="nginx"}', base_query='cpu{comm="db"}',
+                   **{"from": start, "to": start + 40000})
+        assert of_tree(t, "base_") == Sums.folded(
+            sums.of(start, start + 40000, lambda v: v["comm"] == "db"))
+        assert t["base"]["total"] == t["nodes"]["base_total"][0]
+        t = s.json("/api/v1/diff", query='cpu{comm="nginx"}', base_query='cpu{comm="db"}',
+                   normalised=1, **{"from": start, "to": start + 40000})
+        assert abs(t["nodes"]["base_total"][0] - t["total"]) < 10 and t["base"]["normalised"]
+        status, body, _ = s.get("/api/v1/diff", format="folded", **{"from": start + 20000})
+        assert status == 200 and re.search(rb"^main;query0 \d+ 0$", body, re.M), body
+        assert s.json("/api/v1/diff", 400, format="speedscope")["error"]
+
+
+@test
+def callers_and_callees_are_cut_at_the_function():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        fill(s, sums, start)
+        work = sum(r["value"] for r in sums.of(0, 1 << 62) if ("work", "app", 0) in r["stack"])
+        _, text, _ = s.get("/api/v1/query", format="folded", callers="work")
+        assert folded(text) == {"work;main": work}, text
+        _, text, _ = s.get("/api/v1/query", format="folded", callees="work")
+        assert folded(text) == {"work;read": work}, text
+        assert s.json("/api/v1/query", callers="nothing")["total"] == 0
+
+
+@test
+def slots_are_exact_to_20_ms():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        fill(s, sums, start)
+
+        def at(first, last, rows=range(50)):
+            return sum(PERIOD for t, r in sums.rows for slot in r["times"]
+                       if first <= t + slot * 20 < last and slot % 50 in rows)
+
+        for first, last in ((0, 100), (100, 2000), (10000, 10020), (9980, 10020)):
+            t = s.json("/api/v1/query", slots=1, **{"from": start + first, "to": start + last})
+            assert t["total"] == at(start + first, start + last), (first, last, t["total"])
+        t = s.json("/api/v1/query", slots="0-9", **{"from": start, "to": start + 40000})
+        assert t["total"] == at(start, start + 40000, range(10)), t["total"]
+        h = s.json("/api/v1/heatmap", **{"from": start, "to": start + 20000})
+        assert h["start"] == start and h["step"] == 20 and len(h["counts"]) == 1000
+        for slot in (0, 5, 100, 499, 500, 501):
+            assert h["counts"][slot] * PERIOD == at(start + slot * 20, start + slot * 20 + 20), slot
+        s.json("/api/v1/heatmap", 400, **{"from": start, "to": start + 700000})
+        for bad in ("5-2", "x", "0-50", "1-"):
+            s.json("/api/v1/query", 400, slots=bad)
+
+
+@test
+def timelines_add_up():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        fill(s, sums, start)
+        span = {"from": start - 20000, "to": start + 40000}
+        t = s.json("/api/v1/series", step="10s", by="comm", max=2, **span)
+        assert (t["start"], t["step"], t["steps"]) == (start - 20000, 10000, 6), t
+        assert t["covered"] == [0, 0, 1, 1, 1, 1]
+        assert [line["value"] for line in t["lines"]] == ["db", "nginx"], t["lines"]
+        for line in t["lines"]:
+            want = [sum(r["value"] for r in sums.of(
+                start - 20000 + i * 10000, start - 10000 + i * 10000,
+                lambda v: v["comm"] == line["value"])) for i in range(6)]
+            assert line["values"] == want and line["total"] == sum(want), line
+        assert t["rest"] == {"lines": 1, "total": 4 * PERIOD,
+                             "values": [0, 0] + [PERIOD] * 4}, t["rest"]
+        t = s.json("/api/v1/series", **span)
+        assert len(t["lines"]) == 1 and t["lines"][0]["total"] == sum(
+            r["value"] for _, r in sums.rows)
+        for bad in ({"step": "1s"}, {"step": "x"}, {"max": "0"}, {"max": "1e3"},
+                    {"from": "1", "step": "10s"}):
+            s.json("/api/v1/series", 400, **{**span, **bad})
+
+
+@test
+def names_are_listed_and_selected():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        fill(s, sums, start)
+        assert s.json("/api/v1/types") == {"types": ["cpu"], "cut": False}
+        assert s.json("/api/v1/labels")["labels"] == ["comm", "pid", "unit"]
+        assert s.json("/api/v1/labels/comm/values")["values"] == ["api", "db", "nginx"]
+        some = s.json("/api/v1/labels/comm/values", max=2)
+        assert some["cut"] and len(some["values"]) == 2 and set(some["values"]) < {"api", "db", "nginx"}
+        assert s.json("/api/v1/labels/pid/values", query='cpu{comm="nginx"}')["values"] == ["1", "2"]
+        assert s.json("/api/v1/labels/none/values")["values"] == []
+
+
+@test
+def every_format_is_served_as_what_it_is():
+    sums, start = Sums(), recent()
+    types = {"svg": "image/svg+xml", "html": "text/html", "top": "text/plain", "pprof":
+             "application/octet-stream", "speedscope": "application/json", "json":
+             "application/json", "text": "text/plain", "profile": "application/octet-stream"}
+    with Server() as s:
+        fill(s, sums, start)
+        for name, kind in types.items():
+            status, body, headers = s.get("/api/v1/query", format=name, keep="comm,pid")
+            assert status == 200 and headers["Content-Type"].startswith(kind), (name, headers)
+            assert body and headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Content-Security-Policy"] == "sandbox allow-scripts"
+        assert "formats" not in s.json("/api/v1/query", 400, format="gif")
+        status, body, _ = s.request("HEAD", "/api/v1/query")
+        assert status == 200 and body == b""
+
+
+@test
+def metrics_and_status_tell_of_collectors_and_server():
+    sums, start = Sums(), recent()
+    with Server() as s:
+        fill(s, sums, start)
+        _, text, headers = s.get("/metrics")
+        assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        values = {}
+        for line in text.decode().splitlines():
+            if not line.startswith("#"):
+                m = re.fullmatch(r'([a-zA-Z_:][\w:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\]|\\.)*",?)*\})?) '
+                                 r"(\S+)", line)
+                assert m, line
+                assert m[1] not in values, f"twice: {line}"
+                values[m[1]] = float(m[2])
+        samples = sum(r["count"] for _, r in sums.rows)
+        assert values["smolder_samples_taken_total"] == samples
+        assert values["smolder_samples_stored_total"] == samples
+        assert values['smolder_samples_lost_total{reason="ring_full"}'] == 0
+        assert values['smolder_windows_received_total{answer="stored"}'] == 8
+        assert values["smolder_server_cpu_seconds_total"] > 0
+        assert values["smolder_collectors"] == 2
+        passed = [k for k in values if k.startswith("smolder_cpu_seconds_total{instance=")]
+        assert len(passed) == 1 and 'process="collector"' in passed[0], passed
+        assert b"bad name" not in text
+        status = s.json("/api/v1/status")
+        assert status["collector"]["state"] == "recording" and status["collector"]["count"] == 2
+        part = {p["name"]: p for p in status["cost"]["parts"]}["collector"]
+        assert part["memory_bytes"] == 1e6
+        assert abs(part["cpu_percent"] - 100 * 0.2 / 100 / os.cpu_count()) < 1e-4, part
+        assert s.json("/healthz") and s.json("/readyz")
+
+
+@test
+def a_message_is_stored_once_and_a_gap_is_told():
+    with Server() as s:
+        c, start = Collector(), recent()
+        message = c.message(start, [row(("a",), 3, comm="x")])
+        assert s.post(message).status == STORED
+        assert s.post(message).status == KNOWN
+        lost = c.message(start + 10000, [row(("a", "b"), 1, comm="x")])
+        after = c.message(start + 20000, [row(("a", "b", "c"), 1, comm="x")])
+        assert s.post(after).status == RESET  # it needs what `lost` brought
+        c.reset()
+        assert s.post(c.message(start + 20000, [row(("a", "b", "c"), 2, comm="x")])).status == STORED
+        assert s.json("/api/v1/query")["samples"] == 5
+        assert len(lost) > 0
+
+
+@test
+def a_restart_keeps_what_was_answered():
+    with Server() as s:
+        c, start = Collector(), recent()
+        message = c.message(start, [row(("a",), 3, comm="x")])
+        assert s.post(message).status == STORED
+        s.process.kill()
+        s.process.wait()
+        s.process.stderr.close()
+        s.start()
+        assert s.json("/api/v1/query")["samples"] == 3
+        assert s.post(message).status == KNOWN  # with its whole dictionary in it
+        assert s.post(c.message(start + 10000, [row(("a",), 4, comm="x")])).status == STORED
+        assert s.json("/api/v1/query")["samples"] == 7
+        assert s.stop() == 0
+
+
+@test
+def garbage_is_refused_with_words():
+    with Server() as s:
+        c, start = Collector(), recent()
+        good = c.message(start, [row(("a",), 3, comm="x")])
+        for body in (b"", b"x", os.urandom(1000), b"SMW\x01" + os.urandom(100), good[:-1],
+                     good[:len(good) // 2], good + b"x", b"SMW\x09" + good[4:]):
+            status, answer, _ = s.request("POST", "/api/v1/windows", body)
+            assert status == 400, (status, body[:10])
+            assert Reply(answer).status == REFUSED and Reply(answer).words
+        assert s.post(good).status == STORED
+        assert s.json("/api/v1/query")["samples"] == 3
+        future = Collector().message(start + 2 * 3600 * 1000, [row(("a",), 3, comm="x")])
+        assert Reply(s.request("POST", "/api/v1/windows", future)[1]).status == REFUSED
+
+
+@test
+def what_is_too_large_is_not_read():
+    with Server() as s:
+        status, body, _ = s.request("POST", "/api/v1/windows", b"x" * (128 * 1024 + 1))
+        assert status == 413 and json.loads(body)["error"]
+        with socket.create_connection((s.host, s.port), timeout=30) as c:
+            c.sendall(b"POST /api/v1/windows HTTP/1.1\r\nHost: localhost\r\n"
+                      b"Content-Length: 104857600\r\n\r\n")
+            assert c.recv(1000).startswith(b"HTTP/1.1 413")
+        with socket.create_connection((s.host, s.port), timeout=30) as c:
+            c.sendall(b"POST /api/v1/windows HTTP/1.1\r\nHost: localhost\r\n"
+                      b"Transfer-Encoding: chunked\r\n\r\n")
+            sent = 0
+            try:
+                while sent < 100 << 20:
+                    c.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+                    sent += 65536
+            except OSError:
+                pass
+            assert sent < 50 << 20, sent
+        for path in ("/" + "x" * 100000, "/api/v1/query?query=" + "x" * 100000):
+            status, body, _ = s.request("GET", path)
+            assert status in (413, 414, 431), status
+        status, _, _ = s.request("GET", "/healthz", headers={"X": "y" * 100000})
+        assert status in (413, 431), status
+        with open(f"/proc/{s.process.pid}/statm", encoding="ascii") as f:
+            assert int(f.read().split()[1]) * 4096 < 64 << 20
+        assert s.json("/healthz")
+
+
+@test
+def paths_and_methods_are_known_or_refused():
+    with Server() as s:
+        for path in ("/nothing", "/api/v1/", "/api/v1/query/", "/..", "/../../etc/passwd",
+                     "/%2e%2e/%2e%2e/etc/passwd", "/api/v1/labels/a/b/values", "//healthz",
+                     "/api/v1/labels//values"):
+            status, body, _ = s.request("GET", path)
+            assert status == 404 and json.loads(body)["error"], (path, status)
+        for method, path in (("POST", "/api/v1/query"), ("GET", "/api/v1/windows"),
+                             ("PUT", "/api/v1/windows"), ("DELETE", "/metrics"),
+                             ("OPTIONS", "/api/v1/windows"), ("BREW", "/healthz")):
+            status, body, headers = s.request(method, path)
+            assert status == 405 and headers["Allow"] in ("GET", "POST"), (method, path, status)
+        for params in ({"query": "cpu{"}, {"query": 'cpu{a=~"("}'}, {"from": "soon"},
+                       {"from": "now", "to": "now-1h"}, {"max_nodes": "0"}, {"max_nodes": "-1"},
+                       {"callers": "a", "callees": "b"}, {"keep": ",".join("abcdefghijklmnopqrstu")}):
+            assert s.json("/api/v1/query", 400, **params)["error"]
+
+
+@test
+def a_pattern_without_end_is_an_error():
+    with Server() as s:
+        c = Collector()
+        assert s.post(c.message(recent(), [row(("a",), 3, comm="a" * 40 + "!")])).status == STORED
+        for query in ('cpu{comm=~"(a+)+"}', 'cpu{comm!~"(a|a|aa)+[bc]"}'):
+            for path in ("query", "labels/comm/values", "series"):
+                answer = s.json(f"/api/v1/{path}", 400, query=query)
+                assert "takes too long" in answer["error"], answer
+        assert s.json("/api/v1/query", query='cpu{comm=~"a+!"}')["samples"] == 3
+
+
+@test
+def other_places_may_not_ask():
+    with Server("--host", "profiler.example") as s:
+        def ask(headers, method="GET", path="/healthz"):
+            return s.request(method, path, b"" if method == "POST" else None, headers)[0]
+
+        here = f"127.0.0.1:{s.port}"
+        for host in (here, "localhost", "localhost:1", "[::1]:7117", "10.0.0.1", "PROFILER.example:80",
+                     socket.gethostname()):
+            assert ask({"Host": host}) == 200, host
+        for host in ("evil.example", "evil.example:7117", "127.0.0.1.evil.example", "", "[::1",
+                     "localhost.evil.example", "x" * 300):
+            assert ask({"Host": host}) in (400, 403), host
+        for origin in ("http://evil.example", "null", "http://localhost:1", f"http://{here}.evil"):
+            assert ask({"Origin": origin}) == 403, origin
+            assert ask({"Origin": origin}, "POST", "/api/v1/windows") == 403, origin
+        assert ask({"Host": here, "Origin": f"http://{here}"}) == 200
+
+
+@test
+def a_slow_client_holds_up_nobody():
+    with Server() as s:
+        slow = []
+        for _ in range(40):
+            c = socket.create_connection((s.host, s.port), timeout=30)
+            c.sendall(b"POST /api/v1/windows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n")
+            slow.append(c)
+        began = time.monotonic()
+        assert s.json("/healthz")
+        assert s.post(Collector().message(recent(), [row(("a",), 3, comm="x")])).status == STORED
+        assert s.json("/api/v1/query")["samples"] == 3
+        assert time.monotonic() - began < 10
+        for c in slow:
+            c.close()
+        assert s.stop() == 0
+
+
+@test
+def many_questions_at_once_are_answered_or_told_to_wait():
+    with Server() as s:
+        c = Collector()
+        for i in range(6):
+            rows = [row(("main", f"f{j}", f"g{i}"), 1, comm=f"c{j % 50}") for j in range(1000)]
+            assert s.post(c.message(recent() + i * 10000, rows)).status == STORED
+        path = f"/api/v1/query?from=now-2h&by=comm&x={'y' * 10}"
+        request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        open_ = []
+        for _ in range(100):
+            k = socket.create_connection((s.host, s.port), timeout=60)
+            k.sendall(request)
+            open_.append(k)
+        for k in open_[::10]:  # some go away
+            k.close()
+        statuses = []
+        for i, k in enumerate(open_):
+            if i % 10 == 0:
+                continue
+            data = b""
+            while chunk := k.recv(1 << 16):
+                data += chunk
+            statuses.append(int(data.split()[1]))
+            k.close()
+        assert set(statuses) <= {200, 503} and statuses.count(200) >= 10, statuses
+        assert s.json("/api/v1/query", **{"from": "now-2h"})["samples"] == 6000
+
+
+@test
+def a_deadline_ends_a_question():
+    with Server("--deadline", "1ms") as s:
+        c = Collector()
+        for i in range(6):
+            rows = [row(("main", f"f{j}", f"g{i}"), 1, comm=f"c{j}") for j in range(1500)]
+            assert s.post(c.message(recent() + i * 10000, rows)).status == STORED
+        late = 0
+        for _ in range(20):
+            status, body, _ = s.get("/api/v1/query", by="comm", query='cpu{comm=~".*"}')
+            assert status in (200, 504), status
+            late += status == 504
+        assert late, "nothing took a millisecond"
+
+
+main()
