@@ -80,6 +80,10 @@ class Always:
             return {}
         return {m[1]: float(m[2]) for m in re.finditer(r"^(\S+) (\S+)$", text, re.M)}
 
+    def collectors(self, name):
+        """What each collector says of itself under this name."""
+        return [v for k, v in self.metrics().items() if k.startswith(name + "{instance=")]
+
     def half(self, name):
         """The pid of a half: "collect" or "serve"; None while there is none"""
         for pid, comm in children(self.process.pid):

@@ -137,13 +137,13 @@ def the_configuration_is_read_and_read_again():
         with always("--config", path, "--retention", "3d") as a, workloads.start("shares"):
             assert "49 Hz" in a.err and "3d" in a.err, a.err
             a.wait_stored(100)
-            assert a.metrics()["smolder_collector_sampling_hertz"] == 49, a.metrics()
+            assert 49 in a.collectors("smolder_collector_sampling_hertz"), a.metrics()
             with open(path, "w") as f:
                 f.write("frequency: 199\n")
             collector = a.half("collect")
             a.process.send_signal(signal.SIGHUP)
             until("another collector", lambda: a.half("collect") not in (None, collector))
-            until("the new rate", lambda: a.metrics().get("smolder_collector_sampling_hertz") == 199)
+            until("the new rate", lambda: 199 in a.collectors("smolder_collector_sampling_hertz"))
             with open(path, "w") as f:
                 f.write("frequency: often\n")
             a.process.send_signal(signal.SIGHUP)
@@ -203,7 +203,7 @@ def in_steady_state_proc_is_not_read():
 @live
 def a_full_disk_is_waited_out():
     with tempfile.TemporaryDirectory() as d:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=755", "none", d], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=755", "none", d], check=True)
         try:
             store = os.path.join(d, "store")
             with always(store=store) as a, workloads.start("shares"):
