@@ -1,5 +1,5 @@
 # make            build build/smolder
-# make run        install what is missing, build, record this machine for 10 s into smolder.svg
+# make run        install what is missing, build, sample this machine until Ctrl-C, and answer queries
 # make test       install what is missing, build, run every test; last line: N passed, N failed, …
 # make help       the other targets
 

@@ -1,14 +1,15 @@
 #include "base/loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
+#include <time.h>
 
 #include "base/mem.h"
 
-enum source_type { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL };
+enum source_type { SOURCE_FD, SOURCE_SIGNAL };
 
 struct source {
 	enum source_type type;
@@ -18,11 +19,20 @@ struct source {
 	struct source *next;
 };
 
+/* Timers are how long to wait, not fds: that saves a system call each time one is due. */
+struct timer {
+	uint64_t due_ms, every_ms; /* CLOCK_MONOTONIC; every 0: once */
+	loop_fn *fn;
+	void *ctx;
+	struct timer *next;
+};
+
 struct loop {
 	int epoll;
 	bool stopped;
 	sigset_t signals; /* blocked while the loop lives */
 	struct source *sources;
+	struct timer *timers;
 };
 
 struct loop *loop_new(void)
@@ -43,6 +53,10 @@ void loop_free(struct loop *l)
 		if (s->type != SOURCE_FD)
 			close(s->fd);
 		free(s);
+	}
+	for (struct timer *t = l->timers, *next; t; t = next) {
+		next = t->next;
+		free(t);
 	}
 	sigprocmask(SIG_UNBLOCK, &l->signals, NULL);
 	if (l->epoll >= 0)
@@ -80,23 +94,45 @@ void loop_forget_fd(struct loop *l, int fd)
 	}
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static int add_timer(struct loop *l, uint64_t ms, bool again, loop_fn *fn, void *ctx)
 {
-	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
-	struct itimerspec when = {.it_value = t};
+	struct timer *t = mem_alloc(sizeof(*t));
 
-	if (ms == 0)
-		when.it_value.tv_nsec = 1; /* zero would disarm it */
-	if (again)
-		when.it_interval = t;
-	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	timerfd_settime(fd, 0, &when, NULL);
-	int r = watch(l, SOURCE_TIMER, fd, fn, ctx);
-	if (r)
-		close(fd);
-	return r;
+	*t = (struct timer){now_ms() + ms, again ? MAX(ms, 1) : 0, fn, ctx, l->timers};
+	l->timers = t;
+	return 0;
+}
+
+/* How long until the next timer is due: -1 if there is none. */
+static int next_due(const struct loop *l)
+{
+	uint64_t now = now_ms(), least = UINT64_MAX;
+
+	for (const struct timer *t = l->timers; t; t = t->next)
+		least = MIN(least, t->due_ms > now ? t->due_ms - now : 0);
+	return least == UINT64_MAX ? -1 : (int)MIN(least, (uint64_t)INT_MAX);
+}
+
+/* A timer that was missed (a debugger, a busy machine) is due once, not as often as it was missed.
+ */
+static void run_due(struct loop *l)
+{
+	uint64_t now = now_ms();
+
+	for (struct timer *t = l->timers; t && !l->stopped; t = t->next) {
+		if (t->due_ms > now)
+			continue;
+		t->due_ms = t->every_ms ? MAX(t->due_ms + t->every_ms, now + 1) : UINT64_MAX;
+		t->fn(t->ctx, 0);
+	}
 }
 
 int loop_timer(struct loop *l, uint64_t every_ms, loop_fn *fn, void *ctx)
@@ -129,14 +165,9 @@ int loop_signal(struct loop *l, int signo, loop_fn *fn, void *ctx)
 static void dispatch(struct source *s)
 {
 	struct signalfd_siginfo info = {};
-	uint64_t ticks;
 	int what = s->fd;
 
-	if (s->type == SOURCE_TIMER) {
-		if (read(s->fd, &ticks, sizeof(ticks)) != sizeof(ticks))
-			return;
-		what = 0;
-	} else if (s->type == SOURCE_SIGNAL) {
+	if (s->type == SOURCE_SIGNAL) {
 		if (read(s->fd, &info, sizeof(info)) != sizeof(info))
 			return;
 		what = (int)info.ssi_signo;
@@ -149,7 +180,7 @@ int loop_run(struct loop *l)
 	l->stopped = false;
 	while (!l->stopped) {
 		struct epoll_event events[16];
-		int n = epoll_wait(l->epoll, events, ARRAY_SIZE(events), -1);
+		int n = epoll_wait(l->epoll, events, ARRAY_SIZE(events), next_due(l));
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n && !l->stopped; i++) {
@@ -157,6 +188,7 @@ int loop_run(struct loop *l)
 			if (s->fd >= 0)
 				dispatch(s);
 		}
+		run_due(l);
 	}
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -26,6 +27,7 @@
 #define LIVE_WINDOW_MS 1000
 #define METRICS_MAX    96
 #define TIMED_TICKS    16
+#define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
 
 /* The caps of what grows with all that was ever seen; then the collector begins anew. */
 #define DICTIONARY_BYTES (24u << 20)
@@ -41,7 +43,8 @@ struct collecting {
 	struct windows *windows;
 	struct sender *sender;
 	struct sampler_counts first; /* the kernel's counters when we began */
-	uint64_t sent_ns;            /* the message on its way; 0: none */
+	uint64_t began_ns;
+	uint64_t sent_ns; /* the message on its way; 0: none */
 	uint64_t pause_until_ns, pause_ns;
 	uint64_t live_until_ms;
 	uint64_t stop_ns; /* 0: not stopping */
@@ -101,6 +104,17 @@ static double cpu_seconds(const struct rusage *u)
 	       (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
 }
 
+static double resident_bytes(void)
+{
+	CLEANUP(freep) char *text = NULL;
+	unsigned long long size, resident;
+
+	if (file_read("/proc/self/statm", 4096, &text, NULL) != 0 ||
+	    sscanf(text, "%llu %llu", &size, &resident) != 2)
+		return 0;
+	return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
 static void measure_walks(struct collecting *c, const struct unwinder_stats *u)
 {
 	static const char *const names[WIRE_WALKS] = {
@@ -110,16 +124,18 @@ static void measure_walks(struct collecting *c, const struct unwinder_stats *u)
 	};
 
 	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
-		metric_label(c, "unwind_results_total", "result", names[i], (double)u->walks[i]);
-	metric_label(c, "unwind_walks_total", "by", "kernel", (double)u->in_kernel);
-	metric_label(c, "unwind_walks_total", "by", "copy", (double)u->from_copy);
-	metric_label(c, "unwind_walks_total", "by", "frame_pointers", (double)u->by_frame_pointers);
-	metric(c, "unwind_tables_bytes", (double)u->tables.bytes);
-	metric(c, "unwind_tables_made_total", (double)u->tables_made);
-	metric(c, "unwind_tables_evicted_total", (double)u->tables_evicted);
+		metric_label(c, "collector_unwind_results_total", "result", names[i],
+			     (double)u->walks[i]);
+	metric_label(c, "collector_unwind_walks_total", "by", "kernel", (double)u->in_kernel);
+	metric_label(c, "collector_unwind_walks_total", "by", "copy", (double)u->from_copy);
+	metric_label(c, "collector_unwind_walks_total", "by", "frame_pointers",
+		     (double)u->by_frame_pointers);
+	metric(c, "collector_unwind_tables_bytes", (double)u->tables.bytes);
+	metric(c, "collector_unwind_tables_made_total", (double)u->tables_made);
+	metric(c, "collector_unwind_tables_evicted_total", (double)u->tables_evicted);
 }
 
-/* What the server's /metrics shows of us, under the prefix smolder_collector_. */
+/* What the server's /metrics shows of us. */
 static void measure(struct collecting *c)
 {
 	struct collector_stats s;
@@ -134,37 +150,43 @@ static void measure(struct collecting *c)
 	sender_stats(c->sender, &out);
 	getrusage(RUSAGE_SELF, &self);
 
-	metric(c, "cpu_seconds_total", cpu_seconds(&self));
-	metric(c, "memory_bytes", (double)self.ru_maxrss * 1024);
-	metric_label(c, "bpf_seconds_total", "program", "sample", (double)s.counts.run_ns / 1e9);
-	metric(c, "samples_taken_total", (double)s.counts.taken);
-	metric_label(c, "samples_lost_total", "reason", "ring_full", (double)s.counts.lost);
-	metric(c, "stacks_not_copied_total", (double)s.counts.not_copied);
-	metric(c, "sampling_hertz", (double)c->options->frequency);
-	metric(c, "cpus", s.counts.cpus);
-	measure_walks(c, &s.assembler.unwind);
-	metric(c, "processes", (double)s.assembler.processes);
-	metric(c, "files", (double)s.assembler.files);
-	metric(c, "maps_read_total", (double)s.assembler.maps_read);
-	metric(c, "sideband_lost_total", (double)s.sideband_lost);
-	metric(c, "symbol_bytes", (double)s.assembler.names.symbol_bytes);
-	metric(c, "symbol_places", (double)s.assembler.names.places);
-	metric(c, "dictionary_bytes", (double)profile_bytes(c->dict));
-	metric(c, "frames_total",
-	       (double)(s.assembler.names.user_frames + s.assembler.names.kernel_frames));
-	metric(c, "frames_unnamed_total",
-	       (double)(s.assembler.names.user_unnamed + s.assembler.names.kernel_unnamed));
-	metric(c, "other_samples_total", (double)w.other);
-	metric(c, "clock_steps_total", (double)w.steps);
-	metric(c, "windows_waiting", (double)out.waiting);
-	metric(c, "windows_dropped_total", (double)out.dropped_windows);
-	metric(c, "messages_total", (double)out.messages);
-	metric(c, "message_bytes_total", (double)out.bytes);
-	metric(c, "messages_repeated_total", (double)out.repeats);
-	metric(c, "dictionary_resets_total", (double)out.resets);
+	double uptime = (double)(clock_ns(CLOCK_MONOTONIC) - c->began_ns) / 1e9;
+
+	/* What the server adds up into smolder's own cost. */
+	metric(c, "uptime_seconds", uptime);
+	metric_label(c, "cpu_seconds_total", "process", "collector", cpu_seconds(&self));
+	metric_label(c, "resident_bytes", "process", "collector", resident_bytes());
+	metric_label(c, "bpf_seconds_total", "program", "sample",
+		     (double)(s.counts.run_ns - c->first.run_ns) / 1e9);
+	metric(c, "timer_seconds_total",
+	       uptime * (double)c->options->frequency * s.counts.cpus * TIMER_NS / 1e9);
 	metric_label(c, "stage_seconds_total", "stage", "drain", (double)c->cpu_ns[0] / 1e9);
 	metric_label(c, "stage_seconds_total", "stage", "windows", (double)c->cpu_ns[1] / 1e9);
 	metric_label(c, "stage_seconds_total", "stage", "send", (double)c->cpu_ns[2] / 1e9);
+
+	metric(c, "collector_stacks_not_copied_total", (double)s.counts.not_copied);
+	metric(c, "collector_sampling_hertz", (double)c->options->frequency);
+	metric(c, "collector_cpus", s.counts.cpus);
+	measure_walks(c, &s.assembler.unwind);
+	metric(c, "collector_processes", (double)s.assembler.processes);
+	metric(c, "collector_files", (double)s.assembler.files);
+	metric(c, "collector_maps_read_total", (double)s.assembler.maps_read);
+	metric(c, "collector_sideband_lost_total", (double)s.sideband_lost);
+	metric(c, "collector_symbol_bytes", (double)s.assembler.names.symbol_bytes);
+	metric(c, "collector_symbol_places", (double)s.assembler.names.places);
+	metric(c, "collector_dictionary_bytes", (double)profile_bytes(c->dict));
+	metric(c, "collector_frames_total",
+	       (double)(s.assembler.names.user_frames + s.assembler.names.kernel_frames));
+	metric(c, "collector_frames_unnamed_total",
+	       (double)(s.assembler.names.user_unnamed + s.assembler.names.kernel_unnamed));
+	metric(c, "collector_other_samples_total", (double)w.other);
+	metric(c, "collector_clock_steps_total", (double)w.steps);
+	metric(c, "collector_windows_waiting", (double)out.waiting);
+	metric(c, "collector_windows_dropped_total", (double)out.dropped_windows);
+	metric(c, "collector_messages_total", (double)out.messages);
+	metric(c, "collector_message_bytes_total", (double)out.bytes);
+	metric(c, "collector_messages_repeated_total", (double)out.repeats);
+	metric(c, "collector_dictionary_resets_total", (double)out.resets);
 	sender_metrics(c->sender, c->metrics, c->metric_count);
 
 	c->renew = profile_bytes(c->dict) > DICTIONARY_BYTES || s.assembler.files > FILES_MAX ||
@@ -371,6 +393,7 @@ static int start(struct collecting *c)
 	if (getrandom(instance, sizeof(instance), 0) != sizeof(instance))
 		return -errno;
 
+	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->dict = profile_new();
 	struct windows_options windows = {.host = o->host ? o->host : host,
 					  .cgroups = c->cgroups,

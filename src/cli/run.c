@@ -233,12 +233,11 @@ static void half_ended(struct run *r, struct half *h, int status)
 
 static void start_due(struct run *r)
 {
-	uint64_t now = now_ns();
-
 	for (int i = 0; i < HALVES; i++) {
 		struct half *h = &r->halves[i];
-		if (h->pid < 0 && h->restart_ns && now >= h->restart_ns && !r->stopping)
+		if (h->pid < 0 && h->restart_ns && now_ns() >= h->restart_ns && !r->stopping)
 			spawn(r, i);
+		uint64_t now = now_ns();
 		if (h->pid > 0 && now - h->heard_ns > SILENT_NS) {
 			log_warn("the %s does not answer; ending it", h->name);
 			kill(h->pid, SIGKILL);

@@ -49,9 +49,11 @@ struct http_request {
 /* The host of "host:port" or "[v6]:port", without port and brackets. */
 static bool split_host(const char *s, char ret[static 256])
 {
-	size_t len = *s == '[' ? strcspn(++s, "]") : strcspn(s, ":");
+	bool bracket = *s == '[';
 
-	if (!len || len > 255)
+	s += bracket;
+	size_t len = strcspn(s, bracket ? "]" : ":");
+	if (!len || len > 255 || (bracket && s[len] != ']'))
 		return false;
 	memcpy(ret, s, len);
 	ret[len] = '\0';

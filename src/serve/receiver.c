@@ -146,6 +146,8 @@ static enum window_status store_it(struct receiver *r, struct instance *i, struc
 {
 	struct store_error err = {};
 
+	if (w->part == WINDOW_NO_PART)
+		return WINDOW_STORED; /* entries only, and they are in the dictionary */
 	int e = store_append(r->store, i->dict, w, now_ms, &err);
 	if (!e || e == -EEXIST) {
 		r->stats.last_error = 0;

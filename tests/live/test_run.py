@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Always on: sampling, keeping, answering, and what becomes of it when halves die."""
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folded  # noqa: E402
+import workloads  # noqa: E402
+from always import account, always, children, served, until  # noqa: E402
+from recording import live  # noqa: E402
+from tap import SMOLDER, SOAK, main, test  # noqa: E402
+
+COLLECTOR_CAPS = {"cap_bpf": 39, "cap_perfmon": 38, "cap_sys_ptrace": 19,
+                  "cap_dac_read_search": 2, "cap_checkpoint_restore": 40, "cap_syslog": 34}
+SYS_ADMIN = 21
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+
+
+def paranoid():
+    with open("/proc/sys/kernel/perf_event_paranoid") as f:
+        return int(f.read())
+
+
+@live
+def what_ran_is_there_and_every_sample_is_accounted_for():
+    with always() as a, workloads.start("shares"):
+        a.wait_stored(500)
+        a.wait_stored(500)
+        q = a.query('cpu{comm="shares"}', "--from", "now-2m", "-f", "folded")
+        assert q.returncode == 0, q.stderr
+        stacks = folded.parse(q.stdout)
+        assert stacks.total > 200, q.stdout
+        named = {f for s, _ in stacks for f in s}
+        assert {"share_fifty", "share_thirty", "main"} <= named, named
+        # The same range by the same words gives the same number everywhere.
+        now = int(time.time() * 1000)
+        span = f"from={now - 600000}&to={now - now % 10000 - 10000}"
+        tree = a.json(f"/api/v1/query?query=cpu&{span}")
+        line = a.json(f"/api/v1/series?query=cpu&by=comm&{span}")
+        total = sum(x["total"] for x in line["lines"]) + line["rest"]["total"]
+        assert tree["total"] == total > 0, (tree["total"], total)
+        assert a.stop() == 0, a.err
+        with served(a.store) as s:
+            taken, stored, lost = account(s.metrics())
+            assert taken == stored + lost and taken > 1000, (taken, stored, lost)
+            assert lost == 0, s.metrics()
+
+
+@live
+def each_half_has_only_what_it_needs():
+    with always() as a:
+        collector, server = status(a.half("collect")), status(a.half("serve"))
+        want = sum(1 << n for n in COLLECTOR_CAPS.values())
+        if paranoid() > 2:
+            want |= 1 << SYS_ADMIN
+        for field in ("CapPrm", "CapEff"):
+            assert int(collector[field], 16) & ~want == 0, collector[field]
+            assert int(server[field], 16) == 0, server[field]
+        assert collector["Seccomp"] == "2" and collector["NoNewPrivs"] == "1"
+        assert server["Uid"].split()[0] != "0" and server["Gid"].split()[0] != "0", server["Uid"]
+        sockets = subprocess.run(["ss", "-lntup"], capture_output=True, text=True).stdout
+        assert f"pid={a.half('collect')}," not in sockets, sockets
+
+
+@live
+def a_second_run_on_the_same_store_names_the_first():
+    with always() as a:
+        p = subprocess.run([SMOLDER, "run", "--store", a.store, "--listen", "127.0.0.1:0"],
+                           capture_output=True, text=True, timeout=60)
+        assert p.returncode == 1, p
+        pids = [a.process.pid, a.half("serve")]
+        assert any(str(pid) in p.stderr for pid in pids), (pids, p.stderr)
+        assert a.process.poll() is None and a.half("collect")
+
+
+@live
+def halves_that_are_killed_lose_nothing_that_was_stored():
+    rng = random.Random(7)
+    rounds = 200 if SOAK else 20
+    with always() as a, workloads.start("shares"):
+        a.wait_stored(1)
+        slowest, before = 0, 0
+        for i in range(rounds):
+            time.sleep(rng.uniform(0, 3.0 if i % 4 else 13.0))
+            stored = a.stored()
+            assert stored >= before or stored == 0, (before, stored)
+            before = max(before, stored)
+            which = rng.choice(("collect", "serve"))
+            pid = until(f"the {which} half", lambda: a.half(which))
+            os.kill(pid, signal.SIGKILL)
+            until("another one", lambda: a.half(which) not in (None, pid))
+        began = time.monotonic()
+        until("windows again", lambda: a.stored() > before, 60)
+        slowest = time.monotonic() - began
+        assert a.stop() == 0, a.err
+        with served(a.store) as s:
+            m = s.metrics()
+            taken, stored, lost = account(m)
+            assert stored >= before, (stored, before)
+            assert taken == stored + lost, (taken, stored, lost, m)
+            died = m['smolder_samples_lost_total{reason="collector_died"}']
+            assert lost == died > 0, (lost, died)
+            # What the store holds is what it counted.
+            q = subprocess.run([SMOLDER, "query", "cpu", "--from", "now-1d", "--server",
+                                f"http://127.0.0.1:{s.port}", "-f", "folded"],
+                               capture_output=True, text=True)
+            assert folded.parse(q.stdout).total == stored, (q.stderr, stored)
+        print(f"# {rounds} kills: {int(taken)} taken, {int(stored)} stored, {int(lost)} lost with "
+              f"collectors that died; the last came back in {slowest:.1f} s")
+        assert slowest < 15, slowest
+
+
+@live
+def a_parent_that_is_killed_takes_its_halves_along():
+    with always() as a:
+        pids = [a.half("collect"), a.half("serve")]
+        a.process.kill()
+        until("the halves to end", lambda: not any(os.path.exists(f"/proc/{p}") for p in pids), 30)
+
+
+@live
+def the_configuration_is_read_and_read_again():
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "smolder.yaml")
+        with open(path, "w") as f:
+            f.write("frequency: 49\nretention: 2d\nlines: [shares]\n")
+        with always("--config", path, "--retention", "3d") as a, workloads.start("shares"):
+            assert "49 Hz" in a.err and "3d" in a.err, a.err
+            a.wait_stored(100)
+            assert 49 in a.collectors("smolder_collector_sampling_hertz"), a.metrics()
+            with open(path, "w") as f:
+                f.write("frequency: 199\n")
+            collector = a.half("collect")
+            a.process.send_signal(signal.SIGHUP)
+            until("another collector", lambda: a.half("collect") not in (None, collector))
+            until("the new rate", lambda: 199 in a.collectors("smolder_collector_sampling_hertz"))
+            with open(path, "w") as f:
+                f.write("frequency: often\n")
+            a.process.send_signal(signal.SIGHUP)
+            until("a complaint", lambda: "frequency takes a number" in a.err)
+            assert a.process.poll() is None and a.half("collect")
+
+
+@live
+def it_tells_systemd():
+    import socket
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.bind(path)
+            s.settimeout(60)
+            with always(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"}) as a:
+                seen = b""
+                while b"READY=1" not in seen or b"WATCHDOG=1" not in seen:
+                    seen += s.recv(4096) + b"\n"
+                a.process.terminate()
+                while b"STOPPING=1" not in seen:
+                    seen += s.recv(4096) + b"\n"
+
+
+@live
+def in_steady_state_proc_is_not_read():
+    seconds = 60 if SOAK else 15
+    crowd = [subprocess.Popen(["sleep", "1000"]) for _ in range(300)]
+    try:
+        with always() as a, workloads.start("shares"), workloads.start("pingpong"):
+            a.wait_stored(100)
+            a.wait_stored(100)
+            with tempfile.TemporaryDirectory() as d:
+                out = os.path.join(d, "trace")
+                t = subprocess.Popen(["strace", "-f", "-qq", "-o", out, "-p",
+                                      str(a.half("collect"))], stderr=subprocess.DEVNULL)
+                time.sleep(seconds)
+                t.send_signal(signal.SIGINT)
+                t.wait(30)
+                with open(out) as f:
+                    calls = f.read().splitlines()
+            names = [re.sub(r"^\d+ +", "", c).split("(")[0] for c in calls]
+            assert "getdents64" not in names
+            known = {str(p) for p, _ in children(os.getpid())}
+            reread = [c for c in calls if re.search(r'"/proc/(\d+)/maps"', c) and
+                      re.search(r'"/proc/(\d+)/maps"', c)[1] in known]
+            assert not reread, reread[:5]
+            rate = len(calls) / seconds
+            print(f"# {rate:.1f} system calls a second")
+            assert rate < 30, (rate, {n: names.count(n) for n in set(names)})
+    finally:
+        for p in crowd:
+            p.kill()
+            p.wait()
+
+
+@live
+def a_full_disk_is_waited_out():
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=755", "none", d], check=True)
+        try:
+            store = os.path.join(d, "store")
+            with always(store=store) as a, workloads.start("shares"):
+                a.wait_stored(1)
+                fill = os.path.join(d, "fill")
+                with open(fill, "wb") as f:
+                    try:
+                        while True:
+                            f.write(b"x" * 4096)
+                    except OSError:
+                        pass
+                until("a window that cannot be stored",
+                      lambda: a.metrics().get("smolder_store_failed_total", 0) > 0, 60)
+                assert a.get("/healthz")
+                os.unlink(fill)
+                before = a.stored()
+                until("windows again", lambda: a.stored() > before, 90)
+                assert a.stop() == 0
+                with served(store) as s:
+                    taken, stored, lost = account(s.metrics())
+                    assert taken == stored + lost and lost == 0, (taken, stored, lost)
+        finally:
+            subprocess.run(["umount", "-l", d], check=False)
+
+
+@live
+def a_store_that_is_deleted_is_begun_anew():
+    with always() as a, workloads.start("shares"):
+        a.wait_stored(1)
+        subprocess.run(["sh", "-c", f"rm -rf '{a.store}'/*"], check=True)
+        begun = time.time()
+        until("windows in a new store", lambda: a.query(
+            "cpu", "--from", str(int(begun)), "-f", "folded").stdout.strip(), 90)
+        assert a.process.poll() is None
+
+
+@live
+def an_agent_sends_to_a_server_elsewhere():
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        with served(os.path.join(d, "store")) as s, workloads.start("shares"):
+            agent = subprocess.Popen([SMOLDER, "agent", "--to", f"http://127.0.0.1:{s.port}",
+                                      "--host", "elsewhere"], stderr=subprocess.PIPE, text=True)
+            try:
+                until("windows", lambda: s.stored() > 100, 60)
+                assert s.json("/api/v1/labels/host/values")["values"] == ["elsewhere"]
+            finally:
+                agent.terminate()
+                assert agent.wait(30) == 0
+            taken, stored, lost = account(s.metrics())
+            assert taken == stored + lost and lost == 0, (taken, stored, lost)
+
+
+@test
+def mistakes_are_said_in_one_sentence():
+    def say(*args):
+        p = subprocess.run([SMOLDER, *args], capture_output=True, text=True, timeout=60)
+        assert p.returncode in (1, 2), p
+        return p.stderr
+    assert "retention takes a time" in say("run", "--retention", "soon")
+    assert "max-size takes a size" in say("run", "--max-size", "much")
+    assert "there is no user 'nosuch'" in say("run", "--user", "nosuch", "--store", "/tmp/x")
+    assert "agent needs --to URL" in say("agent")
+    assert "--to takes a URL" in say("agent", "--to", "elsewhere")
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write("retention: 3d\nspeed: 9\n")
+        f.flush()
+        err = say("run", "--config", f.name)
+        assert "line 2: 'speed' is no setting" in err, err
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write("a: [b\n")
+        f.flush()
+        assert f.name in say("run", "--config", f.name)
+    assert "cannot read the configuration" in say("run", "--config", "/nonexistent.yaml")
+
+
+main()
