@@ -59,7 +59,10 @@ after(async () => {
 	await server?.close();
 	rmSync(files, {recursive: true});
 });
-afterEach(() => {
+afterEach(async () => {
+	// Those of a test that failed: a page that goes on asking would confuse the next test.
+	for (const context of browser?.contexts() ?? [])
+		await context.close();
 	if (mock) {
 		mock.mode = 'ordinary';
 		mock.delay = 0;
@@ -68,8 +71,11 @@ afterEach(() => {
 
 // ---- helpers --------------------------------------------------------------------------------------
 
+/* The last hour, but not live: what is shown stays. `more` is added to the URL's state. */
+const hour = (more = '') => `#v=1&t=${mock.now - 3600_000}-${mock.now}${more && `&${more}`}`;
+
 /* Opens the page; every error, message and request to another place is trouble, unless `expects`. */
-async function open(hash = '', {expects = null, base = url, ...options} = {}) {
+async function open(hash = hour(), {expects = null, base = url, ...options} = {}) {
 	const context = await browser.newContext({viewport: {width: 1400, height: 860}, ...options});
 	await context.grantPermissions(['clipboard-read', 'clipboard-write']);
 	const page = await context.newPage();
@@ -199,7 +205,7 @@ const picture = (page, name) => page.screenshot({path: path.join(PICTURES, `${na
 // ---- the timeline ---------------------------------------------------------------------------------
 
 test('the last hour is there at once, and all numbers agree', {skip}, async () => {
-	const page = await open();
+	const page = await open('');
 	await ready(page);
 	const want = mock.answer(parameters()).total;
 	assert.ok(want > 0);
@@ -217,7 +223,7 @@ test('the last hour is there at once, and all numbers agree', {skip}, async () =
 });
 
 test('a drag over the timeline chooses a range, and everything follows', {skip}, async () => {
-	const page = await open();
+	const page = await open('');
 	await ready(page);
 	const whole = await total(page);
 	await drag(page, 0.8, 0.84);
@@ -258,7 +264,7 @@ test('a drag over the timeline chooses a range, and everything follows', {skip},
 });
 
 test('presets, a range of one\'s own, and live', {skip}, async () => {
-	const page = await open();
+	const page = await open('');
 	await ready(page);
 	const spanAsked = () => {
 		const p = new URL(mock.requests.findLast(r => r.includes('/series?')), url).searchParams;
@@ -270,7 +276,7 @@ test('presets, a range of one\'s own, and live', {skip}, async () => {
 		assert.equal(spanAsked(), hours * 3600_000, name);
 		assert.equal(await timelineSum(page), await total(page), name);
 	}
-	await page.getByRole('button', {name: 'Live'}).click();
+	await page.getByRole('button', {name: 'Live', exact: true}).click();
 	await settled(page);
 	assert.match(page.url(), /t=\d+-\d+/, 'a range that stays');
 	await page.locator('.custom > button').click();
@@ -282,7 +288,7 @@ test('presets, a range of one\'s own, and live', {skip}, async () => {
 	await page.getByRole('button', {name: 'Show', exact: true}).click();
 	await settled(page);
 	assert.ok(Math.abs(spanAsked() - 1200_000) <= 20_000);
-	await page.getByRole('button', {name: 'Live'}).click();
+	await page.getByRole('button', {name: 'Live', exact: true}).click();
 	await settled(page);
 	assert.doesNotMatch(page.url(), /t=\d+-\d+/);
 	await done(page);
@@ -338,7 +344,7 @@ test('gaps are gaps and restarts are marked', {skip}, async () => {
 test('the timeline stacks by the label that is picked; a line is a filter', {skip}, async () => {
 	const page = await open();
 	await ready(page);
-	await page.getByLabel('CPUs by').selectOption('container');
+	await page.getByRole('combobox', {name: 'CPUs by', exact: true}).selectOption('container');
 	await settled(page);
 	const values = await page.locator('.legend .value').allTextContents();
 	assert.ok(values.includes('shop-web') && values.includes('(none)'), values.join());
@@ -427,7 +433,7 @@ test('flame or icicle', {skip}, async () => {
 		return page.locator('.card strong').textContent();
 	};
 	assert.equal(await over(box.y + box.height - 5), 'all');
-	await page.getByRole('button', {name: 'Icicle'}).click();
+	await page.getByRole('button', {name: 'Icicle', exact: true}).click();
 	await settled(page);
 	assert.equal(await over(box.y + 5), 'all');
 	await page.keyboard.press('i');
@@ -491,7 +497,7 @@ test('colours by kind, library and name stay from view to view', {skip}, async (
 	await ready(page);
 	const seen = new Set();
 	for (const by of ['kind', 'library', 'name']) {
-		await page.getByLabel('Colour').selectOption(by);
+		await page.getByRole('combobox', {name: 'Colour', exact: true}).selectOption(by);
 		await settled(page);
 		const like = n => n.name === 'Py_RunMain';
 		const colourOf = async () => {
@@ -675,7 +681,7 @@ test('two ranges are compared', {skip}, async () => {
 	const page = await open();
 	await ready(page);
 	await drag(page, 0.8, 0.834);
-	await drag(page, 0.7, 0.734, 'Shift');
+	await drag(page, 0.745, 0.79, 'Shift');
 	const answer = mock.answer(parameters());
 	assert.match(parameters().pathname, /diff$/);
 	assert.equal(await total(page), answer.total);
@@ -736,9 +742,9 @@ test('two ranges are compared', {skip}, async () => {
 });
 
 test('two selectors are compared, and a range with the one before', {skip}, async () => {
-	const page = await open('#v=1&q=cpu%7Bcomm%3D%22node%22%7D&group=');
+	const page = await open(hour('q=cpu%7Bcomm%3D%22node%22%7D&group='));
 	await ready(page);
-	await page.getByRole('button', {name: 'Compare'}).click();
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
 	await page.getByLabel(/by selector/).fill('cpu{comm=');
 	await page.locator('.panel').getByRole('button', {name: 'Compare'}).click();
 	assert.match(await page.locator('.panel [role=alert]').textContent(), /quotes/);
@@ -751,7 +757,7 @@ test('two selectors are compared, and a range with the one before', {skip}, asyn
 	assert.match(await info(page), /against/);
 	await page.getByRole('button', {name: 'Stop comparing'}).click();
 	await settled(page);
-	await page.getByRole('button', {name: 'Compare'}).click();
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
 	await page.getByRole('button', {name: 'What was just before'}).click();
 	await settled(page);
 	assert.equal(parameters().searchParams.get('base_to'), parameters().searchParams.get('from'));
@@ -763,7 +769,7 @@ test('two selectors are compared, and a range with the one before', {skip}, asyn
 test('a rectangle of the heatmap is a flame graph, exact to 20 ms', {skip}, async () => {
 	const page = await open();
 	await ready(page);
-	await page.getByRole('button', {name: 'Heatmap'}).click();
+	await page.getByRole('button', {name: 'Heatmap', exact: true}).click();
 	await settled(page);
 	const asked = new URL(mock.requests.findLast(r => r.includes('/heatmap?')), url).searchParams;
 	assert.equal(Number(asked.get('to')) - Number(asked.get('from')), 600_000, 'the last ten minutes');
@@ -817,10 +823,10 @@ test('the filter completes names and values, and shows chips', {skip}, async () 
 	await ready(page);
 	const box = page.getByRole('combobox', {name: 'Filter by label'});
 	await box.fill('cont');
-	await page.getByRole('option', {name: 'container'}).waitFor();
+	await page.locator('.suggestions').getByRole('option', {name: 'container', exact: true}).waitFor();
 	await box.press('Tab');
 	assert.equal(await box.inputValue(), 'container="');
-	await page.getByRole('option', {name: 'shop-api'}).waitFor();
+	await page.locator('.suggestions').getByRole('option', {name: 'shop-api', exact: true}).waitFor();
 	await box.press('ArrowDown');
 	await box.press('ArrowDown');
 	assert.equal(await page.locator('[role=option][aria-selected=true]').textContent(), 'shop-api');
@@ -834,7 +840,7 @@ test('the filter completes names and values, and shows chips', {skip}, async () 
 	await settled(page);
 	assert.deepEqual(await chips.allTextContents(), ['container!="shop-api"']);
 	await box.fill('pyth');
-	await page.getByRole('option', {name: 'comm="python3"'}).click();
+	await page.locator('.suggestions').getByRole('option', {name: 'comm="python3"', exact: true}).click();
 	await settled(page);
 	assert.equal(parameters().searchParams.get('query'), 'cpu{container!="shop-api", comm="python3"}');
 	assert.equal(await timelineSum(page), await total(page));
@@ -860,11 +866,11 @@ test('the filter completes names and values, and shows chips', {skip}, async () 
 test('the graph is grouped by a label', {skip}, async () => {
 	const page = await open();
 	await ready(page);
-	await page.getByLabel('Group by').selectOption('unit');
+	await page.getByRole('combobox', {name: 'Group by', exact: true}).selectOption('unit');
 	await settled(page);
 	const first = shownTree().filter(n => n.depth === 1).map(n => n.name);
 	assert.ok(first.includes('build.service'));
-	await page.getByLabel('Group by').selectOption('');
+	await page.getByRole('combobox', {name: 'Group by', exact: true}).selectOption('');
 	await settled(page);
 	assert.ok(!shownTree().some(n => n.depth === 1 && n.name === 'build.service'));
 	assert.equal(await timelineSum(page), await total(page));
@@ -905,7 +911,7 @@ async function save(page, name) {
 const foldedSum = text => text.trim().split('\n').reduce((n, l) => n + Number(l.slice(l.lastIndexOf(' ') + 1)), 0);
 
 test('the view is saved in every format, as it is seen', {skip}, async () => {
-	const page = await open('#v=1&q=cpu%7Bcomm%3D%22python3%22%7D&s=malloc');
+	const page = await open(hour('q=cpu%7Bcomm%3D%22python3%22%7D&s=malloc'));
 	await ready(page);
 	const want = await total(page);
 	const folded = readFileSync(await save(page, /^Folded/), 'utf8');
@@ -948,9 +954,9 @@ test('whoever opens the URL sees the same', {skip}, async () => {
 	const page = await open();
 	await ready(page);
 	await drag(page, 0.3, 0.4);
-	await page.getByRole('button', {name: 'Icicle'}).click();
-	await page.getByLabel('Colour').selectOption('library');
-	await page.getByLabel('CPUs by').selectOption('unit');
+	await page.getByRole('button', {name: 'Icicle', exact: true}).click();
+	await page.getByRole('combobox', {name: 'Colour', exact: true}).selectOption('library');
+	await page.getByRole('combobox', {name: 'CPUs by', exact: true}).selectOption('unit');
 	await page.locator('#search').fill('alloc');
 	await settled(page);
 	await page.mouse.move(5, 5);
@@ -964,7 +970,7 @@ test('whoever opens the URL sees the same', {skip}, async () => {
 	await done(other);
 
 	// A link from a live view is of that moment.
-	const live = await open();
+	const live = await open('');
 	await ready(live);
 	const seen = await total(live);
 	await live.getByRole('button', {name: 'Save', exact: true}).click();
@@ -1019,7 +1025,7 @@ test('a file is shown with the same tools, and stays in the browser', {skip}, as
 	await page.keyboard.type('read');
 	assert.match(await page.locator('.search output').textContent(), /^30\.00 % matched/);
 
-	await page.getByRole('button', {name: 'Compare'}).click();
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
 	await upload(page, 'b.folded', 'Another file…');
 	assert.match(await page.locator('.filebar strong').textContent(), /a\.folded, compared with b\.folded/);
 	assert.ok((await rows(page)).some(r => r[4] === 'vanished old'));
@@ -1071,7 +1077,7 @@ test('empty states say what to do', {skip}, async () => {
 	assert.match(await words('broken', '', /504/), /longer than 10 s.*Try again/s);
 	assert.match(await words('ordinary', '#v=1&t=1000000000000-1000003600000'), /There is data from/);
 
-	const page = await open('#v=1&q=cpu%7Bcomm%3D%22nothing%22%7D');
+	const page = await open(hour('q=cpu%7Bcomm%3D%22nothing%22%7D'));
 	await page.locator('.empty h2').waitFor();
 	assert.match(await page.locator('.empty').textContent(), /Nothing matches the filter/);
 	await page.getByRole('button', {name: 'Remove the filter'}).click();
@@ -1081,12 +1087,12 @@ test('empty states say what to do', {skip}, async () => {
 });
 
 test('while something is loaded, and when the server is gone, the old picture stays', {skip}, async () => {
-	const page = await open('', {expects: /ERR_|504|Failed to load/});
+	const page = await open(hour(), {expects: /ERR_|504|Failed to load/});
 	await ready(page);
 	const before = await total(page);
 	const shot = () => page.locator('.graph').screenshot().then(b => b.toString('base64'));
 	const old = await shot();
-	mock.delay = 1500;
+	mock.delay = 6000;
 	await page.locator('.legend button', {hasText: 'node'}).click();
 	await page.waitForTimeout(300);
 	assert.equal(await page.locator('.busy').count() > 0, true);
@@ -1112,7 +1118,7 @@ test('while something is loaded, and when the server is gone, the old picture st
 
 test('dark where dark is preferred', {skip}, async () => {
 	const light = async scheme => {
-		const page = await open('', {colorScheme: scheme});
+		const page = await open(hour(), {colorScheme: scheme});
 		await ready(page);
 		const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 		const box = await page.locator('.graph').boundingBox();
@@ -1131,7 +1137,7 @@ test('dark where dark is preferred', {skip}, async () => {
 });
 
 test('narrow screens', {skip}, async () => {
-	const page = await open('', {viewport: {width: 390, height: 800}, hasTouch: true});
+	const page = await open(hour(), {viewport: {width: 390, height: 800}, hasTouch: true});
 	await ready(page);
 	const wide = await page.evaluate(() => document.documentElement.scrollWidth);
 	assert.ok(wide <= 390, `${wide} wide`);
@@ -1149,11 +1155,11 @@ test('narrow screens', {skip}, async () => {
 
 test('axe finds nothing', {skip}, async () => {
 	for (const colorScheme of ['light', 'dark']) {
-		const page = await open('#v=1&heat=1', {colorScheme});
+		const page = await open(hour('heat=1'), {colorScheme});
 		await ready(page);
 		await axe(page, `${colorScheme}: all of it`);
 		await page.getByRole('combobox', {name: 'Filter by label'}).fill('c');
-		await page.getByRole('option').first().waitFor();
+		await page.locator('.suggestions li').first().waitFor();
 		await axe(page, 'completions');
 		await page.keyboard.press('Escape');
 		await page.locator('.cost').getByRole('button').click();
@@ -1162,7 +1168,7 @@ test('axe finds nothing', {skip}, async () => {
 		await page.getByRole('button', {name: 'Save', exact: true}).click();
 		await axe(page, 'save');
 		await page.keyboard.press('Escape');
-		await page.getByRole('button', {name: 'Compare'}).click();
+		await page.getByRole('button', {name: 'Compare', exact: true}).click();
 		await axe(page, 'compare');
 		await page.getByRole('button', {name: 'What was just before'}).click();
 		await settled(page);
@@ -1181,7 +1187,7 @@ test('axe finds nothing', {skip}, async () => {
 
 test('hostile names are text everywhere', {skip}, async () => {
 	mock.mode = 'hostile';
-	const page = await open('#v=1&group=');
+	const page = await open(hour('group='));
 	await ready(page);
 	const foreign = () => page.evaluate(() => document.querySelectorAll('img, b > *, script:not([src])').length);
 	assert.equal(await foreign(), 0);
@@ -1212,11 +1218,11 @@ test('hostile names are text everywhere', {skip}, async () => {
 
 test('100,000 frames open, zoom and are searched', {skip}, async () => {
 	mock.mode = 'big';
-	const page = await open('#v=1&group=');
+	const page = await open(hour('group='));
 	await ready(page);
 	const tree = shownTree();
 	assert.ok(tree.length > 100_000);
-	await clickFrame(page, tree.find(n => n.depth === 2 && n.size > tree[0].size / 50));
+	await clickFrame(page, tree.filter(n => n.depth === 3).sort((a, b) => b.size - a.size)[0]);
 	assert.equal(await page.locator('.crumbs').count(), 1);
 	await page.locator('#search').fill('function_1\\d_');
 	assert.match(await page.locator('.search output').textContent(), /^\d+\.\d\d % matched/);
@@ -1324,12 +1330,12 @@ test('a real server: heatmap, comparison, completion, assets', {skip}, async () 
 		await page.getByRole('button', {name: 'Whole range'}).click();
 		await settled(page);
 		await drag(page, 0.5, 0.7);
-		await page.getByRole('button', {name: 'Compare'}).click();
+		await page.getByRole('button', {name: 'Compare', exact: true}).click();
 		await page.getByRole('button', {name: 'What was just before'}).click();
 		await settled(page);
 		assert.match(await info(page), /against/);
 		await page.getByRole('combobox', {name: 'Filter by label'}).fill('comm="n');
-		await page.getByRole('option', {name: 'nginx'}).waitFor();
+		await page.locator('.suggestions').getByRole('option', {name: 'nginx', exact: true}).waitFor();
 		await done(page);
 
 		// The parts of the page may be kept for ever, the page itself is asked for; both know an ETag.

@@ -30,6 +30,8 @@ export const state = signal<State>(read(location.hash));
 /* Changes the state. `push`: the browser's back button leads to what was before. */
 export function update(patch: Partial<State>, push = false): void {
 	const next = {...state.value, ...patch};
+	// Another range has another heatmap, unless it was chosen in this one.
+	if (('range' in patch || 'selected' in patch) && !('heatAt' in patch)) next.heatAt = null;
 	const url = write(next) || location.pathname + location.search;
 	if (write(next) !== write(state.value)) {
 		if (push) history.pushState(null, '', url);
@@ -129,18 +131,11 @@ export const chosen = computed<Range>(() => state.value.selected ?? range.value)
 /* Is it a choice of 20 ms slots, and not of windows? */
 const isFine = (r: Range): boolean => r.from % 10_000 !== 0 || r.to % 10_000 !== 0;
 
+/* What the heatmap is of: at most its last ten minutes of what is chosen, or what slots are chosen in. */
 export const heatRange = computed<Range>(() => {
-	const s = state.value;
-	const fromSlots = s.rows !== null || (s.selected !== null && isFine(s.selected));
-	const whole = s.selected && !fromSlots ? s.selected : range.value;
-	if (whole.to - whole.from <= HEAT_MOST) return whole;
-	if (s.selected && fromSlots) {
-		// A choice of slots: ten minutes around it, always the same ones.
-		const middle = Math.floor((s.selected.from + s.selected.to) / 2);
-		const from = Math.max(whole.from, Math.floor(middle / HEAT_MOST) * HEAT_MOST);
-		return {from, to: Math.min(whole.to, from + HEAT_MOST)};
-	}
-	return {from: whole.to - HEAT_MOST, to: whole.to};
+	if (state.value.heatAt) return state.value.heatAt;
+	const {from, to} = chosen.value;
+	return {from: Math.max(from, to - HEAT_MOST), to};
 });
 
 /* Is the server asked for a comparison? */

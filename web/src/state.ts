@@ -30,7 +30,8 @@ export interface State {
 	by: string; // label of the timeline's lines
 	group: string; // label of the graph's first row; '' none
 	view: View;
-	heat: boolean; // the heatmap is open
+	heat: boolean; // the heatmap is open …
+	heatAt: Range | null; // … of this, while slots of it are chosen; else of what is chosen
 	icicle: boolean;
 	colour: ColourBy;
 	search: string;
@@ -53,6 +54,7 @@ export const DEFAULT: State = {
 	group: 'comm',
 	view: 'split',
 	heat: false,
+	heatAt: null,
 	icicle: false,
 	colour: 'kind',
 	search: '',
@@ -117,7 +119,7 @@ export function write(s: State): string {
 	set('by', s.by, DEFAULT.by);
 	set('group', s.group, DEFAULT.group);
 	set('view', s.view, DEFAULT.view);
-	if (s.heat) p.set('heat', '1');
+	if (s.heat) p.set('heat', s.heatAt ? writeRange(s.heatAt) : '1');
 	if (s.icicle) p.set('icicle', '1');
 	set('colour', s.colour, DEFAULT.colour);
 	set('s', s.search, '');
@@ -152,7 +154,8 @@ export function read(hash: string): State {
 		by: p.get('by') ?? DEFAULT.by,
 		group: p.get('group') ?? DEFAULT.group,
 		view: oneOf(p.get('view'), ['split', 'flame', 'table'], DEFAULT.view),
-		heat: p.get('heat') === '1',
+		heat: p.has('heat'),
+		heatAt: readRange(p.get('heat')),
 		icicle: p.get('icicle') === '1',
 		colour: oneOf(p.get('colour'), ['library', 'kind', 'name'], DEFAULT.colour),
 		search: p.get('s') ?? '',

@@ -34,7 +34,7 @@ const SERIES = [
 	[
 		'cc1plus',
 		{unit: 'build.service', container: 'ci-runner'},
-		(w, m) => (m.inSpike(w) ? 5 : wave(w, 90, 0.4, 1)),
+		(at, m, w) => (m.inSpike(w) ? 5 : wave(at, 90, 0.4, 1)),
 	],
 	['compile', {unit: 'build.service', container: 'ci-runner'}, w => wave(w, 240, 0.3, 2)],
 	['python3', {unit: 'web.service', container: 'shop-web'}, w => 1 + wave(w, 360, 1, 3)],
@@ -212,11 +212,14 @@ class Mock {
 
 	/* (strength, pattern) of a series in a window. */
 	busy(s, w) {
-		return this.covered(w) ? Math.max(0, Math.floor(this.series[s].busy(w, this))) : 0;
+		if (!this.covered(w)) return 0;
+		// The same story whenever it is told: it ends now.
+		const at = w - this.now / WINDOW + 720_000;
+		return Math.max(0, Math.floor(this.series[s].busy(at, this, w)));
 	}
 
 	patternOf(s, w) {
-		return Math.floor(random(w * 17 + s) * PATTERNS);
+		return Math.floor(random((w - this.now / WINDOW) * 17 + s) * PATTERNS);
 	}
 
 	windows({from, to}) {

@@ -483,6 +483,7 @@ test('the URL holds the whole state', () => {
 		group: '',
 		view: 'table',
 		heat: true,
+		heatAt: {from: 1763186400000, to: 1763187000000},
 		icicle: true,
 		colour: 'library',
 		search: 'a.*|b%20+ü',

@@ -310,9 +310,9 @@ export function App(): JSX.Element {
 						</>
 					)}
 				</div>
+				<Card />
+				<FrameMenu />
 			</main>
-			<Card />
-			<FrameMenu />
 			<Help />
 			<DropTarget />
 			<Notice />

@@ -7,7 +7,7 @@ import type {JSX} from 'preact';
 import {useLayoutEffect, useRef, useState} from 'preact/hooks';
 import type {Heat} from '../api';
 import {hex, mix} from '../colour';
-import {file, HEAT_MOST, heat, heatRange, range, state, theme, update} from '../data';
+import {chosen, file, heat, heatRange, range, state, theme, update} from '../data';
 import {clock, count, span} from '../format';
 import type {Range} from '../state';
 
@@ -97,10 +97,8 @@ function choose(h: Heat, c: Cells): void {
 		else rows = [c.row, c.row + c.rows - 1];
 	}
 	const s = state.value;
-	update(
-		{selected, rows, live: false, range: s.live ? range.value : s.range, zoom: ''},
-		true,
-	);
+	const where = {live: false, range: s.live ? range.value : s.range, heatAt: heatRange.value};
+	update({...where, selected, rows, zoom: ''}, true);
 }
 
 function words(h: Heat, c: Cells): string {
@@ -158,10 +156,7 @@ export function HeatPanel(): JSX.Element | null {
 	};
 	const shown = dragged ?? chosenCells.value;
 	const r = heatRange.value;
-	const isCut = state.value.selected
-		? !state.value.rows &&
-			state.value.selected.to - state.value.selected.from > HEAT_MOST
-		: range.value.to - range.value.from > HEAT_MOST;
+	const isCut = !state.value.heatAt && r.from > chosen.value.from;
 	const said = dragged ?? pointed;
 	return (
 		<section class={`heat ${heat.isBusy.value ? 'busy' : ''}`} aria-label="Heatmap">
