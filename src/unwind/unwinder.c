@@ -275,7 +275,11 @@ static void end_pauses(struct unwinder *u)
 		if (t->state != TABLE_PAUSED)
 			continue;
 		bool over = u->now >= t->again_ns;
-		if (tables_room(u->tables) >= t->rows || (over && is_worth_room(u, t))) {
+		if (t->used_ns + UNUSED_NS < u->now) { /* a new life */
+			t->pause_ns = 0;
+			t->state = TABLE_NONE;
+			publish(u, i);
+		} else if (tables_room(u->tables) >= t->rows || (over && is_worth_room(u, t))) {
 			t->state = TABLE_NONE;
 			publish(u, i);
 		} else if (over) {
