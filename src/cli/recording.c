@@ -297,11 +297,12 @@ static void describe_walks(const struct unwinder_stats *u)
 	}
 	log_debug("user stacks: %s; %llu walked in the kernel, %llu from a copy, %llu by frame "
 		  "pointers, %llu cut as mappings had changed; %llu tables made, %llu evicted, "
-		  "%llu rows in %.1f MB",
+		  "%llu put off, %llu rows in %.1f MB",
 		  text, (unsigned long long)u->in_kernel, (unsigned long long)u->from_copy,
 		  (unsigned long long)u->by_frame_pointers, (unsigned long long)u->mistrusted,
 		  (unsigned long long)u->tables_made, (unsigned long long)u->tables_evicted,
-		  (unsigned long long)u->tables.rows, (double)u->tables.bytes / 1e6);
+		  (unsigned long long)u->tables_put_off, (unsigned long long)u->tables.rows,
+		  (double)u->tables.bytes / 1e6);
 }
 
 static void describe_lines(const struct lines_stats *l)
