@@ -1270,8 +1270,42 @@ static void a_sudden_end_loses_nothing(void **state)
 	sender_done(&d);
 }
 
-int main(void)
+/* For tests/golden/test_store_files.py: a store, and what is in it, on stdout. */
+static int make_store(const char *path)
 {
+	struct sender d;
+	uint64_t now = BEGIN + DAY - HOUR - 60000;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	struct store *s = open_with(NULL);
+	sender_init(&d, 42);
+	for (int i = 0; i < 6 * 150; i++, now += WINDOW_MS) {
+		make(&d, i == 700 ? now - HOUR : now, 10);
+		make_times(&d);
+		append(s, &d, NULL, now);
+		const uint16_t *t = d.w.times;
+		for (uint32_t k = 0; k < d.w.row_count; k++) {
+			const struct window_row *r = &d.w.rows[k];
+			char text[4096];
+			describe(d.dict, r->series, r->stack, text, sizeof(text));
+			for (char *c = text; *c; c++)
+				*c = *c == '|' ? ' ' : *c;
+			text[strlen(text) - 1] = 0; /* the last ; */
+			printf("%lu %s %lu %lu ", d.w.start_ms, text, r->count, r->value);
+			for (uint64_t n = 0; n < r->count; n++)
+				printf("%s%u", n ? "," : "", *t++);
+			printf("\n");
+		}
+	}
+	store_close(s);
+	sender_done(&d);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "make") == 0)
+		return make_store(argv[2]);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_appended_is_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_message_is_stored_once, setup, teardown),
