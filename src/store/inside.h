@@ -42,6 +42,7 @@ struct store {
 	struct translation translations[STORE_TRANSLATIONS];
 	uint64_t clock; /* of uses, for what goes first */
 	struct columns columns;
+	struct zip zip;
 	struct pack bytes, more;
 	struct store_stats stats;
 	struct store_todo pack_days;   /* that have windows which are not packed */

@@ -393,6 +393,7 @@ void store_close(struct store *s)
 	for (int i = 0; i < STORE_TRANSLATIONS; i++)
 		remap_done(&s->translations[i].map);
 	columns_done(&s->columns);
+	zip_done(&s->zip);
 	pack_done(&s->bytes);
 	pack_done(&s->more);
 	if (s->lock >= 0)
@@ -540,9 +541,9 @@ static int write_window(struct store *s, struct book *b, const struct window *w,
 	if (r)
 		return r;
 	s->bytes.len = s->more.len = 0;
-	columns_write(&s->columns, w->period, LEVEL, &s->bytes);
+	columns_write(&s->columns, w->period, LEVEL, &s->zip, &s->bytes);
 	if (w->times)
-		columns_write_times(&s->columns, LEVEL, &s->more);
+		columns_write_times(&s->columns, LEVEL, &s->zip, &s->more);
 	accounts_pack(&w->counts, samples, &counts);
 	r = sql_run(
 		&b->db,
