@@ -15,6 +15,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from examples import examples  # noqa: E402
 from server import Server, smolder  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
 from windows import KNOWN, PERIOD, REFUSED, STORED, Collector, Reply, Sums, row  # noqa: E402
@@ -161,6 +162,28 @@ def files_are_compared_and_shown_without_a_store():
         assert smolder("query", before, "--from", "now-1h").returncode == 2
         p = smolder("diff", before, os.path.join(d, "nothing"))
         assert p.returncode == 1 and "nothing" in p.stderr, p.stderr
+
+
+@test
+def examples_of_the_manual_run():
+    with Server() as s, tempfile.TemporaryDirectory() as d:
+        fill(s, recent())
+        for name in ("before", "after"):
+            ran("query", "--store", s.store, "-o", os.path.join(d, f"{name}.pb.gz"))
+        count = 0
+        for where, line in examples():
+            if not re.search(r"smolder (query|diff|labels)", line):
+                continue
+            line = line.replace(r"\(dq", '"').replace("--from 14:02 --to 14:05", "--from now-1h")
+            if "before.pb.gz" not in line:
+                line += f" --store {s.store}"
+            p = subprocess.run(["sh", "-ec", line], cwd=d, capture_output=True, text=True, timeout=60,
+                               env=dict(os.environ, PATH=f"{os.path.dirname(SMOLDER)}:"
+                                        f"{os.environ['PATH']}"))
+            assert p.returncode == 0, f"{where}: {line}: {p.stderr}"
+            count += 1
+        assert count >= 10, count
+        assert os.path.getsize(os.path.join(d, "diff.svg")) > 500
 
 
 @test
