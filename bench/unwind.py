@@ -116,7 +116,7 @@ def slowdown(pairs):
         print("SKIPPED slowdown: linux-perf is not installed")
         return True
     _, path = generated.program("aa", 3)
-    argv = [path, "times", "20000"]
+    argv = [path, "times", "100000"]
     more = {"perf": [], "smolder": []}
     with tempfile.TemporaryDirectory() as d:
         who = {"perf": ["perf", "record", "-q", "-F", str(FAST_RATE), "-a", "-g", "-o",
@@ -133,10 +133,11 @@ def slowdown(pairs):
     print(f"slowdown of a program at {FAST_RATE} Hz, {pairs} pairs: " + ", ".join(
         f"{n} {100 * mean[n]:.2f} %" + (f" +- {100 * error[n]:.2f}" if error else "") for n in mean))
     ratio = mean["smolder"] / mean["perf"] if mean["perf"] > 0 else float("inf")
+    spread = abs(ratio) * math.hypot(*(error[n] / mean[n] for n in mean)) if error else 0
     if pairs < BAR_PAIRS:
         print(f"ratio {ratio:.2f}; too few pairs to judge by: --pairs {BAR_PAIRS}")
         return True
-    print(f"ratio {ratio:.2f}, bar: at most {BAR_RATIO}: " +
+    print(f"ratio {ratio:.2f} +- {spread:.2f}, bar: at most {BAR_RATIO}: " +
           ("met" if ratio <= BAR_RATIO else "NOT MET"))
     return ratio <= BAR_RATIO
 
