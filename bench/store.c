@@ -251,7 +251,7 @@ static void measure_pprof(struct sender *s)
 	/* Only what the window uses, as a profile of its own. */
 	for (uint32_t i = 0; i < s->w.row_count; i++) {
 		const struct window_row *r = &s->w.rows[i];
-		uint32_t path[512], depth = 0, stack = 0;
+		uint32_t path[512] = {0}, depth = 0, stack = 0;
 		const struct series *from = &s->dict->series[r->series];
 		struct label labels[8];
 		for (uint32_t k = 0; k < from->count; k++)
