@@ -59,7 +59,7 @@ static int open_file(struct sql *s, const char *path, int flags, bool frozen)
 		else
 			*at++ = *p;
 	}
-	strcpy(at, frozen ? "?immutable=1" : "");
+	stpcpy(at, frozen ? "?immutable=1" : "");
 	int rc = sqlite3_open_v2(uri, &s->db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc != SQLITE_OK)
 		return sql_error(s, rc);

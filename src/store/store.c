@@ -325,6 +325,18 @@ static void survey(struct store *s)
 	}
 }
 
+void store_load_accounts(struct store *s)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/accounts.db", s->dir);
+	CLEANUP(freep) int64_t *days = NULL;
+	uint32_t count = store_list(s->dir, STORE_RAW, &days);
+
+	accounts_done(&s->accounts);
+	accounts_open(&s->accounts, path, SQL_READ); /* without it all is counted that waits */
+	for (uint32_t i = 0; i < count; i++)
+		recount(s, days[i], false);
+}
+
 static int open_reader(struct store *s, struct store_error *e)
 {
 	struct stat st;
@@ -349,6 +361,7 @@ static int open_writer(struct store *s, struct store_error *e)
 		return r;
 	}
 	survey(s);
+	store_look_at_span(s);
 	return 0;
 }
 
@@ -385,7 +398,9 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
-	accounts_sync(&s->accounts); /* what cannot be written is counted again on opening */
+	if (!s->o.read_only)
+		accounts_sync(
+			&s->accounts); /* what cannot be written is counted again on opening */
 	accounts_done(&s->accounts);
 	for (int i = 0; i < STORE_DAYS; i++)
 		book_close(s->days[i]);

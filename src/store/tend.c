@@ -628,7 +628,7 @@ static bool audit_step(struct store *s, uint64_t now_ms)
 {
 	if (!s->audit_days.count)
 		return false;
-	int64_t day = s->audit_days.numbers[0], slot;
+	int64_t day = s->audit_days.numbers[0], slot = 0;
 	int r = unrolled(s, day, &slot);
 	if (r > 0)
 		return settle(s, day, slot, now_ms) == 0;
@@ -688,7 +688,7 @@ static bool join_step(struct store *s)
 int store_settle_day(struct store *s, int64_t day)
 {
 	struct book *b;
-	int64_t slot;
+	int64_t slot = 0;
 	int r;
 
 	for (;;) {

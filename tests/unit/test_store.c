@@ -928,6 +928,13 @@ static void every_sample_is_accounted_for(void **state)
 	store_close(s);
 	s = open_with(NULL);
 	check_sum(s, counter - first, lost, died);
+	struct store *reader = open_with(&(struct store_options){.read_only = true});
+	struct store_stats st;
+	check_sum(reader, counter - first, lost, died);
+	store_stats(reader, &st);
+	assert_int_equal(st.first_ms, BEGIN + DAY - 10 * 60000);
+	assert_true(st.last_ms >= now && st.last_ms <= now + 300000);
+	store_close(reader);
 
 	/* What was lost is in the answer as well. */
 	struct profile *p = profile_new();
