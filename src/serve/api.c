@@ -96,7 +96,7 @@ static bool number(struct api_job *a, const char *name, uint64_t least, uint64_t
 
 static bool parse_selector(struct api_job *a, const char *text, struct ask *ask)
 {
-	struct selector_error err;
+	struct selector_error err = {};
 
 	return selector_parse(text ? text : "cpu", &ask->selector, &err) == 0 || wrong(a, err.text);
 }
@@ -203,9 +203,9 @@ static bool parse_format(struct api_job *a)
 			 format);
 		for (const struct renderer *r = renderers; r->name; r++) {
 			size_t n = strlen(a->error);
-			snprintf(a->error + n, sizeof(a->error) - n, " %s,", r->name);
+			snprintf(a->error + n, sizeof(a->error) - n, " %s,%s", r->name,
+				 r[1].name ? "" : " profile");
 		}
-		strcat(a->error, " profile");
 		return false;
 	}
 	bool is_tree = strcmp(a->renderer->name, "tree") == 0;
@@ -507,11 +507,13 @@ static void answer_profile(struct api_job *a)
 		snprintf(words[i], sizeof(words[i]), "%" PRIu64, numbers[i]);
 	/* A picture that carries scripts has no business with the rest of this server. */
 	const char *sandbox = "sandbox allow-scripts";
+	char *body = TAKE_PTR(a->body);
+
 	http_answer(a->request, &(struct http_answer){
 					.status = 200,
 					.type = a->renderer ? content_type(a->renderer)
 							    : "application/octet-stream",
-					.body = TAKE_PTR(a->body),
+					.body = body,
 					.len = a->len,
 					.headers = {{"X-Smolder-From", words[0]},
 						    {"X-Smolder-To", words[1]},
@@ -520,6 +522,16 @@ static void answer_profile(struct api_job *a)
 						    {"X-Smolder-Damaged", words[4]},
 						    {"Content-Security-Policy", sandbox}},
 				});
+}
+
+static void answer_json(struct api_job *a)
+{
+	char *body = TAKE_PTR(a->body);
+
+	http_answer(a->request, &(struct http_answer){.status = 200,
+						      .type = "application/json",
+						      .body = body,
+						      .len = a->len});
 }
 
 static void done(struct job *j)
@@ -536,10 +548,7 @@ static void done(struct job *j)
 	else if (a->work == work_query)
 		answer_profile(a);
 	else
-		http_answer(a->request, &(struct http_answer){.status = 200,
-							      .type = "application/json",
-							      .body = TAKE_PTR(a->body),
-							      .len = a->len});
+		answer_json(a);
 	free_job(a);
 }
 
