@@ -38,6 +38,8 @@ static const struct {
 	[SET_DEADLINE] = {"deadline", DURATION, "30s", "TIME  of the longest question (30s)"},
 	[SET_NAMES] = {"names", TEXT, NULL,
 		       "NAME,...  that clients may call this server by, beside its own"},
+	[SET_WINDOWS_FD] = {"windows-fd", NUMBER, NULL,
+			    "N  take windows from this socket as well, a SOCK_SEQPACKET"},
 	[SET_TOKEN_FILE] = {"token-file", TEXT, NULL, "FILE  a token that requests must bring"},
 	[SET_TLS_CERT] = {"tls-cert", TEXT, NULL, "FILE  certificate, PEM"},
 	[SET_TLS_KEY] = {"tls-key", TEXT, NULL, "FILE  its key, PEM"},
