@@ -67,7 +67,7 @@ class Collector:
         self.instance = instance or os.urandom(16)
         self.sequence, self.epoch = 0, 1
         self.taken = self.base = 0
-        self.lost = [0, 0, 0, 0]
+        self.lost = [0, 0, 0, 0, 0]
         self.reset()
 
     def reset(self):
