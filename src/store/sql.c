@@ -21,8 +21,6 @@ int sql_error(const struct sql *s, int rc)
 		return -EROFS;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_ERROR: /* a table that is not there: no file of ours */
-	case SQLITE_SCHEMA:
 		return -EUCLEAN;
 	case SQLITE_PERM:
 		return -EACCES;
@@ -207,6 +205,9 @@ int sql_step(struct sql *s, sqlite3_stmt *st)
 {
 	int rc = st ? sqlite3_step(st) : sqlite3_extended_errcode(s->db);
 
+	/* A table or column that is not there: no file of ours. */
+	if (!st && rc == SQLITE_ERROR)
+		return -EUCLEAN;
 	return rc == SQLITE_ROW ? 1 : sql_error(s, rc);
 }
 
