@@ -26,6 +26,7 @@
 #define STOP_NS        5000000000ull /* for the last windows to arrive */
 #define LIVE_WINDOW_MS 1000
 #define METRICS_MAX    96
+#define DRAIN_MS       250 /* seldom: each drain has a price of its own */
 #define TIMED_TICKS    16
 #define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
 
@@ -418,7 +419,7 @@ static int watch(struct collecting *c)
 	c->loop = loop_new();
 	int err = loop_signal(c->loop, SIGTERM, on_stop, c);
 	err = err ? err : loop_signal(c->loop, SIGINT, on_stop, c);
-	err = err ? err : loop_timer(c->loop, collector_pace(&pace), on_tick, c);
+	err = err ? err : loop_timer(c->loop, collector_pace(&pace, DRAIN_MS), on_tick, c);
 	if (o->alive_fd >= 0)
 		err = err ? err : loop_timer(c->loop, ALIVE_MS, on_alive, c);
 	err = err ? err : collector_watch(c->collector, c->loop);

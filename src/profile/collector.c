@@ -7,8 +7,6 @@
 #include "collect/sideband.h"
 #include "collect/stream.h"
 
-/* So often that a ring fills by a quarter, and a new process is soon known to the BPF side. */
-#define DRAIN_MS_MAX 100
 #define DRAIN_MS_MIN 10
 
 struct collector {
@@ -126,11 +124,11 @@ int collector_watch(struct collector *c, struct loop *l)
 	return c->hotplug_fd >= 0 ? loop_fd(l, c->hotplug_fd, on_hotplug, c) : 0;
 }
 
-unsigned collector_pace(const struct sampler_options *s)
+unsigned collector_pace(const struct sampler_options *s, unsigned max)
 {
 	uint64_t rate = s->frequency ? s->frequency : 1000;
 
-	return (unsigned)MAX(DRAIN_MS_MIN, MIN(DRAIN_MS_MAX, 25000 / rate));
+	return (unsigned)MAX(DRAIN_MS_MIN, MIN(max, 25000 / rate));
 }
 
 struct sampler *collector_sampler(const struct collector *c)
