@@ -1,6 +1,7 @@
 #include "profile/assemble.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "base/index.h"
 #include "base/mem.h"
@@ -44,10 +45,35 @@ struct assembler {
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
 
+	uint64_t drains;
+	uint64_t lap_ns; /* when the stage at hand began; 0: this drain is not timed */
+
 	uint32_t key_comm, key_pid, key_thread, key_tid;
 	uint32_t truncated_frame, incomplete_frame;
 	struct assembler_stats stats;
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void begin_lap(struct assembler *a)
+{
+	a->lap_ns = a->drains % ASSEMBLER_TIMED == 0 ? now_ns() : 0;
+}
+
+static void lap(struct assembler *a, enum assembler_stage stage)
+{
+	if (!a->lap_ns)
+		return;
+	uint64_t now = now_ns();
+	a->stats.stage_ns[stage] += (now - a->lap_ns) * ASSEMBLER_TIMED;
+	a->lap_ns = now;
+}
 
 static uint32_t intern(struct assembler *a, const char *s)
 {
@@ -180,10 +206,12 @@ static void add_sample(struct assembler *a, const struct wire_sample *s, struct 
 	while (count)
 		stack = profile_stack(a->profile, stack, a->ids[--count]);
 	a->stats.samples++;
+	lap(a, STAGE_SYMBOL);
 	if (a->options.sink)
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, maps, stack});
 	else
 		profile_add(a->profile, series_of(a, s), stack, 1, s->weight);
+	lap(a, STAGE_AGGREGATE);
 }
 
 static void hold(struct assembler *a, const struct wire_sample *s, struct process *p,
@@ -204,6 +232,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 {
 	struct unwound user = {};
 
+	begin_lap(a);
 	if (s->walk == WIRE_WALK_NONE) {
 		add_sample(a, s, NULL, NULL, &user);
 		return;
@@ -213,6 +242,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->ip;
 	process_find(a->processes, p, leaf, true, s->time); /* reads mappings anew if need be */
 	bool last = a->held_bytes >= HELD_BYTES_MAX;
+	lap(a, STAGE_PROCESS);
 	if (p->early && !last) {
 		hold(a, s, p, p->early);
 		return;
@@ -220,7 +250,9 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 	struct maps *maps = p->early ? p->early : p->maps;
 	if (p->early) /* too many wait already, so nothing is sure */
 		maps_remove(maps, 0, UINT64_MAX);
-	if (unwinder_walk(a->unwinder, p, maps, s, user_frames, last, &user) == -EAGAIN)
+	int r = unwinder_walk(a->unwinder, p, maps, s, user_frames, last, &user);
+	lap(a, STAGE_UNWIND);
+	if (r == -EAGAIN)
 		hold(a, s, p, maps);
 	else
 		add_sample(a, s, p, maps, &user);
@@ -250,7 +282,9 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 
 void assembler_event(struct assembler *a, const struct sideband_event *e)
 {
+	begin_lap(a);
 	processes_event(a->processes, e);
+	lap(a, STAGE_PROCESS);
 }
 
 void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
@@ -260,9 +294,13 @@ void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
 	a->sideband_lost = sideband_lost;
 	a->passed_ns = a->settled_ns - MIN(a->settled_ns, EVENTS_LATE_NS);
 	a->settled_ns = now;
+	begin_lap(a);
 	unwinder_settle(a->unwinder, now);
 	retry_held(a, now, false);
+	lap(a, STAGE_UNWIND);
 	processes_sweep(a->processes);
+	lap(a, STAGE_PROCESS);
+	a->drains++;
 }
 
 void assembler_finish(struct assembler *a)

@@ -125,11 +125,6 @@ int sql_open(struct sql *s, const char *path, enum sql_mode mode, const char *sc
 	if (mode == SQL_READ && stat(path, &st) < 0)
 		return -errno;
 	int r = mode == SQL_READ ? open_read(s, path) : open_write(s, path, schema);
-	int64_t tables = 1;
-	if (!r && mode == SQL_READ)
-		r = sql_number(s, "SELECT count(*) FROM sqlite_master", 0, &tables);
-	if (!r && !tables)
-		r = -ENOENT; /* a sudden end while it was being made: there is nothing in it */
 	if (!r && stat(path, &st) < 0)
 		r = -errno;
 	if (r) {
