@@ -149,7 +149,7 @@ static void measure_stages(struct collecting *c, const struct collector_stats *s
 		uint64_t ns;
 	} stages[] = {
 		{"sampling", run - MIN(run, walk)},
-		{"unwinding in the kernel", walk},
+		{"walking", walk},
 		{"transfer", c->cpu_ns[0] - MIN(c->cpu_ns[0], known)},
 		{"processes", ns[STAGE_PROCESS]},
 		{"unwinding", ns[STAGE_UNWIND]},

@@ -16,13 +16,14 @@ struct collector {
 	struct stream *stream;
 	struct assembler *assembler;
 	int hotplug_fd; /* -1: CPUs that come later are not seen */
+	uint64_t drains;
 };
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -87,14 +88,24 @@ static void drain(struct collector *c, bool last)
 	stream_drain(c->stream, &h, last);
 	if (last) /* once more: events up to where the first one read mappings */
 		stream_drain(c->stream, &h, last);
-	assembler_settle(c->assembler, c->sideband ? sideband_lost(c->sideband) : 0, now_ns());
+	assembler_settle(c->assembler, c->sideband ? sideband_lost(c->sideband) : 0,
+			 clock_ns(CLOCK_MONOTONIC));
 	if (last)
 		assembler_finish(c->assembler);
 }
 
 void collector_drain(struct collector *c)
 {
+	if (c->drains++ % ASSEMBLER_TIMED) {
+		drain(c, false);
+		return;
+	}
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
+	assembler_time(c->assembler);
 	drain(c, false);
+	wall = clock_ns(CLOCK_MONOTONIC) - wall;
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	assembler_time_done(c->assembler, wall < cpu + cpu / 4);
 }
 
 void collector_stop(struct collector *c)
