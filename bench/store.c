@@ -5,7 +5,8 @@
  * generate makes a store of so many days from recorded windows of ten seconds, in order, again and
  * again. Every hour a program is another build of itself, of as many as it takes for a day to have
  * ENTRIES dictionary entries, and each day a fifth of those is new: its functions have other names,
- * and so its stacks are other stacks. The times of
+ * and so its stacks are other stacks. An idle host has one build, the programs that are in every
+ * window, and one in 100 of their samples. The times of
  * samples, which pprof files do not have, are drawn at random. It prints what appending cost, and
  * what lies on disk, beside the same windows as pprof files. query asks for hours, weeks and the
  * month and prints the worst of each.
@@ -83,6 +84,21 @@ static bool lives_on(const struct recorded *r, int window, const char *pid)
 	return false;
 }
 
+/* Whether a program is in every window: those of an idle host are. */
+static bool is_always_there(const struct recorded *r, const char *comm)
+{
+	for (int i = 0; i < r->count; i++) {
+		bool here = false;
+		for (uint32_t s = 1; s < r->p[i]->series_count && !here; s++) {
+			const char *other = profile_label(r->p[i], s, "comm");
+			here = other && strcmp(other, comm) == 0;
+		}
+		if (!here)
+			return false;
+	}
+	return true;
+}
+
 /* The collector of the bench: recorded windows under its own dictionary. */
 struct sender {
 	const struct recorded *from;
@@ -91,7 +107,7 @@ struct sender {
 	uint64_t seed, samples, pprof_bytes, pprof_windows;
 	int keep_one_in;
 	unsigned builds;
-	bool **long_lived; /* by window and series */
+	bool **long_lived, **wanted; /* by window and series */
 	/* Rows of a recorded window are the same for an hour. */
 	struct window_row *cached[WINDOWS_MAX];
 	uint32_t cached_count[WINDOWS_MAX];
@@ -184,7 +200,10 @@ static void make_rows(struct sender *s, int window, uint64_t start)
 		uint32_t path[512], depth = 0, stack = 0;
 		uint64_t count = 0;
 		for (uint64_t k = 0; k < from->count; k++)
-			count += s->keep_one_in == 1 || next(&s->seed) % s->keep_one_in == 0;
+			count += !s->wanted[window][from->series]
+					 ? 0
+					 : s->keep_one_in == 1 ||
+						   next(&s->seed) % s->keep_one_in == 0;
 		if (!count)
 			continue;
 		for (uint32_t at = from->stack; at && depth < 512; at = p->stacks[at].parent)
@@ -251,7 +270,7 @@ static void measure_pprof(struct sender *s)
 	/* Only what the window uses, as a profile of its own. */
 	for (uint32_t i = 0; i < s->w.row_count; i++) {
 		const struct window_row *r = &s->w.rows[i];
-		uint32_t path[512], depth = 0, stack = 0;
+		uint32_t path[512] = {0}, depth = 0, stack = 0;
 		const struct series *from = &s->dict->series[r->series];
 		struct label labels[8];
 		for (uint32_t k = 0; k < from->count; k++)
@@ -294,7 +313,7 @@ static void choose_builds(struct sender *s)
 		s->cached_hour[i] = 0;
 	}
 	uint32_t entries = s->dict->stack_count + s->dict->frame_count + s->dict->series_count;
-	s->builds = MIN((ENTRIES + entries - 1) / entries, BUILDS_MAX);
+	s->builds = s->keep_one_in > 1 ? 1 : MIN((ENTRIES + entries - 1) / entries, BUILDS_MAX);
 	profile_free(TAKE_PTR(s->dict));
 	printf("entries_of_one_build %u\nbuilds %u\n", entries, s->builds);
 }
@@ -311,11 +330,15 @@ static int generate(const char *dir, int days, bool idle, char **paths, int coun
 	if (load(&r, paths, count) < 0)
 		return 1;
 	s.long_lived = mem_alloc_array((size_t)r.count, sizeof(*s.long_lived));
+	s.wanted = mem_alloc_array((size_t)r.count, sizeof(*s.wanted));
 	for (int i = 0; i < r.count; i++) {
 		s.long_lived[i] = mem_alloc_array(r.p[i]->series_count, 1);
+		s.wanted[i] = mem_alloc_array(r.p[i]->series_count, 1);
 		for (uint32_t k = 1; k < r.p[i]->series_count; k++) {
 			const char *pid = profile_label(r.p[i], k, "pid");
+			const char *comm = profile_label(r.p[i], k, "comm");
 			s.long_lived[i][k] = pid && lives_on(&r, i, pid);
+			s.wanted[i][k] = !idle || (comm && is_always_there(&r, comm));
 		}
 	}
 	struct store_options o = {.max_bytes = 1ull << 40, .retention_ms = 400 * DAY_MS};

@@ -72,7 +72,8 @@ def main():
             if value > most:
                 missed.append(f"{what}: {value:g}, bar {most:g}")
 
-        print("-- a day of an idle host (each sample of the windows kept with 1 in 100)", flush=True)
+        print("-- a day of an idle host: the programs that are in every window, 1 in 100 samples",
+              flush=True)
         idle = figures([BENCH, "generate", os.path.join(tmp, "idle"), "1", "idle", *files])
         bar("idle, MB a day", (idle["raw_bytes"] + idle["roll_bytes"]) / 1e6, 2)
 

@@ -1,4 +1,5 @@
 """Builds the programs of callgraph.py, by several compilers."""
+import hashlib
 import os
 
 import callgraph
@@ -22,9 +23,23 @@ def build(name, source, command):
     return out
 
 
-def program(tag, seed, variant="gcc"):
+def program(tag, seed, variant="gcc", rows=0):
     g = callgraph.Graph(tag, seed)
-    return g, build(f"edges-{tag}-{variant}", g.program(), VARIANTS[variant])
+    return g, build(f"edges-{tag}-{variant}{'-large' * bool(rows)}", g.program(rows),
+                    VARIANTS[variant])
+
+
+def distinct(path, to, number):
+    """A copy of a program that is another by its build id, the same one for the same number."""
+    with open(path, "rb") as f:
+        data = f.read()
+    note = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+    assert data.count(note) == 1, f"{path} has no build id"
+    at = data.index(note) + len(note)
+    other = hashlib.sha1(f"{os.path.basename(path)} {number}".encode()).digest()
+    with open(to, "wb") as f:
+        f.write(data[:at] + other + data[at + 20:])
+    os.chmod(to, 0o755)
 
 
 def library(tag, seed, variant="gcc", rows=0):

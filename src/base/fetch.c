@@ -352,7 +352,7 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	struct fetch_request head_request = {.max = HEAD_MAX};
 	struct fetching head = {.request = &head_request, .err = f->err};
 	struct curl_slist *headers = NULL;
-	struct curl c;
+	struct curl c = {};
 	char why[256] = "";
 	long status = 0;
 
@@ -401,10 +401,11 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 		free(head.bytes);
 		return failed(f->err, -EIO, *why ? why : c.easy_strerror(code));
 	}
-	*ret = (struct fetch_answer){.status = (unsigned)status,
-				     .headers = head.bytes ? head.bytes : mem_strdup(""),
-				     .body = f->bytes ? TAKE_PTR(f->bytes) : mem_strdup(""),
-				     .len = f->len};
+	ret->status = (unsigned)status;
+	ret->headers = head.bytes ? head.bytes : mem_strdup("");
+	ret->body = f->bytes ? f->bytes : mem_strdup("");
+	ret->len = f->len;
+	f->bytes = NULL;
 	return 0;
 }
 

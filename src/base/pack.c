@@ -43,7 +43,7 @@ void pack_u64(struct pack *p, uint64_t v)
 
 void pack_i64(struct pack *p, int64_t v)
 {
-	pack_u64(p, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+	pack_u64(p, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
 void pack_str(struct pack *p, const char *s, size_t len)

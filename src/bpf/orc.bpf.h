@@ -306,6 +306,8 @@ int orc_index(void *ctx)
 	__u32 at = orc_indexed;
 
 	(void)ctx;
+	if (!orc_is_usable())
+		return 0;
 	for (int i = 0; i < ORC_INDEX_PIECES; i++) {
 		if (!orc_index_piece(at))
 			break;

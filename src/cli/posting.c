@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -116,7 +117,12 @@ int posting_new(const char *url, const char *token_file, struct posting **ret)
 	pthread_cond_init(&p->wake, NULL);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int code = token_file ? read_token(token_file, &p->authorization) : 0;
-	if (!code && pthread_create(&p->thread, NULL, post, p) != 0) {
+	sigset_t all, before; /* signals are for the loop */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failed = code ? 0 : pthread_create(&p->thread, NULL, post, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (failed) {
 		log_error("cannot start a thread to send with");
 		code = 1;
 	}

@@ -94,7 +94,8 @@ struct record_args {
 	bool help;
 };
 
-#define TABLES_MAX  24 /* MB, what the BPF side has room for */
+#define TABLES_MIN  3  /* MB: arrays, and room for some rows */
+#define TABLES_MAX  24 /* what the BPF side has room for */
 #define RATE        99
 #define RATE_MAX    100000
 #define SECONDS_MAX (366 * 24 * 3600.0)
@@ -186,7 +187,7 @@ static bool parse_option(struct record_args *a, int c)
 		a->lines = c == OPT_LINES ? YES : NO;
 		return true;
 	case OPT_TABLES:
-		if (!cli_number("--tables", optarg, 1, TABLES_MAX, &n))
+		if (!cli_number("--tables", optarg, TABLES_MIN, TABLES_MAX, &n))
 			return false;
 		r->table_bytes = (size_t)n << 20;
 		return true;

@@ -18,6 +18,9 @@
 #include "collect/probe.h"
 #include "profile/collector.h"
 
+/* Often: a new process is soon known to the BPF side. */
+#define DRAIN_MS 100
+
 struct recording {
 	struct recording_options *options;
 	struct loop *loop;
@@ -217,7 +220,7 @@ static int start_sampling(struct recording *r)
 
 static int watch(struct recording *r)
 {
-	unsigned every = collector_pace(&r->options->sampler);
+	unsigned every = collector_pace(&r->options->sampler, DRAIN_MS);
 	int err = 0;
 
 	r->loop = loop_new();
@@ -297,11 +300,12 @@ static void describe_walks(const struct unwinder_stats *u)
 	}
 	log_debug("user stacks: %s; %llu walked in the kernel, %llu from a copy, %llu by frame "
 		  "pointers, %llu cut as mappings had changed; %llu tables made, %llu evicted, "
-		  "%llu rows in %.1f MB",
+		  "%llu put off, %llu rows in %.1f MB",
 		  text, (unsigned long long)u->in_kernel, (unsigned long long)u->from_copy,
 		  (unsigned long long)u->by_frame_pointers, (unsigned long long)u->mistrusted,
 		  (unsigned long long)u->tables_made, (unsigned long long)u->tables_evicted,
-		  (unsigned long long)u->tables.rows, (double)u->tables.bytes / 1e6);
+		  (unsigned long long)u->tables_put_off, (unsigned long long)u->tables.rows,
+		  (double)u->tables.bytes / 1e6);
 }
 
 static void describe_lines(const struct lines_stats *l)

@@ -110,8 +110,8 @@ static void help(void)
 	     "of\n"
 	     "'smolder run' on its own, for collectors on other machines. Needs no privileges.\n");
 	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
-					    SET_TIMES, SET_DEADLINE, SET_NAMES, SET_TOKEN_FILE,
-					    SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
+					    SET_TIMES, SET_DEADLINE, SET_NAMES, SET_WINDOWS_FD,
+					    SET_TOKEN_FILE, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
 }
 
 int cmd_serve(int argc, char **argv)
@@ -121,8 +121,9 @@ int cmd_serve(int argc, char **argv)
 
 	if (code < 0) {
 		CLEANUP(freep) char *store = service_store_dir(&s);
+		int fd = (int)settings_number(&s, SET_WINDOWS_FD);
 		struct serving_options o = {
-			.settings = &s, .store = store, .windows_fd = -1, .alive_fd = -1};
+			.settings = &s, .store = store, .windows_fd = fd ? fd : -1, .alive_fd = -1};
 		code = serving_run(&o);
 	}
 	settings_done(&s);

@@ -100,7 +100,8 @@ void service_help(const enum setting *which)
 		const char *help = settings_help(*which);
 		int arg = (int)strcspn(help, " ");
 		char flag[64];
-		snprintf(flag, sizeof(flag), "--%s %.*s", settings_name(*which), arg, help);
+		snprintf(flag, sizeof(flag), "%s--%s %.*s", *which == SET_FREQUENCY ? "-F, " : "",
+			 settings_name(*which), arg, help);
 		printf("  %-24s %s\n", flag, help + arg + strspn(help + arg, " "));
 	}
 	puts("  --config FILE            the same by name, in YAML; flags win (" SERVICE_CONFIG

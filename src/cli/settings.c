@@ -9,8 +9,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-#define FILE_MAX  (256u << 10)
-#define LINES_MAX 256
+#define FILE_MAX   (256u << 10)
+#define LINES_MAX  256
+#define SIZE_LEAST (1u << 20)
 
 enum kind { TEXT, DURATION, SIZE, NUMBER, LIST };
 
@@ -38,6 +39,8 @@ static const struct {
 	[SET_DEADLINE] = {"deadline", DURATION, "30s", "TIME  of the longest question (30s)"},
 	[SET_NAMES] = {"names", TEXT, NULL,
 		       "NAME,...  that clients may call this server by, beside its own"},
+	[SET_WINDOWS_FD] = {"windows-fd", NUMBER, NULL,
+			    "N  take windows from this socket as well, a SOCK_SEQPACKET"},
 	[SET_TOKEN_FILE] = {"token-file", TEXT, NULL, "FILE  a token that requests must bring"},
 	[SET_TLS_CERT] = {"tls-cert", TEXT, NULL, "FILE  certificate, PEM"},
 	[SET_TLS_KEY] = {"tls-key", TEXT, NULL, "FILE  its key, PEM"},
@@ -119,7 +122,7 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 	case DURATION:
 		return settings_duration(value, ret);
 	case SIZE:
-		return settings_size(value, ret);
+		return settings_size(value, ret) && *ret >= SIZE_LEAST;
 	case NUMBER:
 		*ret = strtoull(value, &end, 10);
 		return *value >= '0' && *value <= '9' && !*end && *ret > 0 && *ret <= 10000;
@@ -136,7 +139,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 	static const char *const wants[] = {
 		[TEXT] = "a text",
 		[DURATION] = "a time like 30d, 12h or 90m",
-		[SIZE] = "a size like 2GiB or 500MB",
+		[SIZE] = "a size like 2GiB or 500MB, of 1 MiB at least",
 		[NUMBER] = "a number from 1 to 10000",
 		[LIST] = "a name",
 	};

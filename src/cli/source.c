@@ -358,7 +358,7 @@ static int ended_badly(struct selector *selector, int err)
 static int begin_query(struct source *s, const struct source_question *q,
 		       struct selector **ret_selector, struct store_query *ret)
 {
-	struct selector_error err;
+	struct selector_error err = {};
 
 	if (selector_parse(q->selector ? q->selector : "cpu", ret_selector, &err) != 0) {
 		log_error("%s", err.text);

@@ -1,7 +1,10 @@
 #include "collect/orc.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -49,8 +52,24 @@ static int find(struct ksym_addr *k, struct wire_orc *ret)
 	return 0;
 }
 
+/*
+ * Whether the tables can be of the form that the BPF side knows. It asks BTF and does not go by
+ * this; but before 6.2 the kernel takes ten milliseconds and more to find a name.
+ */
+static bool is_recent(void)
+{
+	struct utsname name;
+	unsigned major, minor;
+
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 4));
+}
+
 int orc_find(struct wire_orc *ret)
 {
+	if (!is_recent())
+		return -ENOTSUP;
+
 	/* Old kernels refuse the program, which is no news to anybody. */
 	libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct ksym_addr *k = ksym_addr__open_and_load();

@@ -7,7 +7,7 @@
 #include "bpf/wire.h"
 
 /*
- * 0; else -errno, with *ret all 0: the kernel hides its addresses, has no such tables, or no helper
- * to find them (before 5.16). Nothing is lost then: bpf_get_stack() walks.
+ * 0; else -errno, with *ret as it was: the kernel hides its addresses, has no such tables, or is
+ * older than their form of today (6.4). Nothing is lost then: bpf_get_stack() walks.
  */
 int orc_find(struct wire_orc *ret);

@@ -68,9 +68,10 @@ static uint32_t fold_roots(struct folding *f, uint32_t series)
 
 	if (o->by) {
 		const char *value = profile_label(f->in, series, o->by);
-		CLEANUP(freep)
-		char *none = value && *value ? NULL : mem_printf("[no %s]", o->by);
-		return profile_stack(f->out, stack, mark(f->out, none ? none : value));
+		if (value && *value)
+			return profile_stack(f->out, stack, mark(f->out, value));
+		CLEANUP(freep) char *none = mem_printf("[no %s]", o->by);
+		return profile_stack(f->out, stack, mark(f->out, none));
 	}
 	if (o->by_process)
 		stack = fold_label(f, stack, series, "comm", "pid");

@@ -31,7 +31,7 @@ struct selector_error {
 };
 
 /* 0; -EINVAL with *ret_err. */
-int selector_parse(const char *s, struct selector **ret, struct selector_error *ret_err);
+int selector_parse(const char *text, struct selector **ret, struct selector_error *ret_err);
 void selector_free(struct selector *s);
 DEFINE_CLEANUP(struct selector *, selector_free)
 

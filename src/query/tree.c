@@ -147,9 +147,10 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 	}
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		uint64_t place = places[p->samples[i].stack];
-		if (place != UINT64_MAX && !is_base(&p->samples[i], o))
-			kept[place].self = /* NOLINT: places are below count */
-				add(kept[place].self, shown(&p->samples[i], o->column));
+		if (place == UINT64_MAX || is_base(&p->samples[i], o))
+			continue;
+		uint64_t *self = &kept[place].self;
+		*self = add(*self, shown(&p->samples[i], o->column)); /* NOLINT: the root is kept */
 	}
 	*ret_least = least;
 	*ret_count = count;

@@ -104,7 +104,7 @@ static bool number(struct api_job *a, const char *name, uint64_t least, uint64_t
 
 static bool parse_selector(struct api_job *a, const char *text, struct ask *ask)
 {
-	struct selector_error err;
+	struct selector_error err = {};
 
 	return selector_parse(text ? text : "cpu", &ask->selector, &err) == 0 || wrong(a, err.text);
 }
@@ -211,9 +211,9 @@ static bool parse_format(struct api_job *a)
 			 format);
 		for (const struct renderer *r = renderers; r->name; r++) {
 			size_t n = strlen(a->error);
-			snprintf(a->error + n, sizeof(a->error) - n, " %s,", r->name);
+			snprintf(a->error + n, sizeof(a->error) - n, " %s,%s", r->name,
+				 r[1].name ? "" : " profile");
 		}
-		strcat(a->error, " profile");
 		return false;
 	}
 	bool is_tree = strcmp(a->renderer->name, "tree") == 0;
@@ -522,7 +522,7 @@ static void free_job(struct api_job *a)
 }
 
 /* What every answer says of itself beside what it is: `headers` from `at` on. */
-static void send(struct api_job *a, struct http_answer *answer, size_t at)
+static void send_body(struct api_job *a, struct http_answer *answer, size_t at)
 {
 	const char *known = http_header(a->request, "If-None-Match");
 	const struct {
@@ -571,7 +571,7 @@ static void answer_profile(struct api_job *a)
 			    {"X-Smolder-Damaged", words[4]},
 			    {"Content-Security-Policy", sandbox}},
 	};
-	send(a, &answer, 6);
+	send_body(a, &answer, 6);
 }
 
 static void done(struct job *j)
@@ -588,7 +588,7 @@ static void done(struct job *j)
 	else if (a->work == work_query)
 		answer_profile(a);
 	else
-		send(a, &(struct http_answer){.type = "application/json"}, 0);
+		send_body(a, &(struct http_answer){.type = "application/json"}, 0);
 	free_job(a);
 }
 

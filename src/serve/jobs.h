@@ -28,9 +28,9 @@ struct job {
 };
 
 struct jobs *jobs_new(struct loop *l, unsigned threads, unsigned waiting);
-void jobs_free(struct jobs *j); /* ends what runs, and calls `done` of every job; NULL is fine */
+void jobs_free(struct jobs *js); /* ends what runs, and calls `done` of every job; NULL is fine */
 
-int jobs_add(struct jobs *j, struct job *job); /* 0, -EAGAIN when there are too many */
+int jobs_add(struct jobs *js, struct job *j); /* 0, -EAGAIN when there are too many */
 
 /* Whether the work is still wanted; called by `run`, as often as it likes. */
 bool job_goes_on(struct job *j);
@@ -40,6 +40,6 @@ struct jobs_stats {
 	uint32_t running, waiting;
 };
 
-void jobs_stats(struct jobs *j, struct jobs_stats *ret);
+void jobs_stats(struct jobs *js, struct jobs_stats *ret);
 
 uint64_t jobs_now_ms(void); /* CLOCK_MONOTONIC */

@@ -265,19 +265,22 @@ static void on_cost(void *ctx, const uint8_t instance[16], const char *name, dou
 
 	if (!c->instance || memcmp(instance, c->instance, 16) != 0 || !isfinite(value))
 		return;
-	if (strcmp(name, "uptime_seconds") == 0)
+	if (strcmp(name, "uptime_seconds") == 0) {
 		c->uptime = value;
-	else if (strcmp(name, "timer_seconds_total") == 0)
+	} else if (strcmp(name, "timer_seconds_total") == 0) {
 		c->timer = value;
-	else if (labelled(name, "cpu_seconds_total{process=\"", label) &&
-		 (part = part_of(c, "", label)))
-		part->seconds = value;
-	else if (labelled(name, "resident_bytes{process=\"", label) &&
-		 (part = part_of(c, "", label)))
-		part->bytes = value;
-	else if (labelled(name, "bpf_seconds_total{program=\"", label) &&
-		 (part = part_of(c, "BPF ", label)))
-		part->seconds = value;
+	} else if (labelled(name, "resident_bytes{process=\"", label)) {
+		part = part_of(c, "", label);
+		if (part)
+			part->bytes = value;
+	} else {
+		part = labelled(name, "cpu_seconds_total{process=\"", label) ? part_of(c, "", label)
+		       : labelled(name, "bpf_seconds_total{program=\"", label)
+			       ? part_of(c, "BPF ", label)
+			       : NULL;
+		if (part)
+			part->seconds = value;
+	}
 }
 
 static double of_machine(double seconds, double uptime)
@@ -342,8 +345,8 @@ static void collector_json(void *ctx, const uint8_t instance[16], const char *na
 	l->any = true;
 }
 
-static void answer_json(struct http_request *r, unsigned status, FILE *out, char **body,
-			size_t *len)
+static void answer_json(struct http_request *r, unsigned status, FILE *out, char *const *body,
+			const size_t *len)
 {
 	fclose(out);
 	http_answer(r, &(struct http_answer){.status = status,

@@ -104,10 +104,12 @@ int accounts_open(struct accounts *a, const char *path, enum sql_mode mode)
 void accounts_done(struct accounts *a)
 {
 	sql_close(&a->db);
-	free(a->all);
-	free(a->days);
-	free(a->path);
-	*a = (struct accounts){};
+	free(TAKE_PTR(a->all));
+	free(TAKE_PTR(a->days));
+	free(TAKE_PTR(a->path));
+	a->count = a->cap = a->day_count = a->day_cap = 0;
+	a->floor_ms = 0;
+	a->changed = false;
 }
 
 static int write_account(struct accounts *a, uint32_t i)

@@ -1,7 +1,6 @@
 #include "store/columns.h"
 
 #include <errno.h>
-#include <zstd.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -10,42 +9,6 @@
 #define HAS_VALUES 1u
 
 enum { SERIES, STACKS, STACK, WINDOWS, COUNT, VALUE, COLUMNS };
-
-void columns_compress(const void *bytes, size_t len, int level, struct pack *out)
-{
-	size_t room = ZSTD_compressBound(len);
-	CLEANUP(freep) uint8_t *to = mem_resize_array(NULL, room, 1);
-	ZSTD_CCtx *z = ZSTD_createCCtx();
-
-	ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
-	ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
-	size_t n = ZSTD_compress2(z, to, room, bytes, len);
-	ZSTD_freeCCtx(z);
-	if (ZSTD_isError(n)) {
-		fprintf(stderr, "smolder: zstd: %s\n", ZSTD_getErrorName(n));
-		abort(); /* with that much room, only memory can be lacking */
-	}
-	pack_raw(out, to, n);
-}
-
-int columns_expand(const void *blob, size_t len, size_t max, uint8_t **bytes, size_t *cap,
-		   size_t *ret_len)
-{
-	unsigned long long size = ZSTD_getFrameContentSize(blob, len);
-
-	if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > max)
-		return -EBADMSG;
-	if (size + 1 > *cap) {
-		*cap = size + size / 2 + 4096;
-		free(*bytes);
-		*bytes = mem_resize_array(NULL, *cap, 1);
-	}
-	size_t n = ZSTD_decompress(*bytes, *cap, blob, len);
-	if (ZSTD_isError(n) || n != size)
-		return -EBADMSG;
-	*ret_len = n;
-	return 0;
-}
 
 void columns_done(struct columns *c)
 {
@@ -209,7 +172,8 @@ static void write_columns(const struct columns *c, uint64_t period, bool values,
 	pack_done(&indexes);
 }
 
-static void join(const struct pack *head, struct pack *col, int count, int level, struct pack *out)
+static void join(const struct pack *head, struct pack *col, int count, int level, struct zip *z,
+		 struct pack *out)
 {
 	struct pack all = {};
 
@@ -220,11 +184,12 @@ static void join(const struct pack *head, struct pack *col, int count, int level
 		pack_raw(&all, col[i].bytes, col[i].len);
 		pack_done(&col[i]);
 	}
-	columns_compress(all.bytes, all.len, level, out);
+	zip_pack(z, all.bytes, all.len, level, out);
 	pack_done(&all);
 }
 
-void columns_write(const struct columns *c, uint64_t period, int level, struct pack *out)
+void columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
+		   struct pack *out)
 {
 	struct pack head = {}, col[COLUMNS] = {};
 	bool values = false;
@@ -245,11 +210,11 @@ void columns_write(const struct columns *c, uint64_t period, int level, struct p
 		start = w->start_ms;
 	}
 	write_columns(c, period, values, col);
-	join(&head, col, COLUMNS, level, out);
+	join(&head, col, COLUMNS, level, z, out);
 	pack_done(&head);
 }
 
-void columns_write_times(const struct columns *c, int level, struct pack *out)
+void columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out)
 {
 	struct pack head = {}, col[3] = {};
 	uint64_t samples = 0;
@@ -262,6 +227,9 @@ void columns_write_times(const struct columns *c, int level, struct pack *out)
 	pack_u64(&head, VERSION);
 	pack_u64(&head, c->row_count);
 	pack_u64(&head, samples);
+	CLEANUP(freep) uint8_t *low = mem_alloc_array(samples + 1, 1);
+	CLEANUP(freep) uint8_t *high = mem_alloc_array(samples + 1, 1);
+	size_t at = 0;
 	for (size_t i = 0; i < c->row_count; i++) {
 		const uint16_t *t = c->times + c->rows[i].time;
 		uint16_t last = 0;
@@ -269,13 +237,14 @@ void columns_write_times(const struct columns *c, int level, struct pack *out)
 			pack_u64(&col[0], c->rows[i].known);
 		for (uint32_t n = c->rows[i].known; n; n--, t++) {
 			uint16_t step = (uint16_t)(*t - last);
-			uint8_t low = (uint8_t)step, high = (uint8_t)(step >> 8);
-			pack_raw(&col[1], &low, 1);
-			pack_raw(&col[2], &high, 1);
+			low[at] = (uint8_t)step;
+			high[at++] = (uint8_t)(step >> 8);
 			last = *t;
 		}
 	}
-	join(&head, col, 3, level, out);
+	pack_raw(&col[1], low, at);
+	pack_raw(&col[2], high, at);
+	join(&head, col, 3, level, z, out);
 	pack_done(&head);
 }
 
@@ -307,9 +276,9 @@ int columns_open(struct columns_reader *r, const void *blob, size_t len, uint64_
 	size_t size;
 	uint64_t start = 0;
 
-	if (columns_expand(blob, len, COLUMNS_BYTES_MAX, &r->bytes, &r->cap, &size) < 0)
+	if (zip_unpack(&r->zip, blob, len, COLUMNS_BYTES_MAX, &size) < 0)
 		return -EBADMSG;
-	struct unpack in = {r->bytes, r->bytes + size, false};
+	struct unpack in = {r->zip.bytes, r->zip.bytes + size, false};
 	if (unpack_u64(&in) != VERSION)
 		return -EBADMSG;
 	uint64_t flags = unpack_max(&in, HAS_VALUES);
@@ -396,7 +365,7 @@ bool columns_next(struct columns_reader *r, struct columns_row *ret)
 
 void columns_reader_done(struct columns_reader *r)
 {
-	free(r->bytes);
+	zip_done(&r->zip);
 	free(r->windows);
 	*r = (struct columns_reader){};
 }
@@ -406,9 +375,9 @@ int columns_times_open(struct columns_times *t, const void *blob, size_t len)
 	size_t size;
 	struct unpack col[3];
 
-	if (columns_expand(blob, len, COLUMNS_BYTES_MAX, &t->bytes, &t->cap, &size) < 0)
+	if (zip_unpack(&t->zip, blob, len, COLUMNS_BYTES_MAX, &size) < 0)
 		return -EBADMSG;
-	struct unpack in = {t->bytes, t->bytes + size, false};
+	struct unpack in = {t->zip.bytes, t->zip.bytes + size, false};
 	if (unpack_u64(&in) != VERSION)
 		return -EBADMSG;
 	t->rows = unpack_u64(&in);
@@ -449,6 +418,6 @@ bool columns_times_next(struct columns_times *t, uint64_t count, uint16_t **ret,
 
 void columns_times_done(struct columns_times *t)
 {
-	free(t->bytes);
+	zip_done(&t->zip);
 	*t = (struct columns_times){};
 }

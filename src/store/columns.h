@@ -3,7 +3,7 @@
  *
  * One blob holds some windows of one type: a single message, the five minutes of a pack, or one sum
  * of a roll-up. Rows are (series, stack, window) -> count and value, in that order. A blob is, in
- * one zstd frame that has its size and a checksum:
+ * one zstd frame:
  *
  *	version (1), flags (1: there is a column of values)
  *	windows, then each: start in ms (difference to the one before, zigzag), length in ms,
@@ -34,6 +34,7 @@
 #include <stdint.h>
 
 #include "base/pack.h"
+#include "store/zip.h"
 
 #define COLUMNS_WINDOWS_MAX (1u << 20)
 #define COLUMNS_BYTES_MAX   (64u << 20) /* of a blob after zstd */
@@ -82,13 +83,13 @@ void columns_add(struct columns *c, uint32_t series, uint32_t stack, uint32_t wi
 void columns_settle(struct columns *c);
 
 /* As blobs, appended to `out`; settled before. */
-void columns_write(const struct columns *c, uint64_t period, int level, struct pack *out);
-void columns_write_times(const struct columns *c, int level, struct pack *out);
+void columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
+		   struct pack *out);
+void columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out);
 
 /* Reading, row by row. */
 struct columns_reader {
-	uint8_t *bytes; /* room, kept from blob to blob */
-	size_t cap;
+	struct zip zip;
 	struct columns_window *windows;
 	uint32_t window_count, window_cap;
 	uint64_t period;
@@ -106,8 +107,7 @@ bool columns_next_series(struct columns_reader *r, uint32_t *ret);    /* series 
 void columns_reader_done(struct columns_reader *r);
 
 struct columns_times {
-	uint8_t *bytes;
-	size_t cap;
+	struct zip zip;
 	uint64_t rows, samples;
 	/* Private. */
 	struct unpack known;
@@ -124,8 +124,3 @@ int columns_times_open(struct columns_times *t, const void *blob, size_t len);
 bool columns_times_next(struct columns_times *t, uint64_t count, uint16_t **ret, size_t *ret_cap,
 			uint32_t *ret_known);
 void columns_times_done(struct columns_times *t);
-
-/* A zstd frame, appended to `out`; and back: 0 or -EBADMSG, *bytes has room for *cap. */
-void columns_compress(const void *bytes, size_t len, int level, struct pack *out);
-int columns_expand(const void *blob, size_t len, size_t max, uint8_t **bytes, size_t *cap,
-		   size_t *ret_len);

@@ -2,21 +2,19 @@
 
 #include <errno.h>
 
-#include "store/columns.h"
-
 #define BATCH_MAX  (64u << 20) /* of entries in a row, after zstd */
 #define LEVEL      3
 #define JOIN_LEVEL 6
 #define JOIN_ROWS  32         /* so many small rows … */
 #define JOIN_SMALL (64 << 10) /* … of up to so many bytes become one */
 
-static int load_row(struct dict *d, const void *blob, size_t len, uint8_t **bytes, size_t *cap)
+static int load_row(struct dict *d, const void *blob, size_t len)
 {
 	size_t size;
 
-	if (columns_expand(blob, len, BATCH_MAX, bytes, cap, &size) < 0)
+	if (zip_unpack(&d->zip, blob, len, BATCH_MAX, &size) < 0)
 		return -EUCLEAN;
-	struct unpack in = {*bytes, *bytes + size, false};
+	struct unpack in = {d->zip.bytes, d->zip.bytes + size, false};
 	while (in.at < in.end)
 		if (entries_read(d->p, &in) < 0)
 			return -EUCLEAN;
@@ -25,8 +23,6 @@ static int load_row(struct dict *d, const void *blob, size_t len, uint8_t **byte
 
 int dict_load(struct dict *d, struct sql *s)
 {
-	CLEANUP(freep) uint8_t *bytes = NULL;
-	size_t cap = 0;
 	int r;
 
 	*d = (struct dict){.p = profile_new(), .next = 1};
@@ -34,8 +30,7 @@ int dict_load(struct dict *d, struct sql *s)
 	sqlite3_stmt *st = sql_ask(s, "SELECT id, entries FROM dictionary ORDER BY id", "");
 	while ((r = sql_step(s, st)) > 0) {
 		d->next = sqlite3_column_int64(st, 0) + 1;
-		r = load_row(d, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1),
-			     &bytes, &cap);
+		r = load_row(d, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1));
 		if (r)
 			break;
 	}
@@ -43,6 +38,7 @@ int dict_load(struct dict *d, struct sql *s)
 		dict_done(d);
 		return r;
 	}
+	zip_done(&d->zip);
 	d->mark = (struct entries_mark){profile_string_count(d->p), d->p->module_count,
 					d->p->frame_count, d->p->stack_count, d->p->series_count};
 	return 0;
@@ -51,6 +47,7 @@ int dict_load(struct dict *d, struct sql *s)
 void dict_done(struct dict *d)
 {
 	profile_free(d->p);
+	zip_done(&d->zip);
 	*d = (struct dict){};
 }
 
@@ -62,7 +59,7 @@ int dict_write(struct dict *d, struct sql *s, struct entries_mark *ret_mark)
 	if (!entries_pending(d->p, &d->mark))
 		return 0;
 	entries_write(d->p, ret_mark, SIZE_MAX / 2, &plain);
-	columns_compress(plain.bytes, plain.len, LEVEL, &out);
+	zip_pack(&d->zip, plain.bytes, plain.len, LEVEL, &out);
 	/* The id moves on even if this is not committed. */
 	int r = sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", d->next++,
 			out.bytes, out.len);
@@ -91,20 +88,19 @@ static int join_from(struct sql *s, int64_t *ret_first)
 	return r < 0 ? r : rows >= JOIN_ROWS;
 }
 
-static int read_from(struct sql *s, int64_t first, struct pack *all)
+static int read_from(struct dict *d, struct sql *s, int64_t first, struct pack *all)
 {
-	CLEANUP(freep) uint8_t *bytes = NULL;
-	size_t cap = 0, size;
+	size_t size;
 	int r;
 	CLEANUP(sql_endp)
 	sqlite3_stmt *st =
 		sql_ask(s, "SELECT entries FROM dictionary WHERE id >= ? ORDER BY id", "i", first);
 
 	while ((r = sql_step(s, st)) > 0) {
-		if (columns_expand(sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0),
-				   BATCH_MAX, &bytes, &cap, &size) < 0)
+		if (zip_unpack(&d->zip, sqlite3_column_blob(st, 0),
+			       (size_t)sqlite3_column_bytes(st, 0), BATCH_MAX, &size) < 0)
 			return -EUCLEAN;
-		pack_raw(all, bytes, size);
+		pack_raw(all, d->zip.bytes, size);
 	}
 	return r;
 }
@@ -118,9 +114,9 @@ int dict_join(struct dict *d, struct sql *s)
 	if (r <= 0)
 		return r;
 	r = sql_begin(s);
-	r = r ? r : read_from(s, first, &all);
+	r = r ? r : read_from(d, s, first, &all);
 	if (!r) {
-		columns_compress(all.bytes, all.len, JOIN_LEVEL, &out);
+		zip_pack(&d->zip, all.bytes, all.len, JOIN_LEVEL, &out);
 		r = sql_run(s, "DELETE FROM dictionary WHERE id >= ?", "i", first);
 		r = r ? r
 		      : sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", first,
@@ -134,6 +130,7 @@ int dict_join(struct dict *d, struct sql *s)
 		d->next = first + 1;
 	pack_done(&all);
 	pack_done(&out);
+	zip_done(&d->zip); /* much more than a window's entries need */
 	return r ? r : 1;
 }
 
@@ -271,15 +268,14 @@ static bool view_series(struct dict_view *v, struct unpack *in)
 
 int dict_view_add(struct dict_view *v, const void *blob, size_t len)
 {
-	uint8_t *bytes = NULL;
-	size_t cap = 0, size;
+	size_t size;
 
 	view_begin(v);
-	int r = columns_expand(blob, len, BATCH_MAX, &bytes, &cap, &size);
-	if (r) {
-		free(bytes);
+	int r = zip_unpack(&v->zip, blob, len, BATCH_MAX, &size);
+	if (r)
 		return r;
-	}
+	uint8_t *bytes = TAKE_PTR(v->zip.bytes);
+	v->zip.cap = 0;
 	MEM_GROW(v->buffers, v->bytes_count, v->bytes_cap);
 	v->buffers[v->bytes_count++] = bytes;
 	v->bytes += len;
@@ -311,6 +307,7 @@ void dict_view_done(struct dict_view *v)
 	for (uint32_t i = 0; i < v->bytes_count; i++)
 		free(v->buffers[i]);
 	free(v->buffers);
+	zip_done(&v->zip);
 	free(v->strings);
 	free(v->modules);
 	free(v->frames);

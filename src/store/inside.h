@@ -42,6 +42,7 @@ struct store {
 	struct translation translations[STORE_TRANSLATIONS];
 	uint64_t clock; /* of uses, for what goes first */
 	struct columns columns;
+	struct zip zip;
 	struct pack bytes, more;
 	struct store_stats stats;
 	struct store_todo pack_days;   /* that have windows which are not packed */
@@ -69,6 +70,10 @@ int store_settle_day(struct store *s, int64_t day);
 
 char *store_times_path(const char *dir, int64_t hour); /* hours since 1970; caller frees */
 int64_t store_times_number(const char *name);          /* or -1 */
+
+/* A reader's: what the writer has said so far. */
+void store_load_accounts(struct store *s);
+void store_look_at_span(struct store *s); /* sets first_ms, and last_ms if it is not known */
 
 /* Age and size: one step, whether there is more to do. */
 bool store_retain(struct store *s, uint64_t now_ms);

@@ -226,6 +226,7 @@ bool store_retain(struct store *s, uint64_t now_ms)
 		return false;
 	bool more = expire(s, now_ms);
 	measure(s);
+	store_look_at_span(s);
 	if (s->stats.bytes > s->o.max_bytes)
 		more |= make_room(s, now_ms);
 	if (!more)
@@ -233,9 +234,48 @@ bool store_retain(struct store *s, uint64_t now_ms)
 	return more;
 }
 
+/* The first or the last slot of a book, in ms; 0 when it has none. */
+static uint64_t edge(struct store *s, enum book_kind kind, int64_t number, bool last)
+{
+	static const char *const ask[2][2] = {
+		{"SELECT min(slot) FROM (SELECT slot FROM slots UNION SELECT slot FROM windows)",
+		 "SELECT max(slot) FROM (SELECT slot FROM slots UNION SELECT slot FROM windows)"},
+		{"SELECT min(slot) FROM rolled", "SELECT max(slot) FROM rolled"},
+	};
+	CLEANUP(book_closep) struct book *b = NULL;
+	int64_t slot = 0;
+
+	if (book_open(s->dir, kind, number, SQL_READ, &b) == 0)
+		sql_number(&b->db, ask[kind][last], 0, &slot);
+	return (uint64_t)slot * 1000 + (slot && last ? SLOT_S * 1000 : 0);
+}
+
+void store_look_at_span(struct store *s)
+{
+	CLEANUP(freep) int64_t *days = NULL, *months = NULL;
+	uint32_t day_count = store_list(s->dir, STORE_RAW, &days);
+	uint32_t month_count = store_list(s->dir, STORE_ROLL, &months);
+	uint64_t first = UINT64_MAX, at;
+
+	if (day_count && (at = edge(s, BOOK_RAW, days[0], false)))
+		first = at;
+	if (month_count && (at = edge(s, BOOK_ROLL, months[0], false)))
+		first = MIN(first, at);
+	s->stats.first_ms = first == UINT64_MAX ? 0 : first;
+	if (day_count && !s->stats.last_ms)
+		s->stats.last_ms = edge(s, BOOK_RAW, days[day_count - 1], true);
+	if (month_count && !s->stats.last_ms)
+		s->stats.last_ms = edge(s, BOOK_ROLL, months[month_count - 1], true);
+}
+
 void store_stats(struct store *s, struct store_stats *ret)
 {
 	measure(s);
+	if (s->o.read_only) {
+		store_load_accounts(s);
+		s->stats.last_ms = 0;
+		store_look_at_span(s);
+	}
 	accounts_sum(&s->accounts, &s->stats.taken, &s->stats.stored, s->stats.lost);
 	*ret = s->stats;
 }

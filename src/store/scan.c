@@ -85,6 +85,8 @@ static int cut_row(struct scan *s, struct walk_blob *b, struct columns_row *row)
 	}
 	if (known < row->count && overlaps)
 		return -ENODATA;
+	if (!row->count)
+		return 0;
 	row->value = in == row->count ? row->value
 				      : (uint64_t)((unsigned __int128)row->value * in / row->count);
 	row->count = in;
@@ -191,8 +193,9 @@ static int scan_file_end(void *ctx)
 	return 0;
 }
 
-static int scan(struct walk *w, struct profile *into, bool slots)
+static int scan(struct walk walk_it, struct profile *into, bool slots)
 {
+	struct walk *w = &walk_it;
 	struct scan s = {
 		.w = w,
 		.into = into,
@@ -232,13 +235,13 @@ int store_scan(struct store *s, const struct store_query *q, struct profile *int
 	       struct store_answer *ret)
 {
 	*ret = (struct store_answer){};
-	return scan(&(struct walk){.s = s,
-				   .q = q,
-				   .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
-				   .to_ms = up(q->to_ms),
-				   .hours = true,
-				   .prefer_raw = q->raw_only,
-				   .answer = ret},
+	return scan((struct walk){.s = s,
+				  .q = q,
+				  .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+				  .to_ms = up(q->to_ms),
+				  .hours = true,
+				  .prefer_raw = q->raw_only,
+				  .answer = ret},
 		    into, false);
 }
 
@@ -246,12 +249,12 @@ int store_scan_slots(struct store *s, const struct store_query *q, struct profil
 		     struct store_answer *ret)
 {
 	*ret = (struct store_answer){};
-	int r = scan(&(struct walk){.s = s,
-				    .q = q,
-				    .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
-				    .to_ms = up(q->to_ms),
-				    .times = true,
-				    .answer = ret},
+	int r = scan((struct walk){.s = s,
+				   .q = q,
+				   .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+				   .to_ms = up(q->to_ms),
+				   .times = true,
+				   .answer = ret},
 		     into, true);
 	ret->from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
 	ret->to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;

@@ -21,8 +21,6 @@ int sql_error(const struct sql *s, int rc)
 		return -EROFS;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_ERROR: /* a table that is not there: no file of ours */
-	case SQLITE_SCHEMA:
 		return -EUCLEAN;
 	case SQLITE_PERM:
 		return -EACCES;
@@ -59,7 +57,7 @@ static int open_file(struct sql *s, const char *path, int flags, bool frozen)
 		else
 			*at++ = *p;
 	}
-	strcpy(at, frozen ? "?immutable=1" : "");
+	stpcpy(at, frozen ? "?immutable=1" : "");
 	int rc = sqlite3_open_v2(uri, &s->db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc != SQLITE_OK)
 		return sql_error(s, rc);
@@ -76,19 +74,28 @@ static int exec(struct sql *s, const char *text)
 	return sql_error(s, sqlite3_exec(s->db, text, NULL, NULL, NULL));
 }
 
+/* A file without a table: its making was cut short, and it is as good as none. */
+static int look(struct sql *s)
+{
+	int64_t tables = 0;
+	int r = exec(s, "PRAGMA cache_size = -256");
+
+	r = r ? r : sql_number(s, "SELECT count(*) FROM sqlite_master", 0, &tables);
+	return r ? r : tables ? 0 : -ENOENT;
+}
+
 static int open_read(struct sql *s, const char *path)
 {
 	CLEANUP(freep) char *log = mem_printf("%s-wal", path);
 	bool frozen = access(log, F_OK) != 0;
 
 	int r = open_file(s, path, SQLITE_OPEN_READONLY, frozen);
-	r = r ? r : exec(s, "PRAGMA cache_size = -256; SELECT count(*) FROM sqlite_master");
+	r = r ? r : look(s);
 	if (r && r != -ENOENT) {
 		/* The other way, before giving up: a log has come, or cannot be read. */
-		sqlite3_close(s->db);
-		s->db = NULL;
+		sql_close(s);
 		r = open_file(s, path, SQLITE_OPEN_READONLY, !frozen);
-		r = r ? r : exec(s, "SELECT count(*) FROM sqlite_master");
+		r = r ? r : look(s);
 	}
 	return r;
 }
@@ -198,6 +205,9 @@ int sql_step(struct sql *s, sqlite3_stmt *st)
 {
 	int rc = st ? sqlite3_step(st) : sqlite3_extended_errcode(s->db);
 
+	/* A table or column that is not there: no file of ours. */
+	if (!st && rc == SQLITE_ERROR)
+		return -EUCLEAN;
 	return rc == SQLITE_ROW ? 1 : sql_error(s, rc);
 }
 

@@ -160,29 +160,30 @@ static int open_book(struct store *s, enum book_kind kind, int64_t number, struc
 
 int store_day(struct store *s, int64_t day, struct book **ret)
 {
-	struct book **slot = &s->days[0];
+	struct book **place = &s->days[0];
 
 	for (int i = 0; i < STORE_DAYS; i++) {
 		struct book *b = s->days[i];
-		if (b && b->number == day && !sql_is_gone(&b->db)) {
+		if (b && b->number == day && sql_is_gone(&b->db)) {
+			book_close(b);
+			s->days[i] = b = NULL;
+		}
+		if (b && b->number == day) {
 			b->used = ++s->clock;
 			*ret = b;
 			return 0;
 		}
-		if (!b || b->number == day) {
-			slot = &s->days[i]; /* free, or its file was deleted */
-			break;
-		}
-		if (b->used < (*slot)->used)
-			slot = &s->days[i];
+		/* A free place, else the one that was not used for longest. */
+		if (*place && (!b || b->used < (*place)->used))
+			place = &s->days[i];
 	}
-	book_close(*slot);
-	*slot = NULL;
-	int r = open_book(s, BOOK_RAW, day, slot);
+	book_close(*place);
+	*place = NULL;
+	int r = open_book(s, BOOK_RAW, day, place);
 	if (r)
 		return r;
-	(*slot)->used = ++s->clock;
-	*ret = *slot;
+	(*place)->used = ++s->clock;
+	*ret = *place;
 	return 0;
 }
 
@@ -325,6 +326,18 @@ static void survey(struct store *s)
 	}
 }
 
+void store_load_accounts(struct store *s)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/accounts.db", s->dir);
+	CLEANUP(freep) int64_t *days = NULL;
+	uint32_t count = store_list(s->dir, STORE_RAW, &days);
+
+	accounts_done(&s->accounts);
+	accounts_open(&s->accounts, path, SQL_READ); /* without it all is counted that waits */
+	for (uint32_t i = 0; i < count; i++)
+		recount(s, days[i], false);
+}
+
 static int open_reader(struct store *s, struct store_error *e)
 {
 	struct stat st;
@@ -349,6 +362,7 @@ static int open_writer(struct store *s, struct store_error *e)
 		return r;
 	}
 	survey(s);
+	store_look_at_span(s);
 	return 0;
 }
 
@@ -385,7 +399,9 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
-	accounts_sync(&s->accounts); /* what cannot be written is counted again on opening */
+	/* What cannot be written is counted again on opening. */
+	if (!s->o.read_only)
+		accounts_sync(&s->accounts);
 	accounts_done(&s->accounts);
 	for (int i = 0; i < STORE_DAYS; i++)
 		book_close(s->days[i]);
@@ -393,6 +409,7 @@ void store_close(struct store *s)
 	for (int i = 0; i < STORE_TRANSLATIONS; i++)
 		remap_done(&s->translations[i].map);
 	columns_done(&s->columns);
+	zip_done(&s->zip);
 	pack_done(&s->bytes);
 	pack_done(&s->more);
 	if (s->lock >= 0)
@@ -540,9 +557,9 @@ static int write_window(struct store *s, struct book *b, const struct window *w,
 	if (r)
 		return r;
 	s->bytes.len = s->more.len = 0;
-	columns_write(&s->columns, w->period, LEVEL, &s->bytes);
+	columns_write(&s->columns, w->period, LEVEL, &s->zip, &s->bytes);
 	if (w->times)
-		columns_write_times(&s->columns, LEVEL, &s->more);
+		columns_write_times(&s->columns, LEVEL, &s->zip, &s->more);
 	accounts_pack(&w->counts, samples, &counts);
 	r = sql_run(
 		&b->db,
@@ -669,11 +686,13 @@ int store_append(struct store *s, const struct profile *dict, const struct windo
 	}
 	if (r) {
 		s->stats.failed++;
+		if (ret_err && !ret_err->text[0])
+			say(ret_err, "%s: cannot be written: %s", s->dir,
+			    r == -EPROTONOSUPPORT ? "it was made by a newer version of smolder"
+						  : strerror(-r));
 		r = r == -ENOSPC || r == -EDQUOT  ? -ENOSPC
 		    : r == -EROFS || r == -EACCES ? -EROFS
 						  : -EIO;
-		if (ret_err && !ret_err->text[0])
-			say(ret_err, "%s: cannot be written: %s", s->dir, strerror(-r));
 	}
 	return r;
 }

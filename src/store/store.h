@@ -36,15 +36,24 @@ struct store_error {
 	int pid;        /* of the writer that holds the store, for -EBUSY; else 0 */
 };
 
-/* 0 or -errno with *ret_err: -EBUSY another writer, -ENOENT no store there (read only). */
+/*
+ * 0 or -errno with *ret_err: -EBUSY another writer, -ENOENT no store there (read only). A reader
+ * may be opened in the writer's own process as well, for another thread; a handle is for one
+ * thread.
+ */
 int store_open(const char *dir, const struct store_options *o, struct store **ret,
 	       struct store_error *ret_err);
 void store_close(struct store *s);
 
 /*
- * Appends one message, all or nothing; `dict` is what its ids mean. 0; -EEXIST it is there already;
+ * Appends one message, all or nothing; `dict` is what its ids mean. Ids keep their meaning as long
+ * as instance, epoch and the address of `dict` stay the same. 0; -EEXIST it is there already;
  * -ENOSPC, -EROFS, -EIO: not now, later perhaps (the store opens its files anew by itself);
- * -ERANGE: older than the retention, or more than an hour in the future.
+ * -ERANGE: older than the retention (or than what was dropped for room), or more than an hour in
+ * the future.
+ *
+ * Collectors that follow one another on one counter of the kernel (window.h) should share the first
+ * 8 bytes of their instance id: that is how they are told from those of other machines.
  */
 int store_append(struct store *s, const struct profile *dict, const struct window *w,
 		 uint64_t now_ms, struct store_error *ret_err);
@@ -77,6 +86,10 @@ struct store_query {
 	bool raw_only;           /* do not use roll-ups: for tests that compare */
 };
 
+/*
+ * A window counts where it begins, so ranges that follow one another share none: ranges are taken
+ * in steps of WINDOW_MS, and of five minutes where only roll-ups are left.
+ */
 struct store_answer {            /* what the answer covers, and what it lacks */
 	uint64_t from_ms, to_ms; /* the range snapped outward to what is stored */
 	uint64_t samples;
@@ -158,8 +171,11 @@ struct store_stats {
 	uint64_t other_samples; /* stored as (other), for a cap */
 	uint64_t damaged_files; /* set aside */
 	uint64_t packs, rolls, expired_files;
-	uint64_t first_ms, last_ms; /* of what is stored */
-	/* All that was ever taken and what became of it, over all collectors: the sum is exact. */
+	uint64_t first_ms, last_ms; /* of what is stored; first_ms to five minutes */
+	/*
+	 * All that was ever taken and what became of it, over all collectors. Taken = stored +
+	 * lost, exactly, but for what collectors that run have not sent yet.
+	 */
 	uint64_t taken, stored;
 	uint64_t lost[WINDOW_LOST_REASONS];
 };

@@ -270,7 +270,7 @@ static int write_roll(struct store *s, struct book *month, int64_t span, int64_t
 {
 	columns_settle(c);
 	s->bytes.len = 0;
-	columns_write(c, period, PACK_LEVEL, &s->bytes);
+	columns_write(c, period, PACK_LEVEL, &s->zip, &s->bytes);
 	return sql_run(&month->db,
 		       "INSERT OR REPLACE INTO rolls(span, slot, type, rows) VALUES(?, ?, ?, ?)",
 		       "iiib", span, start, type, s->bytes.bytes, s->bytes.len);
@@ -431,12 +431,12 @@ static int pack_type(struct store *s, struct book *day, struct slot *slot, int64
 		return r;
 	columns_settle(c);
 	s->bytes.len = s->more.len = 0;
-	columns_write(c, t->period, PACK_LEVEL, &s->bytes);
+	columns_write(c, t->period, PACK_LEVEL, &s->zip, &s->bytes);
 	r = sql_run(&day->db, "INSERT OR REPLACE INTO packs(slot, type, rows) VALUES(?, ?, ?)",
 		    "iib", slot->start, type, s->bytes.bytes, s->bytes.len);
 	if (r || !times || !c->time_count)
 		return r;
-	columns_write_times(c, PACK_LEVEL, &s->more);
+	columns_write_times(c, PACK_LEVEL, &s->zip, &s->more);
 	return sql_run(times,
 		       "INSERT OR REPLACE INTO times(slot, type, raw, through, times)"
 		       " VALUES(?, ?, ?, ?, ?)",
@@ -628,7 +628,7 @@ static bool audit_step(struct store *s, uint64_t now_ms)
 {
 	if (!s->audit_days.count)
 		return false;
-	int64_t day = s->audit_days.numbers[0], slot;
+	int64_t day = s->audit_days.numbers[0], slot = 0;
 	int r = unrolled(s, day, &slot);
 	if (r > 0)
 		return settle(s, day, slot, now_ms) == 0;
@@ -688,7 +688,7 @@ static bool join_step(struct store *s)
 int store_settle_day(struct store *s, int64_t day)
 {
 	struct book *b;
-	int64_t slot;
+	int64_t slot = 0;
 	int r;
 
 	for (;;) {

@@ -281,6 +281,7 @@ static int walk_packs(struct walk *w, struct plan *p, struct book *b, struct wal
 		if (r)
 			break;
 	}
+	blob->times = NULL;
 	columns_times_done(&times);
 	sql_close(&file.db);
 	return r;
@@ -311,6 +312,7 @@ static int walk_windows(struct walk *w, struct plan *p, struct book *b, struct w
 		if (r)
 			break;
 	}
+	blob->times = NULL;
 	columns_times_done(&times);
 	return r;
 }

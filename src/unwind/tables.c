@@ -10,6 +10,12 @@
 #include "unwind/extents.h"
 
 #define SHARD_BYTES (UNWIND_SHARD_ROWS * sizeof(struct unwind_row))
+/* What is there from the start, however few tables there are. */
+#define ARRAY_BYTES                                                                                \
+	(UNWIND_MAPPINGS_MAX * sizeof(struct unwind_mapping) +                                     \
+	 UNWIND_PAGES_MAX * sizeof(struct unwind_page) +                                           \
+	 UNWIND_FILES_MAX * sizeof(struct unwind_file) +                                           \
+	 UNWIND_RULES_MAX * sizeof(struct unwind_rule))
 
 struct slot {
 	uint32_t first_page, page_count; /* in `pages`; count 0: not in use */
@@ -56,7 +62,8 @@ int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables 
 	t->files = map_memory(maps->files, UNWIND_FILES_MAX * sizeof(*t->files));
 	t->pages = map_memory(maps->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
 	t->rules = map_memory(maps->rules, UNWIND_RULES_MAX * sizeof(*t->rules));
-	t->shard_max = (uint32_t)MAX(1u, MIN(max_bytes / SHARD_BYTES, UNWIND_SHARDS_MAX));
+	size_t for_rows = max_bytes > ARRAY_BYTES ? max_bytes - ARRAY_BYTES : 0;
+	t->shard_max = (uint32_t)MAX(1u, MIN(for_rows / SHARD_BYTES, UNWIND_SHARDS_MAX));
 	extents_init(&t->free_rows, 0, t->shard_max * UNWIND_SHARD_ROWS);
 	extents_init(&t->free_pages, 0, UNWIND_PAGES_MAX);
 	extents_init(&t->free_mappings, 0, UNWIND_MAPPINGS_MAX);
@@ -195,6 +202,16 @@ int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot)
 	return 0;
 }
 
+uint32_t tables_rows_max(const struct tables *t)
+{
+	return t->shard_max * UNWIND_SHARD_ROWS;
+}
+
+uint32_t tables_room(const struct tables *t)
+{
+	return tables_rows_max(t) - t->free_rows.taken;
+}
+
 static void bury(struct tables *t, struct extents *from, uint32_t start, uint32_t count,
 		 uint32_t slot)
 {
@@ -281,11 +298,7 @@ void tables_unmap(struct tables *t, uint32_t first, uint32_t count)
 void tables_stats(const struct tables *t, struct tables_stats *ret)
 {
 	*ret = (struct tables_stats){
-		.bytes = t->shard_count * SHARD_BYTES +
-			 UNWIND_MAPPINGS_MAX * sizeof(struct unwind_mapping) +
-			 UNWIND_PAGES_MAX * sizeof(struct unwind_page) +
-			 UNWIND_FILES_MAX * sizeof(struct unwind_file) +
-			 UNWIND_RULES_MAX * sizeof(struct unwind_rule),
+		.bytes = t->shard_count * SHARD_BYTES + ARRAY_BYTES,
 		.rows = t->free_rows.taken,
 		.slots = t->slot_count,
 		.mappings = t->free_mappings.taken,

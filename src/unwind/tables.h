@@ -17,6 +17,7 @@
 
 struct tables;
 
+/* max_bytes: of all that the BPF side holds for walks; there is always room for one shard. */
 int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables **ret);
 void tables_free(struct tables *t);
 
@@ -29,6 +30,10 @@ void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule
  * The image can go then.
  */
 int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot);
+
+/* How many rows there can be, and how many more. */
+uint32_t tables_rows_max(const struct tables *t);
+uint32_t tables_room(const struct tables *t);
 
 /* No mapping names the slot any more: its place is free after the next grace period. */
 void tables_drop(struct tables *t, uint32_t slot);

@@ -15,13 +15,18 @@
 #define RETIRED_MAX    256 /* versions of mappings that samples on their way may still name */
 #define WAIT_MS        5000
 #define GRACE_EVERY_NS 1000000000ull
+#define HALVE_EVERY_NS 10000000000ull
+#define ROOM_SHARE     16 /* of the rows that can be: what is made free more than needed */
+#define PAUSE_MIN_NS   1000000000ull
+#define PAUSE_MAX_NS   (300ull * 1000000000)
 
 enum table_state {
 	TABLE_NONE,
 	TABLE_WANTED, /* being made */
 	TABLE_READY,
-	TABLE_NEVER, /* no rows in it: frame pointers */
-	TABLE_LOST,  /* not readable, or too large: a walk ends there, and does not guess */
+	TABLE_PAUSED, /* it made room for others, and comes back later */
+	TABLE_NEVER,  /* no rows in it: frame pointers */
+	TABLE_LOST,   /* not readable, or too large: a walk ends there, and does not guess */
 };
 
 struct table { /* of a file */
@@ -29,7 +34,10 @@ struct table { /* of a file */
 	uint32_t slot;
 	uint32_t rows;
 	uint64_t used_ns; /* when a walk last came by */
-	uint64_t uses;    /* since it was made, halved now and then */
+	uint64_t uses;    /* by walks, or by those that ended for want of it; halved now and then */
+	uint64_t made_ns;
+	uint64_t pause_ns; /* after it made room last; 0: it never did */
+	uint64_t again_ns; /* until when that is */
 	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
 };
@@ -62,7 +70,7 @@ struct unwinder {
 	struct retired retired[RETIRED_MAX];
 	uint32_t retired_at;
 	uint32_t version;
-	uint64_t now, grace_ns;
+	uint64_t now, grace_ns, halved_ns;
 	struct unwinder_stats stats;
 };
 
@@ -171,7 +179,7 @@ static void write_mapping(struct unwinder *u, struct unwind_mapping *to, const s
 		const struct table *t = table_of(u, m->unwind_file - 1);
 		if (t->state == TABLE_NEVER)
 			slot = 0;
-		else if (t->state == TABLE_LOST)
+		else if (t->state == TABLE_LOST || t->state == TABLE_PAUSED)
 			slot = UNWIND_LOST;
 		else if (t->state == TABLE_READY)
 			slot = bias_of(t, m, &bias) ? t->slot : 0;
@@ -192,35 +200,93 @@ static void publish(struct unwinder *u, uint32_t file)
 				write_mapping(u, &s->run[i], &s->maps->list[i]);
 }
 
-static void evict(struct unwinder *u, uint32_t file)
+static void evict(struct unwinder *u, uint32_t file, enum table_state state)
 {
 	struct table *t = &u->files[file];
 
-	t->state = TABLE_NONE;
+	t->state = state;
 	publish(u, file);
 	tables_drop(u->tables, t->slot);
 	u->stats.tables_evicted++;
 }
 
-/* Makes room: the table that was used least for its size goes. False if there is none. */
-static bool evict_least(struct unwinder *u)
+static double benefit(const struct table *t)
 {
-	uint32_t worst = NO_FILE;
-	double least = 0;
+	return (double)t->uses / (double)MAX(t->rows, 1u);
+}
 
+static void put_off(struct unwinder *u, struct table *t)
+{
+	t->pause_ns = t->pause_ns ? MIN(2 * t->pause_ns, PAUSE_MAX_NS) : PAUSE_MIN_NS;
+	t->again_ns = u->now + t->pause_ns;
+}
+
+static uint32_t find_least(const struct unwinder *u)
+{
+	uint32_t least = NO_FILE;
+
+	for (uint32_t i = 0; i < u->file_cap; i++)
+		if (u->files[i].state == TABLE_READY &&
+		    (least == NO_FILE || benefit(&u->files[i]) < benefit(&u->files[least])))
+			least = i;
+	return least;
+}
+
+/*
+ * Makes room: the tables that were used least for their size go. Some more than needed, since each
+ * time takes a grace period of the kernel. False if there is none to go.
+ */
+static bool make_room(struct unwinder *u, uint32_t rows)
+{
+	uint64_t wanted = rows + tables_rows_max(u->tables) / ROOM_SHARE;
+	uint64_t room = tables_room(u->tables);
+	uint32_t file;
+	bool any = false;
+
+	while ((!any || room < wanted) && (file = find_least(u)) != NO_FILE) {
+		struct table *t = &u->files[file];
+		if (u->now - t->made_ns > PAUSE_MAX_NS)
+			t->pause_ns = 0; /* it was here for long enough to begin anew */
+		put_off(u, t);
+		evict(u, file, TABLE_PAUSED);
+		room += t->rows;
+		any = true;
+	}
+	tables_grace(u->tables);
+	return any;
+}
+
+/* Whether a table that made room is worth more by now than those that would have to go for it. */
+static bool is_worth_room(const struct unwinder *u, const struct table *t)
+{
+	uint64_t rows = tables_room(u->tables);
+
+	for (uint32_t i = 0; i < u->file_cap; i++)
+		if (u->files[i].state == TABLE_READY && benefit(&u->files[i]) < benefit(t))
+			rows += u->files[i].rows;
+	return rows >= t->rows;
+}
+
+/* Lets those come back that made room: they are made when a walk next comes to their file. */
+static void end_pauses(struct unwinder *u)
+{
 	for (uint32_t i = 0; i < u->file_cap; i++) {
-		const struct table *t = &u->files[i];
-		double benefit = (double)t->uses / (double)MAX(t->rows, 1u);
-		if (t->state == TABLE_READY && (worst == NO_FILE || benefit < least)) {
-			worst = i;
-			least = benefit;
+		struct table *t = &u->files[i];
+		if (t->state != TABLE_PAUSED)
+			continue;
+		bool over = u->now >= t->again_ns;
+		if (t->used_ns + UNUSED_NS < u->now) { /* a new life */
+			t->pause_ns = 0;
+			t->state = TABLE_NONE;
+			publish(u, i);
+		} else if (tables_room(u->tables) >= t->rows || (over && is_worth_room(u, t))) {
+			t->state = TABLE_NONE;
+			publish(u, i);
+		} else if (over) {
+			put_off(u, t);
+			u->stats.tables_put_off++;
 		}
 	}
-	if (worst == NO_FILE)
-		return false;
-	evict(u, worst);
-	tables_grace(u->tables);
-	return true;
 }
 
 static void take_table(struct unwinder *u, struct builder_result *r)
@@ -232,13 +298,13 @@ static void take_table(struct unwinder *u, struct builder_result *r)
 	t->state = err == -ENOENT || err == -EINVAL || err == -ENOTSUP ? TABLE_NEVER : TABLE_LOST;
 	tables_put_rules(u->tables, r->first_rule, r->rules, r->rule_count);
 	while (!err && (err = tables_put(u->tables, r->image, &t->slot)) == -ENOSPC &&
-	       evict_least(u))
+	       make_room(u, r->image->row_count))
 		err = 0;
 	if (!err) {
 		t->state = TABLE_READY;
 		t->rows = r->image->row_count;
-		t->uses = 1;
-		t->used_ns = u->now;
+		t->uses++;
+		t->used_ns = t->made_ns = u->now;
 		t->segment_count = r->segment_count;
 		memcpy(t->segments, r->segments, sizeof(t->segments));
 		u->stats.tables_made++;
@@ -453,6 +519,10 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	case TABLE_NEVER:
 		*ret = NULL;
 		return 0;
+	case TABLE_PAUSED:
+		note_use(u, m);
+		*ret = &missing;
+		return 0;
 	case TABLE_LOST:
 		*ret = &missing;
 		return 0;
@@ -551,7 +621,13 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 	take_tables(u);
 	for (uint32_t i = 0; i < u->file_cap; i++)
 		if (u->files[i].state == TABLE_READY && u->files[i].used_ns + UNUSED_NS < now)
-			evict(u, i);
+			evict(u, i, TABLE_NONE);
+	end_pauses(u);
+	if (now - u->halved_ns >= HALVE_EVERY_NS) {
+		u->halved_ns = now;
+		for (uint32_t i = 0; i < u->file_cap; i++)
+			u->files[i].uses /= 2;
+	}
 	for (struct space *s = u->spaces; s; s = s->next) {
 		if (s->wanted && !s->process->exited && !s->process->dropped)
 			space_update(u, s);

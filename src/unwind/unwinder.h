@@ -6,6 +6,11 @@
  * it is first sampled; until then its samples bring the top of their stack along and are walked
  * here, after the table is there (-EAGAIN: hold it back until after the next settle).
  *
+ * When tables do not fit under the cap, the one that is used least for its size makes room. It is
+ * made again when there is room or, after a pause, when it is worth more by then than what would
+ * have to go for it; the pause doubles each time, so that two large tables do not push each other
+ * out for ever. Meanwhile walks end at its file, and say so.
+ *
  * A walk in the kernel goes by the mappings that were installed last. Whether they were still true
  * at the time of the sample is checked frame by frame against what the process had mapped then: a
  * stack is cut where they differ, never guessed.
@@ -22,7 +27,7 @@
 struct unwinder;
 
 struct unwinder_options {
-	size_t max_bytes;      /* of BPF-side rows; 0: 24 MB */
+	size_t max_bytes;      /* of BPF-side tables; 0: 24 MB */
 	const char *cache_dir; /* tables across runs; NULL: none */
 };
 
@@ -57,7 +62,9 @@ struct unwinder_stats {
 	uint64_t from_copy; /* walked here */
 	uint64_t by_frame_pointers;
 	uint64_t mistrusted; /* cut because mappings had changed */
-	uint64_t tables_made, tables_failed, tables_evicted, spaces_full;
+	uint64_t tables_made, tables_failed, spaces_full;
+	uint64_t tables_evicted; /* for others, or since no walk came by any more … */
+	uint64_t tables_put_off; /* … and not made again yet, as others are worth more */
 	struct tables_stats tables;
 };
 

@@ -111,6 +111,53 @@ def image_seed():
         struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
 
 
+def varints(*values):
+    out = bytearray()
+    for v in values:
+        while v >= 0x80:
+            out.append(v & 0x7f | 0x80)
+            v >>= 7
+        out.append(v)
+    return bytes(out)
+
+
+def text(s):
+    return varints(len(s)) + s
+
+
+def entries_seed():
+    """A dictionary of two frames, three stacks and a series (src/profile/entries.h)."""
+    strings = [b"main", b"leaf", b"prog", b"comm", b"x"]
+    return varints(1, 1, len(strings)) + b"".join(map(text, strings)) + \
+        varints(1, 1, 3, 0, 0, 0, 4096, 0) + varints(1, 2, 1, 1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0) + \
+        varints(1, 3, 1, 1, 1, 2, 3, 2) + varints(1, 1, 1, 4, 5)
+
+
+def window_seeds():
+    """Two messages (src/profile/window.h) and a reply."""
+    def message(sequence, entries, times):
+        head = b"SMW\1" + bytes(range(16)) + varints(sequence, 0, 1, 1_700_000_000_000, 10000) + \
+            text(b"cpu") + text(b"nanoseconds") + varints(100, 0, 4, 0, 0, 0, 0)
+        rows = varints(2, 0, 2, 1, 0, 1, 4, 2, 3)
+        steps = varints(1, 5, 7, 9) if times else varints(0)
+        metrics = varints(1) + text(b"x_total") + struct.pack("<d", 1.5)
+        m = head + varints(len(entries)) + entries + rows + steps + metrics
+        return struct.pack("<H", len(m)) + m
+    nothing_new = varints(1, 6, 0, 2, 0, 3, 0, 4, 0, 2, 0)
+    yield message(1, entries_seed(), True) + message(2, nothing_new, False)
+    yield b"SMR\1" + bytes(16) + varints(1, 0, 4, 0, 1, 77) + text(b"no")
+
+
+def blob_seeds():
+    """What src/store/columns.h and dict.h read, each behind the byte that says which it is."""
+    columns = [varints(1, 2), varints(2, 1), varints(3, 4, 9), varints(2, 0, 1, 1, 1, 1, 0),
+               varints(1, 2, 3, 4), varints(0, 2, 1, 0)]
+    windows = varints(1, 1, 2, 3_400_000_000_000, 10000, 1, 0, 1, 20000, 10000, 1, 5, 0)
+    yield b"\0" + windows + varints(*map(len, columns)) + b"".join(columns)
+    yield b"\1" + varints(1, 2, 3, 0, 3, 3) + b"\1\2\3\0\1\0"
+    yield b"\2" + entries_seed()
+
+
 LINES_PROGRAM = r"""
 static volatile int sink;
 namespace a { struct S { int get(int x) const { if (x) { int y = x * sink; return y; } return 1; } }; }
@@ -160,6 +207,10 @@ def seeds(name, tmp):
         return list(go_seeds())
     if name == "image_file":
         return [image_seed()]
+    if name == "window":
+        return list(window_seeds())
+    if name == "store_blob":
+        return list(blob_seeds())
     if name == "demangle":
         return names()
     if name == "perfscript":

@@ -404,7 +404,7 @@ def a_pattern_without_end_is_an_error():
 
 @test
 def other_places_may_not_ask():
-    with Server("--host", "profiler.example") as s:
+    with Server("--names", "profiler.example") as s:
         def ask(headers, method="GET", path="/healthz"):
             return s.request(method, path, b"" if method == "POST" else None, headers)[0]
 

@@ -12,7 +12,7 @@ static const struct store_label nginx[] = {
 
 static bool matches(const char *text)
 {
-	struct selector_error err;
+	struct selector_error err = {};
 	struct selector *s;
 
 	if (selector_parse(text, &s, &err))
@@ -64,7 +64,7 @@ static void operators_match_as_in_prometheus(void **state)
 static void types_have_colons(void **state)
 {
 	(void)state;
-	struct selector_error err;
+	struct selector_error err = {};
 	struct selector *s;
 
 	assert_int_equal(selector_parse("heap:inuse_space{a='b'}", &s, &err), 0);
@@ -115,7 +115,7 @@ static void a_pattern_without_end_is_an_error(void **state)
 	static const char *const texts[] = {"cpu{comm=~\"(a+)+\"}", "cpu{comm!~\"(a|a|aa)+[bc]\"}"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		struct selector_error err;
+		struct selector_error err = {};
 		struct selector *s;
 		assert_int_equal(selector_parse(texts[i], &s, &err), 0);
 		assert_false(selector_match(s, labels, 1));
@@ -129,7 +129,7 @@ static void a_pattern_without_end_is_an_error(void **state)
 static void there_are_caps(void **state)
 {
 	(void)state;
-	struct selector_error err;
+	struct selector_error err = {};
 	struct selector *s;
 	char text[SELECTOR_MAX + 100] = "{";
 

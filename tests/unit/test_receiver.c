@@ -17,11 +17,12 @@ struct bench {
 static int set_up(void **state)
 {
 	struct bench *b = mem_alloc(sizeof(*b));
+	struct store_options options = {};
 	struct store_error err;
 
 	strcpy(b->dir, "/tmp/smolder-receiver-XXXXXX");
 	assert_non_null(mkdtemp(b->dir));
-	if (store_open(b->dir, &(struct store_options){}, &b->store, &err))
+	if (store_open(b->dir, &options, &b->store, &err))
 		fail_msg("%s", err.text);
 	b->receiver = receiver_new(b->store);
 	*state = b;

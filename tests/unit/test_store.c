@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <ftw.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/mem.h"
+#include "store/sql.h"
 #include "store/store.h"
 
 #define DAY    86400000ull
@@ -310,6 +312,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	umount(dir); /* of a test that failed */
 	remove_all(dir);
 	return 0;
 }
@@ -926,6 +929,13 @@ static void every_sample_is_accounted_for(void **state)
 	store_close(s);
 	s = open_with(NULL);
 	check_sum(s, counter - first, lost, died);
+	struct store *reader = open_with(&(struct store_options){.read_only = true});
+	struct store_stats st;
+	check_sum(reader, counter - first, lost, died);
+	store_stats(reader, &st);
+	assert_int_equal(st.first_ms, BEGIN + DAY - 10 * 60000);
+	assert_true(st.last_ms >= now && st.last_ms <= now + 300000);
+	store_close(reader);
 
 	/* What was lost is in the answer as well. */
 	struct profile *p = profile_new();
@@ -1012,6 +1022,49 @@ static void damaged_files_are_set_aside(void **state)
 	}
 }
 
+/* A kill may leave a file that was not made to its end: there is no damage in that. */
+static void a_file_that_was_just_begun_is_none(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"raw/2024-10-04.db", "roll/2024-10.db", "accounts.db"};
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(names); i++) {
+		char path[512];
+		struct sql db;
+		struct sender d;
+		struct store_stats st;
+		snprintf(path, sizeof(path), "%s/raw", dir);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), "%s/roll", dir);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i / 2]);
+		if (i % 2) {
+			assert_int_equal(sql_open(&db, path, SQL_WRITE, ""),
+					 0); /* without tables */
+			sql_close(&db);
+		} else {
+			FILE *f = fopen(path, "w"); /* without a byte */
+			assert_non_null(f);
+			fclose(f);
+		}
+		struct store *r = open_with(&(struct store_options){.read_only = true});
+		assert_int_equal(total(r, BEGIN, BEGIN + DAY), 0);
+		store_close(r);
+		struct store *s = open_with(NULL);
+		sender_init(&d, 30);
+		make(&d, BEGIN, 10);
+		append(s, &d, NULL, BEGIN);
+		settle(s, BEGIN + HOUR);
+		assert_int_equal(total(s, BEGIN, BEGIN + DAY), d.w.counts.taken);
+		store_stats(s, &st);
+		assert_int_equal(st.damaged_files, 0);
+		store_close(s);
+		sender_done(&d);
+		remove_all(dir);
+		mkdir(dir, 0700);
+	}
+}
+
 static void a_store_that_is_deleted_begins_anew(void **state)
 {
 	(void)state;
@@ -1062,6 +1115,147 @@ static void there_is_one_writer(void **state)
 			 -ENOENT);
 }
 
+static int make_readable(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)st, (void)f;
+	return chmod(path, flag == FTW_D ? 0755 : 0644);
+}
+
+/* In a process of nobody's, which can read and nothing else: the total, or -1. */
+static int64_t total_for_nobody(uint64_t from, uint64_t to)
+{
+	int fds[2];
+	int64_t sum = -1;
+
+	nftw(dir, make_readable, 16, FTW_PHYS);
+	assert_int_equal(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct store *s;
+		struct store_error e;
+		if (setgid(65534) || setuid(65534))
+			_exit(1);
+		if (store_open(dir, &(struct store_options){.read_only = true}, &s, &e) < 0)
+			_exit(2);
+		struct profile *p = profile_new();
+		struct store_answer a;
+		struct store_query q = {.type = "cpu", .from_ms = from, .to_ms = to};
+		if (store_scan(s, &q, p, &a) < 0 || a.damaged)
+			_exit(3);
+		sum = (int64_t)a.samples;
+		if (write(fds[1], &sum, sizeof(sum)) != sizeof(sum))
+			_exit(4);
+		_exit(0);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(read(fds[0], &sum, sizeof(sum)), sizeof(sum));
+	close(fds[0]);
+	close(fds[1]);
+	return sum;
+}
+
+static int entries(void)
+{
+	static const char *const folders[] = {"", "raw", "roll", "times"};
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		char path[512];
+		snprintf(path, sizeof(path), "%s/%s", dir, folders[i]);
+		DIR *d = opendir(path);
+		while (d && readdir(d))
+			n++;
+		if (d)
+			closedir(d);
+	}
+	return n;
+}
+
+static void a_reader_needs_no_more_than_to_read(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t now = BEGIN;
+
+	sender_init(&d, 23);
+	for (int i = 0; i < 6 * 80; i++, now += WINDOW_MS) {
+		make(&d, now, 10);
+		append(s, &d, NULL, now);
+		/* While the writer runs it sees what was committed, at once. */
+		if (i % 100 == 99)
+			assert_int_equal(total_for_nobody(BEGIN, now + WINDOW_MS),
+					 (int64_t)d.w.counts.taken);
+	}
+	store_close(s);
+	int before = entries();
+	assert_int_equal(total_for_nobody(BEGIN, now), (int64_t)d.w.counts.taken);
+	/* One that could write makes nothing either. */
+	s = open_with(&(struct store_options){.read_only = true});
+	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
+	store_close(s);
+	assert_int_equal(entries(), before);
+	sender_done(&d);
+}
+
+static void a_full_disk_is_said_and_got_over(void **state)
+{
+	(void)state;
+	if (geteuid() != 0 || mount("tmpfs", dir, "tmpfs", 0, "size=400k") < 0)
+		skip();
+	struct store *s = open_with(NULL);
+	struct sender d;
+	struct store_error e;
+	struct store_stats st;
+	uint64_t now = BEGIN;
+	int r = 0, full = 0;
+
+	sender_init(&d, 24);
+	for (int i = 0; i < 3000 && full < 20; i++) {
+		make(&d, now, 200);
+		r = store_append(s, d.dict, &d.w, now, &e);
+		if (r) {
+			/* It stays as it was, and goes on counting; the message will come again. */
+			assert_int_equal(r, -ENOSPC);
+			assert_non_null(strstr(e.text, dir));
+			for (uint32_t k = 0; k < d.w.row_count; k++)
+				d.w.counts.taken -= d.w.rows[k].count;
+			full++;
+		} else {
+			now += WINDOW_MS;
+		}
+		store_tend(s, now);
+	}
+	assert_int_equal(full, 20);
+	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
+	assert_int_equal(mount("tmpfs", dir, "tmpfs", MS_REMOUNT, "size=40m"), 0);
+	for (int i = 0; i < 100; i++, now += WINDOW_MS) {
+		make(&d, now, 200);
+		append(s, &d, NULL, now);
+	}
+	settle(s, now + HOUR);
+	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
+	check_sum(s, d.w.counts.taken, 0, 0);
+	store_stats(s, &st);
+	assert_int_equal(st.failed, 20);
+	assert_int_equal(st.damaged_files, 0);
+	store_close(s);
+
+	/* A disk that cannot be written to at all. */
+	assert_int_equal(mount("tmpfs", dir, "tmpfs", MS_REMOUNT | MS_RDONLY, "size=40m"), 0);
+	assert_int_equal(store_open(dir, NULL, &s, &e), -EROFS);
+	assert_non_null(strstr(e.text, dir));
+	s = open_with(&(struct store_options){.read_only = true});
+	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
+	store_close(s);
+	umount(dir);
+	sender_done(&d);
+}
+
 /* The writer is killed at any moment: every window that it said was stored is there. */
 static void a_sudden_end_loses_nothing(void **state)
 {
@@ -1093,6 +1287,8 @@ static void a_sudden_end_loses_nothing(void **state)
 		}
 		close(fds[1]);
 		uint64_t said[2], last[2] = {0, 0};
+		if (round % 2) /* else it may be killed while it opens the store */
+			assert_int_equal(read(fds[0], last, sizeof(last)), sizeof(last));
 		usleep((useconds_t)(random() % 60000) + 2000);
 		kill(pid, SIGKILL);
 		int status;
@@ -1127,8 +1323,42 @@ static void a_sudden_end_loses_nothing(void **state)
 	sender_done(&d);
 }
 
-int main(void)
+/* For tests/golden/test_store_files.py: a store, and what is in it, on stdout. */
+static int make_store(const char *path)
 {
+	struct sender d;
+	uint64_t now = BEGIN + DAY - HOUR - 60000;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	struct store *s = open_with(NULL);
+	sender_init(&d, 42);
+	for (int i = 0; i < 6 * 150; i++, now += WINDOW_MS) {
+		make(&d, i == 700 ? now - HOUR : now, 10);
+		make_times(&d);
+		append(s, &d, NULL, now);
+		const uint16_t *t = d.w.times;
+		for (uint32_t k = 0; k < d.w.row_count; k++) {
+			const struct window_row *r = &d.w.rows[k];
+			char text[4096];
+			describe(d.dict, r->series, r->stack, text, sizeof(text));
+			for (char *c = text; *c; c++)
+				*c = *c == '|' ? ' ' : *c;
+			text[strlen(text) - 1] = 0; /* the last ; */
+			printf("%lu %s %lu %lu ", d.w.start_ms, text, r->count, r->value);
+			for (uint64_t n = 0; n < r->count; n++)
+				printf("%s%u", n ? "," : "", *t++);
+			printf("\n");
+		}
+	}
+	store_close(s);
+	sender_done(&d);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "make") == 0)
+		return make_store(argv[2]);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_appended_is_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_message_is_stored_once, setup, teardown),
@@ -1144,9 +1374,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(age_takes_days_and_months, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_sample_is_accounted_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(damaged_files_are_set_aside, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_was_just_begun_is_none, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_store_that_is_deleted_begins_anew, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(there_is_one_writer, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_reader_needs_no_more_than_to_read, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_full_disk_is_said_and_got_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_sudden_end_loses_nothing, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""query, diff and labels: by a server, by the store itself, and of files; the same answers."""
+import gzip
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from examples import examples  # noqa: E402
+from server import Server, smolder  # noqa: E402
+from tap import SMOLDER, main, skip, test  # noqa: E402
+from windows import KNOWN, PERIOD, REFUSED, STORED, Collector, Reply, Sums, row  # noqa: E402
+
+
+def recent(windows=6):
+    return int(time.time() * 1000) // 10000 * 10000 - windows * 10000
+
+
+def fill(server, start):
+    sums, c = Sums(), Collector()
+    for w in range(4):
+        rows = sums.add(start + w * 10000, [
+            row(("main@app", "work@app", "[k]read@[kernel]"), 3 + w, comm="nginx", pid="1"),
+            row(("main@app", "[app+0x12]@app"), 1, comm="nginx", pid="2"),
+            row(("main@api", f"handle{w}@api"), 5, comm="api", unit="api.service")])
+        assert server.post(c.message(start + w * 10000, rows)).status == STORED
+    return sums
+
+
+def folded(text):
+    return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in text.splitlines()}
+
+
+def ran(*args, **kw):
+    p = smolder(*args, **kw)
+    assert p.returncode == 0, f"{args}: {p.returncode}, {p.stderr}"
+    return p
+
+
+@test
+def a_server_and_its_store_give_the_same():
+    with Server() as s:
+        start = recent()
+        sums = fill(s, start)
+        span = ("--from", str(start), "--to", str(start + 40000))
+        sources = (("--server", s.url), ("--store", s.store))
+        for selector, wanted in (("cpu", lambda v: True),
+                                 ('cpu{comm="nginx"}', lambda v: v["comm"] == "nginx"),
+                                 ('{unit=~"a.*"}', lambda v: "unit" in v)):
+            want = Sums.folded(sums.of(0, 1 << 62, wanted), "comm")
+            for source in sources:
+                p = ran("query", selector, *span, "-f", "folded", *source)
+                assert folded(p.stdout) == want, (source, p.stdout, want)
+                samples = sum(r["count"] for r in sums.of(0, 1 << 62, wanted))
+                assert f"{samples} samples, 0 lost" in p.stderr, p.stderr
+        for args in (("query", "-f", "json"), ("query", "-f", "pprof"), ("query", "-f", "svg"),
+                     ("query", "--by", "pid", "-f", "folded"), ("labels",), ("labels", "comm"),
+                     ("query", "--callers", "read", "-f", "folded"), ("query", "-f", "speedscope")):
+            more = span if args[0] == "query" else ()
+            one, two = ([SMOLDER, *args, *more, *source] for source in sources)
+            outs = [subprocess.run(a, capture_output=True, timeout=60) for a in (one, two)]
+            assert outs[0].returncode == 0 and outs[0].stdout, outs[0].stderr
+            assert outs[0].stdout == outs[1].stdout, args
+        assert s.stop() == 0
+        # And the store without any server.
+        p = ran("query", "cpu", *span, "-f", "folded", *sources[1])
+        assert folded(p.stdout) == Sums.folded([r for _, r in sums.rows], "comm")
+
+
+@test
+def the_default_is_a_table_of_the_last_hour():
+    with Server() as s:
+        fill(s, recent())
+        p = ran("query", "--server", s.url)
+        assert re.search(r"SELF +% +TOTAL +% +FUNCTION", p.stdout), p.stdout
+        first = p.stdout.split("\n")[3].split()
+        assert first[-2:] == ["read", "[kernel]"], p.stdout
+        assert re.fullmatch(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d to \d\d:\d\d:\d\d: 42 samples, "
+                            r"0 lost, \d+\.\d\d % of frames without a name\n", p.stderr), p.stderr
+        unnamed = float(re.search(r"([\d.]+) % of frames without", p.stderr)[1])
+        frames = 3 * 18 + 2 * 4 + 2 * 20
+        assert abs(unnamed - 100 * 4 / frames) < 0.01, (unnamed, 100 * 4 / frames)
+        assert ran("query", "-q", "--server", s.url).stderr == ""
+
+
+@test
+def callers_callees_and_groups():
+    with Server() as s:
+        fill(s, recent())
+        source = ("--server", s.url, "-f", "folded")
+        work = 18 * PERIOD
+        assert folded(ran("query", "--callers", "work", *source).stdout) == {"nginx;work;main": work}
+        assert folded(ran("query", "--callees", "work", *source).stdout) == {"nginx;work;read": work}
+        by_unit = folded(ran("query", "--by", "unit", *source).stdout)
+        assert by_unit["api.service;main;handle0"] == 5 * PERIOD
+        assert by_unit["[no unit];main;work;read"] == work
+        p = smolder("query", "--callers", "wor", *source)
+        assert p.returncode == 1 and "did you mean 'work'" in p.stderr, p.stderr
+        p = smolder("query", "--callers", "zzz", *source)
+        assert p.returncode == 1 and "no function is called 'zzz'" in p.stderr
+        assert smolder("query", "--callers", "a", "--callees", "b", *source).returncode == 2
+
+
+@test
+def a_difference_of_two_times_and_of_two_selectors():
+    with Server() as s:
+        start = recent()
+        sums = fill(s, start)
+        for source in (("--server", s.url), ("--store", s.store)):
+            p = ran("diff", "cpu", "--from", str(start + 20000), "--to", str(start + 40000),
+                    "-f", "folded", *source)
+            got = {k: v for k, v in (line.split(" ", 1) for line in p.stdout.splitlines())}
+            now = Sums.folded(sums.of(start + 20000, start + 40000), "comm")
+            base = Sums.folded(sums.of(start, start + 20000), "comm")
+            assert got == {k: f"{base.get(k, 0)} {now.get(k, 0)}" for k in base.keys() | now.keys()}
+            assert "base " in p.stderr and p.stderr.count("samples") == 2, p.stderr
+        span = ("--from", str(start), "--to", str(start + 10000))
+        p = ran("diff", *span, "--base-from", str(start + 30000), "-f", "json", "--server", s.url)
+        t = json.loads(p.stdout)
+        assert t["base"]["start_ns"] == (start + 30000) * 1000000
+        assert t["base"]["duration_ns"] == 10 * 10**9
+        p = ran("diff", 'cpu{pid="2"}', 'cpu{pid="1"}', *span, "-f", "folded", "--server", s.url)
+        assert p.stdout.split("\n")[0] == f"nginx;main;[app+0x12] {PERIOD} 0", p.stdout
+        p = ran("diff", "--callees", "handle1", "--from", str(start + 10000), "--to",
+                str(start + 20000), "-f", "folded", "--server", s.url)
+        assert p.stdout == f"api;handle1 0 {5 * PERIOD}\n", p.stdout
+        assert smolder("diff", "--callees", "no", "--server", s.url).returncode == 1
+        p = smolder("diff", *span, "-f", "pprof", "--server", s.url)
+        assert p.returncode == 1 and "no way to show a difference" in p.stderr
+
+
+@test
+def files_are_compared_and_shown_without_a_store():
+    with tempfile.TemporaryDirectory() as d:
+        before, after = os.path.join(d, "before.folded"), os.path.join(d, "after.folded.gz")
+        with open(before, "w", encoding="ascii") as f:
+            f.write("main;a 10\nmain;b 5\n")
+        with gzip.open(after, "wt") as f:
+            f.write("main;a 20\nmain;c 1\n")
+        p = ran("diff", before, after, "-f", "folded")
+        assert p.stdout == "main;a 10 20\nmain;b 5 0\nmain;c 0 1\n", p.stdout
+        ran("query", before, "-o", os.path.join(d, "b.pb.gz"))
+        p = ran("diff", os.path.join(d, "b.pb.gz"), after, "-f", "folded")
+        assert p.stdout == "main;a 10 20\nmain;b 5 0\nmain;c 0 1\n", p.stdout
+        assert "a" in ran("query", before, "--callers", "a").stdout
+        assert ran("query", before, after, "-f", "folded").stdout == \
+            "main;a 30\nmain;b 5\nmain;c 1\n"
+        ran("diff", before, after, "-o", os.path.join(d, "d.svg"))
+        with open(os.path.join(d, "d.svg"), encoding="utf-8") as f:
+            svg = f.read()
+        assert '"bases":[15,' in svg and 'class="d0"' in svg and 'class="d8"' in svg
+        assert smolder("diff", before).returncode == 2
+        assert smolder("query", before, "--from", "now-1h").returncode == 2
+        p = smolder("diff", before, os.path.join(d, "nothing"))
+        assert p.returncode == 1 and "nothing" in p.stderr, p.stderr
+
+
+@test
+def examples_of_the_manual_run():
+    with Server() as s, tempfile.TemporaryDirectory() as d:
+        fill(s, recent())
+        for name in ("before", "after"):
+            ran("query", "--store", s.store, "-o", os.path.join(d, f"{name}.pb.gz"))
+        count = 0
+        for where, line in examples():
+            if not re.search(r"smolder (query|diff|labels)", line):
+                continue
+            line = line.replace(r"\(dq", '"').replace("--from 14:02 --to 14:05", "--from now-1h")
+            if "before.pb.gz" not in line:
+                line += f" --store {s.store}"
+            p = subprocess.run(["sh", "-ec", line], cwd=d, capture_output=True, text=True, timeout=60,
+                               env=dict(os.environ, PATH=f"{os.path.dirname(SMOLDER)}:"
+                                        f"{os.environ['PATH']}"))
+            assert p.returncode == 0, f"{where}: {line}: {p.stderr}"
+            count += 1
+        assert count >= 10, count
+        assert os.path.getsize(os.path.join(d, "diff.svg")) > 500
+
+
+@test
+def labels_are_listed():
+    with Server() as s:
+        fill(s, recent())
+        assert ran("labels", "--server", s.url).stdout == "comm\npid\nunit\n"
+        assert ran("labels", "comm", "--server", s.url).stdout == "api\nnginx\n"
+        assert ran("labels", "pid", "--query", 'cpu{comm="nginx"}', "--server", s.url).stdout == \
+            "1\n2\n"
+        p = smolder("labels", "none", "--server", s.url)
+        assert p.returncode == 1 and "no" in p.stderr and not p.stdout
+
+
+@test
+def what_is_wrong_is_said_in_one_sentence():
+    with Server() as s, tempfile.TemporaryDirectory() as d:
+        fill(s, recent())
+        source = ("--server", s.url)
+        for args, code, words in (
+                (("query", "cpu{comm=nginx}", *source), 1, "a value in quotes is expected"),
+                (("query", 'cpu{comm="none"}', *source), 1, "nothing matches"),
+                (("query", "--from", "now-3d", "--to", "now-2d", *source), 1, "nothing is stored"),
+                (("query", "--from", "soon", *source), 2, "'soon' is not a time"),
+                (("query", "--from", "now", "--to", "now-1h", *source), 2, "the range is empty"),
+                (("query", "-f", "gif", *source), 1, "'gif' is not known"),
+                (("query", "cpu", "more", *source), 2, "one selector is enough"),
+                (("query", "--server", "ftp://x"), 1, "http:// or https://"),
+                (("query", "--server", "http://127.0.0.1:1"), 1, "Connection refused"),
+                (("query", "--server", s.url, "--store", d), 1, "two sources"),
+                (("query", "--store", d + "/none"), 1, "there is no store in"),
+                (("query", "--timeout", "x", *source), 2, "--timeout takes a time"),
+                (("labels", "a", "b", *source), 2, "one label at a time"),
+                (("serve", "--max-size", "1K"), 2, "1 MiB at least"),
+                (("serve", "--listen", "nonsense:x", "--store", d), 1, "ADDRESS:PORT"),
+                (("serve", "--listen", f"127.0.0.1:{s.port}", "--store", d), 1, "in use"),
+                (("serve", "--listen", "127.0.0.1:0", "--store", s.store), 1, str(s.process.pid))):
+            p = smolder(*args)
+            said = [line for line in p.stderr.splitlines() if line.startswith("smolder: ")]
+            assert p.returncode == code and len(said) == 1 and words in said[0], (args, p)
+            assert p.stdout == "", args
+
+
+@test
+def no_server_and_no_store_is_told():
+    with tempfile.TemporaryDirectory() as d, socket.socket() as busy:
+        try:
+            busy.bind(("127.0.0.1", 7117))  # something that is not a smolder
+        except OSError:
+            skip("something listens on 7117")
+        busy.listen()
+
+        def deaf():
+            while True:
+                try:
+                    c, _ = busy.accept()
+                except OSError:
+                    return
+                c.sendall(b"HTTP/1.0 200 OK\r\n\r\nhello")
+                c.close()
+
+        threading.Thread(target=deaf, daemon=True).start()
+        os.chmod(d, 0o755)
+        env = {"XDG_STATE_HOME": d, "HOME": d}
+        p = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", SMOLDER, "query"]
+                           if os.geteuid() == 0 else [SMOLDER, "query"], capture_output=True,
+                           text=True, timeout=30, env=dict(os.environ, **env))
+        assert p.returncode == 1 and f"there is no store in {d}/smolder" in p.stderr, p.stderr
+        busy.shutdown(socket.SHUT_RDWR)
+
+
+def slow_server():
+    """Takes questions and never answers."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    return listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@test
+def a_timeout_ends_waiting():
+    listener, url = slow_server()
+    with listener:
+        began = time.monotonic()
+        p = smolder("query", "--server", url, "--timeout", "300ms")
+        assert p.returncode == 1 and "took too long" in p.stderr, p.stderr
+        assert time.monotonic() - began < 20
+
+
+@test
+def a_terminal_shows_progress_and_ctrl_c_ends_it():
+    listener, url = slow_server()
+    with listener:
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execv(SMOLDER, [SMOLDER, "query", "--server", url])
+        seen, until = b"", time.monotonic() + 20
+        while b"waiting for the server" not in seen and time.monotonic() < until:
+            if select.select([fd], [], [], 0.5)[0]:
+                seen += os.read(fd, 1000)
+        assert b"waiting for the server" in seen, seen
+        os.kill(pid, signal.SIGINT)
+        _, status = os.waitpid(pid, 0)
+        os.close(fd)
+        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, status
+
+
+@test
+def tls_is_there_when_asked_for():
+    with tempfile.TemporaryDirectory() as d:
+        cert, key = os.path.join(d, "cert.pem"), os.path.join(d, "key.pem")
+        try:
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                            "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert,
+                            "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        except FileNotFoundError:
+            skip("no openssl")
+        with Server("--tls-cert", cert, "--tls-key", key) as s:
+            assert s.url.startswith("https://")
+            with open(f"/proc/{s.process.pid}/maps", encoding="ascii") as f:
+                assert "libgnutls" in f.read()
+            env = {"SSL_CERT_FILE": cert, "CURL_CA_BUNDLE": cert}
+            p = smolder("query", "--server", s.url, env=env)
+            if "libcurl" in p.stderr:
+                skip(p.stderr.strip())
+            # libcurl does not read the environment for its roots: an unknown one is refused.
+            assert p.returncode == 1 and "certificate" in p.stderr.lower(), p.stderr
+            out = subprocess.run(["curl", "-s", "--cacert", cert, f"{s.url}/healthz"],
+                                 capture_output=True, text=True, timeout=30).stdout
+            assert json.loads(out) == {"healthy": True}, out
+        assert smolder("serve", "--tls-cert", cert, "--store", d).returncode == 2
+        p = smolder("serve", "--tls-cert", key, "--tls-key", key, "--store", d, "--listen",
+                    "127.0.0.1:0")
+        assert p.returncode == 1 and "certificate" in p.stderr, p.stderr
+    with Server() as s, open(f"/proc/{s.process.pid}/maps", encoding="ascii") as f:
+        assert "gnutls" not in f.read()
+
+
+@test
+def windows_come_over_a_socket_as_well():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, Server("--windows-fd", str(theirs.fileno()),
+                              **{"pass_fds": (theirs.fileno(),)}) as s:
+        c, start = Collector(), recent()
+        ours.settimeout(20)
+        message = c.message(start, [row(("a",), 3, comm="x")])
+        for body, status in ((message, STORED), (message, KNOWN), (b"x", REFUSED),
+                             (c.message(start + 10000, [row(("a", "b"), 2, comm="x")]), STORED)):
+            ours.send(body)
+            assert Reply(ours.recv(1000)).status == status
+        assert s.json("/api/v1/query")["samples"] == 5
+        theirs.close()
+        ours.close()
+        assert s.json("/api/v1/query")["samples"] == 5  # the other end is gone, and it goes on
+        assert s.stop() == 0
+
+
+main()
