@@ -882,14 +882,24 @@ test('the graph is grouped by a label', {skip}, async () => {
 test('the corner says what smolder costs, and by stage', {skip}, async () => {
 	const page = await open();
 	await ready(page);
-	const {cost} = mock.status();
+	const {cost, metrics, cpus} = mock.status();
 	const corner = page.locator('.cost');
-	assert.match(await corner.textContent(), new RegExp(`${cost.cpu_percent} % CPU`));
-	assert.match(await corner.textContent(), new RegExp(`${cost.lost} lost`));
+	const seen = await corner.textContent();
+	assert.ok(Math.abs(Number.parseFloat(/([\d.]+) % CPU/.exec(seen)[1]) - cost.cpu_percent) < 0.01, seen);
+	assert.match(seen, new RegExp(`${cost.lost} lost`));
 	await corner.getByRole('button').click();
 	const panel = await corner.locator('.panel').textContent();
-	for (const want of ['Timer interrupt', 'Disk a day', 'collector', 'server', 'BPF', 'sampled', 'stored'])
+	for (const want of ['Timer interrupt', 'Disk a day', 'Memory', 'collector', 'server', 'BPF sample', 'ring full'])
 		assert.ok(panel.includes(want), want);
+	// The ladder: each stage as a share of the machine.
+	const uptime = metrics.find(m => m.name === 'uptime_seconds').value;
+	const stages = metrics.filter(m => m.name.startsWith('stage_seconds_total'));
+	assert.ok(stages.length >= 5);
+	for (const m of stages) {
+		const name = /"(.*)"/.exec(m.name)[1];
+		const text = await corner.locator('.stages tr', {hasText: name}).locator('td').first().textContent();
+		assert.ok(Math.abs(Number.parseFloat(text) - 100 * m.value / uptime / cpus) < 0.01, `${name}: ${text}`);
+	}
 	await page.keyboard.press('Escape');
 	assert.equal(await corner.locator('.panel').count(), 0);
 	await done(page);

@@ -71,6 +71,7 @@ export interface TreeAnswer {
 	modules: string[];
 	kinds: string[];
 	sources?: string[];
+	other?: number; // the function of what was left out; 0: nothing was
 	nodes: {
 		function: number[];
 		depth: number[];
@@ -101,7 +102,7 @@ export function profileOf(a: TreeAnswer): Profile {
 		modules: a.modules,
 		kinds: a.kinds ?? KINDS,
 		sources: a.sources ?? [''],
-		merged: mergedFunction(a.functions),
+		merged: a.other || mergedFunction(a.functions),
 	};
 	const n = a.nodes;
 	const base =
@@ -176,6 +177,22 @@ export interface Status {
 		taken?: number;
 		lost?: number;
 		parts?: {name: string; cpu_percent?: number; memory_bytes?: number}[];
-		stages?: {name: string; cpu_percent?: number; in?: number; lost?: number}[];
 	};
+	samples?: {taken?: number; stored?: number; lost?: Record<string, number>};
+	metrics?: {instance: string; name: string; value: number}[];
+}
+
+/* The ladder: what each stage of the collectors took of the machine, in percent, since they began. */
+export function stagesOf(s: Status): {name: string; percent: number}[] {
+	const uptimes = new Map<string, number>();
+	for (const m of s.metrics ?? [])
+		if (m.name === 'uptime_seconds') uptimes.set(m.instance, m.value);
+	const sums = new Map<string, number>();
+	for (const m of s.metrics ?? []) {
+		const stage = /^stage_seconds_total\{stage="([^"]*)"\}$/.exec(m.name)?.[1];
+		const seconds = (uptimes.get(m.instance) ?? 0) * (s.cpus ?? 1);
+		if (stage && seconds > 0)
+			sums.set(stage, (sums.get(stage) ?? 0) + (100 * m.value) / seconds);
+	}
+	return [...sums].map(([name, percent]) => ({name, percent}));
 }

@@ -413,72 +413,16 @@ class Mock {
 		return {start: from, step: 20, counts};
 	}
 
+	/* As a real server said it, once, with this one's times. */
 	status() {
 		const isEmpty = this.mode === 'empty' || this.mode === 'failed';
-		return {
-			version: '0.1.0',
-			host: 'demo',
-			now: Date.now(),
-			cpus: 2,
-			collector:
-				this.mode === 'failed'
-					? {
-							state: 'failed',
-							problem: 'The sampler could not be loaded: CAP_PERFMON is missing.',
-						}
-					: {state: 'recording', since: this.now - 32 * 60_000},
-			store: {
-				bytes: 183_500_800,
-				first: isEmpty ? undefined : this.now - 31 * DAY,
-				last: isEmpty ? undefined : this.now,
-				retention_ms: 31 * DAY,
-				max_bytes: 2 ** 31,
-				times_ms: DAY,
-			},
-			cost: {
-				seconds: 60,
-				cpu_percent: 0.138,
-				timer_percent: 0.129,
-				memory_bytes: 61_865_984,
-				disk_bytes_per_day: 6_291_456,
-				taken: 1_425_600,
-				lost: 12,
-				parts: [
-					{name: 'BPF programs', cpu_percent: 0.071},
-					{
-						name: 'collector',
-						cpu_percent: 0.049,
-						memory_bytes: 41_943_040,
-					},
-					{
-						name: 'server',
-						cpu_percent: 0.018,
-						memory_bytes: 19_922_944,
-					},
-				],
-				stages: [
-					{
-						name: 'sampled',
-						cpu_percent: 0.071,
-						in: 1_425_600,
-						lost: 12,
-					},
-					{
-						name: 'drained',
-						cpu_percent: 0.012,
-						in: 1_425_588,
-						lost: 0,
-					},
-					{name: 'named', cpu_percent: 0.02, in: 1_425_588, lost: 0},
-					{
-						name: 'stored',
-						cpu_percent: 0.018,
-						in: 1_425_588,
-						lost: 0,
-					},
-				],
-			},
-		};
+		const real = JSON.parse(readFileSync(path.join(HERE, 'status.json'), 'utf8'));
+		const store = {...real.store, first: this.now - 31 * DAY, last: this.now};
+		if (isEmpty) Object.assign(store, {first: 0, last: 0});
+		const problem = 'The sampler could not be loaded: CAP_PERFMON is missing.';
+		const collector =
+			this.mode === 'failed' ? {state: 'failed', problem} : real.collector;
+		return {...real, now: Date.now(), store, collector};
 	}
 
 	labelValues(name, query) {

@@ -2,6 +2,7 @@
  * cost: what smolder itself costs, in the corner of the page, with the stages behind it.
  */
 import type {JSX} from 'preact';
+import {stagesOf} from '../api';
 import {status} from '../data';
 import {bytes, clock, count, date, smallPercent, span} from '../format';
 import {Dropdown} from './parts';
@@ -46,6 +47,8 @@ function Details(): JSX.Element {
 			<td>{note}</td>
 		</tr>
 	);
+	const stages = stagesOf(s);
+	const reasons = Object.entries(s.samples?.lost ?? {});
 	const share = c.taken ? smallPercent((100 * (c.lost ?? 0)) / c.taken) : '';
 	return (
 		<>
@@ -80,47 +83,40 @@ function Details(): JSX.Element {
 					)}
 				</tbody>
 			</table>
-			{c.stages && c.stages.length > 0 && (
+			{stages.length > 0 && (
 				<>
 					<h3>By stage</h3>
 					<table class="stages">
-						<thead>
-							<tr>
-								<th scope="col">Stage</th>
-								<th scope="col" class="number">
-									CPU
-								</th>
-								<th scope="col" class="number">
-									In
-								</th>
-								<th scope="col" class="number">
-									Lost
-								</th>
-							</tr>
-						</thead>
 						<tbody>
-							{c.stages.map(g => (
-								<tr key={g.name}>
+							{stages.map(g =>
+								line(
+									g.name,
+									smallPercent(g.percent),
+								),
+							)}
+						</tbody>
+					</table>
+				</>
+			)}
+			{reasons.length > 0 && (
+				<>
+					<h3>Samples lost, by reason</h3>
+					<table class="stages">
+						<tbody>
+							{reasons.map(([name, n]) => (
+								<tr key={name}>
 									<th scope="row">
-										{g.name}
+										{name.replaceAll(
+											'_',
+											' ',
+										)}
 									</th>
-									<td class="number">
-										{some(
-											g.cpu_percent,
-											smallPercent,
-										)}
-									</td>
-									<td class="number">
-										{some(g.in, count)}
-									</td>
 									<td
-										class={`number ${g.lost ? 'lossy' : ''}`}
+										class={`number ${n ? 'lossy' : ''}`}
 									>
-										{some(
-											g.lost,
-											count,
-										)}
+										{count(n)}
 									</td>
+									<td />
 								</tr>
 							))}
 						</tbody>
