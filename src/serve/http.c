@@ -18,6 +18,7 @@
 #define IDLE_SECONDS    30
 #define DISCARD_MAX     (1u << 20) /* of a body that is too long: then the connection ends */
 #define TIMEOUTS_MS     5000       /* how often idle connections are looked for */
+#define PPROF           "/debug/pprof/"
 
 struct http {
 	struct loop *loop;
@@ -40,6 +41,7 @@ struct http_request {
 	uint8_t *body;
 	size_t len, cap, discarded;
 	bool held, answered;
+	bool plain;                /* errors are for go tool pprof */
 	struct MHD_Response *late; /* of a request that was held: queued when it is called again */
 	unsigned late_status;
 };
@@ -145,21 +147,27 @@ void http_answer(struct http_request *r, const struct http_answer *a)
 static void fail(struct http_request *r, unsigned status, const char *allow, const char *text)
 {
 	char clean[TEXT_MAX + 1];
+	size_t clean_len = text_clean(text, strlen(text), clean);
 	char *body = NULL;
 	size_t len;
 	FILE *f = open_memstream(&body, &len);
 
-	fputs("{\"error\":", f);
-	escape_json(f, clean, text_clean(text, strlen(text), clean));
-	fputs("}\n", f);
+	if (r->plain) {
+		fprintf(f, "%s\n", clean);
+	} else {
+		fputs("{\"error\":", f);
+		escape_json(f, clean, clean_len);
+		fputs("}\n", f);
+	}
 	fclose(f);
 	http_answer(r, &(struct http_answer){
 			       .status = status,
-			       .type = "application/json",
+			       .type = r->plain ? "text/plain; charset=utf-8" : "application/json",
 			       .body = body,
 			       .len = len,
 			       .headers = {{"Allow", allow},
-					   {"Retry-After", status == 503 ? "1" : NULL}},
+					   {"Retry-After", status == 503 ? "1" : NULL},
+					   {"X-Go-Pprof", r->plain ? "1" : NULL}},
 		       });
 }
 
@@ -258,6 +266,7 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 	const char *allow;
 
 	r->http->stats.requests++;
+	r->plain = strncmp(url, PPROF, strlen(PPROF)) == 0;
 	if (!host_is_fine(r->http, host))
 		return refuse(
 			r, 403, NULL,

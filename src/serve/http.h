@@ -81,6 +81,6 @@ struct http_answer {
 void http_hold(struct http_request *r);
 void http_answer(struct http_request *r, const struct http_answer *a);
 
-/* {"error": "…"} */
+/* {"error": "…"}; below /debug/pprof plain text, in the way that go tool pprof shows it. */
 __attribute__((format(printf, 3, 4))) void http_fail(struct http_request *r, unsigned status,
 						     const char *fmt, ...);

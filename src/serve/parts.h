@@ -21,6 +21,7 @@ struct server {
 	int windows_fd;      /* -1: none, or it has ended */
 	int tend_fd;         /* readable: there is more to tend */
 	uint8_t *message;    /* room for one */
+	struct pprof *pprof;
 	char *tls_cert, *tls_key;
 };
 
@@ -34,6 +35,20 @@ void api_labels(void *ctx, struct http_request *r);
 void api_values(void *ctx, struct http_request *r);
 void api_series(void *ctx, struct http_request *r);
 void api_heatmap(void *ctx, struct http_request *r);
+
+/* pprof.c: any process answers as a Go program does */
+struct pprof *pprof_new(struct server *s);
+void pprof_free(struct pprof *p); /* answers who waits; before the jobs end */
+void pprof_index(void *ctx, struct http_request *r);
+void pprof_profile(void *ctx, struct http_request *r);
+void pprof_cmdline(void *ctx, struct http_request *r);
+void pprof_symbol(void *ctx, struct http_request *r);
+
+/* login.c: pages without scripts look so, and load nothing else */
+#define PLAIN_CSP                                                                                  \
+	"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "              \
+	"frame-ancestors 'none'"
+void login_css(void *ctx, struct http_request *r);
 
 /* status.c: what the server knows of itself */
 void status_metrics(void *ctx, struct http_request *r);

@@ -14,6 +14,7 @@
 #define WAITING       16
 #define DAY_MS        86400000ull
 #define PEM_MAX       (1u << 20)
+#define SYMBOLS_MAX   (1u << 20) /* bytes of addresses that a client would have named */
 #define TEND_EVERY_MS 10000
 #define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
 
@@ -52,7 +53,9 @@ static void on_windows(void *ctx, int fd)
 			s->windows_fd = -1;
 			return;
 		}
-		receiver_message(s->receiver, s->message, (size_t)n, timerange_now_ms(), &reply);
+		if (receiver_message(s->receiver, s->message, (size_t)n, timerange_now_ms(),
+				     &reply) != WINDOW_REFUSED)
+			receiver_is_local(s->receiver);
 		/* One that does not read its answers sends the message again. */
 		send(fd, reply.bytes, reply.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 		pack_done(&reply);
@@ -94,6 +97,12 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/series", api_series, 0},
 	{"GET", "/api/v1/heatmap", api_heatmap, 0},
 	{"GET", "/api/v1/status", status_json, 0},
+	{"GET", "/debug/pprof/", pprof_index, 0},
+	{"GET", "/debug/pprof/profile", pprof_profile, 0},
+	{"GET", "/debug/pprof/cmdline", pprof_cmdline, 0},
+	{"GET", "/debug/pprof/symbol", pprof_symbol, 0},
+	{"POST", "/debug/pprof/symbol", pprof_symbol, SYMBOLS_MAX},
+	{"GET", "/plain.css", login_css, 0},
 	{"GET", "/metrics", status_metrics, 0},
 	{"GET", "/healthz", status_healthz, 0},
 	{"GET", "/readyz", status_readyz, 0},
@@ -184,6 +193,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	}
 	s->receiver = receiver_new(s->store);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
+	s->pprof = pprof_new(s);
 	r = start_http(s, o, ret_err);
 	if (r)
 		return r;
@@ -207,6 +217,7 @@ void server_free(struct server *s)
 		loop_forget_fd(s->loop, s->tend_fd);
 		close(s->tend_fd);
 	}
+	pprof_free(s->pprof);
 	jobs_free(s->jobs); /* answers what is held */
 	http_free(s->http);
 	receiver_free(s->receiver);
@@ -225,7 +236,26 @@ const char *server_address(const struct server *s)
 	return http_address(s->http);
 }
 
+/* One that is not taken (nobody reads them now) is no loss: the next answer brings the same. */
+static void send_control(struct server *s, bool flush)
+{
+	struct pack control = {};
+
+	if (s->windows_fd < 0)
+		return;
+	receiver_control(s->receiver, flush, timerange_now_ms(), &control);
+	send(s->windows_fd, control.bytes, control.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	pack_done(&control);
+}
+
 void server_live(struct server *s, uint64_t until_ms)
 {
 	receiver_live(s->receiver, until_ms);
+	send_control(s, false);
+}
+
+void server_flush(struct server *s)
+{
+	receiver_flush(s->receiver);
+	send_control(s, true);
 }

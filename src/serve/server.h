@@ -41,5 +41,11 @@ void server_free(struct server *s); /* before the loop it is in */
 
 const char *server_address(const struct server *s); /* "127.0.0.1:7117" */
 
-/* Windows of 1 s until then (ms since 1970), from collectors that send here. */
+/*
+ * Windows of 1 s until then (ms since 1970), from collectors that send here. The one of `run` is
+ * told at once, others with their next window.
+ */
 void server_live(struct server *s, uint64_t until_ms);
+
+/* The same way: each sends what it has, up to now. */
+void server_flush(struct server *s);
