@@ -7,6 +7,7 @@
 #include "serve/jobs.h"
 #include "serve/receiver.h"
 #include "serve/server.h"
+#include "serve/token.h"
 
 struct server {
 	struct loop *loop;
@@ -22,7 +23,8 @@ struct server {
 	int tend_fd;         /* readable: there is more to tend */
 	uint8_t *message;    /* room for one */
 	struct pprof *pprof;
-	char *tls_cert, *tls_key;
+	bool has_tls;
+	struct token *token; /* NULL: everybody may ask */
 };
 
 extern const struct http_route server_routes[];
@@ -44,7 +46,10 @@ void pprof_profile(void *ctx, struct http_request *r);
 void pprof_cmdline(void *ctx, struct http_request *r);
 void pprof_symbol(void *ctx, struct http_request *r);
 
-/* login.c: pages without scripts look so, and load nothing else */
+/* login.c: who may ask; pages without scripts look like its form, and load nothing else */
+bool login_guard(void *ctx, struct http_request *r);
+void login_form(void *ctx, struct http_request *r);
+void login_post(void *ctx, struct http_request *r);
 #define PLAIN_CSP                                                                                  \
 	"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "              \
 	"frame-ancestors 'none'"

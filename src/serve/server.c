@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "query/timerange.h"
 #include "serve/parts.h"
@@ -13,7 +12,7 @@
 #define THREADS       2
 #define WAITING       16
 #define DAY_MS        86400000ull
-#define PEM_MAX       (1u << 20)
+#define LOGIN_MAX     4096
 #define SYMBOLS_MAX   (1u << 20) /* bytes of addresses that a client would have named */
 #define TEND_EVERY_MS 10000
 #define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
@@ -102,6 +101,8 @@ const struct http_route server_routes[] = {
 	{"GET", "/debug/pprof/cmdline", pprof_cmdline, 0},
 	{"GET", "/debug/pprof/symbol", pprof_symbol, 0},
 	{"POST", "/debug/pprof/symbol", pprof_symbol, SYMBOLS_MAX},
+	{"GET", "/login", login_form, 0},
+	{"POST", "/login", login_post, LOGIN_MAX},
 	{"GET", "/plain.css", login_css, 0},
 	{"GET", "/metrics", status_metrics, 0},
 	{"GET", "/healthz", status_healthz, 0},
@@ -109,38 +110,25 @@ const struct http_route server_routes[] = {
 	{},
 };
 
-static int read_pem(const char *path, char **ret, struct server_error *ret_err)
-{
-	size_t len;
-	int r = file_read(path, PEM_MAX, ret, &len);
-
-	if (r)
-		snprintf(ret_err->text, sizeof(ret_err->text), "cannot read %.400s: %s", path,
-			 strerror(-r));
-	return r;
-}
+static const char *const unguarded[] = {"/login", "/plain.css", "/healthz", "/readyz", NULL};
 
 static int start_http(struct server *s, const struct server_options *o,
 		      struct server_error *ret_err)
 {
-	int r = o->tls_cert ? read_pem(o->tls_cert, &s->tls_cert, ret_err) : 0;
-	if (!r && o->tls_cert)
-		r = read_pem(o->tls_key, &s->tls_key, ret_err);
-	if (r)
-		return r;
-
 	struct http_options http = {
 		.listen = o->listen ? o->listen : SERVER_LISTEN,
 		.hosts = o->hosts,
 		.host_count = o->host_count,
-		.tls_cert = s->tls_cert,
-		.tls_key = s->tls_key,
+		.tls_cert = o->tls_cert,
+		.tls_key = o->tls_key,
 		.routes = server_routes,
 		.ctx = s,
+		.guard = s->token ? login_guard : NULL,
+		.unguarded = unguarded,
 	};
 	struct http_error err;
 
-	r = http_new(s->loop, &http, &s->http, &err);
+	int r = http_new(s->loop, &http, &s->http, &err);
 	if (r)
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
 	return r;
@@ -185,6 +173,12 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->deadline_ms = o->deadline_ms ? o->deadline_ms : DEADLINE_MS;
 	s->started_ms = timerange_now_ms();
 	s->message = mem_alloc(WINDOW_MESSAGE_MAX + 1);
+	s->has_tls = o->tls_cert;
+	s->token = o->token ? token_new(o->token) : NULL;
+	if (o->token && !s->token) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "the token cannot be used");
+		return -EINVAL;
+	}
 	int r = store_open(o->store_dir, &s->store_options, &s->store, &err);
 	if (r) {
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
@@ -224,16 +218,18 @@ void server_free(struct server *s)
 	store_close(s->store);
 	free(s->store_dir);
 	free(s->message);
-	free(s->tls_cert);
-	if (s->tls_key)
-		explicit_bzero(s->tls_key, strlen(s->tls_key));
-	free(s->tls_key);
+	token_free(s->token);
 	free(s);
 }
 
 const char *server_address(const struct server *s)
 {
 	return http_address(s->http);
+}
+
+bool server_is_public(const struct server *s)
+{
+	return http_is_public(s->http);
 }
 
 /* One that is not taken (nobody reads them now) is no loss: the next answer brings the same. */

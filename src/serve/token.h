@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TOKEN_LEAST  16  /* characters */
+#define TOKEN_LEAST  16 /* characters */
 #define TOKEN_MOST   512
 #define TOKEN_COOKIE 96
 #define TOKEN_LASTS  (30u * 86400) /* seconds, of a cookie */

@@ -90,7 +90,8 @@ static void weak_tokens_are_none(void **state)
 
 static void a_cookie_is_good_for_its_time(void **state)
 {
-	struct token *t = token_new("correct-horse-battery"), *other = token_new("another-token-of-ours");
+	struct token *t = token_new("correct-horse-battery"),
+		     *other = token_new("another-token-of-ours");
 	struct token *again = token_new("correct-horse-battery");
 	char cookie[TOKEN_COOKIE], changed[TOKEN_COOKIE];
 
