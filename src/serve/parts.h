@@ -35,6 +35,10 @@ void api_values(void *ctx, struct http_request *r);
 void api_series(void *ctx, struct http_request *r);
 void api_heatmap(void *ctx, struct http_request *r);
 
+/* page.c: the web page */
+void page_index(void *ctx, struct http_request *r);
+void page_asset(void *ctx, struct http_request *r);
+
 /* status.c: what the server knows of itself */
 void status_metrics(void *ctx, struct http_request *r);
 void status_json(void *ctx, struct http_request *r);
