@@ -36,10 +36,12 @@ SRC   := $(sort $(wildcard src/*/*.c))
 BPF   := $(sort $(wildcard src/bpf/*.bpf.c))
 PROTO := $(sort $(wildcard src/*/*.proto))
 ASSET := $(sort $(wildcard src/render/*.js src/render/*.css))
+WEB   := web/build.mjs web/package-lock.json $(sort $(wildcard web/src/* web/src/*/*))
 
 SKEL     := $(BPF:src/bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 PROTO_C  := $(PROTO:src/%.proto=$(BUILD)/gen/%.pb-c.c)
 ASSET_O  := $(ASSET:src/%=$(BUILD)/gen/%.o)
+WEB_H    := $(BUILD)/gen/web/assets_table.h
 LIB_SRC  := $(filter-out src/cli/main.c src/bpf/%,$(SRC))
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PROTO_C:.c=.o) $(ASSET_O)
 LIB      := $(BUILD)/libsmolder.a
@@ -86,8 +88,18 @@ $(ASSET_O): $(BUILD)/gen/%.o: src/%
 	@mkdir -p $(@D)
 	cd $(<D) && $(LD) -r -b binary -z noexecstack -o $(CURDIR)/$@ $(<F)
 
+# The page: bundled into $(BUILD)/web, and packed into a table that src/serve/assets.c includes.
+web/node_modules/.installed: web/package-lock.json
+	@command -v npm >/dev/null || { echo "the web page is built with node 18 or later and npm:" \
+		"'make deps' installs them" >&2; exit 1; }
+	cd web && npm ci --no-audit --no-fund --ignore-scripts --silent
+	@touch $@
+$(WEB_H): $(WEB) | web/node_modules/.installed
+	node web/build.mjs $(BUILD)/web $@
+
 # ---- the program -------------------------------------------------------------------------------
 
+$(BUILD)/src/serve/assets.o $(BUILD)/fuzz/src/serve/assets.o: $(WEB_H)
 $(BUILD)/src/%.o: src/%.c | $(SKEL) $(PROTO_C:.c=.h)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
@@ -154,6 +166,7 @@ lint: deps-test
 	tools/lint $(BUILD) $(CPPFLAGS)
 format:
 	clang-format -i $(SRC) $(wildcard src/*/*.h tests/*/*.c tests/*/*.h bench/*.c)
+	cd web && node_modules/.bin/biome check --write .
 
 install: $(BIN)
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/smolder
@@ -169,7 +182,7 @@ help:
 	@echo 'make soak       the long forms of the tests'
 	@echo 'make test-vm    the BPF side on Linux 5.10, 6.1 and 6.12, in a virtual machine'
 	@echo 'make fuzz       every fuzzer for SECONDS=300'
-	@echo 'make lint       clang-tidy, cppcheck and the format'
+	@echo 'make lint       clang-tidy, cppcheck, tsc, biome and the format'
 	@echo 'make install    PREFIX=/usr/local DESTDIR='
 	@echo 'make SAN=address,undefined test'
 

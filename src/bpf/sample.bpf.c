@@ -364,8 +364,13 @@ int sample(struct bpf_perf_event_data *ctx)
 		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}
-	if (!no_user && !filter.no_user)
+	if (!no_user && !filter.no_user) {
+		bool timed = (began >> 10) % WIRE_TIMED == 0;
+		__u64 before = timed ? bpf_ktime_get_ns() : 0;
 		user_side(ctx, s, task, in_kernel, ring);
+		if (timed)
+			count(WIRE_WALK_NS, (bpf_ktime_get_ns() - before) * WIRE_TIMED);
+	}
 
 	count(WIRE_TAKEN, 1);
 	__u64 frames = (h->kernel_frames & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES);

@@ -13,6 +13,7 @@
 #endif
 
 #define WIRE_COMM         16
+#define WIRE_TIMED        16
 #define WIRE_FRAMES       127 /* of each kind: kernel.perf_event_max_stack unless raised */
 #define WIRE_STACK_CHUNK  1024
 #define WIRE_STACK_CHUNKS 64 /* at most 64 KB of stack travel with a sample */
@@ -87,6 +88,7 @@ enum wire_counter {
 	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
 	WIRE_NOT_COPIED, /* stacks that were not, since the ring was half full: by frame pointers */
 	WIRE_RUN_NS,     /* the programs' own time, by their own clock */
+	WIRE_WALK_NS,    /* of that, walking user stacks: of one sample in WIRE_TIMED, and scaled */
 	WIRE_KERNEL_WALKED,    /* kernel stacks walked by orc.bpf.h … */
 	WIRE_KERNEL_ASKED,     /* … and those that the kernel was asked for */
 	WIRE_KERNEL_COMPARED,  /* of the former, compared with what the kernel says … */
@@ -110,7 +112,7 @@ struct wire_filter {
 	__u8 idle; /* the idle task as well */
 	__u8 no_kernel;
 	__u8 no_user;
-	__u8 cgroups; /* samples tell their control group */
+	__u8 cgroups;      /* samples tell their control group */
 	__u8 check_kernel; /* compare every kernel stack that we walk with the kernel's own walk */
 	__u8 pad[6];
 	__u64 cgroup; /* kernfs id; its descendants as well */

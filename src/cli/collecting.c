@@ -26,6 +26,7 @@
 #define STOP_NS        5000000000ull /* for the last windows to arrive */
 #define LIVE_WINDOW_MS 1000
 #define METRICS_MAX    96
+#define DRAIN_MS       250 /* seldom: each drain has a price of its own */
 #define TIMED_TICKS    16
 #define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
 
@@ -135,6 +136,33 @@ static void measure_walks(struct collecting *c, const struct unwinder_stats *u)
 	metric(c, "collector_unwind_tables_evicted_total", (double)u->tables_evicted);
 }
 
+/* The ladder: what each stage took. BPF time is the kernel's, the rest is in our CPU time. */
+static void measure_stages(struct collecting *c, const struct collector_stats *s)
+{
+	const uint64_t *ns = s->assembler.stage_ns;
+	uint64_t known =
+		ns[STAGE_PROCESS] + ns[STAGE_UNWIND] + ns[STAGE_SYMBOL] + ns[STAGE_AGGREGATE];
+	uint64_t run = s->counts.run_ns - c->first.run_ns,
+		 walk = s->counts.walk_ns - c->first.walk_ns;
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} stages[] = {
+		{"sampling", run - MIN(run, walk)},
+		{"walking", walk},
+		{"transfer", c->cpu_ns[0] - MIN(c->cpu_ns[0], known)},
+		{"processes", ns[STAGE_PROCESS]},
+		{"unwinding", ns[STAGE_UNWIND]},
+		{"symbols", ns[STAGE_SYMBOL]},
+		{"aggregation", ns[STAGE_AGGREGATE] + c->cpu_ns[1]},
+		{"sending", c->cpu_ns[2]},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
+		metric_label(c, "stage_seconds_total", "stage", stages[i].name,
+			     (double)stages[i].ns / 1e9);
+}
+
 /* What the server's /metrics shows of us. */
 static void measure(struct collecting *c)
 {
@@ -160,9 +188,7 @@ static void measure(struct collecting *c)
 		     (double)(s.counts.run_ns - c->first.run_ns) / 1e9);
 	metric(c, "timer_seconds_total",
 	       uptime * (double)c->options->frequency * s.counts.cpus * TIMER_NS / 1e9);
-	metric_label(c, "stage_seconds_total", "stage", "drain", (double)c->cpu_ns[0] / 1e9);
-	metric_label(c, "stage_seconds_total", "stage", "windows", (double)c->cpu_ns[1] / 1e9);
-	metric_label(c, "stage_seconds_total", "stage", "send", (double)c->cpu_ns[2] / 1e9);
+	measure_stages(c, &s);
 
 	metric(c, "collector_stacks_not_copied_total", (double)s.counts.not_copied);
 	metric(c, "collector_sampling_hertz", (double)c->options->frequency);
@@ -404,6 +430,8 @@ static int start(struct collecting *c)
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(instance, sizeof(instance), 0) != sizeof(instance))
 		return -errno;
+	if (o->lineage) /* so the store knows whose counters we go on with */
+		memcpy(instance, o->lineage, 8);
 
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->dict = profile_new();
@@ -430,7 +458,7 @@ static int watch(struct collecting *c)
 	c->loop = loop_new();
 	int err = loop_signal(c->loop, SIGTERM, on_stop, c);
 	err = err ? err : loop_signal(c->loop, SIGINT, on_stop, c);
-	err = err ? err : loop_timer(c->loop, collector_pace(&pace), on_tick, c);
+	err = err ? err : loop_timer(c->loop, collector_pace(&pace, DRAIN_MS), on_tick, c);
 	if (o->alive_fd >= 0)
 		err = err ? err : loop_timer(c->loop, ALIVE_MS, on_alive, c);
 	err = err ? err : collector_watch(c->collector, c->loop);

@@ -32,10 +32,11 @@ struct collecting_options {
 	const char *host; /* NULL: the machine's own name */
 	size_t table_bytes;
 	const char *const
-		*lines;        /* names of processes whose source lines are kept; ends with NULL */
-	const char *cache_dir; /* NULL: none */
-	int counters_fd;       /* that outlive us; 0: none */
-	int alive_fd;          /* a byte when sampling began, then every few seconds; -1: none */
+		*lines;         /* names of processes whose source lines are kept; ends with NULL */
+	const char *cache_dir;  /* NULL: none */
+	int counters_fd;        /* that outlive us; 0: none */
+	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
+	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */
 	struct transport transport;
 	int (*confine)(void); /* after all is open, before the first sample is looked at; or NULL */
 };

@@ -18,6 +18,9 @@
 #include "collect/probe.h"
 #include "profile/collector.h"
 
+/* Often: a new process is soon known to the BPF side. */
+#define DRAIN_MS 100
+
 struct recording {
 	struct recording_options *options;
 	struct loop *loop;
@@ -217,7 +220,7 @@ static int start_sampling(struct recording *r)
 
 static int watch(struct recording *r)
 {
-	unsigned every = collector_pace(&r->options->sampler);
+	unsigned every = collector_pace(&r->options->sampler, DRAIN_MS);
 	int err = 0;
 
 	r->loop = loop_new();

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -50,6 +51,7 @@ struct run {
 	struct half halves[HALVES];
 	int pair[HALVES]; /* each half's end */
 	int counters_fd;
+	uint8_t lineage[8]; /* names the counters */
 	bool said_ready, stopping, reloading;
 	int code;
 };
@@ -72,6 +74,7 @@ static int be_collector(const struct run *r, int alive_fd)
 	struct fd_transport t = {.fd = r->pair[COLLECTOR]};
 	struct collecting_options o = {.alive_fd = alive_fd,
 				       .counters_fd = r->counters_fd,
+				       .lineage = r->lineage,
 				       .transport = fd_transport(&t),
 				       .confine = confine};
 	CLEANUP(freep) char *cache = service_collector(&r->settings, &o);
@@ -362,6 +365,10 @@ static int start(struct run *r)
 		return 1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, r->pair) != 0) {
 		log_error("cannot make a socket: %s", strerror(errno));
+		return 1;
+	}
+	if (getrandom(r->lineage, sizeof(r->lineage), 0) != sizeof(r->lineage)) {
+		log_error("there is no randomness: %s", strerror(errno));
 		return 1;
 	}
 	r->counters_fd = sampler_counters();

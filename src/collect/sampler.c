@@ -387,6 +387,7 @@ void sampler_counters_read(int fd, struct sampler_counts *ret)
 		.lost = sums[WIRE_RING_FULL],
 		.not_copied = sums[WIRE_NOT_COPIED],
 		.run_ns = sums[WIRE_RUN_NS],
+		.walk_ns = sums[WIRE_WALK_NS],
 		.kernel_walked = sums[WIRE_KERNEL_WALKED],
 		.kernel_asked = sums[WIRE_KERNEL_ASKED],
 		.kernel_compared = sums[WIRE_KERNEL_COMPARED],

@@ -80,6 +80,7 @@ struct sampler_counts {
 			      */
 	uint64_t malformed;  /* records that did not make sense; always 0 */
 	uint64_t run_ns;     /* the BPF programs' own time */
+	uint64_t walk_ns;    /* of that, for user stacks; by sampling */
 	uint64_t kernel_walked;    /* kernel stacks, by the BPF program … */
 	uint64_t kernel_asked;     /* … and by the kernel itself */
 	uint64_t kernel_compared;  /* by both … */

@@ -16,10 +16,18 @@ struct maps *maps_ref(struct maps *m)
 	return m;
 }
 
+static void forget_note(struct maps *m)
+{
+	if (m->note.data)
+		m->note.free(m->note.data);
+	m->note = (struct maps_note){};
+}
+
 void maps_unref(struct maps *m)
 {
 	if (!m || --m->refs)
 		return;
+	forget_note(m);
 	free(m->list);
 	free(m);
 }
@@ -72,6 +80,7 @@ void maps_remove(struct maps *m, uint64_t start, uint64_t end)
 	if (start >= end)
 		return;
 
+	forget_note(m);
 	size_t at = first_after(m, start);
 	if (at < m->count && m->list[at].start < start) {
 		struct mapping *old = &m->list[at];

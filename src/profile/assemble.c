@@ -1,10 +1,12 @@
 #include "profile/assemble.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "base/index.h"
 #include "base/mem.h"
 #include "process/process.h"
+#include "profile/known.h"
 #include "profile/resolve.h"
 
 #define HELD_BYTES_MAX (8u << 20)
@@ -44,10 +46,51 @@ struct assembler {
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
 
+	bool timed;
+	uint64_t lap_ns; /* when the stage at hand began; 0: this drain is not timed */
+	uint64_t laps[STAGES];
+
 	uint32_t key_comm, key_pid, key_thread, key_tid;
 	uint32_t truncated_frame, incomplete_frame;
 	struct assembler_stats stats;
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void begin_lap(struct assembler *a)
+{
+	a->lap_ns = a->timed ? now_ns() : 0;
+}
+
+static void lap(struct assembler *a, enum assembler_stage stage)
+{
+	if (!a->lap_ns)
+		return;
+	uint64_t now = now_ns();
+	a->laps[stage] += now - a->lap_ns;
+	a->lap_ns = now;
+}
+
+void assembler_time(struct assembler *a)
+{
+	a->timed = true;
+}
+
+void assembler_time_done(struct assembler *a, bool keep)
+{
+	for (int i = 0; i < STAGES; i++) {
+		a->stats.stage_ns[i] += keep ? a->laps[i] * ASSEMBLER_TIMED : 0;
+		a->laps[i] = 0;
+	}
+	a->timed = false;
+	a->lap_ns = 0;
+}
 
 static uint32_t intern(struct assembler *a, const char *s)
 {
@@ -156,34 +199,88 @@ static uint32_t *next_ids(struct assembler *a, size_t count)
 }
 
 /* Frames come leaf first; a stack is built root first. */
-static void add_sample(struct assembler *a, const struct wire_sample *s, struct process *p,
-		       const struct maps *maps, const struct unwound *user)
+static uint32_t put_stack(struct assembler *a, uint32_t stack, size_t count)
 {
-	const uint64_t *frames = (const uint64_t *)(s + 1);
+	while (count)
+		stack = profile_stack(a->profile, stack, a->ids[--count]);
+	return stack;
+}
+
+static void free_known(void *known)
+{
+	known_free(known);
+}
+
+/* The stack of user frames, leaf first, on top of `root`. */
+static uint32_t resolve_stack(struct assembler *a, struct process *p, const struct maps *maps,
+			      const uint64_t *frames, unsigned n, bool detail, uint32_t root,
+			      bool *ret_lasting)
+{
 	size_t count = 0;
 
-	/* A return address stands after its call: look one byte before it, but not at a leaf. */
-	for (unsigned i = 0; i < s->kernel_frames && count < WIRE_FRAMES; i++)
-		*next_ids(a, count++) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
-	bool detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm);
-	for (unsigned i = 0; i < user->count; i++)
-		count += resolve_user(a->resolver, p, maps, user->frames[i], detail,
+	for (unsigned i = 0; i < n; i++)
+		count += resolve_user(a->resolver, p, maps, frames[i], detail, ret_lasting,
 				      next_ids(a, count));
+	return put_stack(a, root, count);
+}
 
+/* The same of all callers, the leaf left out; most have been seen before. */
+static uint32_t callers_stack(struct assembler *a, struct process *p, struct maps *maps,
+			      const struct unwound *user, bool detail, uint32_t root)
+{
+	if (user->count < 2)
+		return root;
+	if (!maps->note.data)
+		maps->note = (struct maps_note){known_new(), free_known};
+	struct known *known = maps->note.data;
+	uint64_t hash = known_hash(user->frames + 1, user->count - 1, (uint64_t)root << 1 | detail);
+	const struct known_stack *seen = known_find(known, hash);
+	if (seen) {
+		resolver_repeat(a->resolver, seen->frames, seen->unnamed);
+		return seen->stack;
+	}
+
+	uint64_t unnamed = resolver_unnamed(a->resolver);
+	bool lasting = true;
+	uint32_t stack = resolve_stack(a, p, maps, user->frames + 1, user->count - 1, detail, root,
+				       &lasting);
+	if (lasting)
+		known_put(known, &(struct known_stack){
+					 hash, stack, (uint16_t)(user->count - 1),
+					 (uint16_t)(resolver_unnamed(a->resolver) - unnamed)});
+	return stack;
+}
+
+static void add_sample(struct assembler *a, const struct wire_sample *s, struct process *p,
+		       struct maps *maps, const struct unwound *user)
+{
+	const uint64_t *frames = (const uint64_t *)(s + 1);
+	bool detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm);
 	uint32_t stack = 0;
+
 	if (user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT) {
 		stack = profile_stack(a->profile, stack, a->truncated_frame);
 		a->profile->info.truncated++;
 	} else if (user->walk > WIRE_WALK_CUT) {
 		stack = profile_stack(a->profile, stack, a->incomplete_frame);
 	}
-	while (count)
-		stack = profile_stack(a->profile, stack, a->ids[--count]);
+	if (user->count) {
+		bool lasting = true;
+		stack = callers_stack(a, p, maps, user, detail, stack);
+		stack = resolve_stack(a, p, maps, user->frames, 1, detail, stack, &lasting);
+	}
+	/* A return address stands after its call: look one byte before it, but not at a leaf. */
+	size_t count = 0;
+	for (unsigned i = 0; i < s->kernel_frames && count < WIRE_FRAMES; i++)
+		*next_ids(a, count++) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
+	stack = put_stack(a, stack, count);
 	a->stats.samples++;
+	lap(a, STAGE_SYMBOL);
 	if (a->options.sink)
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, maps, stack});
 	else
 		profile_add(a->profile, series_of(a, s), stack, 1, s->weight);
+	lap(a, STAGE_AGGREGATE);
 }
 
 static void hold(struct assembler *a, const struct wire_sample *s, struct process *p,
@@ -204,6 +301,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 {
 	struct unwound user = {};
 
+	begin_lap(a);
 	if (s->walk == WIRE_WALK_NONE) {
 		add_sample(a, s, NULL, NULL, &user);
 		return;
@@ -213,6 +311,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->ip;
 	process_find(a->processes, p, leaf, true, s->time); /* reads mappings anew if need be */
 	bool last = a->held_bytes >= HELD_BYTES_MAX;
+	lap(a, STAGE_PROCESS);
 	if (p->early && !last) {
 		hold(a, s, p, p->early);
 		return;
@@ -220,7 +319,9 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s, const ui
 	struct maps *maps = p->early ? p->early : p->maps;
 	if (p->early) /* too many wait already, so nothing is sure */
 		maps_remove(maps, 0, UINT64_MAX);
-	if (unwinder_walk(a->unwinder, p, maps, s, user_frames, last, &user) == -EAGAIN)
+	int r = unwinder_walk(a->unwinder, p, maps, s, user_frames, last, &user);
+	lap(a, STAGE_UNWIND);
+	if (r == -EAGAIN)
 		hold(a, s, p, maps);
 	else
 		add_sample(a, s, p, maps, &user);
@@ -250,7 +351,9 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 
 void assembler_event(struct assembler *a, const struct sideband_event *e)
 {
+	begin_lap(a);
 	processes_event(a->processes, e);
+	lap(a, STAGE_PROCESS);
 }
 
 void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
@@ -260,9 +363,12 @@ void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
 	a->sideband_lost = sideband_lost;
 	a->passed_ns = a->settled_ns - MIN(a->settled_ns, EVENTS_LATE_NS);
 	a->settled_ns = now;
+	begin_lap(a);
 	unwinder_settle(a->unwinder, now);
 	retry_held(a, now, false);
+	lap(a, STAGE_UNWIND);
 	processes_sweep(a->processes);
+	lap(a, STAGE_PROCESS);
 }
 
 void assembler_finish(struct assembler *a)

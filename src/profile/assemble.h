@@ -58,7 +58,26 @@ void assembler_finish(struct assembler *a);
 /* The table of processes; borrowed. */
 struct processes *assembler_processes(const struct assembler *a);
 
+/*
+ * Where the time of a drain goes. To be switched on for one drain in ASSEMBLER_TIMED, since looking
+ * at the clock has a price; afterwards `keep` tells whether the time was ours: on a busy machine
+ * others may have had the CPU meanwhile. Times are scaled.
+ */
+#define ASSEMBLER_TIMED 16
+
+void assembler_time(struct assembler *a);
+void assembler_time_done(struct assembler *a, bool keep);
+
+enum assembler_stage {
+	STAGE_PROCESS,   /* who it was, and what it had mapped */
+	STAGE_UNWIND,    /* checking walks, and walking copies of stacks */
+	STAGE_SYMBOL,    /* names, and the stack of them */
+	STAGE_AGGREGATE, /* adding it up */
+	STAGES,
+};
+
 struct assembler_stats {
+	uint64_t stage_ns[STAGES];
 	uint64_t samples;
 	uint64_t held;      /* samples that waited for an unwind table */
 	uint64_t maps_read; /* of /proc/PID/maps */

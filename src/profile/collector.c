@@ -7,8 +7,6 @@
 #include "collect/sideband.h"
 #include "collect/stream.h"
 
-/* So often that a ring fills by a quarter, and a new process is soon known to the BPF side. */
-#define DRAIN_MS_MAX 100
 #define DRAIN_MS_MIN 10
 
 struct collector {
@@ -18,13 +16,14 @@ struct collector {
 	struct stream *stream;
 	struct assembler *assembler;
 	int hotplug_fd; /* -1: CPUs that come later are not seen */
+	uint64_t drains;
 };
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -89,14 +88,24 @@ static void drain(struct collector *c, bool last)
 	stream_drain(c->stream, &h, last);
 	if (last) /* once more: events up to where the first one read mappings */
 		stream_drain(c->stream, &h, last);
-	assembler_settle(c->assembler, c->sideband ? sideband_lost(c->sideband) : 0, now_ns());
+	assembler_settle(c->assembler, c->sideband ? sideband_lost(c->sideband) : 0,
+			 clock_ns(CLOCK_MONOTONIC));
 	if (last)
 		assembler_finish(c->assembler);
 }
 
 void collector_drain(struct collector *c)
 {
+	if (c->drains++ % ASSEMBLER_TIMED) {
+		drain(c, false);
+		return;
+	}
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
+	assembler_time(c->assembler);
 	drain(c, false);
+	wall = clock_ns(CLOCK_MONOTONIC) - wall;
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	assembler_time_done(c->assembler, wall < cpu + cpu / 4);
 }
 
 void collector_stop(struct collector *c)
@@ -126,11 +135,11 @@ int collector_watch(struct collector *c, struct loop *l)
 	return c->hotplug_fd >= 0 ? loop_fd(l, c->hotplug_fd, on_hotplug, c) : 0;
 }
 
-unsigned collector_pace(const struct sampler_options *s)
+unsigned collector_pace(const struct sampler_options *s, unsigned max)
 {
 	uint64_t rate = s->frequency ? s->frequency : 1000;
 
-	return (unsigned)MAX(DRAIN_MS_MIN, MIN(DRAIN_MS_MAX, 25000 / rate));
+	return (unsigned)MAX(DRAIN_MS_MIN, MIN(max, 25000 / rate));
 }
 
 struct sampler *collector_sampler(const struct collector *c)

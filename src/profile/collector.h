@@ -31,8 +31,9 @@ void collector_drain(struct collector *c);
 /* No more samples; what was taken is drained, and none is held back any longer. */
 void collector_stop(struct collector *c);
 
-/* How often to drain, in ms: so that a ring is never more than a quarter full. */
-unsigned collector_pace(const struct sampler_options *s);
+/* How often to drain, in ms, at most every `max`: so that a ring is never more than a quarter full.
+ */
+unsigned collector_pace(const struct sampler_options *s, unsigned max);
 
 struct sampler *collector_sampler(const struct collector *c);
 struct processes *collector_processes(const struct collector *c);

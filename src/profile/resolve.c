@@ -310,7 +310,7 @@ static const struct place *file_place(struct resolver *r, const struct process *
 }
 
 size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
-		    bool detail, uint32_t ret[static RESOLVE_MAX])
+		    bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX])
 {
 	struct mapping *m = maps_find(maps, addr);
 	if (!m)
@@ -327,9 +327,21 @@ size_t resolve_user(struct resolver *r, struct process *p, const struct maps *ma
 		at = file_place(r, p, file, offset, detail);
 	else
 		ret[0] = jit_frame(r, p, addr, path, &named);
+	*ret_lasting &= at != NULL;
 	r->stats.user_frames++;
 	r->stats.user_unnamed += at ? !at->named : !named;
 	return at ? copy_chain(r, at, ret) : 1;
+}
+
+void resolver_repeat(struct resolver *r, uint64_t frames, uint64_t unnamed)
+{
+	r->stats.user_frames += frames;
+	r->stats.user_unnamed += unnamed;
+}
+
+uint64_t resolver_unnamed(const struct resolver *r)
+{
+	return r->stats.user_unnamed;
 }
 
 void resolver_stats(const struct resolver *r, struct resolver_stats *ret)

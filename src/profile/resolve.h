@@ -40,7 +40,14 @@ uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time);
  * the function itself. 0: nothing there.
  */
 size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
-		    bool detail, uint32_t ret[static RESOLVE_MAX]);
+		    bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX]);
+
+/*
+ * Counts frames that were resolved before and are not asked for again; and what the counts are, to
+ * tell how many frames without a name a call of resolve_user() met.
+ */
+void resolver_repeat(struct resolver *r, uint64_t frames, uint64_t unnamed);
+uint64_t resolver_unnamed(const struct resolver *r);
 
 struct resolver_stats {
 	uint64_t user_frames, user_unnamed; /* frames of all samples, and those without a name */

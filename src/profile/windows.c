@@ -8,7 +8,7 @@
 #define ROWS_MAX     20000
 #define OWNERS_MAX   8192
 #define OPEN_MAX     16          /* windows at once: the one at hand, and late ones */
-#define GRACE_MS     300         /* a drain leaves the latest for the next */
+#define GRACE_MS     600         /* a drain leaves the latest for the next */
 #define STEP_NS      100000000ll /* less is drift, not a step */
 #define STEP_BACK_NS (60 * 1000000000ll)
 #define NO_TIME      UINT64_MAX

@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/mem.h"
 #include "profile/whole.h"
@@ -12,6 +14,7 @@
 #include "query/timerange.h"
 #include "render/escape.h"
 #include "render/render.h"
+#include "serve/gzip.h"
 #include "serve/parts.h"
 
 #define KEEP_MAX      16
@@ -25,6 +28,7 @@
 #define LINES_MAX     100
 #define HEAT_MAX_MS   600000
 #define ROWS          (1000 / WINDOW_STEP_MS)
+#define LATE_MS       60000 /* windows may come so long after their end */
 
 struct ask { /* one selector and range */
 	struct selector *selector;
@@ -50,11 +54,15 @@ struct api_job {
 	uint64_t step, max;
 	bool slots;                   /* exact to WINDOW_STEP_MS … */
 	uint64_t first_row, last_row; /* … and of each second only these steps */
+	bool packs;                   /* the client takes gzip */
+	bool is_over;                 /* nothing more will come into its ranges */
 	/* The answer. */
 	unsigned status;
 	char error[640];
 	char *body;
 	size_t len;
+	char etag[24];
+	bool is_packed;
 };
 
 /* ---- what is asked ------------------------------------------------------------------------- */
@@ -452,6 +460,20 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 
 /* ---- as a job ------------------------------------------------------------------------------ */
 
+/*
+ * A tag of what it says, so that who has it already gets only that word; packed, here on the
+ * thread, unless it is (pprof), or small.
+ */
+static void finish_body(struct api_job *a)
+{
+	snprintf(a->etag, sizeof(a->etag), "W/\"%016" PRIx64 "\"",
+		 (uint64_t)XXH3_64bits(a->body, a->len));
+	bool binary =
+		a->work == work_query && (!a->renderer || strcmp(a->renderer->name, "pprof") == 0);
+	a->is_packed =
+		a->packs && !binary && a->len >= GZIP_LEAST && gzip_pack(&a->body, &a->len) == 0;
+}
+
 static void run(struct job *j)
 {
 	struct api_job *a = (struct api_job *)j;
@@ -470,6 +492,8 @@ static void run(struct job *j)
 	a->work(a, s, out);
 	fclose(out);
 	store_close(s);
+	if (!a->status)
+		finish_body(a);
 }
 
 static const char *content_type(const struct renderer *r)
@@ -497,6 +521,37 @@ static void free_job(struct api_job *a)
 	free(a);
 }
 
+/* What every answer says of itself beside what it is: `headers` from `at` on. */
+static void send_body(struct api_job *a, struct http_answer *answer, size_t at)
+{
+	const char *known = http_header(a->request, "If-None-Match");
+	const struct {
+		const char *name, *value;
+	} more[] = {
+		{"Content-Encoding", a->is_packed ? "gzip" : NULL},
+		{"Vary", "Accept-Encoding"},
+		/* Of what is over a copy may be kept, if one asks each time whether it still holds.
+		 */
+		{"ETag", a->is_over ? a->etag : NULL},
+		{"Cache-Control", a->is_over ? "private, no-cache" : NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+		answer->headers[at + i].name = more[i].name;
+		answer->headers[at + i].value = more[i].value;
+	}
+	answer->status = 200;
+	answer->body = TAKE_PTR(a->body);
+	answer->len = a->len;
+	if (a->is_over && known && strstr(known, a->etag)) {
+		answer->status = 304;
+		free(answer->body);
+		answer->body = NULL;
+		answer->len = 0;
+	}
+	http_answer(a->request, answer);
+}
+
 static void answer_profile(struct api_job *a)
 {
 	const struct store_answer *s = &a->ask.answer;
@@ -507,31 +562,16 @@ static void answer_profile(struct api_job *a)
 		snprintf(words[i], sizeof(words[i]), "%" PRIu64, numbers[i]);
 	/* A picture that carries scripts has no business with the rest of this server. */
 	const char *sandbox = "sandbox allow-scripts";
-	char *body = TAKE_PTR(a->body);
-
-	http_answer(a->request, &(struct http_answer){
-					.status = 200,
-					.type = a->renderer ? content_type(a->renderer)
-							    : "application/octet-stream",
-					.body = body,
-					.len = a->len,
-					.headers = {{"X-Smolder-From", words[0]},
-						    {"X-Smolder-To", words[1]},
-						    {"X-Smolder-Samples", words[2]},
-						    {"X-Smolder-Lost", words[3]},
-						    {"X-Smolder-Damaged", words[4]},
-						    {"Content-Security-Policy", sandbox}},
-				});
-}
-
-static void answer_json(struct api_job *a)
-{
-	char *body = TAKE_PTR(a->body);
-
-	http_answer(a->request, &(struct http_answer){.status = 200,
-						      .type = "application/json",
-						      .body = body,
-						      .len = a->len});
+	struct http_answer answer = {
+		.type = a->renderer ? content_type(a->renderer) : "application/octet-stream",
+		.headers = {{"X-Smolder-From", words[0]},
+			    {"X-Smolder-To", words[1]},
+			    {"X-Smolder-Samples", words[2]},
+			    {"X-Smolder-Lost", words[3]},
+			    {"X-Smolder-Damaged", words[4]},
+			    {"Content-Security-Policy", sandbox}},
+	};
+	send_body(a, &answer, 6);
 }
 
 static void done(struct job *j)
@@ -548,7 +588,7 @@ static void done(struct job *j)
 	else if (a->work == work_query)
 		answer_profile(a);
 	else
-		answer_json(a);
+		send_body(a, &(struct http_answer){.type = "application/json"}, 0);
 	free_job(a);
 }
 
@@ -575,6 +615,8 @@ static void start(struct server *s, struct api_job *a, bool ok)
 		free_job(a);
 		return;
 	}
+	a->packs = gzip_accepted(http_header(a->request, "Accept-Encoding"));
+	a->is_over = MAX(a->ask.range.to_ms, a->base.range.to_ms) + LATE_MS < timerange_now_ms();
 	if (jobs_add(s->jobs, &a->job)) {
 		http_fail(a->request, 503, "too many questions at once; ask again");
 		free_job(a);

@@ -126,12 +126,17 @@ static struct MHD_Response *response_of(const struct http_answer *a)
 		MHD_create_response_from_buffer(a->len, a->body, MHD_RESPMEM_MUST_FREE);
 
 	MHD_add_response_header(response, "Content-Type", a->type);
-	MHD_add_response_header(response, "Cache-Control", "no-store");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
-	for (size_t i = 0; i < HTTP_HEADERS; i++)
-		if (a->headers[i].name && a->headers[i].value)
-			MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
+	bool cached = false;
+	for (size_t i = 0; i < HTTP_HEADERS; i++) {
+		if (!a->headers[i].name || !a->headers[i].value)
+			continue;
+		MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
+		cached |= strcmp(a->headers[i].name, "Cache-Control") == 0;
+	}
+	if (!cached)
+		MHD_add_response_header(response, "Cache-Control", "no-store");
 	return response;
 }
 

@@ -25,7 +25,7 @@
 
 #include "base/loop.h"
 
-#define HTTP_HEADERS 8 /* of an answer, beside those that every one has */
+#define HTTP_HEADERS 12 /* of an answer, beside those that every one has */
 
 struct http;
 struct http_request;
@@ -92,7 +92,7 @@ struct http_answer {
 	size_t len;
 	struct {
 		const char *name, *value;
-	} headers[HTTP_HEADERS];
+	} headers[HTTP_HEADERS]; /* Cache-Control is no-store unless it is one of them */
 };
 
 void http_hold(struct http_request *r);

@@ -38,6 +38,10 @@ void api_values(void *ctx, struct http_request *r);
 void api_series(void *ctx, struct http_request *r);
 void api_heatmap(void *ctx, struct http_request *r);
 
+/* page.c: the web page */
+void page_index(void *ctx, struct http_request *r);
+void page_asset(void *ctx, struct http_request *r);
+
 /* pprof.c: any process answers as a Go program does */
 struct pprof *pprof_new(struct server *s);
 void pprof_free(struct pprof *p); /* answers who waits; before the jobs end */

@@ -87,6 +87,8 @@ static void on_more(void *ctx, int fd)
 /* ---- life ---------------------------------------------------------------------------------- */
 
 const struct http_route server_routes[] = {
+	{"GET", "/", page_index, 0},
+	{"GET", "/assets/*", page_asset, 0},
 	{"POST", "/api/v1/windows", on_post, WINDOW_MESSAGE_MAX},
 	{"GET", "/api/v1/query", api_query, 0},
 	{"GET", "/api/v1/diff", api_diff, 0},

@@ -21,8 +21,6 @@ int sql_error(const struct sql *s, int rc)
 		return -EROFS;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_ERROR: /* a table that is not there: no file of ours */
-	case SQLITE_SCHEMA:
 		return -EUCLEAN;
 	case SQLITE_PERM:
 		return -EACCES;
@@ -76,19 +74,28 @@ static int exec(struct sql *s, const char *text)
 	return sql_error(s, sqlite3_exec(s->db, text, NULL, NULL, NULL));
 }
 
+/* A file without a table: its making was cut short, and it is as good as none. */
+static int look(struct sql *s)
+{
+	int64_t tables = 0;
+	int r = exec(s, "PRAGMA cache_size = -256");
+
+	r = r ? r : sql_number(s, "SELECT count(*) FROM sqlite_master", 0, &tables);
+	return r ? r : tables ? 0 : -ENOENT;
+}
+
 static int open_read(struct sql *s, const char *path)
 {
 	CLEANUP(freep) char *log = mem_printf("%s-wal", path);
 	bool frozen = access(log, F_OK) != 0;
 
 	int r = open_file(s, path, SQLITE_OPEN_READONLY, frozen);
-	r = r ? r : exec(s, "PRAGMA cache_size = -256; SELECT count(*) FROM sqlite_master");
+	r = r ? r : look(s);
 	if (r && r != -ENOENT) {
 		/* The other way, before giving up: a log has come, or cannot be read. */
-		sqlite3_close(s->db);
-		s->db = NULL;
+		sql_close(s);
 		r = open_file(s, path, SQLITE_OPEN_READONLY, !frozen);
-		r = r ? r : exec(s, "SELECT count(*) FROM sqlite_master");
+		r = r ? r : look(s);
 	}
 	return r;
 }
@@ -118,11 +125,6 @@ int sql_open(struct sql *s, const char *path, enum sql_mode mode, const char *sc
 	if (mode == SQL_READ && stat(path, &st) < 0)
 		return -errno;
 	int r = mode == SQL_READ ? open_read(s, path) : open_write(s, path, schema);
-	int64_t tables = 1;
-	if (!r && mode == SQL_READ)
-		r = sql_number(s, "SELECT count(*) FROM sqlite_master", 0, &tables);
-	if (!r && !tables)
-		r = -ENOENT; /* a sudden end while it was being made: there is nothing in it */
 	if (!r && stat(path, &st) < 0)
 		r = -errno;
 	if (r) {
@@ -203,6 +205,9 @@ int sql_step(struct sql *s, sqlite3_stmt *st)
 {
 	int rc = st ? sqlite3_step(st) : sqlite3_extended_errcode(s->db);
 
+	/* A table or column that is not there: no file of ours. */
+	if (!st && rc == SQLITE_ERROR)
+		return -EUCLEAN;
 	return rc == SQLITE_ROW ? 1 : sql_error(s, rc);
 }
 

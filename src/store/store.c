@@ -160,29 +160,30 @@ static int open_book(struct store *s, enum book_kind kind, int64_t number, struc
 
 int store_day(struct store *s, int64_t day, struct book **ret)
 {
-	struct book **slot = &s->days[0];
+	struct book **place = &s->days[0];
 
 	for (int i = 0; i < STORE_DAYS; i++) {
 		struct book *b = s->days[i];
-		if (b && b->number == day && !sql_is_gone(&b->db)) {
+		if (b && b->number == day && sql_is_gone(&b->db)) {
+			book_close(b);
+			s->days[i] = b = NULL;
+		}
+		if (b && b->number == day) {
 			b->used = ++s->clock;
 			*ret = b;
 			return 0;
 		}
-		if (!b || b->number == day) {
-			slot = &s->days[i]; /* free, or its file was deleted */
-			break;
-		}
-		if (b->used < (*slot)->used)
-			slot = &s->days[i];
+		/* A free place, else the one that was not used for longest. */
+		if (*place && (!b || b->used < (*place)->used))
+			place = &s->days[i];
 	}
-	book_close(*slot);
-	*slot = NULL;
-	int r = open_book(s, BOOK_RAW, day, slot);
+	book_close(*place);
+	*place = NULL;
+	int r = open_book(s, BOOK_RAW, day, place);
 	if (r)
 		return r;
-	(*slot)->used = ++s->clock;
-	*ret = *slot;
+	(*place)->used = ++s->clock;
+	*ret = *place;
 	return 0;
 }
 
@@ -398,9 +399,9 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
+	/* What cannot be written is counted again on opening. */
 	if (!s->o.read_only)
-		accounts_sync(
-			&s->accounts); /* what cannot be written is counted again on opening */
+		accounts_sync(&s->accounts);
 	accounts_done(&s->accounts);
 	for (int i = 0; i < STORE_DAYS; i++)
 		book_close(s->days[i]);
@@ -685,11 +686,13 @@ int store_append(struct store *s, const struct profile *dict, const struct windo
 	}
 	if (r) {
 		s->stats.failed++;
+		if (ret_err && !ret_err->text[0])
+			say(ret_err, "%s: cannot be written: %s", s->dir,
+			    r == -EPROTONOSUPPORT ? "it was made by a newer version of smolder"
+						  : strerror(-r));
 		r = r == -ENOSPC || r == -EDQUOT  ? -ENOSPC
 		    : r == -EROFS || r == -EACCES ? -EROFS
 						  : -EIO;
-		if (ret_err && !ret_err->text[0])
-			say(ret_err, "%s: cannot be written: %s", s->dir, strerror(-r));
 	}
 	return r;
 }

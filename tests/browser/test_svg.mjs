@@ -184,6 +184,28 @@ test('a tooltip tells counts and shares', {skip}, async () => {
 	await done(page);
 });
 
+test('a difference is drawn by the script as in the static picture', {skip}, async () => {
+	const [before, now, output] = ['before.folded', 'after.folded', 'diff.svg'].map(n => path.join(files, n));
+	writeFileSync(before, 'main;a 10\nmain;b 50\nmain;gone 70\nmain;less 100\n');
+	writeFileSync(now, 'main;a 20\nmain;b 50\nmain;new 30\nmain;less 80\n');
+	execFileSync(SMOLDER, ['diff', before, now, '-o', output], {stdio: 'pipe'});
+	const still = Object.fromEntries([...readFileSync(output, 'utf8').matchAll(
+		/<rect class="(d\d)"[^>]*>\n<text[^>]*>(\w+)</g)].map(m => [m[2], m[1]]));
+	assert.deepEqual(still, {all: 'd3', main: 'd3', a: 'd6', b: 'd4', gone: 'd0', less: 'd3', new: 'd8'});
+	const page = await open(output);
+	for (const [name, step] of Object.entries(still))
+		assert.equal((await frame(page, name)).classes, step, name);
+	const all = await frame(page, 'all'), less = await frame(page, 'less');
+	assert.ok(Math.abs(less.width / all.width - 180 / 410) < 0.01);
+	await page.mouse.move(less.x + less.width / 2, less.y + 8);
+	assert.match(await page.locator('.tip').textContent(),
+		/^lessnow 80 samples, 44\.44 % of all.*base 100 samples, 43\.48 % of all−20 samples, −20\.00 %$/);
+	const gone = await frame(page, 'gone');
+	await page.mouse.move(gone.x + gone.width / 2, gone.y + 8);
+	assert.match(await page.locator('.tip').textContent(), /gone$/);
+	await done(page);
+});
+
 test('the graph follows the width of the window', {skip}, async () => {
 	const page = await open(flame(SMALL));
 	await clickFrame(page, 'work');

@@ -217,7 +217,7 @@ def what_is_wrong_is_said_in_one_sentence():
                 (("query", "--store", d + "/none"), 1, "there is no store in"),
                 (("query", "--timeout", "x", *source), 2, "--timeout takes a time"),
                 (("labels", "a", "b", *source), 2, "one label at a time"),
-                (("serve", "--max-size", "1K"), 2, "at least 1 MiB"),
+                (("serve", "--max-size", "1K"), 2, "1 MiB at least"),
                 (("serve", "--listen", "nonsense:x", "--store", d), 1, "ADDRESS:PORT"),
                 (("serve", "--listen", f"127.0.0.1:{s.port}", "--store", d), 1, "in use"),
                 (("serve", "--listen", "127.0.0.1:0", "--store", s.store), 1, str(s.process.pid))):

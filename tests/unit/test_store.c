@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/mem.h"
+#include "store/sql.h"
 #include "store/store.h"
 
 #define DAY    86400000ull
@@ -1021,6 +1022,49 @@ static void damaged_files_are_set_aside(void **state)
 	}
 }
 
+/* A kill may leave a file that was not made to its end: there is no damage in that. */
+static void a_file_that_was_just_begun_is_none(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"raw/2024-10-04.db", "roll/2024-10.db", "accounts.db"};
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(names); i++) {
+		char path[512];
+		struct sql db;
+		struct sender d;
+		struct store_stats st;
+		snprintf(path, sizeof(path), "%s/raw", dir);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), "%s/roll", dir);
+		mkdir(path, 0755);
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i / 2]);
+		if (i % 2) {
+			assert_int_equal(sql_open(&db, path, SQL_WRITE, ""),
+					 0); /* without tables */
+			sql_close(&db);
+		} else {
+			FILE *f = fopen(path, "w"); /* without a byte */
+			assert_non_null(f);
+			fclose(f);
+		}
+		struct store *r = open_with(&(struct store_options){.read_only = true});
+		assert_int_equal(total(r, BEGIN, BEGIN + DAY), 0);
+		store_close(r);
+		struct store *s = open_with(NULL);
+		sender_init(&d, 30);
+		make(&d, BEGIN, 10);
+		append(s, &d, NULL, BEGIN);
+		settle(s, BEGIN + HOUR);
+		assert_int_equal(total(s, BEGIN, BEGIN + DAY), d.w.counts.taken);
+		store_stats(s, &st);
+		assert_int_equal(st.damaged_files, 0);
+		store_close(s);
+		sender_done(&d);
+		remove_all(dir);
+		mkdir(dir, 0700);
+	}
+}
+
 static void a_store_that_is_deleted_begins_anew(void **state)
 {
 	(void)state;
@@ -1330,6 +1374,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(age_takes_days_and_months, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_sample_is_accounted_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(damaged_files_are_set_aside, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_was_just_begun_is_none, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_store_that_is_deleted_begins_anew, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(there_is_one_writer, setup, teardown),

@@ -269,7 +269,7 @@ static void live_windows_are_a_second(void **state)
 	assert_false(windows_take(f.windows, f.processes, false, &w));
 	pass(&f, 1.5, 0);
 	put(&f, 1, "a", 1, f.monotonic);
-	pass(&f, 1, 0);
+	pass(&f, 1.2, 0);
 	assert_true(windows_take(f.windows, f.processes, false, &w));
 	assert_int_equal(w.length_ms, 1000);
 	assert_int_equal(w.start_ms, WALL / 1000000 + 3000);

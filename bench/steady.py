@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""bench/steady.py [--seconds N] [--idle]: what `smolder run` costs in steady state, all in.
+
+The programs of bench/record.py keep both cores busy. After a warm-up, the CPU time of all of run's
+processes and of its BPF programs is counted, by stage as they time themselves; then the same machine
+without load. Beside it, `perf record -a -g` in the same run, whose work in the kernel nothing
+accounts to it. The timer interrupt, the same for all, stands apart.
+"""
+import argparse
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "tests")]
+import cost
+import peers
+from always import Always
+from record import busy_machine, kernel_counts
+
+BAR_BUSY, BAR_IDLE, BAR_MEMORY = 0.15, 0.03, 80e6
+WARM_UP = 60
+BUDGET = {"sampling": 1.5, "processes": 0.6, "transfer": 0.4,
+          "symbols": 0.1, "store": 0.4}
+
+
+def tree(pid):
+    found = [pid]
+    for p in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
+        found += tree(int(p))
+    return found
+
+
+def cpu_seconds(pids):
+    """To the nanosecond, of all threads."""
+    total = 0
+    for pid in pids:
+        for t in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{t}/schedstat") as f:
+                total += int(f.read().split()[0])
+    return total / 1e9
+
+
+def memory(pids):
+    """(resident of all processes, BPF maps: in full, though what is mapped of them is in the former)"""
+    resident, maps = 0, {}
+    for pid in pids:
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            resident += int(re.search(r"^Rss: +(\d+)", f.read(), re.M)[1]) << 10
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            with contextlib.suppress(OSError):
+                info = cost._fields(f"/proc/{pid}/fdinfo/{fd}")
+                if "map_id" in info:
+                    maps[int(info["map_id"])] = int(info["memlock"])
+    return resident, sum(maps.values())
+
+
+def sums(metrics, name):
+    """{labels: value} of a metric, without the instance."""
+    found = {}
+    for k, v in metrics.items():
+        m = re.fullmatch(re.escape(name) + r"(?:\{(.*)\})?", k)
+        if m:
+            key = re.sub(r'instance="\w+",?', "", m[1] or "")
+            found[key] = found.get(key, 0) + v
+    return found
+
+
+def measure(a, seconds):
+    pids = tree(a.process.pid)
+    names = ("smolder_stage_seconds_total", "smolder_bpf_seconds_total",
+             "smolder_timer_seconds_total", "smolder_samples_taken_total",
+             "smolder_server_cpu_seconds_total")
+
+    def snapshot():
+        """The collector's numbers come with its windows, a second after their end."""
+        time.sleep(10 - (time.time() - 3) % 10)
+        text = a.metrics()
+        return ({n: sums(text, n) for n in names}, cpu_seconds(pids), kernel_counts(),
+                time.monotonic())
+    m0, c0, k0, t0 = snapshot()
+    time.sleep(seconds)
+    m1, c1, k1, t1 = snapshot()
+    t, cpus = t1 - t0, os.cpu_count()
+    diff = {n: {k: m1[n][k] - m0[n].get(k, 0) for k in m1[n]} for n in names}
+    bpf = sum(diff[names[1]].values())
+    samples = sum(diff[names[3]].values())
+    total = c1 - c0 + bpf
+    percent = 100 * total / t / cpus
+    busy = 1 - (k1[1] - k0[1]) / max(1, k1[2] - k0[2])
+    print(f"{t:.0f} s, {100 * busy:.0f} % busy, {(k1[0] - k0[0]) / t:.0f} forks/s, "
+          f"{samples / t:.0f} samples/s")
+    print(f"  {'ms a second':34} {'ours':>7} {'budget':>7}")
+    rows = [(re.search('"(.*)"', k)[1], v) for k, v in diff[names[0]].items()]
+    rows.append(("store", sum(diff[names[4]].values())))
+    for name, v in rows:
+        want = BUDGET.get(name)
+        print(f"  {name:34} {1000 * v / t:7.3f} {want if want else '':>7}")
+    print(f"  {'processes, user + system':34} {1000 * (c1 - c0) / t:7.3f}")
+    print(f"  {'BPF programs':34} {1000 * bpf / t:7.3f}   {1e6 * bpf / max(1, samples):.2f} us a sample")
+    print(f"  {'all in':34} {1000 * total / t:7.3f}   {percent:.3f} % of the machine")
+    timer = sum(diff[names[2]].values())
+    print(f"  {'(the timer interrupt, estimated)':34} {1000 * timer / t:7.3f}")
+    resident, maps = memory(pids)
+    print(f"  memory: {resident / 1e6:.1f} MB resident, {maps / 1e6:.1f} MB of BPF maps besides")
+    return percent, resident + maps
+
+
+def perf(seconds):
+    if not peers.perf():
+        print("SKIPPED perf: linux-perf is not installed")
+        return
+    with tempfile.TemporaryDirectory() as d:
+        data = os.path.join(d, "perf.data")
+        c = cost.Cost(["perf", "record", "-q", "-F", "99", "-a", "-g", "-o", data, "--", "sleep",
+                       str(seconds)]).wait()
+        print(f"perf record -a -g: {1000 * c.cpu / seconds:.3f} ms a second, "
+              f"{c.memory / 1e6:.0f} MB, {os.path.getsize(data) / 1e6:.1f} MB written")
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    ap.add_argument("--seconds", type=int, default=60)
+    ap.add_argument("--no-idle", action="store_true", help="only the busy machine")
+    o = ap.parse_args()
+    met = True
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        a = Always(os.path.join(d, "store"), "-q")
+        try:
+            while not a.metrics():
+                time.sleep(0.2)
+            with busy_machine():
+                time.sleep(WARM_UP)
+                percent, held = measure(a, o.seconds)
+                perf(o.seconds)
+            met &= percent <= BAR_BUSY and held <= BAR_MEMORY
+            print(f"bar: at most {BAR_BUSY} % and {BAR_MEMORY / 1e6:.0f} MB: "
+                  + ("met" if met else "NOT MET"))
+            if not o.no_idle:
+                time.sleep(20)
+                percent, _ = measure(a, o.seconds)
+                met &= percent <= BAR_IDLE
+                print(f"bar, idle: at most {BAR_IDLE} %: "
+                      + ("met" if percent <= BAR_IDLE else "NOT MET"))
+        finally:
+            a.stop()
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

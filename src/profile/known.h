@@ -1,0 +1,30 @@
+/*
+ * known: stacks of callers that were resolved before, with one set of mappings.
+ *
+ * A hot loop is sampled at ever other places, but its callers are the same. What their addresses
+ * led to is kept here by a hash of all of them, 64 bits, so that only the leaf is looked up anew.
+ * Bounded: when it is full it is emptied.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct known;
+
+struct known_stack {
+	uint64_t hash;    /* of the addresses; never 0 */
+	uint32_t stack;   /* of the profile */
+	uint16_t frames;  /* in it … */
+	uint16_t unnamed; /* … and those without a name */
+};
+
+struct known *known_new(void);
+void known_free(struct known *k);
+
+/* NULL: not there. Borrowed until the next put. */
+const struct known_stack *known_find(const struct known *k, uint64_t hash);
+void known_put(struct known *k, const struct known_stack *s);
+
+/* `seed`: whatever else must be the same. */
+uint64_t known_hash(const uint64_t *addresses, size_t count, uint64_t seed);

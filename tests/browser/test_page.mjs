@@ -1,0 +1,1383 @@
+/*
+ * The web page: what a user does with it, done by playwright in Debian's chromium, against
+ * web/test/mock.mjs, whose answers the tests can compute for themselves. The last tests open the page
+ * of a real `smolder serve`.
+ *
+ * Pictures of the main views go to $BUILD/page/, and with SMOLDER_PICTURES=1 to docs/.
+ */
+import assert from 'node:assert/strict';
+import {execFileSync, spawn} from 'node:child_process';
+import {existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {createRequire} from 'node:module';
+import {tmpdir} from 'node:os';
+import path from 'node:path';
+import {after, afterEach, before, test} from 'node:test';
+import {fileURLToPath} from 'node:url';
+import {gunzipSync} from 'node:zlib';
+import {HOSTILE, PERIOD, startMock} from '../../web/test/mock.mjs';
+
+const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
+const SMOLDER = path.join(BUILD, 'smolder');
+const CHROMIUM = '/usr/bin/chromium';
+const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
+	'--disable-component-update', '--disable-sync'];
+const PICTURES = process.env.SMOLDER_PICTURES ? path.join(ROOT, 'docs') : path.join(BUILD, 'page');
+const ROW = 18;
+
+let playwright = null, browser = null, mock = null, server = null, url = '';
+const files = mkdtempSync(path.join(tmpdir(), 'smolder-page-'));
+
+async function whyNot() {
+	if (Number(process.versions.node.split('.')[0]) < 20)
+		return `node ${process.versions.node} is older than 20`;
+	if (!existsSync(CHROMIUM))
+		return `${CHROMIUM} is not installed`;
+	if (!existsSync(path.join(BUILD, 'web/index.html')))
+		return 'the page is not built; run make';
+	try {
+		playwright = await import('playwright-core');
+	} catch {
+		return 'playwright-core is not installed; run npm ci in tests/browser';
+	}
+	return false;
+}
+
+const skip = await whyNot();
+const AXE = skip ? '' : createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+before(async () => {
+	if (skip)
+		return;
+	browser = await playwright.chromium.launch({executablePath: CHROMIUM, args: ARGS});
+	server = await startMock();
+	({mock, url} = server);
+	mkdirSync(PICTURES, {recursive: true});
+});
+after(async () => {
+	await browser?.close();
+	await server?.close();
+	rmSync(files, {recursive: true});
+});
+afterEach(async () => {
+	// Those of a test that failed: a page that goes on asking would confuse the next test.
+	for (const context of browser?.contexts() ?? [])
+		await context.close();
+	if (mock) {
+		mock.mode = 'ordinary';
+		mock.delay = 0;
+	}
+});
+
+// ---- helpers --------------------------------------------------------------------------------------
+
+/* The last hour, but not live: what is shown stays. `more` is added to the URL's state. */
+const hour = (more = '') => `#v=1&t=${mock.now - 3600_000}-${mock.now}${more && `&${more}`}`;
+
+/* Opens the page; every error, message and request to another place is trouble, unless `expects`. */
+async function open(hash = hour(), {expects = null, base = url, ...options} = {}) {
+	const context = await browser.newContext({viewport: {width: 1400, height: 860}, ...options});
+	await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+	const page = await context.newPage();
+	page.trouble = [];
+	page.on('pageerror', e => page.trouble.push(e.message));
+	page.on('console', m => {
+		if (!expects?.test(m.text()))
+			page.trouble.push(m.text());
+	});
+	page.on('dialog', d => { page.trouble.push('a dialog'); d.dismiss(); });
+	page.on('request', r => {
+		if (!r.url().startsWith(base) && !/^(data|blob|about):/.test(r.url()))
+			page.trouble.push(r.url());
+	});
+	await page.goto(base + hash);
+	return page;
+}
+
+const ready = async page => {
+	await page.locator('.graph-canvas').first().waitFor();
+	await settled(page);
+};
+
+async function done(page) {
+	assert.deepEqual(page.trouble, []);
+	await page.context().close();
+}
+
+/* Waits until nothing is being loaded and the zoom has come to rest. */
+async function settled(page) {
+	await page.waitForFunction(() => document.querySelectorAll('.busy').length === 0);
+	await page.waitForTimeout(220);
+}
+
+const total = page => page.locator('.facts strong').getAttribute('data-total').then(Number);
+const timelineSum = page => page.locator('.chosen .sum').getAttribute('data-sum').then(Number);
+const tableSum = page => page.locator('.functions tfoot td').first().getAttribute('title').then(Number);
+const info = page => page.locator('.info').textContent();
+const parameters = () => {
+	const last = mock.requests.findLast(r => /\/(query|diff)\?/.test(r));
+	return new URL(last, url);
+};
+
+/* The tree that the page shows, from the request that it made: nodes with their places. */
+function shownTree() {
+	const answer = mock.answer(parameters());
+	const {function: fn, depth, total: totals, self, base_total: base} = answer.nodes;
+	const cursor = [0];
+	return fn.map((f, i) => {
+		const size = totals[i] + (base ? base[i] : 0);
+		const start = cursor[depth[i]];
+		cursor[depth[i]] = start + size;
+		cursor[depth[i] + 1] = start;
+		return {i, name: answer.functions.name[f], module: answer.modules[answer.functions.module[f]],
+			kind: answer.functions.kind[f], depth: depth[i], start, size, total: totals[i], self: self[i],
+			base: base?.[i]};
+	});
+}
+
+/* Where a frame is on the screen, in the whole flame graph or when `zoom` fills it. */
+async function place(page, node, zoom = {start: 0, size: shownTree()[0].size}) {
+	const box = await page.locator('.graph').first().boundingBox();
+	const scroll = await page.locator('.graph').first().evaluate(e =>
+		e.scrollHeight - e.scrollTop - e.clientHeight);
+	return {
+		x: box.x + (node.start - zoom.start + node.size / 2) / zoom.size * box.width,
+		y: box.y + box.height + scroll - (node.depth + 0.5) * ROW,
+	};
+}
+
+/* A frame that is wide enough to be hit, by what it is like. */
+function frame(like) {
+	const all = shownTree();
+	const wide = all.filter(n => n.depth > 0 && n.depth < 20 && n.size > all[0].size / 100);
+	const found = wide.find(like);
+	assert.ok(found, 'there is such a frame');
+	return found;
+}
+
+async function clickFrame(page, node, options) {
+	const {x, y} = await place(page, node);
+	await page.mouse.click(x, y, options);
+	await settled(page);
+}
+
+/* Drags over the timeline, from one share of its width to another. */
+async function drag(page, from, to, key) {
+	const box = await page.locator('.u-over').boundingBox();
+	const y = box.y + box.height / 2;
+	if (key)
+		await page.keyboard.down(key);
+	await page.mouse.move(box.x + box.width * from, y);
+	await page.mouse.down();
+	await page.mouse.move(box.x + box.width * (from + to) / 2, y);
+	await page.mouse.move(box.x + box.width * to, y);
+	await page.mouse.up();
+	if (key)
+		await page.keyboard.up(key);
+	await settled(page);
+}
+
+const pixel = (page, x, y) => page.evaluate(([left, top]) => {
+	const canvas = document.querySelector('.graph-canvas');
+	const edge = canvas.getBoundingClientRect();
+	const scale = canvas.width / edge.width;
+	return [...canvas.getContext('2d').getImageData(
+		Math.round((left - edge.left) * scale), Math.round((top - edge.top) * scale), 1, 1).data].join();
+}, [x, y]);
+
+const rows = page => page.locator('.functions tbody tr').evaluateAll(all =>
+	all.map(tr => [...tr.cells].map(c => c.textContent)));
+
+async function axe(page, what) {
+	await page.addScriptTag({path: AXE}).catch(async () => {
+		// Our own policy lets no script in but ours; the tester's comes by another way.
+		await page.evaluate(readFileSync(AXE, 'utf8'));
+	});
+	page.trouble = page.trouble.filter(t => !/Content Security Policy/.test(t));
+	const found = await page.evaluate(async () => (await window.axe.run(document, {
+		rules: {'color-contrast': {enabled: true}},
+	})).violations.map(v => `${v.id}: ${v.nodes.map(n => n.html).slice(0, 3).join(' | ')}`));
+	assert.deepEqual(found, [], what);
+}
+
+const picture = (page, name) => page.screenshot({path: path.join(PICTURES, `${name}.png`)});
+
+// ---- the timeline ---------------------------------------------------------------------------------
+
+test('the last hour is there at once, and all numbers agree', {skip}, async () => {
+	const page = await open('');
+	await ready(page);
+	const want = mock.answer(parameters()).total;
+	assert.ok(want > 0);
+	assert.equal(await total(page), want);
+	assert.equal(await timelineSum(page), want);
+	assert.equal(await tableSum(page), want);
+	assert.match(await page.locator('.chosen').textContent(), / 1 h|1 h/);
+	const lines = await page.locator('.legend .value').allTextContents();
+	assert.equal(lines.length, 9, 'eight and the rest');
+	assert.equal(lines.at(-1), 'the rest');
+	assert.ok(lines.includes('python3'));
+	assert.equal(await page.locator('.live').getAttribute('aria-pressed'), 'true');
+	await picture(page, 'page');
+	await done(page);
+});
+
+test('a drag over the timeline chooses a range, and everything follows', {skip}, async () => {
+	const page = await open('');
+	await ready(page);
+	const whole = await total(page);
+	await drag(page, 0.8, 0.84);
+	const p = parameters().searchParams;
+	assert.equal((Number(p.get('to')) - Number(p.get('from'))) % 10_000, 0, 'whole windows');
+	assert.ok(Number(p.get('to')) - Number(p.get('from')) <= 180_000);
+	const part = await total(page);
+	assert.ok(part > 0 && part < whole / 5);
+	assert.equal(part, mock.answer(parameters()).total);
+	assert.equal(await timelineSum(page), part);
+	assert.equal(await tableSum(page), part);
+	assert.equal(await page.locator('.live').getAttribute('aria-pressed'), 'false', 'no longer live');
+	await picture(page, 'page-range');
+
+	await page.getByRole('button', {name: 'Zoom in'}).click();
+	await settled(page);
+	assert.equal(await total(page), part, 'the same, larger');
+	assert.equal(await page.locator('.range').count(), 0);
+	await page.getByRole('button', {name: 'Step back'}).click();
+	await settled(page);
+	const before = parameters().searchParams;
+	assert.equal(before.get('to'), p.get('from'), 'a step is as long as what is shown');
+	await page.getByRole('button', {name: 'Step forward'}).click();
+	await settled(page);
+	assert.equal(await total(page), part);
+	await page.getByRole('button', {name: 'Zoom out'}).click();
+	await settled(page);
+	assert.equal(await page.locator('.range').count(), 1, 'and what was shown is chosen in it');
+	assert.equal(await total(page), part);
+	await page.getByRole('button', {name: 'Whole range'}).click();
+	await settled(page);
+	assert.ok(await total(page) > part);
+
+	await page.goBack();
+	await settled(page);
+	assert.equal(await total(page), part, 'the browser\'s own way back');
+	await done(page);
+});
+
+test('presets, a range of one\'s own, and live', {skip}, async () => {
+	const page = await open('');
+	await ready(page);
+	const spanAsked = () => {
+		const p = new URL(mock.requests.findLast(r => r.includes('/series?')), url).searchParams;
+		return Number(p.get('to')) - Number(p.get('from'));
+	};
+	for (const [name, hours] of [['15 min', 0.25], ['6 h', 6], ['24 h', 24], ['7 d', 168], ['30 d', 720]]) {
+		await page.getByRole('button', {name, exact: true}).click();
+		await settled(page);
+		assert.equal(spanAsked(), hours * 3600_000, name);
+		assert.equal(await timelineSum(page), await total(page), name);
+	}
+	await page.getByRole('button', {name: 'Live', exact: true}).click();
+	await settled(page);
+	assert.match(page.url(), /t=\d+-\d+/, 'a range that stays');
+	await page.locator('.custom > button').click();
+	await page.getByLabel('From', {exact: true}).fill('nonsense');
+	await page.getByRole('button', {name: 'Show', exact: true}).click();
+	assert.match(await page.locator('.custom [role=alert]').textContent(), /now-1h/);
+	await page.getByLabel('From', {exact: true}).fill('now-30m');
+	await page.getByLabel('To', {exact: true}).fill('now-10m');
+	await page.getByRole('button', {name: 'Show', exact: true}).click();
+	await settled(page);
+	assert.ok(Math.abs(spanAsked() - 1200_000) <= 20_000);
+	await page.getByRole('button', {name: 'Live', exact: true}).click();
+	await settled(page);
+	assert.doesNotMatch(page.url(), /t=\d+-\d+/);
+	await done(page);
+});
+
+test('live follows now', {skip}, async () => {
+	const page = await open('', {});
+	await page.clock.install();
+	await page.reload();
+	await ready(page);
+	const end = () => Number(parameters().searchParams.get('to'));
+	const before = end();
+	await page.clock.runFor(61_000);
+	await page.waitForFunction(() => document.querySelectorAll('.busy').length === 0);
+	assert.ok(end() >= before + 50_000, `${end() - before} ms later`);
+	assert.equal(await page.locator('.graph-canvas').count(), 1);
+	await done(page);
+});
+
+test('gaps are gaps and restarts are marked', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const marks = page.locator('.restart');
+	assert.equal(await marks.count(), 1);
+	assert.match(await marks.getAttribute('title'), /A collector began here/);
+	const over = await page.locator('.u-over').boundingBox();
+	const mark = await marks.boundingBox();
+	// Off from 35 to 32 minutes ago, of the last hour.
+	const at = (mark.x + mark.width / 2 - over.x) / over.width;
+	assert.ok(Math.abs(at - 28 / 60) < 0.02, `at ${at}`);
+	await page.mouse.move(mark.x - 20, over.y + 20);
+	assert.deepEqual([...new Set(await page.locator('.legend .number').allTextContents())], ['–']);
+	await page.mouse.move(mark.x + 30, over.y + 20);
+	assert.match(await page.locator('.legend .number').first().textContent(), /^\d+\.\d\d$/);
+	// Nothing is drawn there but hatching: no colour of a line.
+	const drawn = await page.evaluate(([x, y]) => {
+		const canvas = document.querySelector('.plot canvas');
+		const edge = canvas.getBoundingClientRect();
+		const scale = canvas.width / edge.width;
+		const {data} = canvas.getContext('2d').getImageData((x - edge.left) * scale,
+			(y - edge.top) * scale, 8, 60);
+		const seen = new Set();
+		for (let i = 0; i < data.length; i += 4)
+			if (data[i + 3] > 0 && Math.max(data[i], data[i + 1], data[i + 2]) -
+				Math.min(data[i], data[i + 1], data[i + 2]) > 40)
+				seen.add(data.slice(i, i + 3).join());
+		return seen.size;
+	}, [mark.x - 24, over.y + 10]);
+	assert.equal(drawn, 0);
+	await done(page);
+});
+
+test('the timeline stacks by the label that is picked; a line is a filter', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	await page.getByRole('combobox', {name: 'CPUs by', exact: true}).selectOption('container');
+	await settled(page);
+	const values = await page.locator('.legend .value').allTextContents();
+	assert.ok(values.includes('shop-web') && values.includes('(none)'), values.join());
+	await page.locator('.legend button', {hasText: 'shop-web'}).click();
+	await settled(page);
+	assert.equal(await page.locator('.query .chip .text').textContent(), 'container="shop-web"');
+	assert.equal(await timelineSum(page), await total(page));
+	assert.equal(parameters().searchParams.get('query'), 'cpu{container="shop-web"}');
+	await done(page);
+});
+
+// ---- the flame graph ------------------------------------------------------------------------------
+
+test('a click zooms, with a trail and the browser\'s history', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const all = shownTree()[0];
+	const node = frame(n => n.depth === 4 && n.size < all.size / 3);
+	await clickFrame(page, node);
+	const trail = page.locator('.crumbs');
+	assert.match(await trail.textContent(), new RegExp(`${(100 * node.size / all.size).toFixed(2)} %`));
+	assert.equal(await trail.locator('[aria-current]').textContent(), node.name.slice(0, 80));
+	assert.match(page.url(), /z=/);
+	// It fills the width now: the card says so at both ends.
+	const box = await page.locator('.graph').boundingBox();
+	const {y} = await place(page, node, node);
+	for (const x of [box.x + 4, box.x + box.width - 6]) {
+		await page.mouse.move(x, y);
+		assert.equal(await page.locator('.card strong').textContent(), node.name);
+		assert.match(await page.locator('.card').textContent(), /100\.00 % of the view/);
+	}
+	await page.goBack();
+	await settled(page);
+	assert.equal(await trail.count(), 0);
+	await page.goForward();
+	await settled(page);
+	assert.equal(await trail.count(), 1);
+	await trail.getByRole('button').nth(2).click();
+	await settled(page);
+	assert.equal(await page.locator('.crumbs [aria-current]').textContent(),
+		shownTree().find(n => n.depth === 1 && n.start <= node.start && n.start + n.size > node.start).name);
+	await page.keyboard.press('Escape');
+	await settled(page);
+	assert.equal(await trail.count(), 0);
+	await done(page);
+});
+
+test('the card tells self, total and shares', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const all = shownTree()[0];
+	const node = frame(n => n.self > 0 && n.kind === 0 && n.module !== '');
+	const {x, y} = await place(page, node);
+	await page.mouse.move(x, y);
+	const card = page.locator('.card');
+	assert.equal(await card.locator('strong').textContent(), node.name);
+	const text = await card.textContent();
+	assert.ok(text.includes(node.module), text);
+	assert.ok(text.includes(`${(100 * node.total / all.total).toFixed(2)} % of all`), text);
+	assert.ok(text.includes(`${(100 * node.self / all.total).toFixed(2)} % of all`), text);
+	await page.mouse.move(x, 30);
+	await card.waitFor({state: 'detached'});
+	await done(page);
+});
+
+test('a source line shows where one is kept', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	writeFileSync(path.join(files, 'lines.json'), JSON.stringify({
+		shared: {frames: [{name: 'main', file: '/src/main.c', line: 42}]},
+		profiles: [{type: 'sampled', name: 'x', unit: 'none', startValue: 0, endValue: 5, samples: [[0]], weights: [5]}],
+	}));
+	await upload(page, 'lines.json');
+	const box = await page.locator('.graph').boundingBox();
+	await page.mouse.move(box.x + 100, box.y + box.height - 1.5 * ROW);
+	assert.equal(await page.locator('.card .source').textContent(), '/src/main.c:42');
+	await done(page);
+});
+
+test('flame or icicle', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const box = await page.locator('.graph').boundingBox();
+	const over = async y => {
+		await page.mouse.move(box.x + 50, y);
+		return page.locator('.card strong').textContent();
+	};
+	assert.equal(await over(box.y + box.height - 5), 'all');
+	await page.getByRole('button', {name: 'Icicle', exact: true}).click();
+	await settled(page);
+	assert.equal(await over(box.y + 5), 'all');
+	await page.keyboard.press('i');
+	await settled(page);
+	assert.equal(await over(box.y + box.height - 5), 'all');
+	await done(page);
+});
+
+test('a search counts nested matches once, and steps from match to match', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const matchedOf = (re, tree) => {
+		let sum = 0;
+		for (let i = 0; i < tree.length; i++) {
+			if (i === 0 || !re.test(tree[i].name))
+				continue;
+			sum += tree[i].size;
+			const depth = tree[i].depth;
+			while (i + 1 < tree.length && tree[i + 1].depth > depth)
+				i++;
+		}
+		return `${(100 * sum / tree[0].size).toFixed(2)} % matched`;
+	};
+	const output = page.locator('.search output');
+	await page.keyboard.press('/');
+	await page.keyboard.type('pyeval');
+	await settled(page);
+	const tree = shownTree();
+	assert.ok((await output.textContent()).startsWith(matchedOf(/pyeval/i, tree)));
+	const hits = tree.filter(n => /pyeval/i.test(n.name) && n.depth > 0);
+	const count = hits.length.toLocaleString('en-US');
+	assert.equal(await output.locator('.of').textContent(), count);
+	assert.ok((await rows(page)).every(r => /pyeval/i.test(r[4])), 'the table has the same');
+	const wide = hits.find(n => n.size > tree[0].size / 50);
+	const at = await place(page, wide);
+	assert.equal(await pixel(page, at.x - wide.size / tree[0].size * 200, at.y - 7), '162,28,175,255', 'in the accent\'s colour');
+
+	await page.keyboard.press('Enter');
+	assert.match(await output.locator('.of').textContent(), new RegExp(`^1 / ${count}$`));
+	assert.ok(await page.locator('.graph-cursor').first().isVisible());
+	await page.getByRole('button', {name: 'Previous match'}).click();
+	assert.match(await output.locator('.of').textContent(), new RegExp(`^${count} / ${count}$`));
+	await page.getByRole('button', {name: 'Next match'}).click();
+	assert.match(await output.locator('.of').textContent(), /^1 \//);
+
+	await page.locator('#search').fill('^(_PyEval_Vector|gzip)$');
+	assert.ok((await output.textContent()).startsWith(matchedOf(/^(_PyEval_Vector|gzip)$/, tree)));
+	await page.locator('#search').fill('nothing like it');
+	assert.equal(await output.textContent(), '0.00 % matched');
+	assert.match(await page.locator('.functions .nothing').textContent(), /No function matches/);
+	await page.locator('#search').fill('*(');
+	assert.equal(await output.textContent(), 'not a regular expression');
+	await page.keyboard.press('Escape');
+	assert.equal(await output.textContent(), '');
+	assert.equal(await page.locator('#search').inputValue(), '');
+	await done(page);
+});
+
+test('colours by kind, library and name stay from view to view', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const seen = new Set();
+	for (const by of ['kind', 'library', 'name']) {
+		await page.getByRole('combobox', {name: 'Colour', exact: true}).selectOption(by);
+		await settled(page);
+		const like = n => n.name === 'Py_RunMain';
+		const colourOf = async () => {
+			const node = frame(like);
+			const {x, y} = await place(page, node);
+			await page.mouse.move(5, 5);
+			return pixel(page, x + node.size / shownTree()[0].size * 200, y - 7);
+		};
+		const before = await colourOf();
+		seen.add(before);
+		await drag(page, 0.05, 0.3);
+		assert.equal(await colourOf(), before, by);
+		await page.getByRole('button', {name: 'Whole range'}).click();
+		await settled(page);
+	}
+	assert.equal(seen.size, 3, 'three ways to colour');
+	assert.equal(await page.locator('.kinds li').count() >= 1, true);
+	await done(page);
+});
+
+const menuItem = (page, name) => page.getByRole('menuitem', {name}).click().then(() => settled(page));
+
+test('focus, remove, hide a library, merge recursion; each can be undone', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const whole = await total(page);
+	const tree = shownTree();
+	const node = frame(n => n.name === 'PyEval_EvalCode');
+	const outermost = name => {
+		let sum = 0;
+		for (let i = 0; i < tree.length; i++) {
+			if (tree[i].name !== name)
+				continue;
+			sum += tree[i].total;
+			const depth = tree[i].depth;
+			while (i + 1 < tree.length && tree[i + 1].depth > depth)
+				i++;
+		}
+		return sum;
+	};
+	const used = outermost('PyEval_EvalCode');
+	await clickFrame(page, node, {button: 'right'});
+	await menuItem(page, /^Focus on PyEval_EvalCode/);
+	assert.equal(await total(page), used);
+	assert.equal(await tableSum(page), used);
+	await page.getByRole('button', {name: 'Undo: only PyEval_EvalCode'}).click();
+	await settled(page);
+	assert.equal(await total(page), whole);
+
+	await clickFrame(page, node, {button: 'right'});
+	await menuItem(page, /^Remove PyEval_EvalCode/);
+	assert.equal(await total(page), whole - used);
+	await page.goBack();
+	await settled(page);
+	assert.equal(await total(page), whole);
+
+	await clickFrame(page, node, {button: 'right'});
+	await menuItem(page, /^Hide frames of libpython/);
+	assert.equal(await total(page), whole, 'its time is its callers\'');
+	assert.ok(!(await rows(page)).some(r => r[5].startsWith('libpython')));
+	await page.getByRole('button', {name: /^Undo: without frames/}).click();
+	await settled(page);
+
+	const depthOf = () => page.locator('.graph-inner').first().evaluate(e => e.scrollHeight);
+	const before = await depthOf();
+	await page.getByRole('button', {name: 'Merge recursion'}).click();
+	await settled(page);
+	assert.equal(await total(page), whole);
+	assert.ok(await depthOf() < before, 'fewer rows');
+	await page.keyboard.press('r');
+	await settled(page);
+	assert.equal(await depthOf(), before);
+	await done(page);
+});
+
+test('callers and callees of a function', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const tree = shownTree();
+	await page.getByRole('button', {name: '_PyObject_Malloc', exact: true}).click();
+	await settled(page);
+	assert.match(page.url(), /fn=/);
+	const sandwich = page.locator('.sandwich');
+	assert.equal(await sandwich.locator('h2').textContent(), '_PyObject_Malloc');
+	const sum = tree.filter(n => n.name === '_PyObject_Malloc').reduce((n, f) => n + f.total, 0);
+	assert.ok((await sandwich.locator('header').textContent())
+		.includes(`${(100 * sum / tree[0].total).toFixed(2)} % of all`));
+	// The function is the lowest row of the callers and the highest of the callees.
+	const [up, down] = await Promise.all([0, 1].map(i => page.locator('.graph').nth(i).boundingBox()));
+	const over = async (x, y) => {
+		await page.mouse.move(x, y);
+		return page.locator('.card strong').textContent();
+	};
+	assert.equal(await over(up.x + 200, up.y + up.height - 5), '_PyObject_Malloc');
+	assert.equal(await over(down.x + 200, down.y + 5), '_PyObject_Malloc');
+	const callers = new Set(tree.filter((n, i) => tree.slice(i + 1).find(c => c.depth <= n.depth + 1)?.name ===
+		'_PyObject_Malloc' || tree.some(c => c.name === '_PyObject_Malloc' && c.depth === n.depth + 1 &&
+		c.start >= n.start && c.start + c.size <= n.start + n.size + 1)).map(n => n.name));
+	assert.ok(callers.has(await over(up.x + 200, up.y + up.height - 5 - ROW)), 'a caller is above it');
+	await picture(page, 'page-callers');
+	await page.keyboard.press('Escape');
+	await settled(page);
+	assert.equal(await sandwich.count(), 0);
+	await done(page);
+});
+
+test('the keyboard alone', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const tree = shownTree();
+	await page.locator('.graph').focus();
+	const spoken = () => page.locator('[aria-live=polite]').textContent();
+	await page.keyboard.press('ArrowUp');
+	assert.match(await spoken(), /^all, /);
+	await page.keyboard.press('ArrowUp');
+	const largest = tree.filter(n => n.depth === 1).sort((a, b) => b.size - a.size)[0];
+	assert.ok((await spoken()).startsWith(`${largest.name}, `), await spoken());
+	await page.keyboard.press('ArrowRight');
+	const next = tree.filter(n => n.depth === 1 && n.start > largest.start &&
+		n.size > tree[0].size / 1600)[0] ?? largest;
+	assert.ok((await spoken()).startsWith(`${next.name}, `));
+	await page.keyboard.press('ArrowLeft');
+	await page.keyboard.press('ArrowDown');
+	assert.match(await spoken(), /^all, /);
+	await page.keyboard.press('ArrowUp');
+	await page.keyboard.press('ArrowUp');
+	await page.keyboard.press('Enter');
+	await settled(page);
+	assert.equal(await page.locator('.crumbs').count(), 1);
+
+	await page.keyboard.press('ArrowUp');
+	const name = (await spoken()).split(', ')[0];
+	await page.keyboard.press('c');
+	await page.getByText('Copied the name').waitFor();
+	assert.equal(await page.evaluate(() => navigator.clipboard.readText()), name);
+	await page.keyboard.press('C');
+	await page.getByText('Copied the stack').waitFor();
+	const stack = (await page.evaluate(() => navigator.clipboard.readText())).split('\n');
+	assert.equal(stack[0], name);
+	assert.equal(stack.at(-1), largest.name);
+	await page.keyboard.press('s');
+	await settled(page);
+	assert.equal(await page.locator('.sandwich h2').textContent(), name);
+	await page.keyboard.press('Escape');
+	await page.keyboard.press('?');
+	assert.ok(await page.getByRole('dialog').isVisible());
+	await page.keyboard.press('Escape');
+	await page.getByRole('dialog').waitFor({state: 'hidden'});
+	await done(page);
+});
+
+// ---- the table ------------------------------------------------------------------------------------
+
+test('the table is a table, and sorts', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const amounts = {ns: 1, µs: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9};
+	const value = text => Number.parseFloat(text) * amounts[text.split(' ')[1]];
+	const isFalling = list => list.every((n, i) => i === 0 || n <= list[i - 1]);
+	assert.ok(await page.getByRole('table').count() >= 1);
+	assert.ok(isFalling((await rows(page)).map(r => value(r[0]))), 'by self');
+	await page.getByRole('columnheader', {name: 'Total'}).getByRole('button').click();
+	assert.ok(isFalling((await rows(page)).map(r => value(r[2]))), 'by total');
+	assert.equal(await page.getByRole('columnheader', {name: 'Total'}).getAttribute('aria-sort'), 'descending');
+	await page.getByRole('columnheader', {name: 'Function'}).getByRole('button').click();
+	const names = (await rows(page)).map(r => r[4]);
+	assert.deepEqual(names, [...names].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)));
+	const functions = new Set(shownTree().slice(1).map(n => `${n.name} ${n.module} ${n.kind}`)).size;
+	await page.waitForFunction(n => document.querySelectorAll('.functions tbody tr').length === n, functions);
+	for (const [view, graphs, tables] of [['Table', 0, 1], ['Graph', 1, 0], ['Both', 1, 1]]) {
+		await page.getByRole('button', {name: view, exact: true}).click();
+		assert.equal(await page.locator('.graph').count(), graphs, view);
+		assert.equal(await page.locator('.functions').count(), tables, view);
+	}
+	await done(page);
+});
+
+// ---- comparing ------------------------------------------------------------------------------------
+
+test('two ranges are compared', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	await drag(page, 0.8, 0.834);
+	await drag(page, 0.745, 0.79, 'Shift');
+	const answer = mock.answer(parameters());
+	assert.match(parameters().pathname, /diff$/);
+	assert.equal(await total(page), answer.total);
+	assert.match(await info(page), /against /);
+	assert.equal(await page.locator('.range').count(), 2);
+	assert.equal(await page.locator('.range.base').textContent(), 'baseline');
+
+	// The table: by how much each function changed, most first; new and vanished ones say so.
+	const heads = await page.locator('.functions thead th').allTextContents();
+	assert.deepEqual(heads, ['Self', '± Self', 'Total', '± Total', 'Function', 'File']);
+	const list = await rows(page);
+	const sums = new Map();
+	answer.nodes.function.forEach((f, i) => {
+		const s = sums.get(f) ?? {now: 0, base: 0};
+		s.now += answer.nodes.self[i];
+		s.base += answer.nodes.base_self[i];
+		sums.set(f, s);
+	});
+	const [most, of] = [...sums].sort((a, b) => Math.abs(b[1].now - b[1].base) - Math.abs(a[1].now - a[1].base))[0];
+	assert.ok(list[0][4].endsWith(answer.functions.name[most]), `${list[0]}`);
+	assert.equal(list[0][1][0], of.now > of.base ? '+' : '−');
+	assert.ok(list.some(r => r[4].startsWith('vanished ')) && list.some(r => r[4].startsWith('new ')));
+
+	// In the graph: orange more, blue less, and those that are on one side only are striped.
+	const tree = shownTree();
+	const colours = async node => {
+		const {x, y} = await place(page, node);
+		const out = [];
+		for (let dx = -9; dx < 0; dx++)
+			out.push(await pixel(page, x + dx, y - 7));
+		return new Set(out);
+	};
+	const wide = tree.filter(n => n.depth > 1 && n.depth < 12 && n.size > tree[0].size / 60);
+	const gone = wide.find(n => n.total === 0);
+	const more = wide.find(n => n.base > 0 && n.total > 3 * n.base);
+	assert.ok(gone && more);
+	assert.ok((await colours(gone)).size > 1, 'stripes');
+	const [r, , b] = [...await colours(more)][0].split(',').map(Number);
+	assert.ok(r > b, 'more is orange');
+	assert.equal((await colours(more)).size, 1, 'no stripes');
+	const at = await place(page, gone);
+	await page.mouse.move(at.x, at.y);
+	assert.match(await page.locator('.card').textContent(), /vanished/);
+	await page.mouse.move(5, 5);
+	await picture(page, 'page-compare');
+
+	const change = () => page.locator('.functions tbody tr').first().textContent();
+	const absolute = await change();
+	await page.getByRole('button', {name: 'Normalised'}).click();
+	await settled(page);
+	assert.notEqual(await change(), absolute);
+	assert.match(page.url(), /shares=1/);
+	await page.getByRole('button', {name: 'Stop comparing'}).click();
+	await settled(page);
+	assert.match(parameters().pathname, /query$/);
+	assert.equal(await page.locator('.range.base').count(), 0);
+	await done(page);
+});
+
+test('two selectors are compared, and a range with the one before', {skip}, async () => {
+	const page = await open(hour('q=cpu%7Bcomm%3D%22node%22%7D&group='));
+	await ready(page);
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await page.getByLabel(/by selector/).fill('cpu{comm=');
+	await page.locator('.panel').getByRole('button', {name: 'Compare'}).click();
+	assert.match(await page.locator('.panel [role=alert]').textContent(), /quotes/);
+	await page.getByLabel(/by selector/).fill('cpu{comm="python3"}');
+	await page.locator('.panel').getByRole('button', {name: 'Compare'}).click();
+	await settled(page);
+	const p = parameters().searchParams;
+	assert.equal(p.get('base_query'), 'cpu{comm="python3"}');
+	assert.equal(p.get('base_from'), p.get('from'));
+	assert.match(await info(page), /against/);
+	await page.getByRole('button', {name: 'Stop comparing'}).click();
+	await settled(page);
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await page.getByRole('button', {name: 'What was just before'}).click();
+	await settled(page);
+	assert.equal(parameters().searchParams.get('base_to'), parameters().searchParams.get('from'));
+	await done(page);
+});
+
+// ---- the heatmap ----------------------------------------------------------------------------------
+
+test('a rectangle of the heatmap is a flame graph, exact to 20 ms', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	await page.getByRole('button', {name: 'Heatmap', exact: true}).click();
+	await settled(page);
+	const asked = new URL(mock.requests.findLast(r => r.includes('/heatmap?')), url).searchParams;
+	assert.equal(Number(asked.get('to')) - Number(asked.get('from')), 600_000, 'the last ten minutes');
+	const heat = mock.answer(new URL(`/api/v1/heatmap?${asked}`, url));
+	const canvas = page.locator('.heat canvas');
+	const box = await canvas.boundingBox();
+	const x = column => box.x + (column + 0.5) / 600 * box.width;
+	const y = row => box.y + (49.5 - row) / 50 * box.height;
+	const pick = async (c0, r0, c1, r1) => {
+		await page.mouse.move(x(c0), y(r0));
+		await page.mouse.down();
+		await page.mouse.move(x((c0 + c1) / 2), y((r0 + r1) / 2));
+		await page.mouse.move(x(c1), y(r1));
+		await page.mouse.up();
+		await settled(page);
+		let sum = 0;
+		for (let c = c0; c <= c1; c++)
+			for (let r = r0; r <= r1; r++)
+				sum += heat.counts[c * 50 + r];
+		return sum;
+	};
+	const several = await pick(300, 10, 340, 20);
+	assert.equal(parameters().searchParams.get('slots'), '10-20');
+	assert.ok(several > 0);
+	assert.equal(await total(page), several * PERIOD);
+	assert.equal(await tableSum(page), several * PERIOD);
+	assert.match(await page.locator('.chosen').textContent(), /of each second 200 to 420 ms/);
+	await picture(page, 'page-heatmap');
+
+	const one = await pick(310, 5, 310, 30);
+	const p = parameters().searchParams;
+	assert.equal(Number(p.get('to')) - Number(p.get('from')), 26 * 20);
+	assert.equal(Number(p.get('from')), heat.start + 310_000 + 100);
+	assert.equal(await total(page), one * PERIOD);
+	assert.equal(await page.locator('.cells').count(), 1);
+	await page.mouse.move(x(5), y(7));
+	assert.match(await page.locator('.heat .at').textContent(), /\.140, 20 ms, \d+ sample/);
+
+	const shared = page.url();
+	const other = await open(shared.slice(url.length));
+	await ready(other);
+	assert.equal(await total(other), one * PERIOD, 'the URL has it');
+	await done(other);
+	await done(page);
+});
+
+// ---- the filter -----------------------------------------------------------------------------------
+
+test('the filter completes names and values, and shows chips', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const box = page.getByRole('combobox', {name: 'Filter by label'});
+	await box.fill('cont');
+	await page.locator('.suggestions').getByRole('option', {name: 'container', exact: true}).waitFor();
+	await box.press('Tab');
+	assert.equal(await box.inputValue(), 'container="');
+	await page.locator('.suggestions').getByRole('option', {name: 'shop-api', exact: true}).waitFor();
+	await box.press('ArrowDown');
+	await box.press('ArrowDown');
+	assert.equal(await page.locator('[role=option][aria-selected=true]').textContent(), 'shop-api');
+	await box.press('Enter');
+	await settled(page);
+	assert.equal(parameters().searchParams.get('query'), 'cpu{container="shop-api"}');
+	const chips = page.locator('.query .chip .text');
+	assert.deepEqual(await chips.allTextContents(), ['container="shop-api"']);
+
+	await chips.first().click();
+	await settled(page);
+	assert.deepEqual(await chips.allTextContents(), ['container!="shop-api"']);
+	await box.fill('pyth');
+	await page.locator('.suggestions').getByRole('option', {name: 'comm="python3"', exact: true}).click();
+	await settled(page);
+	assert.equal(parameters().searchParams.get('query'), 'cpu{container!="shop-api", comm="python3"}');
+	assert.equal(await timelineSum(page), await total(page));
+	await page.getByRole('button', {name: 'Remove comm="python3"'}).click();
+	await settled(page);
+	assert.equal(await chips.count(), 1);
+	await box.focus();
+	await box.press('Backspace');
+	await settled(page);
+	assert.equal(await chips.count(), 0);
+
+	await box.fill('cpu{comm=~"node|go", unit!="x"}');
+	await box.press('Enter');
+	await settled(page);
+	assert.equal(await chips.count(), 2);
+	assert.equal(await timelineSum(page), await total(page));
+	await box.fill('comm=nginx');
+	await box.press('Enter');
+	assert.match(await page.locator('.query .problem').textContent(), /quotes/);
+	await done(page);
+});
+
+test('the graph is grouped by a label', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	await page.getByRole('combobox', {name: 'Group by', exact: true}).selectOption('unit');
+	await settled(page);
+	const first = shownTree().filter(n => n.depth === 1).map(n => n.name);
+	assert.ok(first.includes('build.service'));
+	await page.getByRole('combobox', {name: 'Group by', exact: true}).selectOption('');
+	await settled(page);
+	assert.ok(!shownTree().some(n => n.depth === 1 && n.name === 'build.service'));
+	assert.equal(await timelineSum(page), await total(page));
+	await done(page);
+});
+
+// ---- own cost -------------------------------------------------------------------------------------
+
+test('the corner says what smolder costs, and by stage', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const {cost, metrics, cpus} = mock.status();
+	const corner = page.locator('.cost');
+	const seen = await corner.textContent();
+	assert.ok(Math.abs(Number.parseFloat(/([\d.]+) % CPU/.exec(seen)[1]) - cost.cpu_percent) < 0.01, seen);
+	assert.match(seen, new RegExp(`${cost.lost} lost`));
+	await corner.getByRole('button').click();
+	const panel = await corner.locator('.panel').textContent();
+	for (const want of ['Timer interrupt', 'Disk a day', 'Memory', 'collector', 'server', 'BPF sample', 'ring full'])
+		assert.ok(panel.includes(want), want);
+	// The ladder: each stage as a share of the machine.
+	const uptime = metrics.find(m => m.name === 'uptime_seconds').value;
+	const stages = metrics.filter(m => m.name.startsWith('stage_seconds_total'));
+	assert.ok(stages.length >= 5);
+	for (const m of stages) {
+		const name = /"(.*)"/.exec(m.name)[1];
+		const text = await corner.locator('.stages tr', {hasText: name}).locator('td').first().textContent();
+		assert.ok(Math.abs(Number.parseFloat(text) - 100 * m.value / uptime / cpus) < 0.01, `${name}: ${text}`);
+	}
+	await page.keyboard.press('Escape');
+	assert.equal(await corner.locator('.panel').count(), 0);
+	await done(page);
+});
+
+// ---- saving and sharing ---------------------------------------------------------------------------
+
+async function save(page, name) {
+	await page.getByRole('button', {name: 'Save', exact: true}).click();
+	const [got] = await Promise.all([
+		page.waitForEvent('download'),
+		page.locator('.panel').getByRole('button', {name}).click(),
+	]);
+	const file = path.join(files, got.suggestedFilename());
+	await got.saveAs(file);
+	return file;
+}
+
+const foldedSum = text => text.trim().split('\n').reduce((n, l) => n + Number(l.slice(l.lastIndexOf(' ') + 1)), 0);
+
+test('the view is saved in every format, as it is seen', {skip}, async () => {
+	const page = await open(hour('q=cpu%7Bcomm%3D%22python3%22%7D&s=malloc'));
+	await ready(page);
+	const want = await total(page);
+	const folded = readFileSync(await save(page, /^Folded/), 'utf8');
+	assert.equal(foldedSum(folded), want);
+	assert.match(folded, /^python3;.*Py_RunMain/m);
+
+	const pb = await save(page, /^pprof for/);
+	const through = execFileSync(SMOLDER, ['flame', pb, '-f', 'folded', '-o', '-'], {encoding: 'utf8'});
+	assert.equal(foldedSum(through), want, 'what smolder itself reads of it');
+	assert.ok(gunzipSync(readFileSync(pb)).length > 1000);
+
+	const json = JSON.parse(readFileSync(await save(page, /^speedscope/), 'utf8'));
+	assert.equal(json.profiles[0].weights.reduce((a, b) => a + b, 0), want);
+	assert.equal(json.profiles[0].unit, 'nanoseconds');
+
+	const svg = readFileSync(await save(page, /^SVG/), 'utf8');
+	assert.match(svg, /<title>_PyEval_EvalFrameDefault \(/);
+	const png = readFileSync(await save(page, /^PNG/));
+	assert.equal(png.subarray(1, 4).toString(), 'PNG');
+	const viewer = await browser.newPage();
+	for (const [type, data] of [['svg+xml', Buffer.from(svg)], ['png', png]]) {
+		const size = await viewer.evaluate(async src => {
+			const img = new Image();
+			img.src = src;
+			await img.decode();
+			return [img.naturalWidth, img.naturalHeight];
+		}, `data:image/${type};base64,${data.toString('base64')}`);
+		assert.ok(size[0] >= 1200 && size[1] > 300, `${type} ${size}`);
+	}
+	await viewer.close();
+
+	// Zoomed and focused, it is that which is saved.
+	const node = frame(n => n.name === '_PyEval_Vector' || n.name === 'PyObject_Vectorcall');
+	await clickFrame(page, node);
+	assert.equal(foldedSum(readFileSync(await save(page, /^Folded/), 'utf8')), node.total);
+	await done(page);
+});
+
+test('whoever opens the URL sees the same', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	await drag(page, 0.3, 0.4);
+	await page.getByRole('button', {name: 'Icicle', exact: true}).click();
+	await page.getByRole('combobox', {name: 'Colour', exact: true}).selectOption('library');
+	await page.getByRole('combobox', {name: 'CPUs by', exact: true}).selectOption('unit');
+	await page.locator('#search').fill('alloc');
+	await settled(page);
+	await page.mouse.move(5, 5);
+	const other = await open(page.url().slice(url.length));
+	await ready(other);
+	assert.equal(await total(other), await total(page));
+	assert.equal(await other.locator('.search output').textContent(), await page.locator('.search output').textContent());
+	const drawn = p => p.evaluate(() => document.querySelector('.graph-canvas').toDataURL());
+	for (let i = 0; await drawn(other) !== await drawn(page); i++) {
+		assert.ok(i < 30, 'the graph is the same, pixel for pixel');
+		await page.waitForTimeout(100);
+	}
+	assert.deepEqual(await rows(other), await rows(page));
+	assert.match(page.url(), /#v=1&/);
+	await done(other);
+
+	// A link from a live view is of that moment.
+	const live = await open('');
+	await ready(live);
+	await live.getByRole('button', {name: 'Save', exact: true}).click();
+	await live.getByRole('button', {name: /^Copy link/}).click();
+	await live.getByText('Copied the link').waitFor();
+	const link = await live.evaluate(() => navigator.clipboard.readText());
+	const [from, to] = /t=(\d{13})-(\d{13})/.exec(link).slice(1).map(Number);
+	assert.equal(to - from, 3600_000);
+	assert.ok(Math.abs(to - Date.now()) < 60_000);
+	await done(live);
+	const later = await open(link.slice(url.length));
+	await ready(later);
+	assert.equal(await total(later), mock.tree(new URLSearchParams({query: 'cpu', from, to}), false).total);
+	await done(later);
+	await done(page);
+});
+
+// ---- files ----------------------------------------------------------------------------------------
+
+async function upload(page, name, button = 'Open…') {
+	const [chooser] = await Promise.all([
+		page.waitForEvent('filechooser'),
+		page.getByRole('button', {name: button}).click(),
+	]);
+	await chooser.setFiles(path.join(files, name));
+	await settled(page);
+}
+
+test('a file is shown with the same tools, and stays in the browser', {skip}, async () => {
+	writeFileSync(path.join(files, 'a.folded'), 'main;work;read_[k] 30\nmain;work 10\nmain;idle 60\n');
+	writeFileSync(path.join(files, 'b.folded'), 'main;work;read_[k] 10\nmain;idle 60\nmain;old 5\n');
+	execFileSync(SMOLDER, ['flame', path.join(files, 'a.folded'), '-o', path.join(files, 'a.pb.gz')], {stdio: 'pipe'});
+	execFileSync(SMOLDER, ['flame', path.join(files, 'a.folded'), '-f', 'speedscope', '-o', path.join(files, 'a.speedscope.json')], {stdio: 'pipe'});
+	writeFileSync(path.join(files, 'a.perf'), `prog  123 [000]  1.5:     100 cycles:
+	ffffffff81000010 read+0x10 ([kernel.kallsyms])
+	    55d0c0de1000 main+0x1 (/usr/bin/prog)
+
+`);
+	writeFileSync(path.join(files, 'bad.bin'), Buffer.from([1, 2, 3, 255, 255, 255]));
+	const page = await open();
+	await ready(page);
+	const before = mock.requests.length;
+	for (const [name, want] of [['a.folded', 100], ['a.pb.gz', 100], ['a.speedscope.json', 100], ['a.perf', 100]]) {
+		await upload(page, name);
+		assert.equal(await page.locator('.filebar strong').textContent(), name);
+		assert.equal(await total(page), want, name);
+		assert.equal(await tableSum(page), want, name);
+	}
+	await upload(page, 'a.folded');
+	await page.getByRole('button', {name: 'work', exact: true}).click();
+	assert.match(await page.locator('.sandwich header').textContent(), /40\.00 % of all/);
+	await page.keyboard.press('Escape');
+	await page.keyboard.press('/');
+	await page.keyboard.type('read');
+	assert.match(await page.locator('.search output').textContent(), /^30\.00 % matched/);
+
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await upload(page, 'b.folded', 'Another file…');
+	assert.match(await page.locator('.filebar strong').textContent(), /a\.folded, compared with b\.folded/);
+	assert.ok((await rows(page)).some(r => r[4] === 'vanished old'));
+	await page.getByRole('button', {name: 'Stop comparing'}).click();
+	assert.equal(await page.locator('.filebar strong').textContent(), 'a.folded');
+
+	await upload(page, 'bad.bin');
+	assert.match(await page.locator('.filebar [role=alert]').textContent(), /bad\.bin cannot be shown: it is none of/);
+	const sent = mock.requests.slice(before).filter(r => !r.endsWith('/status'));
+	assert.deepEqual(sent, [], 'nothing was asked of the server');
+	await page.getByRole('button', {name: 'Back to the server'}).click();
+	await settled(page);
+	assert.ok(await total(page) > 1e9);
+	await done(page);
+});
+
+test('a file dropped on the page is shown', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const transfer = await page.evaluateHandle(() => {
+		const t = new DataTransfer();
+		t.items.add(new File(['a;b 7\na 3\n'], 'dropped.folded'));
+		return t;
+	});
+	await page.dispatchEvent('body', 'dragenter', {dataTransfer: transfer});
+	assert.match(await page.locator('.drop').textContent(), /stays in this browser/);
+	await page.dispatchEvent('body', 'drop', {dataTransfer: transfer});
+	await page.locator('.filebar', {hasText: 'dropped.folded'}).waitFor();
+	assert.equal(await total(page), 10);
+	assert.equal(await page.locator('.drop').count(), 0);
+	await done(page);
+});
+
+// ---- when there is nothing ------------------------------------------------------------------------
+
+test('empty states say what to do', {skip}, async () => {
+	const words = async (mode, hash, expects) => {
+		mock.mode = mode;
+		const page = await open(hash, {expects});
+		await page.locator('.empty h2').waitFor();
+		const text = await page.locator('.empty').textContent();
+		await axe(page, `empty: ${mode}`);
+		await done(page);
+		return text;
+	};
+	assert.match(await words('empty', ''), /Nothing has been recorded yet.*10 seconds/s);
+	assert.match(await words('failed', ''), /CAP_PERFMON is missing.*smolder doctor/s);
+	assert.match(await words('forbidden', '', /401/), /No permission.*Log in/s);
+	assert.match(await words('broken', '', /504/), /longer than 10 s.*Try again/s);
+	assert.match(await words('ordinary', '#v=1&t=1000000000000-1000003600000'), /There is data from/);
+
+	const page = await open(hour('q=cpu%7Bcomm%3D%22nothing%22%7D'));
+	await page.locator('.empty h2').waitFor();
+	assert.match(await page.locator('.empty').textContent(), /Nothing matches the filter/);
+	await page.getByRole('button', {name: 'Remove the filter'}).click();
+	await ready(page);
+	assert.ok(await total(page) > 0);
+	await done(page);
+});
+
+test('while something is loaded, and when the server is gone, the old picture stays', {skip}, async () => {
+	const page = await open(hour(), {expects: /ERR_|504|Failed to load/});
+	await ready(page);
+	const before = await total(page);
+	const shot = () => page.locator('.graph').screenshot().then(b => b.toString('base64'));
+	const old = await shot();
+	mock.delay = 6000;
+	await page.locator('.legend button', {hasText: 'node'}).click();
+	await page.waitForTimeout(300);
+	assert.equal(await page.locator('.busy').count() > 0, true);
+	assert.ok(await shot() === old, 'nothing moved');
+	assert.equal(await total(page), before);
+	mock.delay = 0;
+	await settled(page);
+	assert.notEqual(await total(page), before);
+
+	const now = await total(page);
+	await page.route('**/api/**', r => r.abort());
+	await page.getByRole('button', {name: '6 h', exact: true}).click();
+	await page.locator('.stale').waitFor();
+	assert.match(await page.locator('.stale').textContent(), /does not answer.*from before/);
+	assert.equal(await total(page), now);
+	await page.unroute('**/api/**');
+	await page.locator('.stale').getByRole('button', {name: 'Try again'}).click();
+	await page.locator('.stale').waitFor({state: 'detached'});
+	await done(page);
+});
+
+// ---- looks ----------------------------------------------------------------------------------------
+
+test('dark where dark is preferred', {skip}, async () => {
+	const light = async scheme => {
+		const page = await open(hour(), {colorScheme: scheme});
+		await ready(page);
+		const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+		const box = await page.locator('.graph').boundingBox();
+		const graph = await pixel(page, box.x + box.width - 3, box.y + 3);
+		if (scheme === 'dark')
+			await picture(page, 'page-dark');
+		await page.emulateMedia({colorScheme: scheme === 'dark' ? 'light' : 'dark'});
+		// It follows a change.
+		for (let i = 0; await pixel(page, box.x + box.width - 3, box.y + 3) === graph; i++) {
+			assert.ok(i < 100, 'the graph is still as it was');
+			await page.waitForTimeout(100);
+		}
+		await done(page);
+		return [background.match(/\d+/g).slice(0, 3), graph.split(',').slice(0, 3)]
+			.map(c => c.reduce((n, v) => n + Number(v), 0));
+	};
+	assert.ok((await light('light')).every(n => n > 700));
+	assert.ok((await light('dark')).every(n => n < 110));
+});
+
+test('narrow screens', {skip}, async () => {
+	const page = await open(hour(), {viewport: {width: 390, height: 800}, hasTouch: true});
+	await ready(page);
+	const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+	assert.ok(wide <= 390, `${wide} wide`);
+	const box = await page.locator('.graph').boundingBox();
+	assert.ok(box.width > 380 && box.height > 300);
+	await page.locator('.graph').scrollIntoViewIfNeeded();
+	const node = frame(n => n.depth === 1 && n.size > shownTree()[0].size / 8);
+	const {x, y} = await place(page, node);
+	await page.touchscreen.tap(x, y);
+	await settled(page);
+	assert.equal(await page.locator('.crumbs [aria-current]').textContent(), node.name);
+	await axe(page, 'narrow');
+	await done(page);
+});
+
+test('axe finds nothing', {skip}, async () => {
+	for (const colorScheme of ['light', 'dark']) {
+		const page = await open(hour('heat=1'), {colorScheme});
+		await ready(page);
+		await axe(page, `${colorScheme}: all of it`);
+		await page.getByRole('combobox', {name: 'Filter by label'}).fill('c');
+		await page.locator('.suggestions li').first().waitFor();
+		await axe(page, 'completions');
+		await page.keyboard.press('Escape');
+		await page.locator('.cost').getByRole('button').click();
+		await axe(page, 'cost');
+		await page.keyboard.press('Escape');
+		await page.getByRole('button', {name: 'Save', exact: true}).click();
+		await axe(page, 'save');
+		await page.keyboard.press('Escape');
+		await page.getByRole('button', {name: 'Compare', exact: true}).click();
+		await axe(page, 'compare');
+		await page.getByRole('button', {name: 'What was just before'}).click();
+		await settled(page);
+		await page.locator('#search').fill('py');
+		await axe(page, 'a comparison and a search');
+		const node = frame(n => n.depth === 2);
+		await clickFrame(page, node, {button: 'right'});
+		await axe(page, 'a frame\'s menu');
+		await menuItem(page, /^Callers and callees/);
+		await axe(page, 'callers and callees');
+		await page.keyboard.press('?');
+		await axe(page, 'help');
+		await done(page);
+	}
+});
+
+test('hostile names are text everywhere', {skip}, async () => {
+	mock.mode = 'hostile';
+	const page = await open(hour('group='));
+	await ready(page);
+	const foreign = () => page.evaluate(() => document.querySelectorAll('img, b > *, script:not([src])').length);
+	assert.equal(await foreign(), 0);
+	const names = (await rows(page)).map(r => r[4]);
+	assert.ok(names.includes('<img src=x onerror=alert(1)>'));
+	assert.ok(names.every(n => n.length <= 300));
+	for (const name of HOSTILE.slice(0, 9)) {
+		await page.getByRole('button', {name, exact: true}).first().click();
+		assert.equal(await page.locator('.sandwich h2').textContent(), name);
+		await page.keyboard.press('Escape');
+	}
+	const box = await page.locator('.graph').boundingBox();
+	for (let i = 0; i < 12; i++) {
+		await page.mouse.move(box.x + (i + 0.5) / 12 * box.width, box.y + box.height - 1.5 * ROW);
+		const shown = await page.locator('.card strong').textContent();
+		assert.ok(shown.length <= 400);
+	}
+	await page.mouse.click(box.x + 5, box.y + box.height - 1.5 * ROW);
+	await settled(page);
+	assert.equal(await page.locator('.crumbs').count(), 1);
+	await page.locator('#search').fill('<img');
+	assert.equal(await foreign(), 0);
+	await page.reload();
+	await ready(page);
+	assert.equal(await foreign(), 0);
+	await done(page);
+});
+
+test('100,000 frames open, zoom and are searched', {skip}, async () => {
+	mock.mode = 'big';
+	const page = await open(hour('group='));
+	await ready(page);
+	const tree = shownTree();
+	assert.ok(tree.length > 100_000);
+	await clickFrame(page, tree.filter(n => n.depth === 3).sort((a, b) => b.size - a.size)[0]);
+	assert.equal(await page.locator('.crumbs').count(), 1);
+	await page.locator('#search').fill('function_1\\d_');
+	assert.match(await page.locator('.search output').textContent(), /^\d+\.\d\d % matched/);
+	assert.match(await page.locator('.functions tfoot').textContent(), /functions match/);
+	await done(page);
+});
+
+// ---- a real server --------------------------------------------------------------------------------
+
+/* `smolder serve` with windows that tests/windows.py sent: {url, from, to, close}. */
+async function realServer() {
+	const store = mkdtempSync(path.join(tmpdir(), 'smolder-page-store-'));
+	const child = spawn(SMOLDER, ['serve', '--store', store, '--listen', '127.0.0.1:0'], {stdio: ['ignore', 'ignore', 'pipe']});
+	const base = await new Promise((found, failed) => {
+		let said = '';
+		child.stderr.on('data', d => {
+			said += d;
+			const m = /listening on (http:\/\/[\d.]+:\d+)/.exec(said);
+			if (m)
+				found(`${m[1]}/`);
+		});
+		child.on('exit', () => failed(new Error(said)));
+	});
+	const fill = `
+import json, sys, time, urllib.request
+sys.path.insert(0, ${JSON.stringify(path.join(ROOT, 'tests'))})
+from windows import Collector, row
+end = int(time.time() * 1000) // 10000 * 10000 - 60000
+start = end - 30 * 10000
+c = Collector()
+for w in range(30):
+    at = start + w * 10000
+    n = 3 + w % 5
+    rows = [row(("main@app", "work@app", "[k]read@[kernel]"), n, comm="nginx", pid="1", times=[(7 * i + w) % 500 for i in range(n)]),
+            row(("main@app", "rest<b>@app"), 2, comm="nginx", pid="2", times=[100, 200]),
+            row(("main@db", "query@db"), 7, comm="db", times=list(range(0, 70, 10)))]
+    for r in rows:
+        if r["times"]: r["times"].sort()
+    urllib.request.urlopen(urllib.request.Request(${JSON.stringify(base)} + "api/v1/windows", data=c.message(at, rows), method="POST")).read()
+print(json.dumps([start, end]))
+`;
+	const [from, to] = JSON.parse(execFileSync('python3', ['-c', fill], {encoding: 'utf8'}));
+	return {url: base, from, to, close: async () => {
+		const ended = new Promise(r => child.on('exit', r));
+		child.kill('SIGTERM');
+		await ended;
+		rmSync(store, {recursive: true});
+	}};
+}
+
+test('the page of a real server: its numbers are those of smolder query', {skip}, async () => {
+	const real = await realServer();
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}`, {base: real.url});
+		await ready(page);
+		const query = (selector, from, to) => foldedSum(execFileSync(SMOLDER, ['query', selector, '--server', real.url.slice(0, -1),
+			'--from', String(from), '--to', String(to), '-f', 'folded', '-o', '-'], {encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe']}));
+		const agree = async (want, what) => {
+			assert.ok(want > 0, what);
+			assert.equal(await total(page), want, what);
+			assert.equal(await timelineSum(page), want, what);
+			assert.equal(await tableSum(page), want, what);
+		};
+		await agree(query('cpu', real.from, real.to), 'all');
+		await page.locator('.legend button', {hasText: 'nginx'}).click();
+		await settled(page);
+		await agree(query('cpu{comm="nginx"}', real.from, real.to), 'a filter');
+		await drag(page, 0.2, 0.6);
+		const [from, to] = /sel=(\d+)-(\d+)/.exec(page.url()).slice(1).map(Number);
+		await agree(query('cpu{comm="nginx"}', from, to), 'a filter and a range');
+		assert.ok((await rows(page)).some(r => r[4] === 'rest<b>'));
+		const {headers, status} = await page.evaluate(async () => {
+			const r = await fetch('.');
+			return {status: r.status, headers: Object.fromEntries(r.headers)};
+		});
+		assert.equal(status, 200);
+		assert.match(headers['content-security-policy'], /default-src 'self'/);
+		await axe(page, 'a real server');
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});
+
+test('a real server: heatmap, comparison, completion, assets', {skip}, async () => {
+	const real = await realServer();
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}&heat=1`, {base: real.url});
+		await ready(page);
+		const heat = await (await fetch(`${real.url}api/v1/heatmap?query=cpu&from=${real.from}&to=${real.to}`)).json();
+		const box = await page.locator('.heat canvas').boundingBox();
+		const columns = heat.counts.length / 50;
+		const x = c => box.x + (c + 0.5) / columns * box.width, y = r => box.y + (49.5 - r) / 50 * box.height;
+		await page.mouse.move(x(100), y(0));
+		await page.mouse.down();
+		await page.mouse.move(x(140), y(10));
+		await page.mouse.up();
+		await settled(page);
+		let samples = 0;
+		for (let c = 100; c <= 140; c++)
+			for (let r = 0; r <= 10; r++)
+				samples += heat.counts[c * 50 + r];
+		assert.ok(samples > 0);
+		assert.equal(await total(page), samples * PERIOD);
+		await page.getByRole('button', {name: 'Whole range'}).click();
+		await settled(page);
+		await drag(page, 0.5, 0.7);
+		await page.getByRole('button', {name: 'Compare', exact: true}).click();
+		await page.getByRole('button', {name: 'What was just before'}).click();
+		await settled(page);
+		assert.match(await info(page), /against/);
+		await page.getByRole('combobox', {name: 'Filter by label'}).fill('comm="n');
+		await page.locator('.suggestions').getByRole('option', {name: 'nginx', exact: true}).waitFor();
+		await done(page);
+
+		// The parts of the page may be kept for ever, the page itself is asked for; both know an ETag.
+		const html = await fetch(real.url);
+		assert.equal(html.headers.get('cache-control'), 'no-cache');
+		const part = /src="(assets\/[^"]+)"/.exec(await html.text())[1];
+		const script = await fetch(real.url + part);
+		assert.match(script.headers.get('cache-control'), /immutable/);
+		assert.equal(script.headers.get('content-encoding'), 'gzip');
+		const again = await fetch(real.url, {headers: {'If-None-Match': html.headers.get('etag')}});
+		assert.equal(again.status, 304);
+		const plain = execFileSync('curl', ['-s', real.url + part], {encoding: 'utf8', maxBuffer: 1 << 24});
+		assert.ok(plain.length > 50_000, 'without gzip it comes as it is');
+		assert.equal((await fetch(`${real.url}assets/app-000000000000.js`)).status, 404);
+		assert.equal((await fetch(`${real.url}assets/..%2f..%2fetc%2fpasswd`)).status, 404);
+
+		// Ranges that are over have an ETag, too.
+		const old = `${real.url}api/v1/query?from=${real.from}&to=${real.from + 60_000}`;
+		const first = await fetch(old);
+		assert.ok(first.headers.get('etag'));
+		const known = await fetch(old, {headers: {'If-None-Match': first.headers.get('etag')}});
+		assert.equal(known.status, 304);
+		assert.equal((await fetch(`${real.url}api/v1/query?from=now-1h`)).headers.get('etag'), null);
+	} finally {
+		await real.close();
+	}
+});

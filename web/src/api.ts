@@ -1,0 +1,198 @@
+/*
+ * api: what the server is asked (docs/api.md). Addresses are relative to the page's own.
+ */
+import {KINDS, layOut, mergedFunction, type Names, type Tree} from './tree';
+
+export class ApiError extends Error {
+	constructor(
+		readonly status: number, // 0: it does not answer
+		message: string,
+	) {
+		super(message);
+	}
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+	let response: Response;
+	try {
+		response = await fetch(path, {signal, headers: {Accept: 'application/json'}});
+	} catch (e) {
+		if (signal?.aborted) throw e;
+		throw new ApiError(0, 'The server does not answer.');
+	}
+	if (response.ok) {
+		try {
+			return await response.json();
+		} catch (e) {
+			if (signal?.aborted) throw e;
+			throw new ApiError(
+				response.status,
+				'The answer of the server was cut short.',
+			);
+		}
+	}
+	let text = `The server answered ${response.status}.`;
+	try {
+		const body = await response.json();
+		if (typeof body.error === 'string') text = body.error;
+	} catch {
+		// Not ours: a proxy's, perhaps.
+	}
+	throw new ApiError(response.status, text);
+}
+
+export function address(path: string, parameters: Record<string, string | number>): string {
+	const p = new URLSearchParams();
+	for (const [key, value] of Object.entries(parameters))
+		if (value !== '') p.set(key, String(value));
+	return `api/v1/${path}?${p}`;
+}
+
+// ---- trees ----------------------------------------------------------------------------------------
+
+export interface TreeAnswer {
+	type: string;
+	unit: string;
+	period: number;
+	from: number;
+	to: number;
+	samples: number;
+	lost: number;
+	total: number;
+	pruned: number;
+	least: number;
+	functions: {
+		name: string[];
+		module: number[];
+		kind: number[];
+		source?: number[];
+		line?: number[];
+	};
+	modules: string[];
+	kinds: string[];
+	sources?: string[];
+	other?: number; // the function of what was left out; 0: nothing was
+	nodes: {
+		function: number[];
+		depth: number[];
+		total: number[];
+		self: number[];
+		base_total?: number[];
+		base_self?: number[];
+	};
+	base?: {from: number; to: number; total: number; samples: number};
+}
+
+/* A profile that can be shown, from the server or from a file. */
+export interface Profile {
+	tree: Tree;
+	type: string;
+	unit: string;
+	from: number; // ms; 0: not known
+	to: number;
+	samples: number; // 0: not known
+	lost: number;
+	pruned: number;
+	base: {from: number; to: number; total: number; samples: number} | null;
+}
+
+export function profileOf(a: TreeAnswer): Profile {
+	const names: Names = {
+		functions: a.functions,
+		modules: a.modules,
+		kinds: a.kinds ?? KINDS,
+		sources: a.sources ?? [''],
+		merged: a.other || mergedFunction(a.functions),
+	};
+	const n = a.nodes;
+	const base =
+		n.base_total && n.base_self
+			? {
+					total: Float64Array.from(n.base_total),
+					self: Float64Array.from(n.base_self),
+					weight: 1,
+				}
+			: null;
+	const tree = layOut(
+		names,
+		Int32Array.from(n.function),
+		Int32Array.from(n.depth),
+		Float64Array.from(n.total),
+		Float64Array.from(n.self),
+		base,
+	);
+	return {
+		tree,
+		type: a.type,
+		unit: a.unit,
+		from: a.from,
+		to: a.to,
+		samples: a.samples,
+		lost: a.lost,
+		pruned: a.pruned,
+		base: a.base ?? null,
+	};
+}
+
+// ---- the rest -------------------------------------------------------------------------------------
+
+export interface Timeline {
+	start: number;
+	step: number;
+	steps: number;
+	unit: string;
+	covered: number[];
+	restarted: number[];
+	lines: {value: string; total: number; values: number[]}[];
+	rest?: {total: number; values: number[]};
+}
+
+export interface Heat {
+	start: number;
+	step: number;
+	counts: number[];
+}
+
+/* What is not there is not known. */
+export interface Status {
+	version?: string;
+	host?: string;
+	now?: number;
+	cpus?: number;
+	collector?: {state?: 'recording' | 'absent' | 'failed'; problem?: string; since?: number};
+	store?: {
+		bytes?: number;
+		first?: number;
+		last?: number;
+		retention_ms?: number;
+		max_bytes?: number;
+		times_ms?: number;
+	};
+	cost?: {
+		seconds?: number;
+		cpu_percent?: number;
+		timer_percent?: number;
+		memory_bytes?: number;
+		disk_bytes_per_day?: number;
+		taken?: number;
+		lost?: number;
+		parts?: {name: string; cpu_percent?: number; memory_bytes?: number}[];
+	};
+	samples?: {taken?: number; stored?: number; lost?: Record<string, number>};
+	metrics?: {instance: string; name: string; value: number}[];
+}
+
+/* The ladder: what each stage of the collectors took of the machine, in percent, since they began. */
+export function stagesOf(s: Status): {name: string; percent: number}[] {
+	const uptimes = new Map<string, number>();
+	for (const m of s.metrics ?? [])
+		if (m.name === 'uptime_seconds') uptimes.set(m.instance, m.value);
+	const sums = new Map<string, number>();
+	for (const m of s.metrics ?? []) {
+		const stage = /^stage_seconds_total\{stage="([^"]*)"\}$/.exec(m.name)?.[1];
+		const seconds = (uptimes.get(m.instance) ?? 0) * (s.cpus ?? 1);
+		if (stage && seconds > 0)
+			sums.set(stage, (sums.get(stage) ?? 0) + (100 * m.value) / seconds);
+	}
+	return [...sums].map(([name, percent]) => ({name, percent}));
+}

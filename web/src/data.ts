@@ -1,0 +1,270 @@
+/*
+ * data: the page's state as a signal, and what is loaded because of it. While something new is on its
+ * way the old stays; an answer that came too late is dropped.
+ */
+import {batch, computed, effect, signal} from '@preact/signals';
+import {
+	ApiError,
+	address,
+	get,
+	type Heat,
+	type Profile,
+	profileOf,
+	type Status,
+	type Timeline,
+	type TreeAnswer,
+} from './api';
+import {DARK, LIGHT} from './colour';
+import {type Range, read, type State, snap, stepOf, write} from './state';
+import {apply, callers, focus, matched, pattern, search, type Tree, weigh} from './tree';
+
+const NODES_MOST = 100_000;
+const LIVE_EVERY = 10_000; // a window's length
+const STATUS_EVERY = 10_000;
+export const HEAT_MOST = 600_000;
+
+// ---- state ----------------------------------------------------------------------------------------
+
+export const state = signal<State>(read(location.hash));
+
+/* Changes the state. `push`: the browser's back button leads to what was before. */
+export function update(patch: Partial<State>, push = false): void {
+	const next = {...state.value, ...patch};
+	// Another range has another heatmap, unless it was chosen in this one.
+	if (('range' in patch || 'selected' in patch) && !('heatAt' in patch)) next.heatAt = null;
+	const url = write(next) || location.pathname + location.search;
+	if (write(next) !== write(state.value)) {
+		if (push) history.pushState(null, '', url);
+		else history.replaceState(null, '', url);
+	}
+	state.value = next;
+}
+
+addEventListener('popstate', () => {
+	state.value = read(location.hash);
+});
+
+const darkQuery = matchMedia('(prefers-color-scheme: dark)');
+export const theme = signal(darkQuery.matches ? DARK : LIGHT);
+darkQuery.addEventListener('change', () => {
+	theme.value = darkQuery.matches ? DARK : LIGHT;
+});
+
+// ---- what is loaded -------------------------------------------------------------------------------
+
+class Resource<T> {
+	readonly data = signal<T | null>(null);
+	readonly error = signal<ApiError | null>(null);
+	readonly isBusy = signal(false);
+	private running: AbortController | null = null;
+	private url = '';
+
+	/* Loads it unless it is loaded, or `again`. '' is nothing. */
+	load<A>(url: string, make: (answer: A) => T, again = false): void {
+		if (url === this.url && !again) return;
+		this.running?.abort();
+		this.running = null;
+		this.url = url;
+		if (url === '') {
+			batch(() => {
+				this.data.value = null;
+				this.error.value = null;
+				this.isBusy.value = false;
+			});
+			return;
+		}
+		const mine = new AbortController();
+		this.running = mine;
+		this.isBusy.value = true;
+		get<A>(url, mine.signal).then(
+			answer => {
+				if (this.running !== mine) return;
+				batch(() => {
+					this.data.value = make(answer);
+					this.error.value = null;
+					this.isBusy.value = false;
+				});
+			},
+			e => {
+				if (this.running !== mine) return;
+				batch(() => {
+					this.error.value =
+						e instanceof ApiError
+							? e
+							: new ApiError(0, String(e));
+					this.isBusy.value = false;
+				});
+			},
+		);
+	}
+}
+
+export const now = signal(Date.now()); // moves in steps of a window while live
+export const timeline = new Resource<Timeline>();
+export const loaded = new Resource<Profile>();
+export const heat = new Resource<Heat>();
+export const status = new Resource<Status>();
+export const labels = new Resource<string[]>();
+
+/* A file that was dropped on the page: shown in place of what the server has. */
+export interface OpenFile {
+	name: string;
+	profile: Profile;
+	alone: OpenFile | null; // before it was compared with another
+}
+
+export const file = signal<OpenFile | null>(null);
+export const fileProblem = signal('');
+
+/* What the timeline spans, in whole steps. */
+export const range = computed<Range>(() => {
+	const s = state.value;
+	if (!s.live && s.range) return snap(s.range, stepOf(s.range));
+	const step = stepOf({from: 0, to: s.span});
+	const to = Math.ceil(now.value / step) * step;
+	return {from: to - s.span, to};
+});
+
+/* What the graph is of. */
+export const chosen = computed<Range>(() => state.value.selected ?? range.value);
+
+/* Is it a choice of 20 ms slots, and not of windows? */
+const isFine = (r: Range): boolean => r.from % 10_000 !== 0 || r.to % 10_000 !== 0;
+
+/* What the heatmap is of: at most its last ten minutes of what is chosen, or what slots are chosen in. */
+export const heatRange = computed<Range>(() => {
+	if (state.value.heatAt) return state.value.heatAt;
+	const {from, to} = chosen.value;
+	return {from: Math.max(from, to - HEAT_MOST), to};
+});
+
+/* Is the server asked for a comparison? */
+const asksToCompare = computed(() => state.value.base !== null || state.value.baseQuery !== '');
+
+/* The parameters of the graph's query, which an export from the server has too. */
+export const treeParameters = computed<Record<string, string | number>>(() => {
+	const s = state.value;
+	const r = chosen.value;
+	const p: Record<string, string | number> = {query: s.query, from: r.from, to: r.to};
+	if (s.selected && (s.rows || isFine(s.selected))) p.slots = s.rows ? s.rows.join('-') : 1;
+	if (s.group) p.by = s.group;
+	if (asksToCompare.value) {
+		const b = s.base ?? r;
+		p.base_query = s.baseQuery || s.query;
+		p.base_from = b.from;
+		p.base_to = b.to;
+	}
+	return p;
+});
+
+export const treePath = computed(() => (asksToCompare.value ? 'diff' : 'query'));
+
+function refresh(again: boolean): void {
+	const s = state.peek();
+	const r = range.peek();
+	timeline.load<Timeline>(
+		address('series', {
+			query: s.query,
+			from: r.from,
+			to: r.to,
+			step: stepOf(r),
+			by: s.by,
+			max: 8,
+		}),
+		a => a,
+		again,
+	);
+	const tree = {...treeParameters.peek(), format: 'tree', max_nodes: NODES_MOST};
+	loaded.load<TreeAnswer>(address(treePath.peek(), tree), profileOf, again);
+	const h = heatRange.peek();
+	heat.load<Heat>(
+		s.heat ? address('heatmap', {query: s.query, from: h.from, to: h.to}) : '',
+		a => a,
+		again,
+	);
+	labels.load<{labels: string[]}>(
+		address('labels', {from: r.from, to: r.to}),
+		a => a.labels,
+		again,
+	);
+}
+
+export const reload = (): void => {
+	refresh(true);
+	loadStatus();
+};
+
+const loadStatus = (): void => status.load<Status>('api/v1/status', a => a, true);
+
+export function start(): void {
+	effect(() => {
+		void state.value;
+		void range.value;
+		void treeParameters.value;
+		void heatRange.value;
+		if (!file.value) refresh(false);
+	});
+	loadStatus();
+	setInterval(() => {
+		if (document.hidden) return;
+		if (state.peek().live && !file.peek()) now.value = Date.now();
+		if (timeline.error.peek() || loaded.error.peek()) refresh(true);
+	}, LIVE_EVERY);
+	setInterval(() => {
+		if (!document.hidden) loadStatus();
+	}, STATUS_EVERY);
+	document.addEventListener('visibilitychange', () => {
+		if (!document.hidden && state.peek().live) now.value = Date.now();
+	});
+}
+
+// ---- what is shown --------------------------------------------------------------------------------
+
+export const profile = computed<Profile | null>(() => file.value?.profile ?? loaded.data.value);
+
+/* Is a comparison shown? */
+export const isComparing = computed(() => profile.value?.tree.baseTotal != null);
+
+/* How a comparison's base counts: as it is, or scaled to the same total. */
+export const weight = computed(() => {
+	const t = profile.value?.tree;
+	if (!t?.baseTotal || !state.value.shares || t.baseTotal[0] === 0) return 1;
+	return t.total[0] / t.baseTotal[0] || 1;
+});
+
+const changes = computed(() => state.value.changes);
+
+/* The tree after all that the user did to it. */
+export const tree = computed<Tree | null>(() => {
+	const t = profile.value?.tree;
+	return t ? apply(weigh(t, weight.value), changes.value) : null;
+});
+
+const searchText = computed(() => state.value.search);
+export const searchPattern = computed(() =>
+	searchText.value === '' ? null : pattern(searchText.value),
+);
+export const isBadSearch = computed(() => searchText.value !== '' && searchPattern.value === null);
+
+export const hits = computed<Uint8Array | null>(() => {
+	const t = profile.value?.tree;
+	return t && searchPattern.value ? search(t, searchPattern.value) : null;
+});
+
+const sandwichKey = computed(() => state.value.sandwich);
+
+export const sandwich = computed(() => {
+	const t = tree.value;
+	const key = sandwichKey.value;
+	return t && key ? {callers: callers(t, key), callees: focus(t, key)} : null;
+});
+
+export const zoomNode = signal(0); // of the graph; the view sets it from the state's place
+
+export const matchedShare = computed(() => {
+	const t = tree.value;
+	const h = hits.value;
+	if (!t || !h) return null;
+	const node = Math.min(zoomNode.value, t.count - 1);
+	return {sum: matched(t, h, node), of: t.size[node]};
+});

@@ -1,0 +1,111 @@
+/*
+ * times: which stretch of time the timeline shows.
+ */
+import type {JSX} from 'preact';
+import {useState} from 'preact/hooks';
+import {now, range, state, update} from '../data';
+import {clock, date, span} from '../format';
+import {PRESETS, readTime} from '../state';
+import {Dropdown} from './parts';
+
+/* While live a preset changes how much is shown; else it is the last so and so much, once. */
+function pick(length: number): void {
+	const to = Date.now();
+	const patch = state.value.live
+		? {live: true, span: length, range: null}
+		: {live: false, range: {from: to - length, to}, span: length};
+	update({...patch, selected: null, rows: null}, true);
+	if (state.value.live) now.value = to;
+}
+
+export function setLive(live: boolean): void {
+	if (live) {
+		now.value = Date.now();
+		update({live: true, range: null, selected: null, rows: null}, true);
+	} else update({live: false, range: range.value}, true);
+}
+
+function Custom({close}: {close: () => void}): JSX.Element {
+	const r = range.value;
+	const stamp = (ms: number): string => `${date(ms)} ${clock(ms)}`;
+	const [from, setFrom] = useState(stamp(r.from));
+	const [to, setTo] = useState(stamp(r.to));
+	const [problem, setProblem] = useState('');
+	const submit = (e: Event): void => {
+		e.preventDefault();
+		const a = readTime(from);
+		const b = readTime(to);
+		if (Number.isNaN(a) || Number.isNaN(b))
+			setProblem('Times are like now-1h, 14:02 or 2025-11-15 14:02:05.');
+		else if (b <= a) setProblem('The end must be after the beginning.');
+		else {
+			update(
+				{live: false, range: {from: a, to: b}, selected: null, rows: null},
+				true,
+			);
+			close();
+		}
+	};
+	return (
+		<form onSubmit={submit}>
+			<label>
+				From
+				<input
+					type="text"
+					value={from}
+					onInput={e => setFrom(e.currentTarget.value)}
+				/>
+			</label>
+			<label>
+				To
+				<input
+					type="text"
+					value={to}
+					onInput={e => setTo(e.currentTarget.value)}
+				/>
+			</label>
+			{problem && <p role="alert">{problem}</p>}
+			<button type="submit">Show</button>
+		</form>
+	);
+}
+
+export function Times(): JSX.Element {
+	const s = state.value;
+	const r = range.value;
+	const length = s.live ? s.span : s.range ? s.range.to - s.range.from : s.span;
+	return (
+		<div class="times">
+			<div class="segments" role="group" aria-label="How much time">
+				{PRESETS.map(([name, ms]) => (
+					<button
+						key={name}
+						type="button"
+						aria-pressed={length === ms}
+						onClick={() => pick(ms)}
+					>
+						{name}
+					</button>
+				))}
+			</div>
+			<Dropdown
+				className="custom"
+				label={s.live ? 'Range…' : span(r.to - r.from)}
+				title="A range of your own"
+				align="right"
+			>
+				{close => <Custom close={close} />}
+			</Dropdown>
+			<button
+				type="button"
+				class="live"
+				aria-pressed={s.live}
+				title={s.live ? 'Following now; click to stop' : 'Follow now'}
+				onClick={() => setLive(!s.live)}
+			>
+				<i aria-hidden="true" />
+				Live
+			</button>
+		</div>
+	);
+}
