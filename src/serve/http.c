@@ -457,7 +457,7 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 		return refuse(
 			r, 403, NULL,
 			"the Host of this request is not a name of this server; 'smolder serve "
-			"--host NAME' allows one");
+			"--names NAME' allows one");
 	if (!origin_is_fine(http_header(r, "Origin"), host))
 		return refuse(r, 403, NULL, "a page of another place may not ask here");
 	r->route = find_route(r->http, method, url, &r->star, &allow);
