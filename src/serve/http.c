@@ -670,6 +670,14 @@ static void copy_hosts(struct http *h, const struct http_options *o)
 }
 
 /* What MHD has to say (a malformed request) is nothing that an operator can act on. */
+/* An escaped NUL stays escaped: what stands behind it would be lost without a trace. */
+static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
+{
+	(void)ctx;
+	(void)c;
+	return strstr(s, "%00") ? strlen(s) : MHD_http_unescape(s);
+}
+
 static void no_log(void *cls, const char *fmt, va_list ap)
 {
 	(void)cls;
@@ -699,11 +707,11 @@ static int start_daemon(struct http *h, const struct http_options *o, int fd,
 	}
 	h->daemon = MHD_start_daemon(
 		flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
-		CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_ROOM, MHD_OPTION_ARRAY, tls,
-		MHD_OPTION_END);
+		MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+		NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_ROOM, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 	if (h->daemon)
 		return 0;
 	return complain(ret_err, -EIO, o->listen,

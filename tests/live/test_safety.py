@@ -249,9 +249,9 @@ def run_reads_a_token_that_only_root_can():
                 assert answer(c).split()[1] == b"401"
             p = a.query("cpu", "--from", "now-1m", "--token-file", path)
             assert "401" not in p.stderr, p.stderr
-            q = subprocess.run([SMOLDER, "labels", "--server", f"http://127.0.0.1:{a.port}",
-                                "--token-file", path], capture_output=True, text=True)
-            assert q.returncode == 0, q.stderr
+            until("a window", lambda: subprocess.run(
+                [SMOLDER, "labels", "--server", f"http://127.0.0.1:{a.port}", "--token-file", path],
+                capture_output=True, text=True).returncode == 0, 60)
             with open(f"/proc/{a.half('serve')}/status") as f:
                 assert not re.search(r"^Uid:\t0\t", f.read(), re.M)
 
