@@ -12,6 +12,8 @@ import urllib.parse
 from tap import SMOLDER
 from windows import Reply
 
+LISTENING = r"listening on (https?)://([\d.]+):(\d+)"
+
 
 class Server:
     def __init__(self, *args, store=None, **popen):
@@ -24,9 +26,13 @@ class Server:
         self.process = subprocess.Popen(
             [SMOLDER, "serve", "--store", self.store, "--listen", "127.0.0.1:0", *self.args],
             stderr=subprocess.PIPE, text=True, **popen)
-        line = self.process.stderr.readline()
-        m = re.search(r"listening on (https?)://([\d.]+):(\d+)", line)
-        assert m, f"the server said: {line}{self.process.stderr.read()}"
+        self.first = line = self.process.stderr.readline()
+        m = re.search(LISTENING, line)
+        while line and not m:  # it has warnings to say first
+            line = self.process.stderr.readline()
+            self.first += line
+            m = re.search(LISTENING, line)
+        assert m, f"the server said: {self.first}"
         self.host, self.port = m[2], int(m[3])
         self.url = f"{m[1]}://{m[2]}:{m[3]}"
 

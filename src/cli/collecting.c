@@ -276,19 +276,33 @@ static void end_if_sent(struct collecting *c)
 		loop_stop(c->loop);
 }
 
+static void drain(struct collecting *c)
+{
+	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
+		      clock_ns(CLOCK_REALTIME));
+	collector_drain(c->collector);
+}
+
 static void control(struct collecting *c, const struct window_reply *r)
 {
 	c->live_until_ms = r->live_until_ms;
 	bool live = r->live_until_ms > clock_ns(CLOCK_REALTIME) / 1000000;
 	windows_set_length(c->windows, live ? LIVE_WINDOW_MS : WINDOW_MS);
-	if (r->flush && !c->stopping)
+	if (r->flush && !c->stopping) {
+		drain(c); /* up to this moment: someone waits for it */
 		take_windows(c, true);
+	}
 }
 
 void collecting_reply(struct collecting *c, const void *bytes, size_t len)
 {
 	struct window_reply r;
 
+	if (window_reply_read(bytes, len, &r) == 0 && r.sequence == 0) {
+		control(c, &r);
+		pump(c);
+		return;
+	}
 	if (sender_reply(c->sender, bytes, len, &r) != 0)
 		return;
 	c->sent_ns = 0;
@@ -356,13 +370,11 @@ static void on_tick(void *ctx, int what)
 		end_if_sent(c);
 		return;
 	}
-	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
-		      clock_ns(CLOCK_REALTIME));
 	if (c->live_until_ms && c->live_until_ms < clock_ns(CLOCK_REALTIME) / 1000000) {
 		c->live_until_ms = 0;
 		windows_set_length(c->windows, WINDOW_MS);
 	}
-	collector_drain(c->collector);
+	drain(c);
 	spend(c, 0, &since);
 	take_windows(c, false);
 	spend(c, 1, &since);

@@ -8,15 +8,14 @@
 #include <sys/eventfd.h>
 
 #include "base/fetch.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/secrets.h"
 #include "profile/window.h"
 
 #define TIMEOUT_MS 30000
-#define TOKEN_MAX  4096
 
 struct posting {
 	char *url;
@@ -88,20 +87,6 @@ static void *post(void *ctx)
 	return NULL;
 }
 
-static int read_token(const char *path, char **ret)
-{
-	CLEANUP(freep) char *token = NULL;
-	int r = file_read(path, TOKEN_MAX, &token, NULL);
-
-	if (r) {
-		log_error("cannot read the token in %s: %s", path, strerror(-r));
-		return 1;
-	}
-	token[strcspn(token, "\r\n")] = '\0';
-	*ret = mem_printf("Bearer %s", token);
-	return 0;
-}
-
 int posting_new(const char *url, const char *token_file, struct posting **ret)
 {
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
@@ -116,7 +101,8 @@ int posting_new(const char *url, const char *token_file, struct posting **ret)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int code = token_file ? read_token(token_file, &p->authorization) : 0;
+	p->authorization = token_file ? secrets_bearer(token_file) : NULL;
+	int code = token_file && !p->authorization;
 	sigset_t all, before; /* signals are for the loop */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

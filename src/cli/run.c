@@ -86,7 +86,9 @@ static int be_collector(const struct run *r, int alive_fd)
 
 static int be_server(const struct run *r, int alive_fd)
 {
+	struct secrets secrets;
 	struct serving_options o = {.settings = &r->settings,
+				    .secrets = &secrets,
 				    .store = r->store,
 				    .windows_fd = r->pair[SERVER],
 				    .alive_fd = alive_fd};
@@ -94,13 +96,18 @@ static int be_server(const struct run *r, int alive_fd)
 	close(r->pair[COLLECTOR]);
 	close(r->counters_fd);
 	prctl(PR_SET_NAME, "smolder-serve");
+	int code = secrets_read(&r->settings, &secrets);
+	if (code)
+		return code;
 	int err = privilege_become(&r->user);
 	if (err) {
 		log_error("cannot become the user %s: %s", r->user.name, strerror(-err));
 		return 1;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGTERM); /* becoming another user has cleared it */
-	return serving_run(&o);
+	code = serving_run(&o);
+	secrets_done(&secrets);
+	return code;
 }
 
 static void on_alive(void *ctx, int fd);
@@ -145,6 +152,7 @@ static void spawn(struct run *r, int which)
 static void say_ready(struct run *r)
 {
 	const char *listen = settings_text(&r->settings, SET_LISTEN);
+	bool tls = settings_text(&r->settings, SET_TLS_CERT);
 
 	if (!r->halves[SERVER].ready || !r->halves[COLLECTOR].ready || r->said_ready)
 		return;
@@ -154,7 +162,8 @@ static void say_ready(struct run *r)
 		 settings_text(&r->settings, SET_FREQUENCY),
 		 settings_text(&r->settings, SET_RETENTION),
 		 settings_text(&r->settings, SET_MAX_SIZE), r->store);
-	log_info("look at http://%s/ or try: smolder query cpu --from now-5m", listen);
+	log_info("look at http%s://%s/ or try: smolder query cpu --from now-5m", tls ? "s" : "",
+		 listen);
 }
 
 static void on_alive(void *ctx, int fd)

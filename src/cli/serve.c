@@ -60,8 +60,9 @@ int serving_run(const struct serving_options *o)
 		.listen = settings_text(set, SET_LISTEN),
 		.hosts = names,
 		.host_count = split(text, names),
-		.tls_cert = settings_text(set, SET_TLS_CERT),
-		.tls_key = settings_text(set, SET_TLS_KEY),
+		.token = o->secrets->token,
+		.tls_cert = o->secrets->tls_cert,
+		.tls_key = o->secrets->tls_key,
 		.store = {.retention_ms = settings_number(set, SET_RETENTION),
 			  .max_bytes = settings_number(set, SET_MAX_SIZE),
 			  .times_ms = settings_number(set, SET_TIMES)},
@@ -72,10 +73,6 @@ int serving_run(const struct serving_options *o)
 	struct server_error err;
 	struct server *server;
 
-	if (!options.tls_cert != !options.tls_key) {
-		log_error("--tls-cert and --tls-key go together");
-		return EXIT_USAGE;
-	}
 	/* Threads come and go with questions: their memory is better shared. */
 	mallopt(M_ARENA_MAX, 2);
 	s.loop = loop_new();
@@ -87,6 +84,9 @@ int serving_run(const struct serving_options *o)
 		loop_free(s.loop);
 		return 1;
 	}
+	if (server_is_public(server) && !options.tls_cert)
+		log_warn("listening beyond this machine without TLS: whoever is on the way can "
+			 "read the token and all answers; --tls-cert and --tls-key help");
 	if (o->alive_fd >= 0) {
 		loop_timer(s.loop, ALIVE_MS, on_alive, &s);
 		on_alive(&s, 0);
@@ -119,13 +119,24 @@ int cmd_serve(int argc, char **argv)
 	struct settings s = {};
 	int code = service_options("serve", argc, argv, help, &s);
 
-	if (code < 0) {
+	struct secrets secrets = {};
+
+	if (code < 0)
+		code = secrets_read(&s, &secrets);
+	else
+		goto out;
+	if (!code) {
 		CLEANUP(freep) char *store = service_store_dir(&s);
 		int fd = (int)settings_number(&s, SET_WINDOWS_FD);
-		struct serving_options o = {
-			.settings = &s, .store = store, .windows_fd = fd ? fd : -1, .alive_fd = -1};
+		struct serving_options o = {.settings = &s,
+					    .secrets = &secrets,
+					    .store = store,
+					    .windows_fd = fd ? fd : -1,
+					    .alive_fd = -1};
 		code = serving_run(&o);
 	}
+	secrets_done(&secrets);
+out:
 	settings_done(&s);
 	return code;
 }

@@ -3,12 +3,14 @@
  */
 #pragma once
 
+#include "cli/secrets.h"
 #include "cli/settings.h"
 
 #define SERVING_BUSY 76 /* exit code: another server has the store; it was said which */
 
 struct serving_options {
 	const struct settings *settings;
+	const struct secrets *secrets;
 	const char *store; /* the directory */
 	int windows_fd;    /* a SOCK_SEQPACKET socket that messages come by; -1: only HTTP */
 	int alive_fd;      /* a byte when it answers, then every few seconds; -1: none */

@@ -41,7 +41,9 @@ static const struct {
 		       "NAME,...  that clients may call this server by, beside its own"},
 	[SET_WINDOWS_FD] = {"windows-fd", NUMBER, NULL,
 			    "N  take windows from this socket as well, a SOCK_SEQPACKET"},
-	[SET_TOKEN_FILE] = {"token-file", TEXT, NULL, "FILE  a token that requests must bring"},
+	[SET_TOKEN_FILE] =
+		{"token-file", TEXT, NULL,
+		 "FILE  whose first line is the token of requests; needed beyond loopback"},
 	[SET_TLS_CERT] = {"tls-cert", TEXT, NULL, "FILE  certificate, PEM"},
 	[SET_TLS_KEY] = {"tls-key", TEXT, NULL, "FILE  its key, PEM"},
 };

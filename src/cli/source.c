@@ -10,6 +10,7 @@
 #include "base/fetch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/secrets.h"
 #include "ingest/ingest.h"
 #include "profile/whole.h"
 #include "query/selector.h"
@@ -19,10 +20,12 @@
 #define ANSWER_MAX  (1u << 30)
 #define NAMES_MAX   5000
 #define SYSTEM_DIR  "/var/lib/smolder"
+#define LOCAL_URL   "http://" SERVER_LISTEN
 #define PROBE_MS    1000
 #define PROGRESS_MS 700 /* what is quicker needs no words */
 
 struct source {
+	char *bearer;        /* NULL: none */
 	char *url;           /* a server's, without a slash at its end; NULL: the store */
 	struct store *store; /* NULL: the server */
 	uint64_t timeout_ms, began_ms;
@@ -34,6 +37,7 @@ void source_help(void)
 {
 	puts("      --server URL      ask this server instead of the local one or the store\n"
 	     "      --store DIR       read this store itself\n"
+	     "      --token-file FILE the server's token\n"
 	     "      --timeout TIME    give up after that: 30s, 2m (no limit)");
 }
 
@@ -48,6 +52,8 @@ bool source_option(struct source_options *o, int opt, const char *arg)
 		o->server = arg;
 	} else if (opt == SOURCE_STORE) {
 		o->store = arg;
+	} else if (opt == SOURCE_TOKEN) {
+		o->token = arg;
 	} else if (timerange_duration(arg, &o->timeout_ms) != 0 || !o->timeout_ms) {
 		log_error("--timeout takes a time like 30s or 2m, not '%s'", arg);
 		return false;
@@ -97,17 +103,22 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Whether a server of ours listens there: any other program may. */
-static bool server_answers(const char *url)
+/*
+ * Whether a server of ours listens there: any other program may. One that wants a token which we do
+ * not have answers nothing.
+ */
+static bool server_answers(const char *url, const char *bearer, bool *ret_wants_token)
 {
 	CLEANUP(freep) char *status = mem_printf("%s/api/v1/status", url);
-	struct fetch_request r = {.url = status, .timeout_ms = PROBE_MS, .max = 1 << 20};
+	struct fetch_request r = {
+		.url = status, .authorization = bearer, .timeout_ms = PROBE_MS, .max = 1 << 20};
 	struct fetch_answer a;
 	struct fetch_error err;
 
 	if (fetch(&r, &a, &err) != 0)
 		return false;
 	bool ours = a.status == 200 && strstr(a.body, "\"program\":\"smolder\"");
+	*ret_wants_token = a.status == 401 && strstr(a.headers, "realm=\"smolder\"");
 	fetch_answer_done(&a);
 	return ours;
 }
@@ -133,8 +144,15 @@ struct source *source_open(const struct source_options *o)
 	struct source *s = mem_alloc(sizeof(*s));
 	CLEANUP(freep) char *dir = o->store ? mem_strdup(o->store) : source_default_store();
 
+	bool wants_token = false;
+
 	s->timeout_ms = o->timeout_ms;
 	s->began_ms = now_ms();
+	s->bearer = o->token ? secrets_bearer(o->token) : NULL;
+	if (o->token && !s->bearer) {
+		source_close(s);
+		return NULL;
+	}
 	if (o->server && o->store) {
 		log_error("--server and --store are two sources; give one");
 	} else if (o->server) {
@@ -144,9 +162,12 @@ struct source *source_open(const struct source_options *o)
 		s->url = strstr(o->server, "://") ? mem_strndup(o->server, len)
 						  : mem_printf("http://%.*s", (int)len, o->server);
 		return s;
-	} else if (!o->store && server_answers("http://" SERVER_LISTEN)) {
-		s->url = mem_strdup("http://" SERVER_LISTEN);
+	} else if (!o->store && server_answers(LOCAL_URL, s->bearer, &wants_token)) {
+		s->url = mem_strdup(LOCAL_URL);
 		return s;
+	} else if (wants_token && (o->token || access(dir, R_OK) != 0)) {
+		log_error("the server on %s wants %s token: --token-file FILE", SERVER_LISTEN,
+			  o->token ? "another" : "its");
 	} else if (open_store(s, dir)) {
 		return s;
 	}
@@ -159,6 +180,9 @@ void source_close(struct source *s)
 	if (!s)
 		return;
 	store_close(s->store);
+	if (s->bearer)
+		explicit_bzero(s->bearer, strlen(s->bearer));
+	free(s->bearer);
 	free(s->url);
 	free(s);
 }
@@ -263,6 +287,7 @@ static void say_refusal(const struct source *s, const struct fetch_answer *a)
 static int ask_server(struct source *s, const char *url, struct fetch_answer *ret)
 {
 	struct fetch_request r = {.url = url,
+				  .authorization = s->bearer,
 				  .timeout_ms = s->timeout_ms,
 				  .max = ANSWER_MAX,
 				  .wait = on_wait,

@@ -13,11 +13,12 @@
 #include "query/timerange.h"
 #include "store/store.h"
 
-enum { SOURCE_SERVER = 600, SOURCE_STORE, SOURCE_TIMEOUT };
+enum { SOURCE_SERVER = 600, SOURCE_STORE, SOURCE_TOKEN, SOURCE_TIMEOUT };
 
 #define SOURCE_OPTIONS                                                                             \
 	{"server", required_argument, NULL, SOURCE_SERVER},                                        \
 		{"store", required_argument, NULL, SOURCE_STORE},                                  \
+		{"token-file", required_argument, NULL, SOURCE_TOKEN},                             \
 	{                                                                                          \
 		"timeout", required_argument, NULL, SOURCE_TIMEOUT                                 \
 	}
@@ -25,6 +26,7 @@ enum { SOURCE_SERVER = 600, SOURCE_STORE, SOURCE_TIMEOUT };
 struct source_options {      /* of the command line */
 	const char *server;  /* URL; NULL: not given */
 	const char *store;   /* directory; NULL: not given */
+	const char *token;   /* file; NULL: not given */
 	uint64_t timeout_ms; /* 0: none */
 };
 

@@ -116,6 +116,9 @@ void window_done(struct window *w);
 /*
  * The answer to a message: "SMR", version (1 byte), instance, sequence, part, status, live until
  * (ms since 1970, 0: no), flush, probe (a pid, 0: none), words.
+ *
+ * With sequence 0 it answers no message and brings controls alone: a server sends one at any time
+ * to a collector that listens all the time (`run`). Others learn them with their next answer.
  */
 enum window_status {
 	WINDOW_STORED,

@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <stdarg.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -13,11 +14,25 @@
 #include "serve/tls.h"
 
 #define PORT_DEFAULT    "7117"
-#define CONNECTIONS_MAX 128
+#define CONNECTIONS_MAX 256
+#define CONNECTIONS_FEW 32 /* that are kept free */
+#define BACKLOG         512
 #define CONNECTION_ROOM (32u << 10) /* URL, headers, and the buffers of a connection */
 #define IDLE_SECONDS    30
+#define REQUEST_MS      60000      /* from the end of the last to the whole of the next */
+#define TAKING_MS       600000     /* for an answer to be taken */
 #define DISCARD_MAX     (1u << 20) /* of a body that is too long: then the connection ends */
 #define TIMEOUTS_MS     5000       /* how often idle connections are looked for */
+#define PPROF           "/debug/pprof/"
+
+/* In order of the last thing that happened on them: `since_ms`. */
+struct connection {
+	struct connection *prev, *next;
+	struct MHD_Connection *mhd;
+	struct http_request *request; /* NULL: between two, or its head is not complete */
+	uint64_t since_ms;            /* CLOCK_MONOTONIC */
+	bool dropped;                 /* its end is on the way */
+};
 
 struct http {
 	struct loop *loop;
@@ -27,8 +42,13 @@ struct http {
 	char **hosts;
 	size_t host_count;
 	char address[80];
+	bool is_public;
+	http_guard_fn *guard;
+	const char *const *unguarded;
 	int epoll;
 	bool running; /* inside MHD_run */
+	struct connection *oldest, *newest;
+	uint32_t connection_count; /* that are not dropped */
 	struct http_stats stats;
 };
 
@@ -36,10 +56,13 @@ struct http_request {
 	struct http *http;
 	struct MHD_Connection *connection;
 	const struct http_route *route; /* NULL: refused already */
+	struct connection *on;
+	char *path;
 	char *star;
 	uint8_t *body;
 	size_t len, cap, discarded;
 	bool held, answered;
+	bool plain;                /* errors are for go tool pprof */
 	struct MHD_Response *late; /* of a request that was held: queued when it is called again */
 	unsigned late_status;
 };
@@ -150,21 +173,29 @@ void http_answer(struct http_request *r, const struct http_answer *a)
 static void fail(struct http_request *r, unsigned status, const char *allow, const char *text)
 {
 	char clean[TEXT_MAX + 1];
+	size_t clean_len = text_clean(text, strlen(text), clean);
 	char *body = NULL;
 	size_t len;
 	FILE *f = open_memstream(&body, &len);
 
-	fputs("{\"error\":", f);
-	escape_json(f, clean, text_clean(text, strlen(text), clean));
-	fputs("}\n", f);
+	if (r->plain) {
+		fprintf(f, "%s\n", clean);
+	} else {
+		fputs("{\"error\":", f);
+		escape_json(f, clean, clean_len);
+		fputs("}\n", f);
+	}
 	fclose(f);
 	http_answer(r, &(struct http_answer){
 			       .status = status,
-			       .type = "application/json",
+			       .type = r->plain ? "text/plain; charset=utf-8" : "application/json",
 			       .body = body,
 			       .len = len,
 			       .headers = {{"Allow", allow},
-					   {"Retry-After", status == 503 ? "1" : NULL}},
+					   {"Retry-After", status == 503 ? "1" : NULL},
+					   {"X-Go-Pprof", r->plain ? "1" : NULL},
+					   {"WWW-Authenticate",
+					    status == 401 ? "Bearer realm=\"smolder\"" : NULL}},
 		       });
 }
 
@@ -198,6 +229,51 @@ const char *http_param(const struct http_request *r, const char *name)
 const char *http_header(const struct http_request *r, const char *name)
 {
 	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+const char *http_cookie(const struct http_request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->connection, MHD_COOKIE_KIND, name);
+}
+
+/* All but letters, digits and -._~ encoded, so many times over. */
+static void write_encoded(FILE *out, const char *s, int times)
+{
+	static const char *const percent[] = {"", "%", "%25"};
+
+	for (const unsigned char *c = (const unsigned char *)s; *c; c++)
+		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+		    (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c))
+			fputc(*c, out);
+		else
+			fprintf(out, "%s%02X", percent[times], *c);
+}
+
+struct url {
+	FILE *out;
+	bool any;
+};
+
+static enum MHD_Result write_param(void *cls, enum MHD_ValueKind kind, const char *key,
+				   const char *value)
+{
+	struct url *u = cls;
+
+	(void)kind;
+	write_encoded(u->out, u->any ? "&" : "?", 1);
+	u->any = true;
+	write_encoded(u->out, key, 2);
+	write_encoded(u->out, "=", 1);
+	write_encoded(u->out, value ? value : "", 2);
+	return MHD_YES;
+}
+
+void http_write_url(const struct http_request *r, FILE *out)
+{
+	struct url u = {.out = out};
+
+	write_encoded(out, r->path, 1);
+	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, write_param, &u);
 }
 
 const char *http_star(const struct http_request *r)
@@ -256,6 +332,119 @@ static const struct http_route *find_route(const struct http *h, const char *met
 	return NULL;
 }
 
+/* ---- connections --------------------------------------------------------------------------- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void unlink_connection(struct http *h, struct connection *c)
+{
+	*(c->prev ? &c->prev->next : &h->oldest) = c->next;
+	*(c->next ? &c->next->prev : &h->newest) = c->prev;
+}
+
+static void link_newest(struct http *h, struct connection *c)
+{
+	c->since_ms = now_ms();
+	c->prev = h->newest;
+	c->next = NULL;
+	*(h->newest ? &h->newest->next : &h->oldest) = c;
+	h->newest = c;
+}
+
+/* Something happened: a request is whole so far, or is over. */
+static void touch(struct http *h, struct connection *c, struct http_request *r)
+{
+	if (!c)
+		return;
+	unlink_connection(h, c);
+	link_newest(h, c);
+	c->request = r;
+}
+
+/* The daemon closes what has been shut down, in its own time. */
+static void drop(struct http *h, struct connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	c->dropped = true;
+	h->connection_count--;
+	h->stats.dropped++;
+	if (info)
+		shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+/* Who is being worked for stays; who takes an answer goes last. */
+static void make_room(struct http *h)
+{
+	struct connection *taking = NULL;
+
+	for (struct connection *c = h->oldest; c; c = c->next) {
+		if (c->dropped || (c->request && c->request->held && !c->request->answered))
+			continue;
+		if (!c->request || !c->request->answered) {
+			drop(h, c);
+			return;
+		}
+		taking = taking ? taking : c;
+	}
+	if (taking)
+		drop(h, taking);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct http *h = cls;
+	struct connection *c = *context;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		if (h->connection_count >= CONNECTIONS_MAX - CONNECTIONS_FEW)
+			make_room(h);
+		*context = c = mem_alloc(sizeof(*c));
+		c->mhd = connection;
+		link_newest(h, c);
+		h->connection_count++;
+	} else if (c) {
+		unlink_connection(h, c);
+		h->connection_count -= !c->dropped;
+		free(c);
+		*context = NULL;
+	}
+}
+
+/* A byte now and then keeps nobody. */
+static void drop_slow(struct http *h)
+{
+	uint64_t now = now_ms();
+
+	for (struct connection *c = h->oldest; c; c = c->next) {
+		bool is_answered = c->request && c->request->answered;
+		if (c->dropped || (c->request && c->request->held && !is_answered))
+			continue;
+		if (now - c->since_ms > (is_answered ? TAKING_MS : REQUEST_MS))
+			drop(h, c);
+	}
+}
+
+/* ---- the life of a request ----------------------------------------------------------------- */
+
+static bool is_let_in(struct http_request *r)
+{
+	const struct http *h = r->http;
+
+	for (const char *const *path = h->unguarded; path && *path; path++)
+		if (strcmp(*path, r->route->path) == 0)
+			return true;
+	return !h->guard || h->guard(h->ctx, r);
+}
+
 /* With the head of a request: what can be said before its body. */
 static enum MHD_Result begin(struct http_request *r, const char *url, const char *method)
 {
@@ -263,11 +452,12 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 	const char *allow;
 
 	r->http->stats.requests++;
+	r->plain = strncmp(url, PPROF, strlen(PPROF)) == 0;
 	if (!host_is_fine(r->http, host))
 		return refuse(
 			r, 403, NULL,
 			"the Host of this request is not a name of this server; 'smolder serve "
-			"--host NAME' allows one");
+			"--names NAME' allows one");
 	if (!origin_is_fine(http_header(r, "Origin"), host))
 		return refuse(r, 403, NULL, "a page of another place may not ask here");
 	r->route = find_route(r->http, method, url, &r->star, &allow);
@@ -275,6 +465,12 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 		return refuse(r, 405, allow, "that path takes another method");
 	if (!r->route)
 		return refuse(r, 404, NULL, "there is nothing at that path; docs/api.md lists all");
+	if (!is_let_in(r)) {
+		r->http->stats.refused++;
+		r->http->stats.turned_away++;
+		r->route = NULL;
+		return MHD_YES;
+	}
 	if (length && strtoull(length, NULL, 10) > r->route->body_max)
 		return refuse(r, 413, NULL, "the body is too large");
 	return MHD_YES;
@@ -310,6 +506,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		*request = r = mem_alloc(sizeof(*r));
 		r->http = cls;
 		r->connection = connection;
+		r->path = mem_strdup(url);
+		r->on = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+				->socket_context;
+		touch(r->http, r->on, r);
 		return begin(r, url, method);
 	}
 	if (r->late)
@@ -331,13 +531,14 @@ static void on_end(void *cls, struct MHD_Connection *connection, void **request,
 {
 	struct http_request *r = *request;
 
-	(void)cls;
 	(void)connection;
 	(void)code;
 	if (!r)
 		return;
+	touch(cls, r->on, NULL);
 	if (r->late)
 		MHD_destroy_response(r->late);
+	free(r->path);
 	free(r->star);
 	free(r->body);
 	free(r);
@@ -362,6 +563,12 @@ static void run(void *ctx, int what)
 	h->running = false;
 }
 
+static void on_timer(void *ctx, int what)
+{
+	drop_slow(ctx);
+	run(ctx, what);
+}
+
 static void run_soon(struct http *h)
 {
 	if (!h->running)
@@ -372,7 +579,7 @@ static void run_soon(struct http *h)
 
 static int complain(struct http_error *ret, int err, const char *address, const char *why)
 {
-	snprintf(ret->text, sizeof(ret->text), "cannot listen on %.80s: %.120s", address, why);
+	snprintf(ret->text, sizeof(ret->text), "cannot listen on %.80s: %.150s", address, why);
 	return err;
 }
 
@@ -409,7 +616,19 @@ static void note_address(struct http *h, int fd)
 		 port);
 }
 
-static int listen_on(const char *address, int *ret_fd, struct http_error *ret_err)
+static bool is_loopback(const struct sockaddr *a)
+{
+	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)a)->sin6_addr;
+	uint32_t v4 = ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr);
+
+	if (a->sa_family == AF_INET)
+		return v4 >> 24 == IN_LOOPBACKNET;
+	return a->sa_family == AF_INET6 &&
+	       (IN6_IS_ADDR_LOOPBACK(v6) ||
+		(IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET));
+}
+
+static int listen_on(struct http *h, const char *address, int *ret_fd, struct http_error *ret_err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
 				 .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
@@ -421,13 +640,20 @@ static int listen_on(const char *address, int *ret_fd, struct http_error *ret_er
 	int r = getaddrinfo(*host ? host : NULL, port, &hints, &found);
 	if (r)
 		return complain(ret_err, -EINVAL, address, gai_strerror(r));
+	h->is_public = !is_loopback(found->ai_addr);
+	if (h->is_public && !h->guard) {
+		freeaddrinfo(found);
+		return complain(ret_err, -EACCES, address,
+				"others could ask there what this machine does; give a token "
+				"(--token-file FILE), or listen on 127.0.0.1");
+	}
 
 	CLEANUP(fd_closep)
 	int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int one = 1;
 	if (fd >= 0)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 64) != 0)
+	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
 		r = -errno;
 	freeaddrinfo(found);
 	if (r)
@@ -444,6 +670,14 @@ static void copy_hosts(struct http *h, const struct http_options *o)
 }
 
 /* What MHD has to say (a malformed request) is nothing that an operator can act on. */
+/* An escaped NUL stays escaped: what stands behind it would be lost without a trace. */
+static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
+{
+	(void)ctx;
+	(void)c;
+	return strstr(s, "%00") ? strlen(s) : MHD_http_unescape(s);
+}
+
 static void no_log(void *cls, const char *fmt, va_list ap)
 {
 	(void)cls;
@@ -473,10 +707,11 @@ static int start_daemon(struct http *h, const struct http_options *o, int fd,
 	}
 	h->daemon = MHD_start_daemon(
 		flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h,
-		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-		IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_ROOM,
-		MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+		MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+		NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_ROOM, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 	if (h->daemon)
 		return 0;
 	return complain(ret_err, -EIO, o->listen,
@@ -497,7 +732,9 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 	h->routes = o->routes;
 	h->ctx = o->ctx;
 	copy_hosts(h, o);
-	int r = listen_on(o->listen, &fd, ret_err);
+	h->guard = o->guard;
+	h->unguarded = o->unguarded;
+	int r = listen_on(h, o->listen, &fd, ret_err);
 	if (r)
 		return r;
 	note_address(h, fd);
@@ -509,7 +746,7 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 	h->epoll = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 	r = loop_fd(l, h->epoll, run, h);
 	if (!r)
-		r = loop_timer(l, TIMEOUTS_MS, run, h);
+		r = loop_timer(l, TIMEOUTS_MS, on_timer, h);
 	if (r)
 		return complain(ret_err, r, o->listen, strerror(-r));
 	*ret = TAKE_PTR(h);
@@ -533,6 +770,11 @@ void http_free(struct http *h)
 const char *http_address(const struct http *h)
 {
 	return h->address;
+}
+
+bool http_is_public(const struct http *h)
+{
+	return h->is_public;
 }
 
 void http_stats(const struct http *h, struct http_stats *ret)

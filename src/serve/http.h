@@ -6,7 +6,12 @@
  *	Host     an IP address, localhost, this machine's name, or one that was allowed: a web page
  *	         that points its own name at us (DNS rebinding) gets 403
  *	Origin   where there is one, it must be ourselves: no other page's script may send
- *	sizes    URL and headers 32 KB, bodies `body_max`, 128 connections, 30 s without a byte
+ *	sizes    URL and headers 32 KB, bodies `body_max`
+ *	time     30 s without a byte; 60 s for a request, 10 minutes for taking its answer
+ *	guard    where there is one: beyond this machine there must be
+ *
+ * Of 256 connections a few are always free: for one that comes, the one which has been idle for
+ * longest is closed.
  *
  * A route answers at once with http_answer(), or calls http_hold(), and answers later from the
  * same thread.
@@ -16,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/loop.h"
 
@@ -33,13 +39,18 @@ struct http_route {
 	size_t body_max; /* of POST */
 };
 
+/* Whether a request may go on to its route; if not, it has been answered. */
+typedef bool http_guard_fn(void *ctx, struct http_request *r);
+
 struct http_options {
 	const char *listen;       /* "127.0.0.1:7117", "[::1]:7117", ":7117"; port 0: any */
 	const char *const *hosts; /* names in Host that are fine, beside those above */
 	size_t host_count;
 	const char *tls_cert, *tls_key;  /* PEM, borrowed until http_free; NULL: no TLS */
 	const struct http_route *routes; /* borrowed; ends with a NULL path */
-	void *ctx;                       /* of the routes */
+	void *ctx;                       /* of the routes and the guard */
+	http_guard_fn *guard;            /* NULL: none; then it listens on loopback alone */
+	const char *const *unguarded;    /* paths of routes; borrowed; ends with NULL */
 };
 
 struct http_error {
@@ -52,9 +63,12 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 void http_free(struct http *h); /* requests that are held must have been answered */
 
 const char *http_address(const struct http *h); /* "127.0.0.1:7117", with the real port */
+bool http_is_public(const struct http *h);      /* it listens beyond this machine */
 
 struct http_stats {
 	uint64_t requests, refused; /* refused: by what is checked here */
+	uint64_t turned_away;       /* … of them by the guard */
+	uint64_t dropped;           /* connections, for room or since they took too long */
 	uint64_t by_class[6];       /* answers by the first digit of their status */
 	uint32_t connections;
 };
@@ -64,6 +78,9 @@ void http_stats(const struct http *h, struct http_stats *ret);
 /* Of a request; all borrowed, and valid until it is answered. */
 const char *http_param(const struct http_request *r, const char *name); /* NULL: not given */
 const char *http_header(const struct http_request *r, const char *name);
+const char *http_cookie(const struct http_request *r, const char *name);
+/* Its path and parameters, encoded to be a parameter's value itself. */
+void http_write_url(const struct http_request *r, FILE *out);
 const char *http_star(const struct http_request *r); /* what the * of the path stands for */
 const void *http_body(const struct http_request *r, size_t *ret_len);
 int http_fd(const struct http_request *r); /* its socket, to see whether the client is there */
@@ -81,6 +98,6 @@ struct http_answer {
 void http_hold(struct http_request *r);
 void http_answer(struct http_request *r, const struct http_answer *a);
 
-/* {"error": "…"} */
+/* {"error": "…"}; below /debug/pprof plain text, in the way that go tool pprof shows it. */
 __attribute__((format(printf, 3, 4))) void http_fail(struct http_request *r, unsigned status,
 						     const char *fmt, ...);

@@ -7,6 +7,7 @@
 #include "serve/jobs.h"
 #include "serve/receiver.h"
 #include "serve/server.h"
+#include "serve/token.h"
 
 struct server {
 	struct loop *loop;
@@ -21,7 +22,9 @@ struct server {
 	int windows_fd;      /* -1: none, or it has ended */
 	int tend_fd;         /* readable: there is more to tend */
 	uint8_t *message;    /* room for one */
-	char *tls_cert, *tls_key;
+	struct pprof *pprof;
+	bool has_tls;
+	struct token *token; /* NULL: everybody may ask */
 };
 
 extern const struct http_route server_routes[];
@@ -38,6 +41,23 @@ void api_heatmap(void *ctx, struct http_request *r);
 /* page.c: the web page */
 void page_index(void *ctx, struct http_request *r);
 void page_asset(void *ctx, struct http_request *r);
+
+/* pprof.c: any process answers as a Go program does */
+struct pprof *pprof_new(struct server *s);
+void pprof_free(struct pprof *p); /* answers who waits; before the jobs end */
+void pprof_index(void *ctx, struct http_request *r);
+void pprof_profile(void *ctx, struct http_request *r);
+void pprof_cmdline(void *ctx, struct http_request *r);
+void pprof_symbol(void *ctx, struct http_request *r);
+
+/* login.c: who may ask; pages without scripts look like its form, and load nothing else */
+bool login_guard(void *ctx, struct http_request *r);
+void login_form(void *ctx, struct http_request *r);
+void login_post(void *ctx, struct http_request *r);
+#define PLAIN_CSP                                                                                  \
+	"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "              \
+	"frame-ancestors 'none'"
+void login_css(void *ctx, struct http_request *r);
 
 /* status.c: what the server knows of itself */
 void status_metrics(void *ctx, struct http_request *r);

@@ -5,6 +5,8 @@
 #include "base/index.h"
 #include "base/mem.h"
 
+#define SETTLE_MS 50
+
 struct instance {
 	uint8_t id[16];
 	uint32_t epoch;
@@ -12,6 +14,8 @@ struct instance {
 	size_t bytes; /* of dict and later */
 	bool broken;  /* dict is of no more use */
 	uint64_t heard_ms;
+	uint64_t covered_ms; /* all that was taken before is here */
+	enum { REMOTE, LOCAL, REPLACED } place;
 	bool flush;
 	/* The latest message, known by its length and hash. */
 	size_t last_len;
@@ -175,6 +179,15 @@ static enum window_status again(struct receiver *r, struct instance *i, uint64_t
 	return status;
 }
 
+/*
+ * A window may come before its end, when its length changes or it is flushed: then it holds what
+ * was taken until shortly before it came.
+ */
+static uint64_t covered_by(const struct window *w, uint64_t now_ms)
+{
+	return MIN(w->start_ms + w->length_ms, now_ms - SETTLE_MS);
+}
+
 static enum window_status read_new(struct receiver *r, struct instance *i, const void *bytes,
 				   size_t len, uint64_t now_ms, char words[static 256])
 {
@@ -191,8 +204,11 @@ static enum window_status read_new(struct receiver *r, struct instance *i, const
 				     : "the message cannot be read");
 		return WINDOW_REFUSED;
 	}
+	bool is_last_part = w.metric_count;
 	keep_metrics(i, &w);
 	enum window_status status = store_it(r, i, &w, now_ms, words);
+	if (is_last_part && (status == WINDOW_STORED || status == WINDOW_KNOWN))
+		i->covered_ms = MAX(i->covered_ms, covered_by(&w, now_ms));
 	window_done(&i->later);
 	if (status == WINDOW_LATER)
 		i->later = w;
@@ -265,7 +281,44 @@ void receiver_live(struct receiver *r, uint64_t until_ms)
 void receiver_flush(struct receiver *r)
 {
 	for (uint32_t i = 0; i < r->count; i++)
-		r->instances[i]->flush = true;
+		r->instances[i]->flush = r->instances[i]->place == REMOTE;
+}
+
+void receiver_control(const struct receiver *r, bool flush, uint64_t now_ms, struct pack *out)
+{
+	struct window_reply control = {
+		.part = WINDOW_NO_PART,
+		.live_until_ms = r->live_until_ms > now_ms ? r->live_until_ms : 0,
+		.flush = flush,
+	};
+
+	window_reply_write(&control, out);
+}
+
+void receiver_is_local(struct receiver *r)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct instance *one = r->instances[i];
+		if (memcmp(one->id, r->stats.last_instance, sizeof(one->id)) == 0)
+			one->place = LOCAL;
+		else if (one->place == LOCAL)
+			one->place = REPLACED;
+	}
+}
+
+struct receiver_reach receiver_reach(const struct receiver *r, uint64_t since_ms, uint64_t until_ms)
+{
+	struct receiver_reach ret = {};
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct instance *one = r->instances[i];
+		if (one->heard_ms < since_ms || one->place == REPLACED)
+			continue;
+		bool is_behind = one->covered_ms < until_ms;
+		*(one->place == LOCAL ? &ret.local : &ret.remote) += 1;
+		*(one->place == LOCAL ? &ret.local_behind : &ret.remote_behind) += is_behind;
+	}
+	return ret;
 }
 
 void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ctx)

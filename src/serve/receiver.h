@@ -31,7 +31,26 @@ enum window_status receiver_message(struct receiver *r, const void *bytes, size_
 
 /* Controls, which collectors learn with their next answer. */
 void receiver_live(struct receiver *r, uint64_t until_ms); /* windows of 1 s until then */
-void receiver_flush(struct receiver *r); /* each is told once to send what it has */
+/* Each is told once to send what it has; but not that of `run`, see receiver_control(). */
+void receiver_flush(struct receiver *r);
+
+/* The same controls as a message of their own, for a collector that listens all the time. */
+void receiver_control(const struct receiver *r, bool flush, uint64_t now_ms, struct pack *out);
+
+/* The latest message came from the collector of `run`, which takes the place of any before it. */
+void receiver_is_local(struct receiver *r);
+
+/*
+ * Collectors heard of since `since_ms`, and those of them whose windows up to `until_ms` are not
+ * all here.
+ */
+struct receiver_reach {
+	uint32_t local, local_behind;   /* 0 or 1 */
+	uint32_t remote, remote_behind; /* by HTTP */
+};
+
+struct receiver_reach receiver_reach(const struct receiver *r, uint64_t since_ms,
+				     uint64_t until_ms);
 
 /* Each metric of each collector, as it was last sent. */
 typedef void receiver_metric_fn(void *ctx, const uint8_t instance[16], const char *name,

@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "query/timerange.h"
 #include "serve/parts.h"
@@ -13,7 +12,8 @@
 #define THREADS       2
 #define WAITING       16
 #define DAY_MS        86400000ull
-#define PEM_MAX       (1u << 20)
+#define LOGIN_MAX     4096
+#define SYMBOLS_MAX   (1u << 20) /* bytes of addresses that a client would have named */
 #define TEND_EVERY_MS 10000
 #define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
 
@@ -52,7 +52,9 @@ static void on_windows(void *ctx, int fd)
 			s->windows_fd = -1;
 			return;
 		}
-		receiver_message(s->receiver, s->message, (size_t)n, timerange_now_ms(), &reply);
+		if (receiver_message(s->receiver, s->message, (size_t)n, timerange_now_ms(),
+				     &reply) != WINDOW_REFUSED)
+			receiver_is_local(s->receiver);
 		/* One that does not read its answers sends the message again. */
 		send(fd, reply.bytes, reply.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 		pack_done(&reply);
@@ -96,44 +98,39 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/series", api_series, 0},
 	{"GET", "/api/v1/heatmap", api_heatmap, 0},
 	{"GET", "/api/v1/status", status_json, 0},
+	{"GET", "/debug/pprof/", pprof_index, 0},
+	{"GET", "/debug/pprof/profile", pprof_profile, 0},
+	{"GET", "/debug/pprof/cmdline", pprof_cmdline, 0},
+	{"GET", "/debug/pprof/symbol", pprof_symbol, 0},
+	{"POST", "/debug/pprof/symbol", pprof_symbol, SYMBOLS_MAX},
+	{"GET", "/login", login_form, 0},
+	{"POST", "/login", login_post, LOGIN_MAX},
+	{"GET", "/plain.css", login_css, 0},
 	{"GET", "/metrics", status_metrics, 0},
 	{"GET", "/healthz", status_healthz, 0},
 	{"GET", "/readyz", status_readyz, 0},
 	{},
 };
 
-static int read_pem(const char *path, char **ret, struct server_error *ret_err)
-{
-	size_t len;
-	int r = file_read(path, PEM_MAX, ret, &len);
-
-	if (r)
-		snprintf(ret_err->text, sizeof(ret_err->text), "cannot read %.400s: %s", path,
-			 strerror(-r));
-	return r;
-}
+static const char *const unguarded[] = {"/login", "/plain.css", "/healthz", "/readyz", NULL};
 
 static int start_http(struct server *s, const struct server_options *o,
 		      struct server_error *ret_err)
 {
-	int r = o->tls_cert ? read_pem(o->tls_cert, &s->tls_cert, ret_err) : 0;
-	if (!r && o->tls_cert)
-		r = read_pem(o->tls_key, &s->tls_key, ret_err);
-	if (r)
-		return r;
-
 	struct http_options http = {
 		.listen = o->listen ? o->listen : SERVER_LISTEN,
 		.hosts = o->hosts,
 		.host_count = o->host_count,
-		.tls_cert = s->tls_cert,
-		.tls_key = s->tls_key,
+		.tls_cert = o->tls_cert,
+		.tls_key = o->tls_key,
 		.routes = server_routes,
 		.ctx = s,
+		.guard = s->token ? login_guard : NULL,
+		.unguarded = unguarded,
 	};
 	struct http_error err;
 
-	r = http_new(s->loop, &http, &s->http, &err);
+	int r = http_new(s->loop, &http, &s->http, &err);
 	if (r)
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
 	return r;
@@ -178,6 +175,12 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->deadline_ms = o->deadline_ms ? o->deadline_ms : DEADLINE_MS;
 	s->started_ms = timerange_now_ms();
 	s->message = mem_alloc(WINDOW_MESSAGE_MAX + 1);
+	s->has_tls = o->tls_cert;
+	s->token = o->token ? token_new(o->token) : NULL;
+	if (o->token && !s->token) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "the token cannot be used");
+		return -EINVAL;
+	}
 	int r = store_open(o->store_dir, &s->store_options, &s->store, &err);
 	if (r) {
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
@@ -186,6 +189,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	}
 	s->receiver = receiver_new(s->store);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
+	s->pprof = pprof_new(s);
 	r = start_http(s, o, ret_err);
 	if (r)
 		return r;
@@ -209,16 +213,14 @@ void server_free(struct server *s)
 		loop_forget_fd(s->loop, s->tend_fd);
 		close(s->tend_fd);
 	}
+	pprof_free(s->pprof);
 	jobs_free(s->jobs); /* answers what is held */
 	http_free(s->http);
 	receiver_free(s->receiver);
 	store_close(s->store);
 	free(s->store_dir);
 	free(s->message);
-	free(s->tls_cert);
-	if (s->tls_key)
-		explicit_bzero(s->tls_key, strlen(s->tls_key));
-	free(s->tls_key);
+	token_free(s->token);
 	free(s);
 }
 
@@ -227,7 +229,31 @@ const char *server_address(const struct server *s)
 	return http_address(s->http);
 }
 
+bool server_is_public(const struct server *s)
+{
+	return http_is_public(s->http);
+}
+
+/* One that is not taken (nobody reads them now) is no loss: the next answer brings the same. */
+static void send_control(struct server *s, bool flush)
+{
+	struct pack control = {};
+
+	if (s->windows_fd < 0)
+		return;
+	receiver_control(s->receiver, flush, timerange_now_ms(), &control);
+	send(s->windows_fd, control.bytes, control.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	pack_done(&control);
+}
+
 void server_live(struct server *s, uint64_t until_ms)
 {
 	receiver_live(s->receiver, until_ms);
+	send_control(s, false);
+}
+
+void server_flush(struct server *s)
+{
+	receiver_flush(s->receiver);
+	send_control(s, true);
 }

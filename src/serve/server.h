@@ -22,7 +22,8 @@ struct server_options {
 	const char *listen;       /* NULL: SERVER_LISTEN */
 	const char *const *hosts; /* names that Host may have, beside our own (serve/http.h) */
 	size_t host_count;
-	const char *tls_cert, *tls_key; /* files of PEM; NULL: no TLS */
+	const char *token;              /* that requests must bring (serve/token.h); NULL: none */
+	const char *tls_cert, *tls_key; /* PEM, borrowed until server_free; NULL: no TLS */
 	struct store_options store;
 	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
 	uint64_t deadline_ms; /* of a question; 0: 30 s */
@@ -40,6 +41,13 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 void server_free(struct server *s); /* before the loop it is in */
 
 const char *server_address(const struct server *s); /* "127.0.0.1:7117" */
+bool server_is_public(const struct server *s);      /* it listens beyond this machine */
 
-/* Windows of 1 s until then (ms since 1970), from collectors that send here. */
+/*
+ * Windows of 1 s until then (ms since 1970), from collectors that send here. The one of `run` is
+ * told at once, others with their next window.
+ */
 void server_live(struct server *s, uint64_t until_ms);
+
+/* The same way: each sends what it has, up to now. */
+void server_flush(struct server *s);

@@ -104,6 +104,9 @@ static void http_part(FILE *out, const struct http_stats *h, const struct jobs_s
 {
 	counter(out, "http_requests_total", "HTTP requests.", h->requests);
 	counter(out, "http_refused_total", "Of them refused before a route.", h->refused);
+	counter(out, "http_turned_away_total", "Of them for want of the token.", h->turned_away);
+	counter(out, "http_dropped_total", "Connections closed for room, or as too slow.",
+		h->dropped);
 	head(out, "http_answers_total", "counter", "Answers, by class of status.");
 	for (int i = 2; i <= 5; i++)
 		fprintf(out, "smolder_http_answers_total{class=\"%dxx\"} %" PRIu64 "\n", i,

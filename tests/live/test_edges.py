@@ -84,8 +84,9 @@ def libraries_that_land_where_others_were():
 
 @live
 def tables_that_are_thrown_out():
-    # Four fit, and those that were thrown out do not come back at once.
-    r = open_and_close(60000, options=("--tables", 3), libraries=16, marked=0.9)
+    # Four fit, and those that were thrown out do not come back at once: most stacks end early then,
+    # how many depends on who else has the CPU. None is wrong.
+    r = open_and_close(60000, options=("--tables", 3), libraries=16, marked=1)
     assert said(r, "evicted") >= 10, r.err
     assert said(r, "tables made") < 40, r.err
 
@@ -117,7 +118,7 @@ def watch_most(flood, ms, graphs, own, options):
     """Until most have been sampled: they run for so long, but others may have the CPU."""
     seconds = 1.5 * len(flood) * ms / 1000
     while True:
-        r = watch([flood[0], "exec", ms, *flood[1:], flood[0]], graphs, own=own, marked=0.9,
+        r = watch([flood[0], "exec", ms, *flood[1:], flood[0]], graphs, own=own, marked=1,
                   options=options, seconds=seconds, rate=999, least=500)
         seen = len(r.stacks.comms())
         if seen >= 0.9 * len(flood):

@@ -268,6 +268,97 @@ static void controls_go_with_answers(void **state)
 	profile_free(s.dict);
 }
 
+static void controls_travel_alone_as_well(void **state)
+{
+	struct bench *b = *state;
+	struct pack out = {};
+	struct window_reply r;
+
+	receiver_live(b->receiver, NOW + 5000);
+	receiver_control(b->receiver, true, NOW, &out);
+	assert_int_equal(window_reply_read(out.bytes, out.len, &r), 0);
+	assert_int_equal(r.sequence, 0);
+	assert_int_equal(r.live_until_ms, NOW + 5000);
+	assert_true(r.flush);
+	out.len = 0;
+	receiver_control(b->receiver, false, NOW + 5000, &out);
+	assert_int_equal(window_reply_read(out.bytes, out.len, &r), 0);
+	assert_int_equal(r.live_until_ms, 0);
+	assert_false(r.flush);
+	pack_done(&out);
+}
+
+/* The last part of a window, which has the metrics, at this time of the server's clock. */
+static void send_last_part(struct bench *b, struct sender *s, uint64_t now_ms)
+{
+	struct window_metric up = {"up", 1};
+	struct window w = {.instance = {s->id},
+			   .sequence = ++s->sequence,
+			   .epoch = s->epoch,
+			   .start_ms = START,
+			   .length_ms = WINDOW_MS,
+			   .type = "cpu",
+			   .unit = "nanoseconds",
+			   .counts = {.taken = s->taken},
+			   .metrics = &up,
+			   .metric_count = 1};
+	struct pack m = {}, reply = {};
+
+	window_write(&w, s->dict, &s->mark, SIZE_MAX / 2, &m);
+	assert_int_equal(receiver_message(b->receiver, m.bytes, m.len, now_ms, &reply),
+			 WINDOW_STORED);
+	pack_done(&m);
+	pack_done(&reply);
+}
+
+static void how_far_collectors_are_is_known(void **state)
+{
+	struct bench *b = *state;
+	struct sender near = sender_of(1), far = sender_of(2), next = sender_of(3);
+	const uint64_t end = START + WINDOW_MS;
+
+	/* Without metrics more parts may follow. */
+	send_one(b, &near, "comm=x|main;f 3");
+	receiver_is_local(b->receiver);
+	send_one(b, &far, "comm=x|main;f 3");
+	struct receiver_reach r = receiver_reach(b->receiver, NOW, end);
+	assert_int_equal(r.local, 1);
+	assert_int_equal(r.local_behind, 1);
+	assert_int_equal(r.remote, 1);
+	assert_int_equal(r.remote_behind, 1);
+
+	/* One that comes before its end holds what was taken before it came. */
+	send_last_part(b, &near, START + 4000);
+	receiver_is_local(b->receiver);
+	assert_int_equal(receiver_reach(b->receiver, 0, START + 3900).local_behind, 0);
+	assert_int_equal(receiver_reach(b->receiver, 0, START + 4000).local_behind, 1);
+	send_last_part(b, &near, NOW);
+	receiver_is_local(b->receiver);
+	assert_int_equal(receiver_reach(b->receiver, NOW, end).local_behind, 0);
+	assert_int_equal(receiver_reach(b->receiver, NOW, end + 1).local_behind, 1);
+	assert_int_equal(receiver_reach(b->receiver, NOW, end).remote_behind, 1);
+
+	/* A new collector on the same socket takes its place. */
+	send_one(b, &next, "comm=x|main;f 3");
+	receiver_is_local(b->receiver);
+	r = receiver_reach(b->receiver, NOW, end);
+	assert_int_equal(r.local, 1);
+	assert_int_equal(r.local_behind, 1);
+	assert_int_equal(r.remote, 1);
+
+	/* Who was not heard of for long is not counted. */
+	r = receiver_reach(b->receiver, NOW + 1, end);
+	assert_int_equal(r.local + r.remote, 0);
+
+	/* That of `run` is told by a message of its own. */
+	receiver_flush(b->receiver);
+	assert_false(send_one(b, &next, "comm=x|main;g 3").flush);
+	assert_true(send_one(b, &far, "comm=x|main;g 3").flush);
+	profile_free(near.dict);
+	profile_free(far.dict);
+	profile_free(next.dict);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -280,6 +371,8 @@ int main(void)
 		TEST(instances_are_bounded),
 		TEST(what_is_out_of_range_is_refused_for_good),
 		TEST(controls_go_with_answers),
+		TEST(controls_travel_alone_as_well),
+		TEST(how_far_collectors_are_is_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,102 @@
+#include "cli/secrets.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "serve/token.h"
+
+#define TOKEN_FILE_MAX 4096
+#define PEM_MAX        (1u << 20)
+
+static void forget(char **secret)
+{
+	if (*secret)
+		explicit_bzero(*secret, strlen(*secret));
+	free(*secret);
+	*secret = NULL;
+}
+
+char *secrets_token(const char *path)
+{
+	char *text = NULL;
+	int err = file_read(path, TOKEN_FILE_MAX, &text, NULL);
+
+	if (err) {
+		log_error("cannot read the token in %s: %s", path, strerror(-err));
+		return NULL;
+	}
+	text[strcspn(text, "\r\n")] = '\0';
+	struct token *t = token_new(text);
+	if (!t) {
+		log_error("the first line of %s is no token: it should be %d to %d letters, digits "
+			  "and signs; 'openssl rand -hex 16' makes one",
+			  path, TOKEN_LEAST, TOKEN_MOST);
+		forget(&text);
+	}
+	token_free(t);
+	return text;
+}
+
+char *secrets_bearer(const char *path)
+{
+	char *token = secrets_token(path);
+	char *bearer = token ? mem_printf("Bearer %s", token) : NULL;
+
+	forget(&token);
+	return bearer;
+}
+
+static char *read_pem(const char *path)
+{
+	char *text = NULL;
+	int err = file_read(path, PEM_MAX, &text, NULL);
+
+	if (err)
+		log_error("cannot read %s: %s", path, strerror(-err));
+	return text;
+}
+
+static void look_at_mode(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && st.st_mode & S_IROTH)
+		log_warn("every user of this machine can read %s: 'chmod o-r' it", path);
+}
+
+int secrets_read(const struct settings *s, struct secrets *ret)
+{
+	const char *token = settings_text(s, SET_TOKEN_FILE);
+	const char *cert = settings_text(s, SET_TLS_CERT), *key = settings_text(s, SET_TLS_KEY);
+
+	*ret = (struct secrets){};
+	if (!cert != !key) {
+		log_error("--tls-cert and --tls-key go together");
+		return EXIT_USAGE;
+	}
+	if (token) {
+		look_at_mode(token);
+		ret->token = secrets_token(token);
+	}
+	if (cert)
+		ret->tls_cert = read_pem(cert);
+	if (key && ret->tls_cert) {
+		look_at_mode(key);
+		ret->tls_key = read_pem(key);
+	}
+	if (!token == !ret->token && !key == !ret->tls_key)
+		return 0;
+	secrets_done(ret);
+	return 1;
+}
+
+void secrets_done(struct secrets *s)
+{
+	forget(&s->token);
+	forget(&s->tls_cert);
+	forget(&s->tls_key);
+}

@@ -1,0 +1,656 @@
+/*
+ * pprof: any process of the machine answers `go tool pprof` as a Go program does.
+ *
+ * A profile of the next N seconds waits here while its request is held, and is read from the store
+ * like any other range, exact to 20 ms:
+ *
+ *	at once      collectors are told to send windows of 1 s (server_live)
+ *	N s          the range is over; shortly after they are told to send what they have
+ *	then         when all of them have sent what they took in the range, a job reads it
+ *
+ * The collector of `run` is told over its socket, so that takes a tenth of a second. Collectors
+ * that send over HTTP learn it with the answer to their next window: they are waited for as long as
+ * go tool pprof has patience, which is 1.5 N + 5 s. What is missing then is told in a header.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "query/selector.h"
+#include "query/timerange.h"
+#include "render/escape.h"
+#include "render/render.h"
+#include "serve/parts.h"
+
+#define SECONDS_DEFAULT 30
+#define SECONDS_MAX     300
+#define WAITING_MAX     32
+#define TICK_MS         50
+#define LIVE_EVERY_MS   1000 /* repeated for a collector that was started meanwhile */
+#define LIVE_AFTER_MS   1500
+#define FLUSH_AFTER_MS  100  /* what was taken by then has left the kernel */
+#define LOCAL_MS        1500 /* to wait for the collector of `run` after the end */
+#define REMOTE_MS       4000 /* … for others, beside half of the time asked for */
+#define BUSY_MS         2500 /* to wait for a job's turn after the end */
+#define HEARD_MS        30000
+#define LIST_MS         300000
+#define LIST_MAX        200
+#define COMM_LEN        15          /* the kernel cuts names to so many */
+#define SHORT_ID        12          /* of a container, as docker shows it */
+#define INITIAL_PIDS    0xeffffffcu /* inode of the first pid namespace */
+
+enum want { WANT_PID, WANT_COMM, WANT_CONTAINER, WANT_HOST, WANTS };
+static const char *const want_names[WANTS] = {"pid", "comm", "container", "host"};
+
+struct asked {
+	struct job job;
+	struct http_request *request;
+	struct server *server;
+	struct asked *next;       /* of those that wait */
+	const char *wants[WANTS]; /* borrowed from the request; NULL: any */
+	struct selector *selector;
+	uint64_t from_ms, to_ms, last_ms; /* last: to wait for collectors by HTTP until then */
+	uint64_t late_ms;                 /* CLOCK_MONOTONIC: longer than any of that */
+	bool flushed;
+	uint32_t missing;
+	bool is_list;
+	/* The answer. */
+	struct store_answer answer;
+	unsigned status;
+	char error[640];
+	char *body;
+	size_t len;
+};
+
+struct pprof {
+	struct server *server;
+	struct asked *waiting;
+	uint32_t count;
+	int timer;
+	uint64_t told_ms; /* of live */
+};
+
+/* ---- what is asked ------------------------------------------------------------------------- */
+
+static void asked_free(struct asked *a)
+{
+	selector_free(a->selector);
+	free(a->body);
+	free(a);
+}
+
+static bool wrong(struct asked *a, unsigned status, const char *text)
+{
+	a->status = status;
+	snprintf(a->error, sizeof(a->error), "%s", text);
+	return false;
+}
+
+static const char *given(const struct http_request *r, const char *name)
+{
+	const char *value = http_param(r, name);
+
+	return value && *value ? value : NULL;
+}
+
+static bool parse_number(const char *text, uint64_t most, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return !errno && !*end && *text >= '0' && *text <= '9' && *ret > 0 && *ret <= most;
+}
+
+static bool parse(struct asked *a)
+{
+	const char *query = given(a->request, "query"), *text = given(a->request, "seconds");
+	struct selector_error err = {};
+	uint64_t seconds = SECONDS_DEFAULT, pid;
+
+	if (text && !parse_number(text, SECONDS_MAX, &seconds))
+		return wrong(a, 400, "seconds is a whole number from 1 to 300");
+	for (int i = 0; i < WANTS; i++)
+		a->wants[i] = given(a->request, want_names[i]);
+	if (a->wants[WANT_PID] && !parse_number(a->wants[WANT_PID], INT32_MAX, &pid))
+		return wrong(a, 400, "pid is the number of a process");
+	if (selector_parse(query ? query : "cpu", &a->selector, &err) != 0)
+		return wrong(a, 400, err.text);
+	a->from_ms = (timerange_now_ms() / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
+	a->to_ms = a->from_ms + seconds * 1000;
+	a->last_ms = a->to_ms + seconds * 500 + REMOTE_MS;
+	a->late_ms = jobs_now_ms() + a->last_ms - a->from_ms;
+	return true;
+}
+
+/* Whether our pids are those of the samples, which are the first namespace's. */
+static bool knows_pids(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PIDS;
+}
+
+/* 0 if it is none that we can see. */
+static uint64_t thread_of(const char *pid)
+{
+	CLEANUP(freep) char *path = mem_printf("/proc/%s/status", pid);
+	CLEANUP(freep) char *text = NULL;
+
+	if (file_read(path, 64 << 10, &text, NULL) != 0)
+		return 0;
+	const char *line = strstr(text, "\nTgid:");
+	uint64_t leader = line ? strtoull(line + strlen("\nTgid:"), NULL, 10) : 0;
+	return leader == strtoull(pid, NULL, 10) ? 0 : leader;
+}
+
+/* What can be known before half a minute is spent on it. */
+static bool is_possible(struct asked *a)
+{
+	const struct server *s = a->server;
+	const char *pid = a->wants[WANT_PID];
+	struct receiver_reach reach =
+		receiver_reach(s->receiver, a->from_ms - MIN(a->from_ms, HEARD_MS), 0);
+
+	if (s->windows_fd < 0 && !reach.remote)
+		return wrong(a, 503,
+			     "no collector sends to this server: 'smolder agent --to URL' "
+			     "does, and 'smolder run' has one of its own");
+	if (!pid || s->windows_fd < 0 || reach.remote || !knows_pids())
+		return true;
+	a->status = 404;
+	if (kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH) {
+		snprintf(a->error, sizeof(a->error), "there is no process %s on this machine", pid);
+		return false;
+	}
+	uint64_t leader = thread_of(pid);
+	if (leader) {
+		snprintf(a->error, sizeof(a->error),
+			 "%s is a thread of process %" PRIu64 "; ask for that", pid, leader);
+		return false;
+	}
+	a->status = 0;
+	return true;
+}
+
+/* ---- the profile --------------------------------------------------------------------------- */
+
+static bool is_wanted(enum want which, const char *want, const char *value)
+{
+	if (which == WANT_COMM && strlen(want) > COMM_LEN)
+		return strlen(value) == COMM_LEN && strncmp(want, value, COMM_LEN) == 0;
+	if (which == WANT_CONTAINER && strlen(want) >= SHORT_ID)
+		return strncmp(want, value, strlen(want)) == 0;
+	return strcmp(want, value) == 0;
+}
+
+static bool match(void *ctx, const struct store_label *labels, size_t count)
+{
+	const struct asked *a = ctx;
+
+	for (int w = 0; w < WANTS; w++) {
+		const char *value = "";
+		for (size_t i = 0; i < count; i++)
+			if (strcmp(labels[i].key, want_names[w]) == 0)
+				value = labels[i].value;
+		if (a->wants[w] && !is_wanted(w, a->wants[w], value))
+			return false;
+	}
+	return selector_match(a->selector, labels, count);
+}
+
+static bool on_progress(void *ctx, double done)
+{
+	struct asked *a = ctx;
+	struct selector_error err;
+
+	(void)done;
+	return job_goes_on(&a->job) && !selector_failed(a->selector, &err);
+}
+
+static bool went_well(struct asked *a, int err)
+{
+	struct selector_error why;
+
+	if (selector_failed(a->selector, &why))
+		return wrong(a, 400, why.text);
+	if (!err)
+		return true;
+	a->status = 500;
+	snprintf(a->error, sizeof(a->error), "the store could not be read: %s", strerror(-err));
+	return false;
+}
+
+DEFINE_CLEANUP(struct profile *, profile_free)
+
+static void write_profile(struct asked *a, struct store *s, FILE *out)
+{
+	static const char *const keep[] = {"comm", "pid", "thread", "container", "host"};
+	struct store_query q = {.type = selector_type(a->selector),
+				.from_ms = a->from_ms,
+				.to_ms = a->to_ms,
+				.match = match,
+				.match_ctx = a,
+				.progress = on_progress,
+				.progress_ctx = a,
+				.keep = keep,
+				.keep_count = ARRAY_SIZE(keep)};
+	struct render_options options = {};
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+
+	int r = store_scan_slots(s, &q, p, &a->answer);
+	if (r == -ENODATA) { /* some collector tells no times: whole windows then */
+		profile_free(p);
+		p = profile_new();
+		r = store_scan(s, &q, p, &a->answer);
+	}
+	if (!went_well(a, r))
+		return;
+	if (!a->answer.samples && strcmp(q.type, "cpu") == 0)
+		p->info.unit = "nanoseconds"; /* there was no window that could tell */
+	went_well(a, render_pprof(p, &options, out));
+}
+
+/* ---- the list ------------------------------------------------------------------------------ */
+
+struct process {
+	const char *comm, *pid, *host; /* of the profile; NULL: none */
+	uint64_t value;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = ((const struct process *)a)->value, y = ((const struct process *)b)->value;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void write_param(FILE *out, const char *sep, const char *name, const char *value)
+{
+	fprintf(out, "%s%s=", sep, name);
+	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
+		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+		    (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c))
+			fputc(*c, out);
+		else
+			fprintf(out, "%%%02X", *c);
+}
+
+static void write_text(FILE *out, const char *text)
+{
+	escape_xml(out, text, strlen(text));
+}
+
+static void write_row(FILE *out, const struct process *p, bool hosts)
+{
+	const char *comm = p->comm ? p->comm : "";
+
+	fputs("<tr><td>", out);
+	write_text(out, comm);
+	fprintf(out, "<td class=\"n\">%s", p->pid ? p->pid : "");
+	if (hosts) {
+		fputs("<td>", out);
+		write_text(out, p->host ? p->host : "");
+	}
+	fprintf(out, "<td class=\"n\">%.2f<td><a href=\"profile?seconds=%d", (double)p->value / 1e9,
+		SECONDS_DEFAULT);
+	/* In an attribute & is written as an entity. */
+	if (p->pid)
+		write_param(out, "&amp;", "pid", p->pid);
+	else
+		write_param(out, "&amp;", "comm", comm);
+	if (hosts && p->host)
+		write_param(out, "&amp;", "host", p->host);
+	fputs(p->pid ? "\">this process</a>\n" : "\">all of that name</a>\n", out);
+}
+
+/* One entry for each series; those of a process that differ in nothing shown are one already. */
+static struct process *sum_up(const struct profile *p, uint32_t *ret_count, bool *ret_hosts)
+{
+	struct process *list = mem_alloc_array(p->series_count, sizeof(*list));
+	uint32_t count = 0;
+
+	*ret_hosts = false;
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		list[p->samples[i].series].value += p->samples[i].value;
+	for (uint32_t i = 0; i < p->series_count; i++) {
+		if (!list[i].value)
+			continue;
+		struct process one = {.comm = profile_label(p, i, "comm"),
+				      .pid = profile_label(p, i, "pid"),
+				      .host = profile_label(p, i, "host"),
+				      .value = list[i].value};
+		*ret_hosts |= count && strcmp(one.host ? one.host : "",
+					      list[0].host ? list[0].host : "") != 0;
+		list[count++] = one;
+	}
+	qsort(list, count, sizeof(*list), by_value);
+	*ret_count = count;
+	return list;
+}
+
+static void write_list(struct asked *a, struct store *s, FILE *out)
+{
+	static const char *const keep[] = {"comm", "pid", "host"};
+	struct store_query q = {.type = "cpu",
+				.from_ms = a->from_ms,
+				.to_ms = a->to_ms,
+				.match = match,
+				.match_ctx = a,
+				.progress = on_progress,
+				.progress_ctx = a,
+				.keep = keep,
+				.keep_count = ARRAY_SIZE(keep)};
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+	uint32_t count;
+	bool hosts;
+
+	if (!went_well(a, store_scan(s, &q, p, &a->answer)))
+		return;
+	CLEANUP(freep) struct process *list = sum_up(p, &count, &hosts);
+	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+	      "<title>smolder: profiles of any process</title>\n"
+	      "<link rel=\"stylesheet\" href=\"/plain.css\">\n"
+	      "<h1>Profiles of any process</h1>\n"
+	      "<p>Each link answers after 30 seconds with what was sampled in them, for\n"
+	      "<code>go tool pprof</code>; <code>seconds</code> is up to 300. Beside\n"
+	      "<code>pid</code> there are <code>comm</code>, <code>container</code>,\n"
+	      "<code>host</code> and <code>query</code>, a selector.\n"
+	      "<p><a href=\"profile?seconds=30\">The whole machine</a>\n",
+	      out);
+	if (!count)
+		fputs("<p>Nothing was recorded in the last five minutes. A collector sends every\n"
+		      "ten seconds: look again in a moment.\n",
+		      out);
+	else
+		fprintf(out,
+			"<table><caption>CPU time of the last five minutes</caption>\n"
+			"<thead><tr><th>process<th class=\"n\">pid%s<th class=\"n\">seconds<th>"
+			"profile\n<tbody>\n",
+			hosts ? "<th>host" : "");
+	for (uint32_t i = 0; i < MIN(count, (uint32_t)LIST_MAX); i++)
+		write_row(out, &list[i], hosts);
+	if (count)
+		fputs("</table>\n", out);
+	if (count > LIST_MAX)
+		fprintf(out, "<p>and %u more\n", count - LIST_MAX);
+}
+
+/* ---- as a job ------------------------------------------------------------------------------ */
+
+static void run(struct job *j)
+{
+	struct asked *a = (struct asked *)j;
+	struct store_options read_only = a->server->store_options;
+	struct store_error err = {};
+	struct store *s;
+
+	read_only.read_only = true;
+	int r = store_open(a->server->store_dir, &read_only, &s, &err);
+	if (r) {
+		wrong(a, 500, err.text);
+		return;
+	}
+	FILE *out = open_memstream(&a->body, &a->len);
+	if (a->is_list)
+		write_list(a, s, out);
+	else
+		write_profile(a, s, out);
+	fclose(out);
+	store_close(s);
+}
+
+static void answer(struct asked *a)
+{
+	char words[5][24];
+	const uint64_t numbers[] = {a->answer.from_ms, a->answer.to_ms, a->answer.samples,
+				    a->answer.lost, a->missing};
+	char *body = TAKE_PTR(a->body);
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		snprintf(words[i], sizeof(words[i]), "%" PRIu64, numbers[i]);
+	if (a->is_list) {
+		http_answer(
+			a->request,
+			&(struct http_answer){.status = 200,
+					      .type = "text/html; charset=utf-8",
+					      .body = body,
+					      .len = a->len,
+					      .headers = {{"Content-Security-Policy", PLAIN_CSP}}});
+		return;
+	}
+	http_answer(a->request, &(struct http_answer){
+					.status = 200,
+					.type = "application/octet-stream",
+					.body = body,
+					.len = a->len,
+					.headers = {{"Content-Disposition",
+						     "attachment; filename=\"profile.pb.gz\""},
+						    {"X-Smolder-From", words[0]},
+						    {"X-Smolder-To", words[1]},
+						    {"X-Smolder-Samples", words[2]},
+						    {"X-Smolder-Lost", words[3]},
+						    {"X-Smolder-Missing", words[4]}},
+				});
+}
+
+static void done(struct job *j)
+{
+	struct asked *a = (struct asked *)j;
+
+	if (j->end == JOB_LATE)
+		http_fail(a->request, 504, "this took longer than %" PRIu64 " s",
+			  a->server->deadline_ms / 1000);
+	else if (j->end != JOB_DONE)
+		http_fail(a->request, 503, "the server is going down");
+	else if (a->status)
+		http_fail(a->request, a->status, "%s", a->error);
+	else
+		answer(a);
+	asked_free(a);
+}
+
+static int start_job(struct asked *a)
+{
+	a->job = (struct job){.run = run,
+			      .done = done,
+			      .fd = http_fd(a->request),
+			      .deadline_ms = jobs_now_ms() + a->server->deadline_ms};
+	return jobs_add(a->server->jobs, &a->job);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static void set_timer(struct pprof *p, bool on)
+{
+	struct timespec every = {.tv_nsec = on ? TICK_MS * 1000000 : 0};
+
+	timerfd_settime(p->timer, 0, &(struct itimerspec){every, every}, NULL);
+}
+
+static bool has_gone(const struct asked *a)
+{
+	struct pollfd p = {.fd = http_fd(a->request), .events = POLLRDHUP};
+
+	return p.fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+/* Whether what was taken in the range is here, or is waited for no longer. */
+static bool is_here(struct asked *a, uint64_t now)
+{
+	const struct server *s = a->server;
+
+	if (jobs_now_ms() > a->late_ms) /* the wall clock was set back */
+		return true;
+	if (now < a->to_ms + FLUSH_AFTER_MS)
+		return false;
+	if (!a->flushed)
+		server_flush(a->server);
+	a->flushed = true;
+	struct receiver_reach reach =
+		receiver_reach(s->receiver, a->from_ms - MIN(a->from_ms, HEARD_MS), a->to_ms);
+	bool local = s->windows_fd >= 0 && (reach.local_behind || !reach.local);
+	a->missing = reach.remote_behind;
+	return (!local || now > a->to_ms + LOCAL_MS) && (!reach.remote_behind || now > a->last_ms);
+}
+
+/* True: it waits no longer. */
+static bool step(struct asked *a, uint64_t now)
+{
+	if (has_gone(a)) {
+		http_fail(a->request, 503, "nobody waits");
+		asked_free(a);
+		return true;
+	}
+	if (!is_here(a, now))
+		return false;
+	if (start_job(a) == 0)
+		return true;
+	if (now < MAX(a->to_ms + BUSY_MS, a->last_ms))
+		return false; /* its turn comes */
+	http_fail(a->request, 503, "too many questions at once; ask again");
+	asked_free(a);
+	return true;
+}
+
+static void on_tick(void *ctx, int fd)
+{
+	struct pprof *p = ctx;
+	uint64_t ignored, now = timerange_now_ms(), live_until = 0;
+
+	if (read(fd, &ignored, sizeof(ignored)) < 0)
+		return;
+	for (struct asked **at = &p->waiting; *at;) {
+		struct asked *a = *at;
+		uint64_t to = a->to_ms;
+		struct asked *next = a->next;
+		if (step(a, now)) {
+			*at = next;
+			p->count--;
+		} else {
+			live_until = MAX(live_until, to + LIVE_AFTER_MS);
+			at = &a->next;
+		}
+	}
+	if (live_until > now && now - p->told_ms >= LIVE_EVERY_MS) {
+		p->told_ms = now;
+		server_live(p->server, live_until);
+	}
+	if (!p->waiting)
+		set_timer(p, false);
+}
+
+struct pprof *pprof_new(struct server *s)
+{
+	struct pprof *p = mem_alloc(sizeof(*p));
+
+	p->server = s;
+	p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	loop_fd(s->loop, p->timer, on_tick, p);
+	return p;
+}
+
+void pprof_free(struct pprof *p)
+{
+	if (!p)
+		return;
+	for (struct asked *a = p->waiting, *next; a; a = next) {
+		next = a->next;
+		http_fail(a->request, 503, "the server is going down");
+		asked_free(a);
+	}
+	loop_forget_fd(p->server->loop, p->timer);
+	close(p->timer);
+	free(p);
+}
+
+/* ---- routes -------------------------------------------------------------------------------- */
+
+static struct asked *asked_new(struct server *s, struct http_request *r)
+{
+	struct asked *a = mem_alloc(sizeof(*a));
+
+	a->server = s;
+	a->request = r;
+	return a;
+}
+
+static void refuse(struct asked *a)
+{
+	http_fail(a->request, a->status, "%s", a->error);
+	asked_free(a);
+}
+
+void pprof_profile(void *ctx, struct http_request *r)
+{
+	struct server *s = ctx;
+	struct pprof *p = s->pprof;
+	struct asked *a = asked_new(s, r);
+
+	if (p->count >= WAITING_MAX)
+		wrong(a, 503, "too many profiles are being taken; ask again");
+	if (a->status || !parse(a) || !is_possible(a)) {
+		refuse(a);
+		return;
+	}
+	http_hold(r);
+	a->next = p->waiting;
+	p->waiting = a;
+	p->count++;
+	p->told_ms = a->from_ms;
+	server_live(s, a->to_ms + LIVE_AFTER_MS);
+	set_timer(p, true);
+}
+
+void pprof_index(void *ctx, struct http_request *r)
+{
+	struct asked *a = asked_new(ctx, r);
+
+	a->is_list = true;
+	a->to_ms = timerange_now_ms();
+	a->from_ms = a->to_ms - MIN(a->to_ms, LIST_MS);
+	struct selector_error err = {};
+	if (selector_parse("cpu", &a->selector, &err) != 0)
+		wrong(a, 500, err.text);
+	else if (start_job(a))
+		wrong(a, 503, "too many questions at once; ask again");
+	if (a->status)
+		refuse(a);
+	else
+		http_hold(r);
+}
+
+static void answer_text(struct http_request *r, char *body, size_t len)
+{
+	http_answer(r, &(struct http_answer){.status = 200,
+					     .type = "text/plain; charset=utf-8",
+					     .body = body,
+					     .len = len});
+}
+
+/* Our own: the arguments of others may hold what they keep to themselves. */
+void pprof_cmdline(void *ctx, struct http_request *r)
+{
+	char *text;
+	size_t len;
+
+	(void)ctx;
+	if (file_read("/proc/self/cmdline", 64 << 10, &text, &len) != 0) {
+		http_fail(r, 500, "the command line cannot be read");
+		return;
+	}
+	answer_text(r, text, len ? len - 1 : 0);
+}
+
+/* Profiles name their functions themselves; 0 says that there is nothing to ask for. */
+void pprof_symbol(void *ctx, struct http_request *r)
+{
+	(void)ctx;
+	char *body = mem_strdup("num_symbols: 0\n");
+	answer_text(r, body, strlen(body));
+}
