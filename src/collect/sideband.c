@@ -11,8 +11,9 @@
 
 #include <bpf/libbpf.h>
 
-#define RING_PAGES 32
-#define RECORD_MAX 8192 /* a path is at most 4096 */
+#define RING_PAGES  32
+#define RECORD_ROOM 4400 /* bytes: a path, and what goes with it */
+#define RECORD_MAX  8192 /* a path is at most 4096 */
 
 struct ring {
 	int fd; /* -1: this CPU has none */
@@ -235,6 +236,8 @@ static void drain_ring(struct sideband *s, struct ring *r, sideband_fn *fn, void
 	uint64_t size = RING_PAGES * s->page_size;
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = r->page->data_tail;
+	if (head - tail + RECORD_ROOM > size)
+		s->lost++; /* the kernel tells of what did not fit only with the next that does */
 
 	while (tail < head) {
 		struct perf_event_header *h = (void *)(data + tail % size);

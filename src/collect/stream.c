@@ -14,6 +14,7 @@ struct item {
 };
 
 struct stream {
+	uint64_t lost; /* events, as of the last drain */
 	struct sampler *sampler;
 	struct sideband *sideband;
 	struct arena records; /* what the items point to */
@@ -100,6 +101,10 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 	if (s->sideband)
 		sideband_drain(s->sideband, put_event, s);
 	qsort(s->items, s->count, sizeof(*s->items), by_time);
+	uint64_t lost = s->sideband ? sideband_lost(s->sideband) : 0;
+	if (lost != s->lost && h->lost)
+		h->lost(h->ctx);
+	s->lost = lost;
 
 	size_t i = 0;
 	for (; i < s->count && (last || s->items[i].time <= until); i++) {

@@ -15,6 +15,7 @@ struct stream;
 struct stream_handler {
 	void (*sample)(void *ctx, const struct wire_sample *s, const uint64_t *frames);
 	void (*event)(void *ctx, const struct sideband_event *e);
+	void (*lost)(void *ctx); /* events were, before what is handed out next; may be NULL */
 	void *ctx;
 };
 

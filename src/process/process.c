@@ -168,6 +168,8 @@ static void on_map(struct processes *ps, const struct sideband_event *e)
 		.path = put_path(ps, e->name, strlen(e->name)),
 	};
 	forget_early(p, e->time, e->start, e->end);
+	if (e->time < p->sure_ns)
+		return; /* what came after it may have been lost */
 	p->maps = maps_own(p->maps);
 	maps_insert(p->maps, &m);
 }
@@ -186,6 +188,8 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 		p->parent = e->parent;
 		p->maps = maps;
 		p->stale = from.stale;
+		p->distrusted = from.distrusted;
+		p->sure_ns = from.sure_ns;
 		p->early = from.early ? maps_ref(from.early) : NULL;
 		p->read_ns = from.read_ns;
 		break;
@@ -195,12 +199,14 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 		if (!p)
 			p = add(ps, e->pid);
 		forget_early(p, e->time, 0, UINT64_MAX);
+		free_hooks(p);
+		if (e->time < p->sure_ns)
+			break;
 		maps_unref(p->maps);
 		p->maps = maps_new();
-		p->stale = false;
+		p->stale = p->distrusted;
 		p->read_pause_ns = READ_PAUSE_NS;
 		p->next_read_ns = 0;
-		free_hooks(p);
 		break;
 	case SIDEBAND_EXIT:
 		p = lookup(ps, e->pid);
@@ -217,7 +223,7 @@ void processes_distrust(struct processes *ps)
 {
 	for (size_t i = 0; i < BUCKETS; i++) {
 		for (struct process *p = ps->table[i]; p; p = p->next) {
-			p->stale = true;
+			p->stale = p->distrusted = true;
 			p->next_read_ns = 0;
 			if (kill((pid_t)p->pid, 0) != 0 && errno == ESRCH)
 				set_ended(ps, p);
@@ -292,6 +298,7 @@ static uint64_t now_ns(void)
 static void refresh(struct processes *ps, struct process *p, uint64_t time)
 {
 	struct maps *maps;
+	uint64_t began = now_ns();
 	int r = read_maps(ps, p->pid, &maps);
 
 	/* A child that is gone before it ran another program had its parent's mappings. */
@@ -311,9 +318,15 @@ static void refresh(struct processes *ps, struct process *p, uint64_t time)
 		maps_unref(p->maps);
 		maps_unref(p->early);
 		p->maps = maps;
-		p->early = maps_own(maps_ref(maps_ref(maps)));
-		maps_unref(maps);
+		p->early = p->distrusted ? maps_new() : maps_own(maps_ref(maps_ref(maps)));
+		if (!p->distrusted)
+			maps_unref(maps);
 		p->read_ns = now_ns();
+		p->sure_ns = p->distrusted ? began : p->sure_ns;
+		p->distrusted = false;
+	} else if (p->distrusted && p->maps) { /* it is gone: nothing is sure any more */
+		maps_unref(p->maps);
+		p->maps = maps_new();
 	} else if (!p->maps) {
 		ps->stats.maps_failed++;
 		p->maps = maps_new();

@@ -36,7 +36,9 @@ struct process {
 	 */
 	struct maps *early;
 	uint64_t read_ns; /* CLOCK_MONOTONIC */
+	uint64_t sure_ns; /* events from before this are in what was read */
 	bool stale;       /* maps may have missed something: read again when asked */
+	bool distrusted;  /* … and nothing is known of before that */
 	bool exited;
 	unsigned idle_sweeps;
 	uint64_t next_read_ns; /* no reading of /proc before */

@@ -34,7 +34,6 @@ struct assembler {
 	struct processes *processes;
 	struct resolver *resolver;
 	struct unwinder *unwinder;
-	uint64_t sideband_lost;
 
 	struct owner *owners; /* [0] is not used: index ids start at 1 */
 	uint32_t owner_count, owner_cap;
@@ -356,11 +355,13 @@ void assembler_event(struct assembler *a, const struct sideband_event *e)
 	lap(a, STAGE_PROCESS);
 }
 
-void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now)
+void assembler_lost(struct assembler *a)
 {
-	if (sideband_lost != a->sideband_lost)
-		processes_distrust(a->processes);
-	a->sideband_lost = sideband_lost;
+	processes_distrust(a->processes);
+}
+
+void assembler_settle(struct assembler *a, uint64_t now)
+{
 	a->passed_ns = a->settled_ns - MIN(a->settled_ns, EVENTS_LATE_NS);
 	a->settled_ns = now;
 	begin_lap(a);

@@ -49,8 +49,11 @@ void assembler_free(struct assembler *a);
 void assembler_sample(struct assembler *a, const struct wire_sample *s, const uint64_t *frames);
 void assembler_event(struct assembler *a, const struct sideband_event *e);
 
-/* After each drain. `sideband_lost` is the running total: when it grows, mappings are read anew. */
-void assembler_settle(struct assembler *a, uint64_t sideband_lost, uint64_t now);
+/* Events were lost: mappings are read anew, and what was sampled before that has no user stack. */
+void assembler_lost(struct assembler *a);
+
+/* After each drain. */
+void assembler_settle(struct assembler *a, uint64_t now);
 
 /* After the last drain: no sample is held back any longer. */
 void assembler_finish(struct assembler *a);

@@ -81,15 +81,21 @@ static void on_event(void *ctx, const struct sideband_event *e)
 	assembler_event(c->assembler, e);
 }
 
+static void on_lost(void *ctx)
+{
+	struct collector *c = ctx;
+
+	assembler_lost(c->assembler);
+}
+
 static void drain(struct collector *c, bool last)
 {
-	struct stream_handler h = {on_sample, on_event, c};
+	struct stream_handler h = {on_sample, on_event, on_lost, c};
 
 	stream_drain(c->stream, &h, last);
 	if (last) /* once more: events up to where the first one read mappings */
 		stream_drain(c->stream, &h, last);
-	assembler_settle(c->assembler, c->sideband ? sideband_lost(c->sideband) : 0,
-			 clock_ns(CLOCK_MONOTONIC));
+	assembler_settle(c->assembler, clock_ns(CLOCK_MONOTONIC));
 	if (last)
 		assembler_finish(c->assembler);
 }

@@ -107,7 +107,7 @@ static void samples_and_events_come_in_order(void **state)
 	assert_int_equal(sideband_new(&b), 0);
 	struct stream *stream = stream_new(s, b);
 	struct seen seen = {};
-	struct stream_handler h = {on_sample, on_event, &seen};
+	struct stream_handler h = {on_sample, on_event, NULL, &seen};
 
 	for (int i = 0; i < 50; i++) {
 		pid_t pid = fork();
