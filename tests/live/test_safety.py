@@ -376,6 +376,19 @@ def a_byte_now_and_then_keeps_nobody_for_ever():
         assert all(50 < t < 90 for t in ended.values()), ended
 
 
+def status_of(s, request):
+    """(status, answer) of some bytes; None when there is no answer."""
+    got = b""
+    with connect(s) as c:
+        c.settimeout(5)
+        with contextlib.suppress(ConnectionError):
+            c.sendall(request)
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            while b"\r\n\r\n" not in got and (chunk := c.recv(1 << 16)):
+                got += chunk
+    return int(got.split()[1]) if got.startswith(b"HTTP/") else None, got
+
+
 @test
 def what_is_oversized_is_answered_so():
     with guarded() as s:
@@ -398,16 +411,12 @@ def what_is_oversized_is_answered_so():
                 (b"GET\r\n\r\n", {400, 403, None}),
                 (b"\r\n" * 1000 + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
                  b"Connection: close\r\n\r\n", {200, 400, None})):
-            with connect(s) as c:
-                with contextlib.suppress(ConnectionError):
-                    c.sendall(request)
-                c.settimeout(5)
-                got = b""
-                with contextlib.suppress(ConnectionError, TimeoutError):
-                    while b"\r\n\r\n" not in got and (chunk := c.recv(1 << 16)):
-                        got += chunk
-                status = int(got.split()[1]) if got.startswith(b"HTTP/") else None
-                assert status in want, (request[:80], got[:200])
+            # It closes with the rest unread, and a reset may overtake the answer: not every time.
+            for _ in range(10):
+                status, got = status_of(s, request)
+                if status:
+                    break
+            assert status in want, (request[:80], got[:200])
             assert s.request("GET", "/healthz")[0] == 200, request[:80]
 
 
