@@ -669,16 +669,12 @@ static void copy_hosts(struct http *h, const struct http_options *o)
 		h->hosts[h->host_count++] = mem_strdup(o->hosts[i]);
 }
 
-/* A zero byte would end a text before its end: another takes its place that is in no name of ours.
- */
-static size_t unescape(void *cls, struct MHD_Connection *connection, char *s)
+/* An escaped NUL stays escaped: what stands behind it would be lost without a trace. */
+static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
 {
-	(void)cls;
-	(void)connection;
-	size_t len = MHD_http_unescape(s);
-	for (size_t i = 0; i < len; i++)
-		s[i] = s[i] ? s[i] : '\1';
-	return len;
+	(void)ctx;
+	(void)c;
+	return strstr(s, "%00") ? strlen(s) : MHD_http_unescape(s);
 }
 
 /* What MHD has to say (a malformed request) is nothing that an operator can act on. */
@@ -711,8 +707,8 @@ static int start_daemon(struct http *h, const struct http_options *o, int fd,
 	}
 	h->daemon = MHD_start_daemon(
 		flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h,
-		MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+		MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+		NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, h, MHD_OPTION_NOTIFY_CONNECTION,
 		on_connection, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)CONNECTION_ROOM, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);

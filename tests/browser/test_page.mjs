@@ -3,7 +3,7 @@
  * web/test/mock.mjs, whose answers the tests can compute for themselves. The last tests open the page
  * of a real `smolder serve`.
  *
- * Pictures of the main views go to $BUILD/page/, and with SMOLDER_PICTURES=1 to docs/.
+ * Pictures of the main views go to $BUILD/page/, and with SMOLDER_PICTURES=1 those of docs/ there.
  */
 import assert from 'node:assert/strict';
 import {execFileSync, spawn} from 'node:child_process';
@@ -22,7 +22,8 @@ const SMOLDER = path.join(BUILD, 'smolder');
 const CHROMIUM = '/usr/bin/chromium';
 const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
 	'--disable-component-update', '--disable-sync'];
-const PICTURES = process.env.SMOLDER_PICTURES ? path.join(ROOT, 'docs') : path.join(BUILD, 'page');
+const PICTURES = path.join(BUILD, 'page');
+const DOCS = process.env.SMOLDER_PICTURES ? ['page', 'page-compare', 'page-heatmap'] : [];
 const ROW = 18;
 
 let playwright = null, browser = null, mock = null, server = null, url = '';
@@ -200,7 +201,9 @@ async function axe(page, what) {
 	assert.deepEqual(found, [], what);
 }
 
-const picture = (page, name) => page.screenshot({path: path.join(PICTURES, `${name}.png`)});
+const picture = (page, name) => page.screenshot({
+	path: path.join(DOCS.includes(name) ? path.join(ROOT, 'docs') : PICTURES, `${name}.png`),
+});
 
 // ---- the timeline ---------------------------------------------------------------------------------
 

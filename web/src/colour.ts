@@ -102,7 +102,9 @@ const BANDS: Band[] = [
 const HUES = [47, 211, 152, 84, 262, 186, 36, 232, 120, 62, 170, 248];
 
 function shaded(b: Band, shade: number, dark: boolean): number {
-	const hue = b.hue + (b.spread * (2 * shade - (SHADES - 1))) / (SHADES - 1);
+	// Dark yellow would be olive: on a dark page it turns towards orange.
+	const turned = dark && b.hue > 40 && b.hue < 60 ? b.hue - 7 : b.hue;
+	const hue = turned + (b.spread * (2 * shade - (SHADES - 1))) / (SHADES - 1);
 	const lightness = (dark ? b.dark : b.light) + ((shade * 3) % 8) - 4;
 	return hsl(hue, b.saturation * (dark ? 0.8 : 1), lightness);
 }

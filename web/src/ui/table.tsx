@@ -196,7 +196,7 @@ export function Functions(): JSX.Element {
 								: 'functions'}
 							{hits.value ? ' match' : ''}
 							{list.length > ROWS_MOST &&
-								`, the first ${count(ROWS_MOST)} are listed: search for the others`}
+								`, ${count(ROWS_MOST)} listed`}
 						</td>
 					</tr>
 				</tfoot>
