@@ -228,7 +228,7 @@ static bool put_document(struct settings *s, yaml_document_t *doc, struct settin
 					   ? (const char *)key->data.scalar.value
 					   : "";
 		int which = find(name);
-		if (which < 0 || !value) {
+		if (!key || which < 0 || !value) {
 			snprintf(e->text, sizeof(e->text), "line %zu: '%.64s' is no setting",
 				 key ? key->start_mark.line + 1 : 0, name);
 			return false;

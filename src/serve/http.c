@@ -669,7 +669,6 @@ static void copy_hosts(struct http *h, const struct http_options *o)
 		h->hosts[h->host_count++] = mem_strdup(o->hosts[i]);
 }
 
-/* What MHD has to say (a malformed request) is nothing that an operator can act on. */
 /* An escaped NUL stays escaped: what stands behind it would be lost without a trace. */
 static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
 {
@@ -678,6 +677,7 @@ static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
 	return strstr(s, "%00") ? strlen(s) : MHD_http_unescape(s);
 }
 
+/* What MHD has to say (a malformed request) is nothing that an operator can act on. */
 static void no_log(void *cls, const char *fmt, va_list ap)
 {
 	(void)cls;

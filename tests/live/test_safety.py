@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from always import always, until  # noqa: E402
 from recording import live  # noqa: E402
 from server import Server, smolder  # noqa: E402
-from tap import SMOLDER, main, test  # noqa: E402
+from tap import BUILD, SMOLDER, main, test  # noqa: E402
 from windows import STORED, Collector, Reply, row  # noqa: E402
 
 TOKEN = "a-token-of-twenty-letters"
@@ -25,6 +25,8 @@ GUARDED = ("/api/v1/query", "/api/v1/diff", "/api/v1/types", "/api/v1/labels",
            "/api/v1/labels/comm/values", "/api/v1/series", "/api/v1/heatmap", "/api/v1/status",
            "/metrics", "/debug/pprof/", "/debug/pprof/profile?seconds=1", "/debug/pprof/cmdline",
            "/debug/pprof/symbol")
+# Of a process that has given up its privileges the sanitizer cannot find leaks.
+NO_LEAKS = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -249,7 +251,7 @@ def run_reads_a_token_that_only_root_can():
                 assert answer(c).split()[1] == b"401"
             p = a.query("cpu", "--from", "now-1m", "--token-file", path)
             assert "401" not in p.stderr, p.stderr
-            until("a window", lambda: subprocess.run(
+            until("something that is stored", lambda: subprocess.run(
                 [SMOLDER, "labels", "--server", f"http://127.0.0.1:{a.port}", "--token-file", path],
                 capture_output=True, text=True).returncode == 0, 60)
             with open(f"/proc/{a.half('serve')}/status") as f:
@@ -260,7 +262,7 @@ def run_reads_a_token_that_only_root_can():
 def an_agent_brings_its_token():
     with guarded() as s:
         agent = subprocess.Popen([SMOLDER, "agent", "--to", s.url, "--token-file", s.token_path],
-                                 stderr=subprocess.PIPE, text=True)
+                                 stderr=subprocess.PIPE, text=True, env=NO_LEAKS)
         try:
             until("windows", lambda: b"smolder_collectors 1\n" in
                   s.request("GET", "/metrics", headers=BEARER)[1], 60)
@@ -343,7 +345,8 @@ def who_takes_an_answer_slowly_holds_up_nobody():
             assert s.json("/healthz")
             assert time.monotonic() - began < 5
         until("a question's turn", lambda: s.get("/api/v1/query", **{"from": "now-1h"})[0] == 200, 30)
-        assert resident(s.process.pid) < 128 << 20
+        if not BUILD.endswith("san"):  # which keeps what was freed
+            assert resident(s.process.pid) < 128 << 20
 
 
 @test
@@ -373,6 +376,19 @@ def a_byte_now_and_then_keeps_nobody_for_ever():
         assert all(50 < t < 90 for t in ended.values()), ended
 
 
+def status_of(s, request):
+    """(status, answer) of some bytes; None when there is no answer."""
+    got = b""
+    with connect(s) as c:
+        c.settimeout(5)
+        with contextlib.suppress(ConnectionError):
+            c.sendall(request)
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            while b"\r\n\r\n" not in got and (chunk := c.recv(1 << 16)):
+                got += chunk
+    return int(got.split()[1]) if got.startswith(b"HTTP/") else None, got
+
+
 @test
 def what_is_oversized_is_answered_so():
     with guarded() as s:
@@ -395,16 +411,12 @@ def what_is_oversized_is_answered_so():
                 (b"GET\r\n\r\n", {400, 403, None}),
                 (b"\r\n" * 1000 + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
                  b"Connection: close\r\n\r\n", {200, 400, None})):
-            with connect(s) as c:
-                with contextlib.suppress(ConnectionError):
-                    c.sendall(request)
-                c.settimeout(5)
-                got = b""
-                with contextlib.suppress(ConnectionError, TimeoutError):
-                    while b"\r\n\r\n" not in got and (chunk := c.recv(1 << 16)):
-                        got += chunk
-                status = int(got.split()[1]) if got.startswith(b"HTTP/") else None
-                assert status in want, (request[:80], got[:200])
+            # It closes with the rest unread, and a reset may overtake the answer: not every time.
+            for _ in range(10):
+                status, got = status_of(s, request)
+                if status:
+                    break
+            assert status in want, (request[:80], got[:200])
             assert s.request("GET", "/healthz")[0] == 200, request[:80]
 
 
@@ -425,7 +437,7 @@ def no_path_leads_out():
             assert b"root:" not in got, path
         # With the path of a route and a token, encoding it otherwise opens no door.
     with guarded() as s:
-        for path in ("/%6detrics", "/metrics?x=/healthz", "/metrics#/login", "/metrics;/healthz",
+        for path in ("/%6detrics", "/healthz%00/../metrics", "/metrics%00/healthz", "/metrics?x=/healthz", "/metrics#/login", "/metrics;/healthz",
                      "/healthz/../metrics", "//metrics", "/login/../metrics", "/metrics/"):
             with connect(s) as c:
                 c.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
