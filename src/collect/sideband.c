@@ -11,7 +11,7 @@
 
 #include <bpf/libbpf.h>
 
-#define RING_PAGES  32
+#define RING_PAGES  64
 #define RECORD_ROOM 4400 /* bytes: a path, and what goes with it */
 #define RECORD_MAX  8192 /* a path is at most 4096 */
 
