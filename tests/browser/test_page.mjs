@@ -646,7 +646,7 @@ test('the keyboard alone', {skip}, async () => {
 	assert.equal(await page.locator('.sandwich h2').textContent(), name);
 	await page.keyboard.press('Escape');
 	await page.keyboard.press('?');
-	assert.ok(await page.getByRole('dialog').isVisible());
+	await page.getByRole('dialog').waitFor();
 	await page.keyboard.press('Escape');
 	await page.getByRole('dialog').waitFor({state: 'hidden'});
 	await done(page);
