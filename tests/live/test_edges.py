@@ -79,14 +79,14 @@ def open_and_close(rows, *options, libraries=5, **kw):
 @live
 def libraries_that_land_where_others_were():
     # Until a drain has told the BPF side, a library is not known there.
-    open_and_close(0, marked=0.7)
+    open_and_close(0, marked=0.4)
 
 
 @live
 def tables_that_are_thrown_out():
     # Four fit, and those that were thrown out do not come back at once: most stacks end early then,
     # how many depends on who else has the CPU. None is wrong.
-    r = open_and_close(60000, options=("--tables", 3), libraries=16, marked=1)
+    r = open_and_close(60000, options=("--tables", 3), libraries=16, marked=0.9)
     assert said(r, "evicted") >= 10, r.err
     assert said(r, "tables made") < 40, r.err
 
@@ -189,7 +189,7 @@ def mappings_that_change_all_the_time():
     g, path = program("aa", 3)
     files = [library(f"l{i}", 20 + i)[1] for i in range(3)]
     # So fast that events are lost now and then: what was sampled meanwhile is cut.
-    watch([path, "remap", "2", *files], [g], marked=0.25)
+    watch([path, "remap", "2", *files], [g], marked=0.1)
 
 
 main()
