@@ -28,17 +28,6 @@ from tap import SMOLDER
 
 RATE = 99
 BAR_CPU, BAR_MEMORY, BAR_SECONDS = 0.20, 40e6, 30
-FORKS = 38  # each shell starts one program: 76 forks a second
-
-
-@contextlib.contextmanager
-def busy_machine():
-    with contextlib.ExitStack() as stack:
-        for name in ("shares", "shares-cc", "shares-go", "python", "node", "pingpong"):
-            stack.enter_context(workloads.start(name))
-        stack.enter_context(workloads.start("forks", str(FORKS), "/bin/sh", "-c",
-                                            "/bin/ls /; :"))
-        yield
 
 
 def kernel_counts():
@@ -157,7 +146,7 @@ def main():
     tools = [t for t in (smolder, perf, bpftrace, bcc, libbpf_tools)
              if not a.only or a.only in t.__name__]
     results, skipped = [], []
-    with cost.bpf_statistics(), busy_machine(), tempfile.TemporaryDirectory() as d:
+    with cost.bpf_statistics(), workloads.busy_machine(), tempfile.TemporaryDirectory() as d:
         before = kernel_counts()
         began = os.times().elapsed
         for tool in tools:

@@ -7,7 +7,6 @@ without load. Beside it, `perf record -a -g` in the same run, whose work in the 
 accounts to it. The timer interrupt, the same for all, stands apart.
 """
 import argparse
-import contextlib
 import os
 import re
 import subprocess
@@ -19,20 +18,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "tests")]
 import cost
 import peers
-from always import Always
-from record import busy_machine, kernel_counts
+from always import Always, memory, tree
+from record import kernel_counts
+from workloads import busy_machine
 
 BAR_BUSY, BAR_IDLE, BAR_MEMORY = 0.15, 0.03, 80e6
 WARM_UP = 60
 BUDGET = {"sampling": 1.5, "processes": 0.6, "transfer": 0.4,
           "symbols": 0.1, "store": 0.4}
-
-
-def tree(pid):
-    found = [pid]
-    for p in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
-        found += tree(int(p))
-    return found
 
 
 def cpu_seconds(pids):
@@ -43,20 +36,6 @@ def cpu_seconds(pids):
             with open(f"/proc/{pid}/task/{t}/schedstat") as f:
                 total += int(f.read().split()[0])
     return total / 1e9
-
-
-def memory(pids):
-    """(resident of all processes, BPF maps: in full, though what is mapped of them is in the former)"""
-    resident, maps = 0, {}
-    for pid in pids:
-        with open(f"/proc/{pid}/smaps_rollup") as f:
-            resident += int(re.search(r"^Rss: +(\d+)", f.read(), re.M)[1]) << 10
-        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-            with contextlib.suppress(OSError):
-                info = cost._fields(f"/proc/{pid}/fdinfo/{fd}")
-                if "map_id" in info:
-                    maps[int(info["map_id"])] = int(info["memlock"])
-    return resident, sum(maps.values())
 
 
 def sums(metrics, name):
@@ -137,7 +116,7 @@ def main():
             with busy_machine():
                 time.sleep(WARM_UP)
                 percent, held = measure(a, o.seconds)
-                perf(o.seconds)
+                perf(min(o.seconds, 60))
             met &= percent <= BAR_BUSY and held <= BAR_MEMORY
             print(f"bar: at most {BAR_BUSY} % and {BAR_MEMORY / 1e6:.0f} MB: "
                   + ("met" if met else "NOT MET"))

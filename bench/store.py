@@ -18,8 +18,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "tests")]
 import cost
-from record import busy_machine
 from tap import SMOLDER
+from workloads import busy_machine
 
 BENCH = os.path.join(cost.BUILD, "bench", "store")
 

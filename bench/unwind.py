@@ -27,7 +27,7 @@ import folded
 import generated
 import peers
 import workloads
-from record import busy_machine, read, run
+from record import read, run
 from tap import BUILD, SMOLDER
 
 RATE, FAST_RATE = 99, 999
@@ -65,7 +65,7 @@ def perf_dwarf(seconds, d):
 
 
 def stacks(seconds):
-    with cost.bpf_statistics(), busy_machine(), tempfile.TemporaryDirectory() as d:
+    with cost.bpf_statistics(), workloads.busy_machine(), tempfile.TemporaryDirectory() as d:
         us, frames, c, said = smolder(seconds, d)
         bare, _, _, _ = smolder(seconds, d, "-K")
         print(f"the whole machine at {RATE} Hz for {seconds} s")

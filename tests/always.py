@@ -42,6 +42,26 @@ def children(pid):
     return found
 
 
+def tree(pid):
+    """It and all its children."""
+    return [pid] + [p for child, _ in children(pid) for p in tree(child)]
+
+
+def memory(pids):
+    """(resident of all processes, BPF maps: in full, though what is mapped of them is in the former)"""
+    resident, maps = 0, {}
+    for pid in pids:
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            resident += int(re.search(r"^Rss: +(\d+)", f.read(), re.M)[1]) << 10
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                    info = dict(re.findall(r"^(\w+):\s*(\S+)$", f.read(), re.M))
+                if "map_id" in info:
+                    maps[int(info["map_id"])] = int(info["memlock"])
+    return resident, sum(maps.values())
+
+
 class Always:
     """A running `smolder run`."""
 

@@ -6,6 +6,7 @@
 
 A program that is started has printed its "ready PID" line, so it is in its main loop.
 """
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -256,6 +257,19 @@ def start_deleted(name, *args):
     """The program from a file of its own that is gone while it runs."""
     with tempfile.TemporaryDirectory() as d:
         return Workload([shutil.copy(path(name), d), *args])
+
+
+FORKS = 38  # each shell starts one program: 76 forks a second
+
+
+@contextlib.contextmanager
+def busy_machine():
+    """Seven kinds of program that keep both cores busy."""
+    with contextlib.ExitStack() as stack:
+        for name in ("shares", "shares-cc", "shares-go", "python", "node", "pingpong"):
+            stack.enter_context(start(name))
+        stack.enter_context(start("forks", str(FORKS), "/bin/sh", "-c", "/bin/ls /; :"))
+        yield
 
 
 if __name__ == "__main__":  # tests/workloads.py: builds them all
