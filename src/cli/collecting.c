@@ -31,7 +31,7 @@
 #define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
 
 /* The caps of what grows with all that was ever seen; then the collector begins anew. */
-#define DICTIONARY_BYTES (24u << 20)
+#define DICTIONARY_BYTES (12u << 20) /* the server has as much again */
 #define FILES_MAX        16384
 #define PLACES_MAX       (400 * 1000)
 

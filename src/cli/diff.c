@@ -212,7 +212,8 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 
 int cmd_diff(int argc, char **argv)
 {
-	struct diff d = {.out.options.tree = {.column = TREE_VALUE, .by_comm = true}};
+	struct diff d = {
+		.out.options = {.counted = true, .tree = {.column = TREE_VALUE, .by_comm = true}}};
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", long_options, NULL)) != -1) {

@@ -123,7 +123,8 @@ static int of_store(struct query *q, const char *selector, const struct renderer
 
 int cmd_query(int argc, char **argv)
 {
-	struct query q = {.out.options.tree = {.column = TREE_VALUE, .by_comm = true}};
+	struct query q = {
+		.out.options = {.counted = true, .tree = {.column = TREE_VALUE, .by_comm = true}}};
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", long_options, NULL)) != -1) {

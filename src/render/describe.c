@@ -183,3 +183,26 @@ size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_colum
 	*ret_columns = used;
 	return n;
 }
+
+/* Whether all samples are worth the same time, whatever the file says of its period. */
+static bool is_counted(const struct profile *p)
+{
+	if (!p->info.period || strcmp(p->info.unit, "nanoseconds") != 0)
+		return false;
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		if (p->samples[i].value != p->samples[i].count * p->info.period)
+			return false;
+	return true;
+}
+
+struct tree_options describe_lines(const struct profile *p, const struct render_options *o)
+{
+	struct tree_options lines = o->tree;
+	const struct profile *base = lines.base;
+
+	if (o->counted && is_counted(p) &&
+	    (!base || !base->sample_count ||
+	     (base->info.period == p->info.period && is_counted(base))))
+		lines.column = TREE_COUNT;
+	return lines;
+}

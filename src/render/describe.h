@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "query/tree.h"
+#include "render/render.h"
 
 #define DESCRIBE_MAX 256
 
@@ -35,6 +36,9 @@ const char *describe_kind(enum frame_kind kind);
 
 /* flamegraph.pl's mark behind a name: "_[k]", "_[i]", "_[j]" or "". */
 const char *describe_annotation(enum frame_kind kind);
+
+/* What the tree of lines that end in a number is made with: see `counted`. */
+struct tree_options describe_lines(const struct profile *p, const struct render_options *o);
 
 /* The bytes of s that show in `columns` columns, and how many columns those take. */
 size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_columns);

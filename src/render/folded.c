@@ -48,7 +48,8 @@ static void write_line(FILE *out, const char *stack, size_t len, const struct tr
 
 int render_folded(const struct profile *p, const struct render_options *o, FILE *out)
 {
-	CLEANUP(tree_freep) struct tree *t = tree_new(p, &o->tree);
+	struct tree_options options = describe_lines(p, o);
+	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
 	struct line l = {.ends = mem_alloc_array((size_t)t->depth + 1, sizeof(*l.ends))};
 	static const char none[] = "[no stack]";
 

@@ -16,6 +16,9 @@ struct render_options {
 	unsigned width;   /* svg: pixels; 0: 1200 */
 	unsigned top;     /* top: rows; 0: 30 */
 	bool icicle;      /* svg, html: root at the top */
+	/* folded, text: where all samples are worth the same time, their number, as perf's and
+	   BCC's tools print it */
+	bool counted;
 };
 
 struct renderer {

@@ -47,7 +47,7 @@ static int by_self(const void *a, const void *b, void *nodes)
 
 int render_text(const struct profile *p, const struct render_options *o, FILE *out)
 {
-	struct tree_options options = o->tree;
+	struct tree_options options = describe_lines(p, o);
 	options.by_process = true;
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
 	CLEANUP(freep) uint32_t *leaves = mem_alloc_array(t->count, sizeof(*leaves));

@@ -219,6 +219,7 @@ static bool parse_format(struct api_job *a)
 	bool is_tree = strcmp(a->renderer->name, "tree") == 0;
 	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes))
 		return false;
+	a->options.counted = true;
 	a->options.tree.column = TREE_VALUE;
 	a->options.tree.max_nodes = (uint32_t)nodes;
 	const char *normalised = given(a->request, "normalised");
@@ -357,14 +358,14 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 		went_well(a, r);
 }
 
-static void write_names(FILE *out, const char *key, const struct store_names *n)
+static void write_names(FILE *out, const char *key, const struct store_names *n, uint64_t max)
 {
 	fprintf(out, "{\"%s\":[", key);
-	for (uint32_t i = 0; i < n->count; i++) {
+	for (uint32_t i = 0; i < n->count && i < max; i++) {
 		fputs(i ? "," : "", out);
 		escape_json(out, n->names[i], strlen(n->names[i]));
 	}
-	fprintf(out, "],\"cut\":%s}\n", n->cut ? "true" : "false");
+	fprintf(out, "],\"cut\":%s}\n", n->cut || n->count > max ? "true" : "false");
 }
 
 static void work_names(struct api_job *a, struct store *s, FILE *out)
@@ -372,9 +373,9 @@ static void work_names(struct api_job *a, struct store *s, FILE *out)
 	struct store_query q = store_query_of(a, &a->ask);
 	struct store_names n = {};
 
-	if (!went_well(a, store_labels(s, &q, a->name, a->types, (uint32_t)a->max, &n)))
+	if (!went_well(a, store_labels(s, &q, a->name, a->types, NAMES_MAX, &n)))
 		return;
-	write_names(out, a->types ? "types" : a->name ? "values" : "labels", &n);
+	write_names(out, a->types ? "types" : a->name ? "values" : "labels", &n, a->max);
 	store_names_done(&n);
 }
 

@@ -65,6 +65,8 @@ static void store_metrics(FILE *out, const struct store_stats *s)
 			window_lost_names[i], s->lost[i]);
 	counter(out, "samples_other_total", "Samples stored as (other), for a cap.",
 		s->other_samples);
+	counter(out, "samples_rolled_other_total",
+		"Samples rolled up as (other), for a month's cap.", s->rolled_other);
 	counter(out, "store_windows_total", "Window messages stored by this process.", s->windows);
 	counter(out, "store_known_total", "Window messages that were stored before.", s->known);
 	counter(out, "store_refused_total", "Window messages out of range.", s->refused);

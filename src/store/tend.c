@@ -260,6 +260,7 @@ static void translate(struct store *s, struct book *day, struct book *month,
 		if (stack == REMAP_FULL) {
 			series = remap_other(month->dict.p);
 			stack = 0;
+			s->stats.rolled_other += r->count;
 		}
 		columns_add(to, series, stack, window, r->count, r->value, NULL, 0);
 	}

@@ -123,7 +123,8 @@ def sums_are_exact_for_every_selector():
                 assert t["samples"] == sum(r["count"] for r in rows), t["samples"]
                 assert (t["from"], t["to"]) == (params["from"], params["to"])
                 _, text, headers = s.get("/api/v1/query", format="folded", by="comm", **params)
-                want = {k.replace(";ä", ":ä"): v for k, v in Sums.folded(rows, "comm").items()}
+                want = {k.replace(";ä", ":ä"): v
+                        for k, v in Sums.folded(rows, "comm", "count").items()}
                 assert folded(text) == want, (query, folded(text), want)
                 assert headers["X-Smolder-Samples"] == str(t["samples"])
 
@@ -170,7 +171,7 @@ def callers_and_callees_are_cut_at_the_function():
     sums, start = Sums(), recent()
     with Server() as s:
         fill(s, sums, start)
-        work = sum(r["value"] for r in sums.of(0, 1 << 62) if ("work", "app", 0) in r["stack"])
+        work = sum(r["count"] for r in sums.of(0, 1 << 62) if ("work", "app", 0) in r["stack"])
         _, text, _ = s.get("/api/v1/query", format="folded", callers="work")
         assert folded(text) == {"work;main": work}, text
         _, text, _ = s.get("/api/v1/query", format="folded", callees="work")
@@ -236,7 +237,7 @@ def names_are_listed_and_selected():
         assert s.json("/api/v1/labels")["labels"] == ["comm", "pid", "unit"]
         assert s.json("/api/v1/labels/comm/values")["values"] == ["api", "db", "nginx"]
         some = s.json("/api/v1/labels/comm/values", max=2)
-        assert some["cut"] and len(some["values"]) == 2 and set(some["values"]) < {"api", "db", "nginx"}
+        assert some == {"values": ["api", "db"], "cut": True}, some
         assert s.json("/api/v1/labels/pid/values", query='cpu{comm="nginx"}')["values"] == ["1", "2"]
         assert s.json("/api/v1/labels/none/values")["values"] == []
 
