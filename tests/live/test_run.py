@@ -239,6 +239,41 @@ def a_full_disk_is_waited_out():
 
 
 @live
+def a_disk_that_turns_read_only_is_told_and_still_answers():
+    """An ext4 whose errors make it read-only, as most are mounted, has an error."""
+    with tempfile.TemporaryDirectory() as d:
+        image, disk = os.path.join(d, "image"), os.path.join(d, "disk")
+        os.chmod(d, 0o755)
+        os.mkdir(disk)
+        subprocess.run(["truncate", "-s", "64M", image], check=True)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        mount = ["mount", "-o", "loop,errors=remount-ro", image, disk]
+        if subprocess.run(mount, capture_output=True).returncode:
+            skip("no loop device can be mounted")
+        try:
+            device = subprocess.run(["findmnt", "-no", "SOURCE", disk], capture_output=True,
+                                    text=True, check=True).stdout.strip()
+            store = os.path.join(disk, "store")
+            with always(store=store) as a, workloads.start("shares"):
+                a.wait_stored(100)
+                stored = a.stored()
+                os.sync()  # what the kernel has not written yet is lost with the disk
+                with open(f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error", "w") as f:
+                    f.write("1")
+                until("the disk to be told", lambda: "Read-only file system" in a.err, 60)
+                q = a.query('cpu{comm="shares"}', "--from", "now-5m", "-f", "folded")
+                assert "share_fifty" in q.stdout, q
+                assert a.stop() == 0
+            subprocess.run(["umount", disk], check=True)
+            assert subprocess.run(["fsck.ext4", "-fy", image], capture_output=True).returncode < 2
+            subprocess.run(mount, check=True)
+            with served(store) as s:
+                assert s.stored() >= stored, (s.stored(), stored)
+        finally:
+            subprocess.run(["umount", "-l", disk], check=False)
+
+
+@live
 def a_store_that_is_deleted_is_begun_anew():
     with always() as a, workloads.start("shares"):
         a.wait_stored(1)
