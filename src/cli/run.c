@@ -24,6 +24,7 @@
 #define SILENT_NS      60000000000ull /* a half that says nothing for so long hangs */
 #define BACKOFF_NS     250000000ull
 #define BACKOFF_MAX_NS 30000000000ull
+#define KILLED_MAX_NS  2000000000ull  /* one that was killed did not fail by itself */
 #define HEALTHY_NS     60000000000ull /* after so long a half's failures are forgotten */
 
 /*
@@ -240,7 +241,10 @@ static void half_ended(struct run *r, struct half *h, int status)
 	h->restart_ns = now + h->backoff_ns;
 	log_warn("the %s %s; starting it again%s", h->name, how,
 		 h->backoff_ns ? " in a moment" : "");
-	h->backoff_ns = h->backoff_ns ? MIN(2 * h->backoff_ns, BACKOFF_MAX_NS) : BACKOFF_NS;
+	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+	h->backoff_ns = h->backoff_ns
+				? MIN(2 * h->backoff_ns, killed ? KILLED_MAX_NS : BACKOFF_MAX_NS)
+				: BACKOFF_NS;
 }
 
 static void start_due(struct run *r)

@@ -97,16 +97,18 @@ def halves_that_are_killed_lose_nothing_that_was_stored():
         slowest, before = 0, 0
         for i in range(rounds):
             time.sleep(rng.uniform(0, 3.0 if i % 4 else 13.0))
-            stored = a.stored()
-            assert stored >= before or stored == 0, (before, stored)
+            m = a.metrics()
+            stored = m.get("smolder_samples_stored_total", 0)
+            assert stored >= before or not m, (before, stored)
             before = max(before, stored)
             which = rng.choice(("collect", "serve"))
             pid = until(f"the {which} half", lambda: a.half(which))
+            began = time.monotonic()
             os.kill(pid, signal.SIGKILL)
             until("another one", lambda: a.half(which) not in (None, pid))
-        began = time.monotonic()
-        until("windows again", lambda: a.stored() > before, 60)
-        slowest = time.monotonic() - began
+            if i % 4 == 3:  # or else the next kill comes at any moment
+                until("windows again", lambda: a.stored() > before)
+                slowest = max(slowest, time.monotonic() - began)
         assert a.stop() == 0, a.err
         with served(a.store) as s:
             m = s.metrics()
@@ -119,7 +121,7 @@ def halves_that_are_killed_lose_nothing_that_was_stored():
             tree = s.json("/api/v1/query?query=cpu&from=now-1d")
             assert tree["samples"] == stored, (tree["samples"], stored)
         print(f"# {rounds} kills: {int(taken)} taken, {int(stored)} stored, {int(lost)} lost with "
-              f"collectors that died; the last came back in {slowest:.1f} s")
+              f"collectors that died; windows again after {slowest:.1f} s at most")
         assert slowest < 15, slowest
 
 
