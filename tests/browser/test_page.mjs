@@ -1496,3 +1496,25 @@ test('a real server: of a tree that was cut, the table has what smolder query sa
 		await real.close();
 	}
 });
+
+test('a real server: the card has the source line where lines were kept', {skip}, async () => {
+	const real = await realServer(`
+    rows = [row(("main@app /src/main.c:10", "work@app /src/work.c:7"), 5, comm="app"),
+            row(("main@app /src/main.c:12", "work@app /src/work.c:8"), 2, comm="app")]`);
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}`, {base: real.url});
+		await ready(page);
+		const box = await page.locator('.graph').boundingBox();
+		// From the bottom: all, the process, main, work.
+		for (const [row, want] of [[2, '/src/main.c:10'], [3, '/src/work.c:7']]) {
+			await page.mouse.move(box.x + box.width / 2, box.y + box.height - (row + 0.5) * ROW);
+			await page.locator('.card .source', {hasText: want}).waitFor();
+		}
+		await page.mouse.move(box.x + box.width / 2, box.y + box.height - 1.5 * ROW);
+		await page.locator('.card strong', {hasText: 'app'}).waitFor();
+		assert.equal(await page.locator('.card .source').count(), 0, 'a process has none');
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});

@@ -209,6 +209,29 @@ def functions_are_summed_over_what_was_left_out():
 
 
 @test
+def a_function_has_the_line_that_it_was_seen_in_most():
+    start = recent()
+    with Server() as s:
+        c = Collector()
+        assert s.post(c.message(start, [
+            row(("main@app /src/main.c:10", "work@app /src/work.c:7"), 3, comm="a"),
+            row(("main@app /src/main.c:12", "work@app /src/work.c:8"), 2, comm="a"),
+            row(("main@app /src/main.c:12", "work@app /src/work.c:9"), 2, comm="a"),
+            row(("main@app /src/main.c:12", "[k]read@[kernel]"), 1, comm="a")])).status == STORED
+        assert s.post(c.message(start + 10000, [row(("main@b",), 9, comm="b")])).status == STORED
+        t = s.json("/api/v1/query")
+        f = t["functions"]
+        at = {(name, t["modules"][f["module"][i]]): (t["sources"][f["source"][i]], f["line"][i])
+              for i, name in enumerate(f["name"])}
+        assert at == {("", ""): ("", 0), ("main", "app"): ("/src/main.c", 12),
+                      ("main", "b"): ("", 0), ("read", "[kernel]"): ("", 0),
+                      ("work", "app"): ("/src/work.c", 7)}, at
+        assert t["sources"] == ["", "/src/main.c", "/src/work.c"], t["sources"]
+        t = s.json("/api/v1/query", query='cpu{comm="b"}')
+        assert "sources" not in t and not {"source", "line"} & set(t["functions"]), t
+
+
+@test
 def differences_have_both_sides():
     sums, start = Sums(), recent()
     with Server() as s:
