@@ -446,7 +446,8 @@ static int ask(struct store *st, uint64_t from, uint64_t to, struct worst *w)
 		return -1;
 	}
 	double scanned = seconds(CLOCK_PROCESS_CPUTIME_ID);
-	struct tree_options o = { /* as the page asks for it */
+	/* As the page asks for it. */
+	struct tree_options o = {
 		.column = TREE_VALUE,
 		.max_nodes = 100000,
 		.sums = true,
