@@ -451,7 +451,7 @@ static int ask(struct store *st, uint64_t from, uint64_t to, struct worst *w)
 		.column = TREE_VALUE,
 		.max_nodes = 100000,
 		.sums = true,
-		.max_functions = 10000,
+		.max_functions = 20000,
 	};
 	struct tree *t = tree_new(p, &o);
 	w->tree = MAX(w->tree, seconds(CLOCK_PROCESS_CPUTIME_ID) - scanned);

@@ -20,7 +20,7 @@
 #define KEEP_MAX      16
 #define NODES_DEFAULT 20000 /* of format=tree */
 #define NODES_MAX     1000000
-#define TABLE_DEFAULT 10000      /* functions of format=tree, those of nodes included */
+#define TABLE_DEFAULT 20000      /* functions of format=tree, those of nodes included */
 #define STACKS_MAX    (4u << 20) /* distinct nodes of an answer; more are cut, and counted */
 #define NAMES_MAX     5000
 #define STEPS_DEFAULT 300
