@@ -1303,7 +1303,7 @@ test('the page of a real server: its numbers are those of smolder query', {skip}
 	try {
 		const page = await open(`#v=1&t=${real.from}-${real.to}`, {base: real.url});
 		await ready(page);
-		const query = (selector, from, to) => foldedSum(execFileSync(SMOLDER, ['query', selector, '--server', real.url.slice(0, -1),
+		const query = (selector, from, to) => PERIOD * foldedSum(execFileSync(SMOLDER, ['query', selector, '--server', real.url.slice(0, -1),
 			'--from', String(from), '--to', String(to), '-f', 'folded', '-o', '-'], {encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe']}));
 		const agree = async (want, what) => {
 			assert.ok(want > 0, what);
@@ -1396,14 +1396,14 @@ const MANY = `
         deep = ("main@app", f"f{i % 50}@app", f"g{i}@app", f"f{(i + 1) % 50}@app", f"g{i}@app", f"f{i % 3}@app")
         rows.append(row(deep[:3 + i % 4], 1 + (i * 7 + w * 31) % 50, comm="x"))`;
 
-/* What each function of folded stacks took: {name: [self, total]}, once a stack. */
+/* What each function of folded stacks took, in time: {name: [self, total]}, once a stack. */
 function functionsOf(text) {
 	const out = {};
 	for (const [, stack, n] of text.matchAll(/^(.*) (\d+)$/gm)) {
 		const names = stack.split(';');
 		for (const name of new Set(names))
-			(out[name] ??= [0, 0])[1] += Number(n);
-		out[names.at(-1)][0] += Number(n);
+			(out[name] ??= [0, 0])[1] += PERIOD * Number(n);
+		out[names.at(-1)][0] += PERIOD * Number(n);
 	}
 	return out;
 }
@@ -1439,7 +1439,7 @@ test('a real server: of a tree that was cut, the table has what smolder query sa
 		assert.ok(answer.pruned > 1000 && answer.nodes.total.length < 120, `${answer.pruned} left out`);
 
 		const stacks = ask(real.from, real.to, 'folded');
-		const want = functionsOf(stacks), all = foldedSum(stacks);
+		const want = functionsOf(stacks), all = PERIOD * foldedSum(stacks);
 		for (const n of [await total(page), await timelineSum(page), await tableSum(page)])
 			assert.equal(n, all);
 		assert.equal(Object.keys(want).length, 652);
