@@ -446,7 +446,13 @@ static int ask(struct store *st, uint64_t from, uint64_t to, struct worst *w)
 		return -1;
 	}
 	double scanned = seconds(CLOCK_PROCESS_CPUTIME_ID);
-	struct tree_options o = {.column = TREE_VALUE, .max_nodes = 100000};
+	/* As the page asks for it. */
+	struct tree_options o = {
+		.column = TREE_VALUE,
+		.max_nodes = 100000,
+		.sums = true,
+		.max_functions = 20000,
+	};
 	struct tree *t = tree_new(p, &o);
 	w->tree = MAX(w->tree, seconds(CLOCK_PROCESS_CPUTIME_ID) - scanned);
 	double scan = scanned - cpu;

@@ -34,10 +34,15 @@ def text(s):
 
 
 def frame(spec):
-    """ "name", "name@module", "[k]name": as tests/unit/sample.h writes them."""
+    """ "name", "name@module", "[k]name": as tests/unit/sample.h writes them; a source file and line
+    may stand behind: "name@module /src/file.c:12"."""
     kinds = {"[k]": KERNEL, "[i]": INLINED, "[j]": JIT, "[m]": MARK, "[g]": GO, "[b]": BPF}
     kind = kinds.get(spec[:3], USER)
-    name, _, module = (spec[3:] if spec[:3] in kinds else spec).partition("@")
+    spec, _, place = (spec[3:] if spec[:3] in kinds else spec).partition(" /")
+    name, _, module = spec.partition("@")
+    if place:
+        source, _, line = place.rpartition(":")
+        return name, module, kind, "/" + source, int(line)
     return name, module, kind
 
 
@@ -81,9 +86,11 @@ class Collector:
 
     def stack(self, frames):
         parent = 0
-        for name, module, kind in frames:
+        for name, module, kind, *place in frames:
             m = self.modules.put(self.string(module)) if module else 0
-            parent = self.stacks.put((parent, self.frames.put((self.string(name), m, kind))))
+            source, line = (self.string(place[0]), place[1]) if place else (0, 0)
+            parent = self.stacks.put((parent, self.frames.put(
+                (self.string(name), m, kind, 0, source, line))))
         return parent
 
     def entries(self):
@@ -91,7 +98,7 @@ class Collector:
         for table, write in (
                 (self.strings, lambda i, s: text(s)),
                 (self.modules, lambda i, m: u64(m) + bytes(5)),
-                (self.frames, lambda i, f: b"".join(map(u64, f)) + bytes(3)),
+                (self.frames, lambda i, f: b"".join(map(u64, f))),
                 (self.stacks, lambda i, s: u64(i - s[0]) + u64(s[1])),
                 (self.series, lambda i, s: u64(len(s)) + b"".join(u64(k) + u64(v) for k, v in s))):
             first, new = table.pending()

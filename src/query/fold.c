@@ -10,6 +10,7 @@ struct folding {
 	struct profile *out;
 	uint32_t *functions; /* frame of in -> frame of out; 0: not yet made */
 	uint32_t *modules;   /* the same of modules */
+	uint64_t *weights;   /* frame of in -> what was seen in it or what it called */
 	uint32_t *path;      /* scratch: the frames of one stack of in, in the order shown */
 	uint32_t path_cap;
 	uint32_t delimiter; /* frame of out */
@@ -110,19 +111,37 @@ static void fold_sample(struct folding *f, const struct sample *s, uint32_t seri
 	const struct frame *frames = f->in->frames;
 	uint32_t stack = fold_roots(f, s->series);
 	uint32_t depth = fold_path(f, s->stack);
+	uint64_t weight = f->options->column == TREE_VALUE ? s->value : s->count;
 
 	for (uint32_t i = 0; i < depth; i++) {
 		if (f->options->delimited && i &&
 		    is_border(&frames[f->path[i - 1]], &frames[f->path[i]]))
 			stack = profile_stack(f->out, stack, f->delimiter);
 		stack = profile_stack(f->out, stack, function_of(f, f->path[i]));
+		f->weights[f->path[i]] += weight;
 	}
 	profile_add(f->out, series, stack, s->count, s->value);
 }
 
+/* Says where in the sources the functions were. */
+static void fold_places(const struct folding *f, struct places *places)
+{
+	for (uint32_t id = 1; id < f->in->frame_count; id++) {
+		const struct frame *frame = &f->in->frames[id];
+		if (!frame->source || !f->functions[id])
+			continue;
+		struct place at = {
+			.source = profile_string(f->out, profile_str(f->in, frame->source),
+						 profile_str_len(f->in, frame->source)),
+			.line = frame->line,
+		};
+		places_add(places, f->functions[id], at, f->weights[id]);
+	}
+}
+
 /* Adds the samples of a profile to out, as those of `series`. */
 static void fold_into(struct profile *out, const struct profile *p, const struct tree_options *o,
-		      uint32_t series)
+		      uint32_t series, struct places *places)
 {
 	struct folding f = {
 		.in = p,
@@ -130,25 +149,32 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 		.out = out,
 		.functions = mem_alloc_array(p->frame_count, sizeof(*f.functions)),
 		.modules = mem_alloc_array(p->module_count, sizeof(*f.modules)),
+		.weights = mem_alloc_array(p->frame_count, sizeof(*f.weights)),
 	};
 
 	f.delimiter = mark(f.out, DELIMITER);
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		fold_sample(&f, &p->samples[i], series);
+	fold_places(&f, places);
 	free(f.functions);
 	free(f.modules);
+	free(f.weights);
 	free(f.path);
 }
 
-struct profile *fold(const struct profile *p, const struct tree_options *o)
+struct profile *fold(const struct profile *p, const struct tree_options *o,
+		     struct place **ret_places)
 {
 	struct profile *out = profile_new();
+	struct places places = {};
 
-	fold_into(out, p, o, 0);
+	fold_into(out, p, o, 0, &places);
 	if (o->base) {
 		struct label base = {profile_string(out, "base", 4), profile_string(out, "1", 1)};
-		fold_into(out, o->base, o, profile_series(out, &base, 1));
+		fold_into(out, o->base, o, profile_series(out, &base, 1), &places);
 	}
+	*ret_places = places_most(&places, out->frame_count);
+	places_done(&places);
 	return out;
 }
 

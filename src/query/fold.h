@@ -3,13 +3,14 @@
  *
  * The result has no labels and no detail: its frames are functions (name, module, kind), its stacks
  * the nodes of a flame tree. With a base (tree_options) both are in it, and the base's samples are
- * those of the series FOLD_BASE.
+ * those of the series FOLD_BASE. Source lines, which a function has many of, are beside it.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "profile/profile.h"
+#include "query/places.h"
 #include "query/tree.h"
 
 #define FOLD_BASE 1
@@ -17,5 +18,9 @@
 /* Whether the profile's own stacks are not yet of that shape. */
 bool fold_is_needed(const struct profile *p, const struct tree_options *o);
 
-/* Caller frees. */
-struct profile *fold(const struct profile *p, const struct tree_options *o);
+/*
+ * Caller frees both. *ret_places is by frame of the result, its strings are the result's; NULL if
+ * no source is known.
+ */
+struct profile *fold(const struct profile *p, const struct tree_options *o,
+		     struct place **ret_places);

@@ -3,13 +3,7 @@
 #include <math.h>
 
 #include "query/fold.h"
-
-static uint64_t add(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
+#include "query/sums.h"
 
 static uint64_t shown(const struct sample *s, enum tree_column column)
 {
@@ -62,8 +56,8 @@ static uint64_t *sum_selves(const struct profile *p, const struct tree_options *
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		if (is_base(&p->samples[i], o) == of_base)
-			selves[p->samples[i].stack] =
-				add(selves[p->samples[i].stack], shown(&p->samples[i], o->column));
+			selves[p->samples[i].stack] = sums_add(selves[p->samples[i].stack],
+							       shown(&p->samples[i], o->column));
 	return selves;
 }
 
@@ -71,7 +65,7 @@ static uint64_t *sum_selves(const struct profile *p, const struct tree_options *
 static uint64_t *into_totals(const struct profile *p, uint64_t *selves)
 {
 	for (uint32_t id = p->stack_count - 1; id > 0; id--)
-		selves[p->stacks[id].parent] = add(selves[p->stacks[id].parent], selves[id]);
+		selves[p->stacks[id].parent] = sums_add(selves[p->stacks[id].parent], selves[id]);
 	return selves;
 }
 
@@ -106,12 +100,34 @@ static uint64_t least_kept(const struct tree_options *o, uint64_t total,
 	return o->max_nodes ? MAX(least, least_for_max(buckets, o->max_nodes)) : least;
 }
 
+/* The sums of functions, while the totals of all stacks are at hand. */
+static void sum_functions(const struct profile *p, const struct tree_options *o,
+			  const uint64_t *totals, const uint64_t *base_selves,
+			  const uint64_t *bases, uint64_t least, struct sums *s)
+{
+	sums_init(s, p);
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		uint64_t *self = &s->rows[p->stacks[p->samples[i].stack].frame].self;
+		if (!is_base(&p->samples[i], o))
+			*self = sums_add(*self, shown(&p->samples[i], o->column));
+	}
+	for (uint32_t id = 0; bases && id < p->stack_count; id++) {
+		uint64_t *self = &s->rows[p->stacks[id].frame].base_self;
+		*self = sums_add(*self, base_selves[id]);
+	}
+	sums_totals(s, p, totals, bases);
+	for (uint32_t id = 1; id < p->stack_count; id++)
+		if (totals[id] >= least || (bases && bases[id] >= least))
+			s->listed[p->stacks[id].frame] = true;
+	sums_list(s, p, o->max_functions, totals, bases);
+}
+
 /*
  * Picks the stacks of at least `least`. Totals and places share one array, since millions of
  * stacks may stand in it: a parent's total is done with once its children look for its place.
  */
-static struct kept *keep(const struct profile *p, const struct tree_options *o, uint64_t *ret_least,
-			 uint32_t *ret_count)
+static struct kept *keep(const struct profile *p, const struct tree_options *o, struct sums *sums,
+			 uint64_t *ret_least, uint32_t *ret_count)
 {
 	uint32_t buckets[BUCKETS] = {}, count = 0, cap = 0;
 	CLEANUP(freep) uint64_t *totals = into_totals(p, sum_selves(p, o, false));
@@ -129,6 +145,8 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 
 	uint64_t least = least_kept(o, bases ? MAX(all, bases[0]) : all, buckets);
 	struct kept *kept = NULL;
+	if (o->sums)
+		sum_functions(p, o, totals, base_selves, bases, least, sums);
 	for (uint32_t id = 0; id < p->stack_count; id++) {
 		uint64_t base = bases ? bases[id] : 0;
 		if (id && totals[id] < least && base < least) {
@@ -149,8 +167,8 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 		uint64_t place = places[p->samples[i].stack];
 		if (place == UINT64_MAX || is_base(&p->samples[i], o))
 			continue;
-		uint64_t *self = &kept[place].self;
-		*self = add(*self, shown(&p->samples[i], o->column)); /* NOLINT: the root is kept */
+		uint64_t *self = &kept[place].self, more = shown(&p->samples[i], o->column);
+		*self = sums_add(*self, more); /* NOLINT: the root is kept */
 	}
 	*ret_least = least;
 	*ret_count = count;
@@ -167,14 +185,14 @@ static struct kept *merge_pruned(struct kept *kept, uint32_t *count)
 	uint32_t merged = 0, at = *count;
 
 	for (uint32_t i = *count; i-- > 0;) {
-		known[i].total = add(known[i].total, kept[i].self);
-		known[i].base_total = add(known[i].base_total, kept[i].base_self);
+		known[i].total = sums_add(known[i].total, kept[i].self);
+		known[i].base_total = sums_add(known[i].base_total, kept[i].base_self);
 		merged +=
 			known[i].total < kept[i].total || known[i].base_total < kept[i].base_total;
 		if (i) {
 			struct known *above = &known[kept[i].parent];
-			above->total = add(above->total, kept[i].total);
-			above->base_total = add(above->base_total, kept[i].base_total);
+			above->total = sums_add(above->total, kept[i].total);
+			above->base_total = sums_add(above->base_total, kept[i].base_total);
 		}
 	}
 	kept = mem_resize_array(kept, (size_t)*count + merged, sizeof(*kept));
@@ -203,9 +221,14 @@ struct named {
 	uint32_t frame;
 };
 
-static struct tree_function describe(const struct profile *p, const struct frame *f)
+static struct tree_function describe(const struct profile *p, uint32_t id,
+				     const struct place *places)
 {
+	const struct frame *f = &p->frames[id];
+
 	return (struct tree_function){
+		.source = places ? profile_str(p, places[id].source) : "",
+		.line = places ? places[id].line : 0,
 		.name = profile_str(p, f->name),
 		.module = profile_str(p, p->modules[f->module].name),
 		.name_len = (uint32_t)profile_str_len(p, f->name),
@@ -213,37 +236,64 @@ static struct tree_function describe(const struct profile *p, const struct frame
 	};
 }
 
-/* Lists the functions of the nodes, sorted, and changes kept[].function from frame to index. */
-static void name_functions(struct tree *t, const struct profile *p, struct kept *kept,
-			   uint32_t count)
+/* Brings the sums of frames into the order of functions. */
+static void place_sums(struct tree *t, const struct profile *p, const struct sums *sums,
+		       const uint32_t *ranks)
+{
+	t->sums = mem_alloc_array(t->function_count, sizeof(*t->sums));
+	t->unlisted = sums->unlisted;
+	t->sums[t->merged] = sums->rest;
+	t->sums[0] = sums->rows[0];
+	for (uint32_t id = 1; id < p->frame_count; id++)
+		if (ranks[id])
+			t->sums[ranks[id]] = sums->rows[id];
+}
+
+/*
+ * Lists the functions, sorted, and changes kept[].function from frame to index. They are those of
+ * the nodes, or those that `sums` lists; `places` may be NULL.
+ */
+static void name_functions(struct tree *t, const struct profile *p, const struct place *places,
+			   const struct sums *sums, struct kept *kept, uint32_t count)
 {
 	CLEANUP(freep) uint32_t *ranks = mem_alloc_array(p->frame_count, sizeof(*ranks));
 	CLEANUP(freep) struct named *named = NULL;
 	uint32_t n = 0;
 
 	for (uint32_t i = 1; i < count; i++)
-		n += ranks[kept[i].function]++ == 0;
+		ranks[kept[i].function] = 1;
+	for (uint32_t id = 1; sums->rows && id < p->frame_count; id++)
+		ranks[id] |= sums->listed[id];
+	for (uint32_t id = 1; id < p->frame_count; id++)
+		n += ranks[id];
 	named = mem_alloc_array(n, sizeof(*named));
 	n = 0;
 	for (uint32_t id = 1; id < p->frame_count; id++)
 		if (ranks[id])
-			named[n++] = (struct named){describe(p, &p->frames[id]), id};
+			named[n++] = (struct named){describe(p, id, places), id};
 	qsort(named, n, sizeof(*named), function_order);
 
 	t->functions = mem_alloc_array((size_t)n + 2, sizeof(*t->functions));
 	t->functions[t->function_count++] =
-		(struct tree_function){.name = "", .module = "", .kind = FRAME_MARK};
+		(struct tree_function){.name = "", .module = "", .source = "", .kind = FRAME_MARK};
 	for (uint32_t i = 0; i < n; i++) {
 		ranks[named[i].frame] = t->function_count;
 		t->functions[t->function_count++] = named[i].function;
 	}
-	if (ranks[MERGED]) {
+	if (ranks[MERGED] || sums->unlisted) {
 		ranks[MERGED] = t->merged = t->function_count;
-		t->functions[t->function_count++] =
-			(struct tree_function){TREE_MERGED, "", strlen(TREE_MERGED), FRAME_MARK};
+		t->functions[t->function_count++] = (struct tree_function){
+			.name = TREE_MERGED,
+			.module = "",
+			.source = "",
+			.name_len = strlen(TREE_MERGED),
+			.kind = FRAME_MARK,
+		};
 	}
 	for (uint32_t i = 1; i < count; i++)
 		kept[i].function = ranks[kept[i].function];
+	if (sums->rows)
+		place_sums(t, p, sums, ranks);
 }
 
 /*
@@ -314,17 +364,20 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 {
 	struct tree *t = mem_alloc(sizeof(*t));
+	CLEANUP(freep) struct place *places = NULL;
+	struct sums sums = {};
 	uint32_t count;
 
 	t->unit = o->column == TREE_VALUE ? p->info.unit : "samples";
 	t->base = o->base;
 	if (fold_is_needed(p, o))
-		p = t->folded = fold(p, o);
+		p = t->folded = fold(p, o, &places);
 
-	CLEANUP(freep) struct kept *kept = keep(p, o, &t->least, &count);
+	CLEANUP(freep) struct kept *kept = keep(p, o, &sums, &t->least, &count);
 	t->pruned = p->stack_count - count;
 	kept = merge_pruned(kept, &count);
-	name_functions(t, p, kept, count);
+	name_functions(t, p, places, &sums, kept, count);
+	sums_done(&sums);
 	lay_out(t, kept, count);
 	return t;
 }
@@ -336,5 +389,6 @@ void tree_free(struct tree *t)
 	profile_free(t->folded);
 	free(t->nodes);
 	free(t->functions);
+	free(t->sums);
 	free(t);
 }

@@ -15,6 +15,9 @@
  * With a second profile, `base`, the tree is of both: each node has the numbers of the base beside
  * its own, and either may be 0 (a function that is new, or gone). What is left out is decided by
  * the larger of the two.
+ *
+ * Sums of functions over what was left are not those of the profile. So `sums` asks for those of
+ * the whole tree, taken before anything is left out (sums.h).
  */
 #pragma once
 
@@ -42,13 +45,23 @@ struct tree_options {
 	/* The base's numbers are scaled to the same sum as the others', each stack's rounded: for
 	   ranges or loads of different lengths. */
 	bool normalised;
+	bool sums; /* of functions, too; not only those of nodes are listed then, … */
+	uint32_t max_functions; /* … others until there are so many; 0: all */
 };
 
 struct tree_function {
 	const char *name;   /* borrowed from the tree or its profile */
 	const char *module; /* "" if there is none */
+	const char *source; /* where it was seen most (places.h); "" if it is not known */
+	uint32_t line;      /* 0 if it is not known */
 	uint32_t name_len;
 	enum frame_kind kind;
+};
+
+struct tree_sum { /* of one function */
+	uint64_t self;
+	uint64_t total; /* inside of itself it counts once */
+	uint64_t base_self, base_total;
 };
 
 struct tree_node {
@@ -66,10 +79,14 @@ struct tree {
 	struct tree_node *nodes;
 	uint32_t count;
 	uint32_t depth; /* of the deepest node */
-	/* Those of the nodes, in order of name, module, kind; [0] is the root's: no name. */
+	/* Those of the nodes, and of `sums`, in order of name, module, kind; [0] is the root's: no
+	   name. */
 	struct tree_function *functions;
 	uint32_t function_count;
-	uint32_t merged; /* the function that is TREE_MERGED; 0: nothing was left out */
+	/* By function, if asked for; that of TREE_MERGED is of the functions not listed. */
+	struct tree_sum *sums;
+	uint32_t unlisted; /* how many those are */
+	uint32_t merged;   /* the function that is TREE_MERGED; 0: nothing was left out */
 	uint64_t pruned;
 	uint64_t least;
 	const char *unit;           /* what total and self count: "samples", "nanoseconds", … */

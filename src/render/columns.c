@@ -46,8 +46,8 @@ static void write_head(FILE *out, const struct profile *p, const struct tree *t,
 	write_text(out, "unit", t->unit);
 	fprintf(out, ",\"period\":%" PRIu64 ",", p->info.period);
 	write_range(out, p, t->nodes[0].total);
-	fprintf(out, ",\"pruned\":%" PRIu64 ",\"least\":%" PRIu64 ",\"other\":%u", t->pruned,
-		t->pruned ? t->least : 0, t->merged);
+	fprintf(out, ",\"pruned\":%" PRIu64 ",\"least\":%" PRIu64 ",\"other\":%u,\"unlisted\":%u",
+		t->pruned, t->pruned ? t->least : 0, t->merged, t->unlisted);
 	if (o->tree.base) {
 		fputs(",\n\"base\":{", out);
 		write_range(out, o->tree.base, t->nodes[0].base_total);
@@ -55,55 +55,107 @@ static void write_head(FILE *out, const struct profile *p, const struct tree *t,
 	}
 }
 
-/* Functions stand in order of name, so modules are numbered by a small index. */
+/* Distinct texts, numbered; 0 is "". The texts are the tree's. */
+struct texts {
+	const char **all;
+	uint32_t count, cap;
+	struct index index;
+};
+
+static uint32_t number_text(struct texts *t, const char *text)
+{
+	uint32_t hash = index_hash_bytes(text, strlen(text)), id;
+
+	if (!t->count) {
+		MEM_GROW(t->all, t->count, t->cap);
+		t->all[t->count++] = "";
+	}
+	if (!*text)
+		return 0;
+	INDEX_EACH(&t->index, hash, id)
+		if (strcmp(t->all[id], text) == 0)
+			return id;
+	MEM_GROW(t->all, t->count, t->cap);
+	t->all[t->count] = text;
+	index_put(&t->index, hash, t->count);
+	return t->count++;
+}
+
+static void texts_done(struct texts *t)
+{
+	free(t->all);
+	index_done(&t->index);
+}
+
+static void write_texts(FILE *out, const char *name, const struct texts *t)
+{
+	fprintf(out, ",\n\"%s\":[", name);
+	for (uint32_t i = 0; i < t->count; i++) {
+		fputs_unlocked(i ? "," : "", out);
+		escape_json(out, t->all[i], strlen(t->all[i]));
+	}
+	fputs("]", out);
+}
+
+/* Numbers of one kind, out of an array of records. */
+static void write_numbers(FILE *out, const char *name, const uint64_t *first, size_t record_size,
+			  uint32_t count)
+{
+	const char *at = (const char *)first;
+
+	fprintf(out, ",\n\"%s\":[", name);
+	for (uint32_t i = 0; i < count; i++, at += record_size) {
+		if (i)
+			putc_unlocked(',', out);
+		escape_number(out, *(const uint64_t *)at);
+	}
+	fputs("]", out);
+}
+
+struct function_row { /* what else there is of a function */
+	uint64_t module, kind, source, line;
+};
+
 static void write_functions(FILE *out, const struct tree *t)
 {
-	CLEANUP(freep) uint32_t *modules = mem_alloc_array(t->function_count, sizeof(*modules));
 	CLEANUP(freep)
-	const char **names = mem_alloc_array((size_t)t->function_count + 1, sizeof(*names));
-	struct index by_name = {};
-	uint32_t count = 1;
+	struct function_row *rows = mem_alloc_array(t->function_count, sizeof(*rows));
+	uint32_t count = t->function_count;
+	CLEANUP(texts_done) struct texts modules = {};
+	CLEANUP(texts_done) struct texts sources = {};
 
-	names[0] = "";
-	for (uint32_t f = 0; f < t->function_count; f++) {
-		const char *name = t->functions[f].module;
-		uint32_t hash = index_hash_bytes(name, strlen(name)), id = 0;
-		if (*name) {
-			INDEX_EACH(&by_name, hash, id)
-				if (strcmp(names[id], name) == 0)
-					break;
-			if (!id) {
-				id = count++;
-				names[id] = name;
-				index_put(&by_name, hash, id);
-			}
-		}
-		modules[f] = id;
-	}
-	index_done(&by_name);
-
+	for (uint32_t f = 0; f < count; f++)
+		rows[f] = (struct function_row){
+			.module = number_text(&modules, t->functions[f].module),
+			.kind = t->functions[f].kind,
+			.source = number_text(&sources, t->functions[f].source),
+			.line = t->functions[f].line,
+		};
 	fputs(",\n\"functions\":{\"name\":[\"\"", out);
-	for (uint32_t f = 1; f < t->function_count; f++) {
+	for (uint32_t f = 1; f < count; f++) {
 		const char *name = f == t->merged ? OTHER : t->functions[f].name;
 		fputs_unlocked(",\n", out);
 		escape_json(out, name, strlen(name));
 	}
-	fputs("],\n\"module\":[", out);
-	for (uint32_t f = 0; f < t->function_count; f++) {
-		fputs_unlocked(f ? "," : "", out);
-		escape_number(out, modules[f]);
+	fputs("]", out);
+	write_numbers(out, "module", &rows->module, sizeof(*rows), count);
+	write_numbers(out, "kind", &rows->kind, sizeof(*rows), count);
+	write_numbers(out, "self", &t->sums->self, sizeof(*t->sums), count);
+	write_numbers(out, "total", &t->sums->total, sizeof(*t->sums), count);
+	if (t->base) {
+		write_numbers(out, "base_self", &t->sums->base_self, sizeof(*t->sums), count);
+		write_numbers(out, "base_total", &t->sums->base_total, sizeof(*t->sums), count);
 	}
-	fputs("],\n\"kind\":[", out);
-	for (uint32_t f = 0; f < t->function_count; f++) {
-		fputs_unlocked(f ? "," : "", out);
-		escape_number(out, t->functions[f].kind);
+	bool has_sources = sources.count > 1;
+	if (has_sources) {
+		write_numbers(out, "source", &rows->source, sizeof(*rows), count);
+		write_numbers(out, "line", &rows->line, sizeof(*rows), count);
 	}
-	fputs("]},\n\"modules\":[", out);
-	for (uint32_t m = 0; m < count; m++) {
-		fputs_unlocked(m ? "," : "", out);
-		escape_json(out, names[m], strlen(names[m]));
-	}
-	fputs("],\n\"kinds\":[", out);
+	fputs("}", out);
+	write_texts(out, "modules", &modules);
+	if (has_sources)
+		write_texts(out, "sources", &sources);
+	fputs(",\n\"kinds\":[", out);
 	for (unsigned k = 0; k < FRAME_KINDS; k++)
 		fprintf(out, "%s\"%s\"", k ? "," : "", describe_kind(k));
 	fputs("]", out);
@@ -142,7 +194,9 @@ static void write_column(FILE *out, const struct tree *t, const char *name, enum
 
 int render_tree(const struct profile *p, const struct render_options *o, FILE *out)
 {
-	CLEANUP(tree_freep) struct tree *t = tree_new(p, &o->tree);
+	struct tree_options options = o->tree;
+	options.sums = true; /* those over nodes miss what was left out */
+	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
 
 	write_head(out, p, t, o);
 	write_functions(out, t);

@@ -125,6 +125,7 @@ int render_top(const struct profile *p, const struct render_options *o, FILE *ou
 {
 	struct tree_options options = o->tree;
 	options.min_fraction = 0; /* sums of functions need every node */
+	options.max_nodes = 0;
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
 	char sentence[DESCRIBE_MAX];
 	uint32_t count;

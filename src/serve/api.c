@@ -20,6 +20,7 @@
 #define KEEP_MAX      16
 #define NODES_DEFAULT 20000 /* of format=tree */
 #define NODES_MAX     1000000
+#define TABLE_DEFAULT 20000      /* functions of format=tree, those of nodes included */
 #define STACKS_MAX    (4u << 20) /* distinct nodes of an answer; more are cut, and counted */
 #define NAMES_MAX     5000
 #define STEPS_DEFAULT 300
@@ -196,7 +197,7 @@ static bool parse_slots(struct api_job *a)
 static bool parse_format(struct api_job *a)
 {
 	const char *format = given(a->request, "format");
-	uint64_t nodes;
+	uint64_t nodes, functions;
 
 	a->callers = given(a->request, "callers");
 	a->callees = given(a->request, "callees");
@@ -217,11 +218,13 @@ static bool parse_format(struct api_job *a)
 		return false;
 	}
 	bool is_tree = strcmp(a->renderer->name, "tree") == 0;
-	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes))
+	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes) ||
+	    !number(a, "max_functions", 1, NODES_MAX, TABLE_DEFAULT, &functions))
 		return false;
 	a->options.counted = true;
 	a->options.tree.column = TREE_VALUE;
 	a->options.tree.max_nodes = (uint32_t)nodes;
+	a->options.tree.max_functions = (uint32_t)functions;
 	const char *normalised = given(a->request, "normalised");
 	a->options.tree.normalised = normalised && strcmp(normalised, "0") != 0;
 	return true;

@@ -1253,8 +1253,15 @@ test('100,000 frames open, zoom and are searched', {skip}, async () => {
 
 // ---- a real server --------------------------------------------------------------------------------
 
+/* What realServer sends unless told: lines of Python that make the `rows` of window `w`. */
+const ROWS = `
+    n = 3 + w % 5
+    rows = [row(("main@app", "work@app", "[k]read@[kernel]"), n, comm="nginx", pid="1", times=[(7 * i + w) % 500 for i in range(n)]),
+            row(("main@app", "rest<b>@app"), 2, comm="nginx", pid="2", times=[100, 200]),
+            row(("main@db", "query@db"), 7, comm="db", times=list(range(0, 70, 10)))]`;
+
 /* `smolder serve` with windows that tests/windows.py sent: {url, from, to, close}. */
-async function realServer() {
+async function realServer(making = ROWS) {
 	const store = mkdtempSync(path.join(tmpdir(), 'smolder-page-store-'));
 	const child = spawn(SMOLDER, ['serve', '--store', store, '--listen', '127.0.0.1:0'], {stdio: ['ignore', 'ignore', 'pipe']});
 	const base = await new Promise((found, failed) => {
@@ -1276,10 +1283,7 @@ start = end - 30 * 10000
 c = Collector()
 for w in range(30):
     at = start + w * 10000
-    n = 3 + w % 5
-    rows = [row(("main@app", "work@app", "[k]read@[kernel]"), n, comm="nginx", pid="1", times=[(7 * i + w) % 500 for i in range(n)]),
-            row(("main@app", "rest<b>@app"), 2, comm="nginx", pid="2", times=[100, 200]),
-            row(("main@db", "query@db"), 7, comm="db", times=list(range(0, 70, 10)))]
+${making}
     for r in rows:
         if r["times"]: r["times"].sort()
     urllib.request.urlopen(urllib.request.Request(${JSON.stringify(base)} + "api/v1/windows", data=c.message(at, rows), method="POST")).read()
@@ -1299,7 +1303,7 @@ test('the page of a real server: its numbers are those of smolder query', {skip}
 	try {
 		const page = await open(`#v=1&t=${real.from}-${real.to}`, {base: real.url});
 		await ready(page);
-		const query = (selector, from, to) => foldedSum(execFileSync(SMOLDER, ['query', selector, '--server', real.url.slice(0, -1),
+		const query = (selector, from, to) => PERIOD * foldedSum(execFileSync(SMOLDER, ['query', selector, '--server', real.url.slice(0, -1),
 			'--from', String(from), '--to', String(to), '-f', 'folded', '-o', '-'], {encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe']}));
 		const agree = async (want, what) => {
 			assert.ok(want > 0, what);
@@ -1380,6 +1384,136 @@ test('a real server: heatmap, comparison, completion, assets', {skip}, async () 
 		const known = await fetch(old, {headers: {'If-None-Match': first.headers.get('etag')}});
 		assert.equal(known.status, 304);
 		assert.equal((await fetch(`${real.url}api/v1/query?from=now-1h`)).headers.get('etag'), null);
+	} finally {
+		await real.close();
+	}
+});
+
+/* Functions that call themselves, in more nodes than the page is let have. */
+const MANY = `
+    rows = []
+    for i in range(600):
+        deep = ("main@app", f"f{i % 50}@app", f"g{i}@app", f"f{(i + 1) % 50}@app", f"g{i}@app", f"f{i % 3}@app")
+        rows.append(row(deep[:3 + i % 4], 1 + (i * 7 + w * 31) % 50, comm="x"))`;
+
+/* What each function of folded stacks took, in time: {name: [self, total]}, once a stack. */
+function functionsOf(text) {
+	const out = {};
+	for (const [, stack, n] of text.matchAll(/^(.*) (\d+)$/gm)) {
+		const names = stack.split(';');
+		for (const name of new Set(names))
+			(out[name] ??= [0, 0])[1] += PERIOD * Number(n);
+		out[names.at(-1)][0] += PERIOD * Number(n);
+	}
+	return out;
+}
+
+/* The table, exact, once it has so many rows: {name: [self, total]}. */
+async function tableOf(page, count) {
+	await page.waitForFunction(n => document.querySelectorAll('.functions tbody tr').length === n, count);
+	return page.locator('.functions tbody tr').evaluateAll(all => Object.fromEntries(all.map(tr =>
+		[tr.querySelector('th').textContent, [0, 2].map(c => Number(tr.cells[c].title))])));
+}
+
+test('a real server: of a tree that was cut, the table has what smolder query says', {skip}, async () => {
+	const real = await realServer(MANY);
+	const ask = (from, to, format) => execFileSync(SMOLDER, ['query', 'cpu', '--server', real.url.slice(0, -1),
+		'--from', String(from), '--to', String(to), '--min-fraction', '0', '-f', format, '-o', '-'],
+	{encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe']});
+	try {
+		const page = await open('', {base: real.url});
+		await ready(page);
+		// The page asks for more nodes than this store makes: from here on it gets few.
+		let cap = 'max_nodes=40', answer = null;
+		const look = async hash => {
+			await page.goto('about:blank');
+			await page.goto(`${real.url}#v=1&t=${real.from}-${real.to}${hash}`);
+			await ready(page);
+		};
+		await page.route(/\/api\/v1\/(query|diff)\?/, async route => {
+			const response = await route.fetch({url: route.request().url().replace(/max_nodes=\d+/, cap)});
+			answer = await response.json();
+			await route.fulfill({response, json: answer});
+		});
+		await look('');
+		assert.ok(answer.pruned > 1000 && answer.nodes.total.length < 120, `${answer.pruned} left out`);
+
+		const stacks = ask(real.from, real.to, 'folded');
+		const want = functionsOf(stacks), all = PERIOD * foldedSum(stacks);
+		for (const n of [await total(page), await timelineSum(page), await tableSum(page)])
+			assert.equal(n, all);
+		assert.equal(Object.keys(want).length, 652);
+		let got = await tableOf(page, 652);
+		assert.deepEqual(got, want);
+		// The same as smolder query prints it.
+		const printed = [...ask(real.from, real.to, 'top').matchAll(
+			/^ *([\d.]+) (\w+) +[\d.]+% +([\d.]+) (\w+) +[\d.]+% +(\S+)/gm)];
+		assert.ok(printed.length >= 30, 'rows of the table that is printed');
+		for (const [, self, unit, sum, of, name] of printed) {
+			const scale = {h: 3600e9, min: 60e9, s: 1e9, ms: 1e6};
+			for (const [text, u, n] of [[self, unit, got[name][0]], [sum, of, got[name][1]]])
+				assert.equal((n / scale[u]).toFixed((text.split('.')[1] ?? '').length), text, name);
+		}
+		assert.equal(await page.locator('.missing').count(), 0);
+
+		// A function that is in no node any more is in the table, and says why it is in no graph.
+		const drawn = new Set(answer.nodes.function.map(f => answer.functions.name[f]));
+		const small = Object.keys(want).find(name => !drawn.has(name));
+		await page.locator('.functions').getByRole('button', {name: small, exact: true}).click();
+		await settled(page);
+		assert.match(await page.locator('.sandwich').textContent(), /too small to be in the graph/);
+		await page.keyboard.press('Escape');
+
+		// What only the page does is summed from what it has, which it says.
+		await page.getByRole('button', {name: 'Merge recursion'}).click();
+		await settled(page);
+		assert.match(await page.locator('.missing').textContent(), /too small to be kept/);
+		assert.equal(await tableSum(page), all);
+
+		// Few functions: the others are one row, and the sum stays.
+		cap = 'max_nodes=40&max_functions=100';
+		await look('');
+		assert.match(await page.locator('.missing').textContent(), /the 552 smallest functions/);
+		got = await tableOf(page, 101);
+		assert.equal(await tableSum(page), all);
+		assert.equal(got['(other)'][0], all - Object.keys(want).reduce((n, name) => n + (got[name]?.[0] ?? 0), 0));
+
+		// Two ranges.
+		cap = 'max_nodes=40';
+		const middle = real.from + 150_000;
+		await look(`&sel=${middle}-${real.to}&base=${real.from}-${middle}`);
+		assert.ok(answer.base && answer.pruned > 1000);
+		const after = functionsOf(ask(middle, real.to, 'folded'));
+		const before = functionsOf(ask(real.from, middle, 'folded'));
+		assert.deepEqual(await tableOf(page, 652), after);
+		const {name: names, base_self: selves, base_total: totals} = answer.functions;
+		names.forEach((name, f) => {
+			if (before[name])
+				assert.deepEqual([selves[f], totals[f]], before[name], name);
+		});
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});
+
+test('a real server: the card has the source line where lines were kept', {skip}, async () => {
+	const real = await realServer(`
+    rows = [row(("main@app /src/main.c:10", "work@app /src/work.c:7"), 5, comm="app"),
+            row(("main@app /src/main.c:12", "work@app /src/work.c:8"), 2, comm="app")]`);
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}`, {base: real.url});
+		await ready(page);
+		const box = await page.locator('.graph').boundingBox();
+		// From the bottom: all, the process, main, work.
+		for (const [row, want] of [[2, '/src/main.c:10'], [3, '/src/work.c:7']]) {
+			await page.mouse.move(box.x + box.width / 2, box.y + box.height - (row + 0.5) * ROW);
+			await page.locator('.card .source', {hasText: want}).waitFor();
+		}
+		await page.mouse.move(box.x + box.width / 2, box.y + box.height - 1.5 * ROW);
+		await page.locator('.card strong', {hasText: 'app'}).waitFor();
+		assert.equal(await page.locator('.card .source').count(), 0, 'a process has none');
+		await done(page);
 	} finally {
 		await real.close();
 	}

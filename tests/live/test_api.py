@@ -144,6 +144,93 @@ def a_cap_of_nodes_keeps_sums():
         assert len(s.json("/api/v1/query")["nodes"]["total"]) == 602
 
 
+def functions_of(rows):
+    """{name: [self, total]} of rows, each function once a stack."""
+    out = {}
+    for r in rows:
+        for name in {f[0] for f in r["stack"]}:
+            out.setdefault(name, [0, 0])[1] += r["value"]
+        out[r["stack"][-1][0]][0] += r["value"]
+    return out
+
+
+def functions_in(t, base=""):
+    f = t["functions"]
+    return {name: [f[base + "self"][i], f[base + "total"][i]] for i, name in enumerate(f["name"])
+            if i and (f[base + "self"][i] or f[base + "total"][i])}
+
+
+@test
+def functions_are_summed_over_what_was_left_out():
+    sums, start = Sums(), recent()
+
+    def rows_of(window):
+        out = []
+        for i in range(400):
+            deep = ("main", f"f{i % 40}", f"g{i}", f"f{(i + 1) % 40}", f"g{i}", f"f{i % 3}")
+            out.append(row(deep[:3 + i % 4], 1 + (i * 7 + window * 31) % 50, comm="x"))
+        return out
+
+    with Server() as s:
+        c = Collector()
+        for w in range(4):
+            at = start + w * 10000
+            assert s.post(c.message(at, sums.add(at, rows_of(w)))).status == STORED
+        two = {"from": start + 20000, "to": start + 40000}
+        rows, before = sums.of(two["from"], two["to"]), sums.of(start, start + 20000)
+        want, want_base = functions_of(rows), functions_of(before)
+        assert len(want) == 441, len(want)
+        for nodes in (1, 30, 300, 20000):
+            t = s.json("/api/v1/query", max_nodes=nodes, **two)
+            assert (t["pruned"] > 0) == (nodes < 20000)
+            assert functions_in(t) == want, nodes
+            assert sum(t["functions"]["self"]) == t["total"] and t["unlisted"] == 0
+            d = s.json("/api/v1/diff", max_nodes=nodes, **two)
+            assert functions_in(d) == want and functions_in(d, "base_") == want_base, nodes
+            assert sum(d["functions"]["base_self"]) == d["base"]["total"]
+
+        # The largest, and the rest as one function.
+        t = s.json("/api/v1/query", max_nodes=30, max_functions=100, **two)
+        got = functions_in(t)
+        other = got.pop("(other)")
+        assert len(got) == 100 and t["unlisted"] == 341, (len(got), t["unlisted"])
+        assert all(want[name] == n for name, n in got.items())
+        assert other[0] == t["total"] - sum(n for n, _ in got.values())
+        assert other[1] == sum(r["value"] for r in rows
+                               if any(f[0] not in got for f in r["stack"]))
+        least = min(n for n, _ in sorted(got.values(), reverse=True)[:35])
+        assert all(n <= least for name, (n, _) in want.items() if name not in got)
+        assert s.json("/api/v1/query", 400, max_functions=0)["error"]
+
+        # A table of text has all of it, too, whatever the cap.
+        _, text, _ = s.get("/api/v1/query", format="top", max_nodes=5, **two)
+        _, whole, _ = s.get("/api/v1/query", format="top", **two)
+        assert text == whole
+
+
+@test
+def a_function_has_the_line_that_it_was_seen_in_most():
+    start = recent()
+    with Server() as s:
+        c = Collector()
+        assert s.post(c.message(start, [
+            row(("main@app /src/main.c:10", "work@app /src/work.c:7"), 3, comm="a"),
+            row(("main@app /src/main.c:12", "work@app /src/work.c:8"), 2, comm="a"),
+            row(("main@app /src/main.c:12", "work@app /src/work.c:9"), 2, comm="a"),
+            row(("main@app /src/main.c:12", "[k]read@[kernel]"), 1, comm="a")])).status == STORED
+        assert s.post(c.message(start + 10000, [row(("main@b",), 9, comm="b")])).status == STORED
+        t = s.json("/api/v1/query")
+        f = t["functions"]
+        at = {(name, t["modules"][f["module"][i]]): (t["sources"][f["source"][i]], f["line"][i])
+              for i, name in enumerate(f["name"])}
+        assert at == {("", ""): ("", 0), ("main", "app"): ("/src/main.c", 12),
+                      ("main", "b"): ("", 0), ("read", "[kernel]"): ("", 0),
+                      ("work", "app"): ("/src/work.c", 7)}, at
+        assert t["sources"] == ["", "/src/main.c", "/src/work.c"], t["sources"]
+        t = s.json("/api/v1/query", query='cpu{comm="b"}')
+        assert "sources" not in t and not {"source", "line"} & set(t["functions"]), t
+
+
 @test
 def differences_have_both_sides():
     sums, start = Sums(), recent()

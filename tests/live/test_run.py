@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -154,6 +155,83 @@ def the_configuration_is_read_and_read_again():
             a.process.send_signal(signal.SIGHUP)
             until("a complaint", lambda: "frequency takes a number" in a.err)
             assert a.process.poll() is None and a.half("collect")
+
+
+def line_after(path, text, wanted):
+    """The first line with `wanted` after the one with `text`, which is no declaration."""
+    with open(os.path.join(workloads.SRC, path)) as f:
+        lines = f.read().splitlines()
+    at = next(n for n, line in enumerate(lines)
+              if text in line and not line.endswith(";"))
+    return next(n + 1 for n, line in enumerate(lines) if n > at and wanted in line)
+
+
+def check_lines(tree, cut=os.path.basename):
+    """What the tree says of shares: each function has the line in which it spins or calls. Another
+    of that name may run on this machine, so only a tree of the one pid has whole paths."""
+    f = tree["functions"]
+    at = {name: (cut(tree["sources"][f["source"][i]]), f["line"][i])
+          for i, name in enumerate(f["name"])}
+    shares = cut(os.path.join(workloads.SRC, "shares.c"))
+    for name in ("share_fifty", "share_thirty", "share_fifteen", "share_five"):
+        want = line_after("shares.c", f"uint64_t {name}(uint64_t until)", "return ")
+        assert at[name] == (shares, want), (name, at[name], want)
+    want = line_after("shares.c", "uint64_t share_twenty(", "return work(")
+    assert at["share_twenty"] == (shares, want), (at["share_twenty"], want)
+    # The loop itself is inlined, and of another file.
+    spin = [line_after("workload.h", "workload_spin(uint64_t until)", text)
+            for text in ("do {", "while (now")]
+    source, line = at["workload_spin"]
+    assert source == cut(os.path.join(workloads.SRC, "workload.h")), at["workload_spin"]
+    assert spin[0] <= line <= spin[1], (at["workload_spin"], spin)
+
+
+@live
+def lines_are_kept_of_those_asked_for():
+    def of(w):
+        return f"query=cpu%7Bpid%3D%22{w.pid}%22%7D"
+
+    with always("--lines", "shares") as a, workloads.start("shares") as w, \
+            workloads.start("threads") as threads:
+        only, others = of(w), of(threads)
+        until("samples of both", lambda: all(
+            a.json(f"/api/v1/query?{query}")["samples"] > least
+            for query, least in ((only, 150), (others, 20))), 120)
+        to = int(time.time() * 1000) // 10000 * 10000
+        span = f"from={to - 600000}&to={to}"
+        check_lines(a.json(f"/api/v1/query?{only}&{span}"), str)
+        # Beside others, and cut to a few nodes.
+        tree = a.json(f"/api/v1/query?query=cpu&{span}&by=comm")
+        check_lines(tree)
+        check_lines(a.json(f"/api/v1/query?query=cpu&{span}&max_nodes=3"))
+        check_lines(a.json(f"/api/v1/diff?query=cpu&{span}"))
+        known = {m for m, s in zip(tree["functions"]["module"], tree["functions"]["source"]) if s}
+        assert "shares" in {tree["modules"][m] for m in known}, known
+        assert not {"threads", "[kernel]"} & {tree["modules"][m] for m in known}, known
+        # Of those not asked for there is nothing, nor room for it.
+        other = a.json(f"/api/v1/query?{others}&{span}")
+        assert "sources" not in other and "line" not in other["functions"], other["functions"].keys()
+
+        with tempfile.TemporaryDirectory() as d:
+            ours, theirs = os.path.join(d, "query.pb.gz"), os.path.join(d, "api.pb.gz")
+            q = a.query(f'cpu{{pid="{w.pid}"}}', "--from", str(to - 600000), "--to", str(to),
+                        "-f", "pprof", "-o", ours)
+            assert q.returncode == 0, q.stderr
+            with open(theirs, "wb") as f:
+                f.write(a.get(f"/api/v1/query?{only}&{span}&format=pprof"))
+            if not shutil.which("go"):
+                skip("go is not installed")
+            line = line_after("shares.c", "uint64_t share_fifty(uint64_t until)", "return ")
+            tree = a.json(f"/api/v1/query?{only}&{span}")
+            fifty = tree["functions"]["total"][tree["functions"]["name"].index("share_fifty")]
+            for path in (ours, theirs):
+                p = subprocess.run(["go", "tool", "pprof", "-sample_index=samples", "-top", "-cum",
+                                    "-lines", "-nodefraction=0", path], capture_output=True,
+                                   text=True, env=dict(os.environ, PPROF_TMPDIR=d, HOME=d))
+                rows = dict(reversed(r) for r in re.findall(
+                    r"^\s*\d+\s+\S+%\s+\S+%\s+(\d+)\s+\S+%\s+(.*)$", p.stdout, re.M))
+                at = int(rows[f"share_fifty {workloads.SRC}/shares.c:{line}"]) * tree["period"]
+                assert 0.9 * fifty < at <= fifty, (at, fifty, p.stdout)
 
 
 @live

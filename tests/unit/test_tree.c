@@ -1,5 +1,6 @@
 #include "unit/unit.h"
 
+#include "query/top.h"
 #include "query/tree.h"
 #include "unit/sample.h"
 
@@ -284,6 +285,188 @@ static void agrees_with_a_plain_sum(void **state)
 	profile_free(p);
 }
 
+/* Random stacks, most of few functions, so that these call themselves, and a few of many. */
+static struct profile *random_profile(unsigned seed, int samples)
+{
+	struct profile *p = profile_new();
+
+	for (int i = 0; i < samples; i++) {
+		uint32_t stack = 0;
+		int depth = rand_r(&seed) % 9;
+		for (int d = 0; d < depth; d++) {
+			char spec[16];
+			int name = rand_r(&seed) % (rand_r(&seed) % 40 ? 12 : 300);
+			snprintf(spec, sizeof(spec), name % 7 ? "f%d" : "[m]f%d", name);
+			stack = profile_stack(p, stack, sample_frame(p, spec));
+		}
+		uint64_t n = (uint64_t)rand_r(&seed) % 50;
+		profile_add(p, 0, stack, n, n * 3);
+	}
+	return p;
+}
+
+static const struct tree_sum *sum_of(const struct tree *t, const struct tree_function *f)
+{
+	for (uint32_t i = 1; i < t->function_count; i++)
+		if (strcmp(t->functions[i].name, f->name) == 0 && t->functions[i].kind == f->kind)
+			return &t->sums[i];
+	return NULL;
+}
+
+/* The sums of `cut` are those that the whole tree's nodes add up to; returns how many are there. */
+static uint32_t assert_sums(const struct tree *cut, const struct tree *whole)
+{
+	uint32_t count, found = 0;
+	struct top_row *rows = top_new(whole, &count);
+	struct tree_sum all = {};
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tree_sum *s = sum_of(cut, &whole->functions[rows[i].function]);
+		if (!s)
+			continue;
+		assert_int_equal(s->self, rows[i].self);
+		assert_int_equal(s->total, rows[i].total);
+		assert_int_equal(s->base_self, rows[i].base_self);
+		assert_int_equal(s->base_total, rows[i].base_total);
+		found++;
+	}
+	for (uint32_t f = 0; f < cut->function_count; f++) {
+		all.self += cut->sums[f].self;
+		all.base_self += cut->sums[f].base_self;
+	}
+	assert_int_equal(all.self, cut->nodes[0].total);
+	assert_int_equal(all.base_self, cut->nodes[0].base_total);
+	assert_int_equal(cut->sums[0].self, cut->nodes[0].self);
+	assert_int_equal(cut->sums[0].total, cut->nodes[0].total);
+	assert_int_equal(cut->sums[0].base_total, cut->nodes[0].base_total);
+	assert_true(found + cut->unlisted >= count);
+	free(rows);
+	return found;
+}
+
+static void functions_are_summed_before_nodes_are_left_out(void **state)
+{
+	(void)state;
+	struct profile *p = random_profile(1, 4000), *base = random_profile(2, 3000);
+
+	for (int kind = 0; kind < 4; kind++) {
+		struct tree_options o = {
+			.column = kind ? TREE_VALUE : TREE_COUNT,
+			.base = kind > 1 ? base : NULL,
+			.normalised = kind > 2,
+		};
+		struct tree *whole = tree_new(p, &o);
+		assert_null(whole->sums);
+		o.sums = true;
+		for (uint32_t max = 0; max < 3000; max = max * 4 + 5) {
+			o.max_nodes = max;
+			struct tree *cut = tree_new(p, &o);
+			assert_true((cut->merged != 0) == (max && max < whole->count - 1));
+			assert_int_equal(cut->unlisted, 0);
+			assert_true(assert_sums(cut, whole) > 150);
+			/* Functions that are all listed leave nothing for the others. */
+			if (cut->merged)
+				assert_int_equal(cut->sums[cut->merged].total, 0);
+			tree_free(cut);
+		}
+		tree_free(whole);
+	}
+	profile_free(p);
+	profile_free(base);
+}
+
+static void functions_beyond_the_cap_are_one_row(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("main;a;b 10", "main;a;b;a 4", "main;c 3", "main;d;c 2",
+				   "main;e;f;e 6", "main;g 5", "main;h 1", "main 100");
+	struct tree_options o = {.max_nodes = 1, .sums = true, .max_functions = 3};
+	struct tree *t = tree_new(p, &o);
+
+	/* main is a node's; of the others a has the largest total and b the largest self. */
+	assert_int_equal(t->count, 3);
+	assert_int_equal(t->function_count, 5);
+	assert_string_equal(t->functions[1].name, "a");
+	assert_string_equal(t->functions[2].name, "b");
+	assert_string_equal(t->functions[3].name, "main");
+	assert_int_equal(t->merged, 4);
+	assert_int_equal(t->unlisted, 6);
+	assert_int_equal(t->sums[1].self, 4);
+	assert_int_equal(t->sums[1].total, 14);
+	assert_int_equal(t->sums[2].self, 10);
+	assert_int_equal(t->sums[2].total, 14);
+	/* c, d, e, f, g, h: each stack with any of them, once. */
+	assert_int_equal(t->sums[4].self, 17);
+	assert_int_equal(t->sums[4].total, 17);
+	tree_free(t);
+
+	/* A cap less than the functions of nodes leaves those, and no others. */
+	o.max_functions = 1;
+	t = tree_new(p, &o);
+	assert_int_equal(t->function_count, 3);
+	assert_int_equal(t->unlisted, 8);
+	assert_int_equal(t->sums[t->merged].self, 31);
+	assert_int_equal(t->sums[t->merged].total, 31);
+	tree_free(t);
+	profile_free(p);
+
+	p = random_profile(3, 4000);
+	struct profile *base = random_profile(4, 4000);
+	o = (struct tree_options){.max_nodes = 20, .sums = true, .max_functions = 90, .base = base};
+	t = tree_new(p, &o);
+	struct tree *whole = tree_new(p, &(struct tree_options){.base = base});
+	assert_true(t->unlisted > 50);
+	assert_int_equal(t->function_count, 92); /* the root's and TREE_MERGED */
+	assert_sums(t, whole);
+	tree_free(whole);
+	tree_free(t);
+	profile_free(base);
+	profile_free(p);
+}
+
+static void a_function_shows_the_line_that_had_most(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new(), *base = profile_new();
+	static const struct {
+		const char *source;
+		uint32_t line;
+		uint64_t count;
+		bool in_base;
+	} seen[] = {{"a.c", 7, 3, false},
+		    {"a.c", 9, 4, false},
+		    {"b.c", 7, 2, false},
+		    {"a.c", 8, 4, false},
+		    {"a.c", 7, 2, true}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++) {
+		struct profile *into = seen[i].in_base ? base : p;
+		struct frame f = {
+			.name = sample_string(into, "work"),
+			.source = sample_string(into, seen[i].source),
+			.line = seen[i].line,
+			.addr = 0x1000 + i,
+		};
+		uint32_t stack = profile_stack(into, 0, profile_frame(into, &f));
+		stack = profile_stack(into, stack, sample_frame(into, "leaf"));
+		profile_add(into, 0, stack, seen[i].count, 1);
+	}
+	struct tree *t = tree_new(p, &(struct tree_options){});
+	assert_int_equal(t->function_count, 3);
+	assert_string_equal(t->functions[1].name, "leaf");
+	assert_string_equal(t->functions[1].source, "");
+	assert_string_equal(t->functions[2].source, "a.c");
+	assert_int_equal(t->functions[2].line, 8); /* as much as 9, and before it */
+	tree_free(t);
+	/* Both sides of a comparison count. */
+	t = tree_new(p, &(struct tree_options){.base = base});
+	assert_string_equal(t->functions[2].source, "a.c");
+	assert_int_equal(t->functions[2].line, 7);
+	tree_free(t);
+	profile_free(base);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +480,9 @@ int main(void)
 		cmocka_unit_test(an_empty_profile_is_a_root),
 		cmocka_unit_test(sums_stop_at_the_largest_number),
 		cmocka_unit_test(agrees_with_a_plain_sum),
+		cmocka_unit_test(functions_are_summed_before_nodes_are_left_out),
+		cmocka_unit_test(functions_beyond_the_cap_are_one_row),
+		cmocka_unit_test(a_function_shows_the_line_that_had_most),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

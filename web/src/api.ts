@@ -1,7 +1,7 @@
 /*
  * api: what the server is asked (docs/api.md). Addresses are relative to the page's own.
  */
-import {KINDS, layOut, mergedFunction, type Names, type Tree} from './tree';
+import {KINDS, layOut, mergedFunction, type Names, type Sums, type Tree} from './tree';
 
 export class ApiError extends Error {
 	constructor(
@@ -67,11 +67,17 @@ export interface TreeAnswer {
 		kind: number[];
 		source?: number[];
 		line?: number[];
+		// Of the whole tree, before nodes were left out.
+		self?: number[];
+		total?: number[];
+		base_self?: number[];
+		base_total?: number[];
 	};
 	modules: string[];
 	kinds: string[];
 	sources?: string[];
 	other?: number; // the function of what was left out; 0: nothing was
+	unlisted?: number; // functions whose sums are the other's
 	nodes: {
 		function: number[];
 		depth: number[];
@@ -94,6 +100,22 @@ export interface Profile {
 	lost: number;
 	pruned: number;
 	base: {from: number; to: number; total: number; samples: number} | null;
+}
+
+function sumsOf(a: TreeAnswer): Sums | null {
+	const {self, total, base_self, base_total} = a.functions;
+	if (!self || !total) return null;
+	const rows = self.map((n, fn) => ({
+		fn,
+		self: n,
+		total: total[fn],
+		baseSelf: base_self?.[fn] ?? 0,
+		baseTotal: base_total?.[fn] ?? 0,
+	}));
+	return {
+		rows: rows.filter(r => r.fn > 0 && (r.total > 0 || r.baseTotal > 0)),
+		unlisted: a.unlisted ?? 0,
+	};
 }
 
 export function profileOf(a: TreeAnswer): Profile {
@@ -122,7 +144,7 @@ export function profileOf(a: TreeAnswer): Profile {
 		base,
 	);
 	return {
-		tree,
+		tree: {...tree, sums: sumsOf(a)},
 		type: a.type,
 		unit: a.unit,
 		from: a.from,

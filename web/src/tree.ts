@@ -39,6 +39,21 @@ export interface Tree extends Names {
 	start: Float64Array;
 	size: Float64Array;
 	rows: Int32Array[]; // nodes by depth, from left to right
+	sums: Sums | null; // null: those of the nodes are all that is known
+}
+
+export interface FunctionSum {
+	fn: number;
+	self: number;
+	total: number;
+	baseSelf: number;
+	baseTotal: number;
+}
+
+/* What each function took of the whole tree, frames that were left out of this one included. */
+export interface Sums {
+	rows: FunctionSum[];
+	unlisted: number; // functions that have no row of their own: they are the merged function's
 }
 
 export const KINDS = ['user', 'kernel', 'inlined', 'interpreted', 'jit', 'go', 'bpf', 'mark'];
@@ -105,6 +120,7 @@ export function layOut(
 		start,
 		size,
 		rows: rowsOf(depth),
+		sums: null,
 	};
 }
 
@@ -336,7 +352,7 @@ export function apply(t: Tree, changes: readonly Change[]): Tree {
 export function weigh(t: Tree, weight: number): Tree {
 	if (!t.baseTotal || !t.baseSelf) return t;
 	const base = {total: t.baseTotal, self: t.baseSelf, weight};
-	return layOut(t, t.fn, t.depth, t.total, t.self, base);
+	return {...layOut(t, t.fn, t.depth, t.total, t.self, base), sums: t.sums};
 }
 
 /* Functions as they are met, sorted in the end. Ids are those before the sorting; 0 is the root's. */
@@ -445,16 +461,19 @@ export function compare(a: Tree, b: Tree): Tree {
 
 // ---- questions ------------------------------------------------------------------------------------
 
-export interface FunctionSum {
-	fn: number;
-	self: number;
-	total: number;
-	baseSelf: number;
-	baseTotal: number;
-}
-
 /* What each function used by itself and in all; inside of itself it counts once. */
 export function sumFunctions(t: Tree): FunctionSum[] {
+	return t.sums?.rows ?? sumNodes(t);
+}
+
+/* What a function used in all, frames that were left out included; null: not known. */
+export function wholeTotal(t: Tree, key: FunctionKey): number | null {
+	const like = functionsLike(t, key);
+	const rows = t.sums?.rows.filter(r => like[r.fn]);
+	return rows?.length === 1 ? rows[0].total : null;
+}
+
+function sumNodes(t: Tree): FunctionSum[] {
 	const n = t.functions.name.length;
 	const self = new Float64Array(n);
 	const total = new Float64Array(n);

@@ -44,6 +44,7 @@ import {
 	sumFunctions,
 	type Tree,
 	weigh,
+	wholeTotal,
 } from '../src/tree';
 
 const bytes = (s: string): Uint8Array => new TextEncoder().encode(s);
@@ -290,8 +291,15 @@ test('an answer of the server becomes the same tree', async () => {
 			name: ['', '(other)', 'main', 'read'],
 			module: [0, 0, 1, 2],
 			kind: [7, 7, 0, 1],
+			self: [0, 3, 16, 11],
+			total: [30, 3, 30, 12],
+			source: [0, 0, 1, 0],
+			line: [0, 0, 42, 0],
 		},
 		modules: ['', 'nginx', '[kernel]'],
+		sources: ['', '/src/main.c'],
+		other: 1,
+		unlisted: 7,
 		kinds: ['user', 'kernel'],
 		nodes: {
 			function: [0, 2, 3, 1],
@@ -303,6 +311,25 @@ test('an answer of the server becomes the same tree', async () => {
 	check(p.tree);
 	assert.equal(p.tree.merged, 1);
 	assert.equal(search(p.tree, /other/)[1], 0, 'what was left out is not a match');
+	// Sums are of the whole tree as long as the tree is as it came.
+	const sums = (t: Tree) => sumFunctions(t).map(r => [r.fn, r.self, r.total]);
+	const whole = [
+		[1, 3, 3],
+		[2, 16, 30],
+		[3, 11, 12],
+	];
+	assert.deepEqual(sums(p.tree), whole);
+	assert.deepEqual(sums(apply(weigh(p.tree, 2), [])), whole);
+	assert.equal(p.tree.sums?.unlisted, 7);
+	assert.equal(wholeTotal(p.tree, key('read', '[kernel]')), 12);
+	const changed = apply(p.tree, [{op: 'recursion'}]);
+	assert.deepEqual(sums(changed), [
+		[1, 5, 5],
+		[2, 15, 30],
+		[3, 10, 10],
+	]);
+	assert.equal(wholeTotal(changed, key('read', '[kernel]')), null);
+	assert.equal(p.tree.sources[p.tree.functions.source![2]], '/src/main.c');
 	const merged = mergeRecursion(p.tree);
 	assert.equal(merged.fn[merged.count - 1], 1, '(other) stays behind the others');
 });

@@ -169,15 +169,14 @@ export function writePprof(p: Profile, t: Tree, nodes: (visit: Visit) => void): 
 			);
 		}
 	}
-	for (const f of used) {
-		const line = t.functions.line?.[f] ?? 0;
+	// A function's line is the one it was seen in most: not that of each of its samples.
+	for (const f of used)
 		w.message(4, m =>
 			m
 				.number(1, f)
 				.number(2, mappings.get(t.functions.module[f]) ?? 0)
-				.message(4, l => l.number(1, f).number(2, line)),
+				.message(4, l => l.number(1, f)),
 		);
-	}
 	for (const f of used) {
 		const source = t.sources[t.functions.source?.[f] ?? 0] ?? '';
 		w.message(5, m =>

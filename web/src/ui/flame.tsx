@@ -9,7 +9,7 @@ import {diffColours, functionColours, kindName, presence} from '../colour';
 import {hits, profile, sandwich, state, theme, tree, weight, zoomNode} from '../data';
 import {amount, clip, percent, signed, signedPercent} from '../format';
 import {Graph} from '../graph';
-import {nodeOfPlace, type Tree} from '../tree';
+import {nodeOfPlace, type Tree, wholeTotal} from '../tree';
 import {type Action, actionsOf, openSandwich, zoomTo} from './actions';
 
 interface Hover {
@@ -167,7 +167,7 @@ export function Sandwich(): JSX.Element | null {
 	const key = state.value.sandwich;
 	const t = tree.value;
 	if (!both || !key || !t) return null;
-	const total = both.callees.total[0];
+	const total = wholeTotal(t, key) ?? both.callees.total[0];
 	const unit = profile.value?.unit ?? '';
 	const zoomOf = (s: Tree): number =>
 		sideZoom.value.of === s ? sideZoom.value.node : Math.min(1, s.count - 1);
@@ -187,7 +187,11 @@ export function Sandwich(): JSX.Element | null {
 				</button>
 			</header>
 			{both.callees.size[0] === 0 ? (
-				<p class="nothing">This function is not in what is shown now.</p>
+				<p class="nothing">
+					{total > 0
+						? 'Its frames are too small to be in the graph. Choose a shorter range, or filter.'
+						: 'This function is not in what is shown now.'}
+				</p>
 			) : (
 				<>
 					<h3>Callers</h3>

@@ -7,7 +7,7 @@ import type {JSX} from 'preact';
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import {hits, isComparing, profile, state, tree, weight} from '../data';
 import {amount, clip, count, percent, signed} from '../format';
-import {type FunctionSum, keyOf, sumFunctions} from '../tree';
+import {type FunctionSum, keyOf, sumFunctions, type Tree} from '../tree';
 import {openSandwich} from './actions';
 
 type Column = 'self' | 'total' | 'selfChange' | 'totalChange' | 'name' | 'module';
@@ -114,6 +114,17 @@ function fillRows(body: HTMLTableSectionElement, list: FunctionSum[]): () => voi
 	return () => clearTimeout(timer);
 }
 
+/* What the rows do not say, '' if that is nothing. */
+function missing(t: Tree): string {
+	if (t.sums)
+		return t.sums.unlisted > 0
+			? `(other) is the ${count(t.sums.unlisted)} smallest functions, as one.`
+			: '';
+	return t.merged > 0
+		? 'Sums are of the frames in the graph: what was too small to be kept is (other), and functions may have had more.'
+		: '';
+}
+
 function Head(props: {column: Column; text: string; span?: number}): JSX.Element {
 	const {column, down} = sort.value ?? usual.value;
 	const isThis = column === props.column;
@@ -201,6 +212,7 @@ export function Functions(): JSX.Element {
 					</tr>
 				</tfoot>
 			</table>
+			{t && missing(t) && <p class="missing">{missing(t)}</p>}
 			{state.value.search !== '' && list.length === 0 && t && (
 				<p class="nothing">No function matches the search.</p>
 			)}
