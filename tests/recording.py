@@ -12,7 +12,7 @@ import termios
 import time
 
 import folded
-from tap import SMOLDER, skip, test
+from tap import SMOLDER, hurry, hurry_along, skip, test
 
 END = re.compile(r"(\d+) samples? in [\d.]+ s, (\d+) lost")
 NOBODY = 65534
@@ -25,8 +25,7 @@ def live(fn):
     def guarded():
         if os.geteuid() != 0:
             skip("needs root: sudo make test")
-        # Whatever else runs on this machine makes no test longer, nor its samples fewer.
-        os.setpriority(os.PRIO_PROCESS, 0, -15)
+        hurry()
         fn()
     return test(guarded)
 
@@ -99,6 +98,7 @@ class Terminal:
 
         def session():
             os.setsid()
+            hurry_along()
             fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 
         self.process = subprocess.Popen([SMOLDER, *map(str, args)], stdin=slave, stderr=slave,

@@ -5,6 +5,7 @@
     def a_thing_works(): assert ..., "what was seen"
     main()
 """
+import contextlib
 import os
 import signal
 import sys
@@ -29,6 +30,20 @@ def skip(why):
 def test(fn):
     _tests.append(fn)
     return fn
+
+
+def hurry():
+    """Whatever else runs on this machine makes no test longer, nor its samples fewer. Needs root."""
+    os.setpriority(os.PRIO_PROCESS, 0, -15)
+    # Where the kernel shares out the CPU by session, that counts within this one only.
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as f:
+        f.write("-15")
+
+
+def hurry_along():
+    """At the beginning of a session: like who began it."""
+    if os.getpriority(os.PRIO_PROCESS, 0) < 0:
+        hurry()
 
 
 def main():

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from tap import ROOT, skip
+from tap import ROOT, hurry_along, skip
 
 SRC = os.path.join(ROOT, "tests", "workloads")
 # Sanitizers say nothing about workloads: every build of smolder is tested on the same ones.
@@ -158,9 +158,10 @@ _libc = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent():
+def _begin():
     """A test that is killed leaves nothing behind that burns CPU."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    hurry_along()
 
 
 class Workload:
@@ -172,7 +173,7 @@ class Workload:
         self._rest = b""
         self.process = subprocess.Popen([os.fsencode(str(a)) for a in argv], stdout=subprocess.PIPE,
                                         stdin=subprocess.DEVNULL, start_new_session=True,
-                                        preexec_fn=_die_with_parent, **popen)
+                                        preexec_fn=_begin, **popen)
         try:
             ready = self.wait_line("ready ")
             self.pid = self.process.pid

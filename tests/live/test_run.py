@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Always on: sampling, keeping, answering, and what becomes of it when halves die."""
+"""Always on: sampling, keeping, answering. See test_run_deaths.py and test_steady.py as well."""
 import os
-import random
 import re
 import shutil
 import signal
@@ -13,9 +12,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import folded  # noqa: E402
 import workloads  # noqa: E402
-from always import account, always, children, served, until  # noqa: E402
+from always import account, always, served, until  # noqa: E402
 from recording import live  # noqa: E402
-from tap import SMOLDER, SOAK, main, skip, test  # noqa: E402
+from tap import SMOLDER, main, skip, test  # noqa: E402
 
 COLLECTOR_CAPS = {"cap_bpf": 39, "cap_perfmon": 38, "cap_sys_ptrace": 19,
                   "cap_dac_read_search": 2, "cap_checkpoint_restore": 40, "cap_syslog": 34}
@@ -25,11 +24,6 @@ SYS_ADMIN = 21
 def status(pid):
     with open(f"/proc/{pid}/status") as f:
         return dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
-
-
-def forks():
-    with open("/proc/stat") as f:
-        return int(re.search(r"^processes (\d+)", f.read(), re.M)[1])
 
 
 def paranoid():
@@ -87,51 +81,6 @@ def a_second_run_on_the_same_store_names_the_first():
         pids = [a.process.pid, a.half("serve")]
         assert any(str(pid) in p.stderr for pid in pids), (pids, p.stderr)
         assert a.process.poll() is None and a.half("collect")
-
-
-@live
-def halves_that_are_killed_lose_nothing_that_was_stored():
-    rng = random.Random(7)
-    rounds = 200 if SOAK else 20
-    with always() as a, workloads.start("shares"):
-        a.wait_stored(1)
-        slowest, before = 0, 0
-        for i in range(rounds):
-            time.sleep(rng.uniform(0, 3.0 if i % 4 else 13.0))
-            m = a.metrics()
-            stored = m.get("smolder_samples_stored_total", 0)
-            assert stored >= before or not m, (before, stored)
-            before = max(before, stored)
-            which = rng.choice(("collect", "serve"))
-            pid = until(f"the {which} half", lambda: a.half(which))
-            began = time.monotonic()
-            os.kill(pid, signal.SIGKILL)
-            until("another one", lambda: a.half(which) not in (None, pid))
-            if i % 4 == 3:  # or else the next kill comes at any moment
-                until("windows again", lambda: a.stored() > before)
-                slowest = max(slowest, time.monotonic() - began)
-        assert a.stop() == 0, a.err
-        with served(a.store) as s:
-            m = s.metrics()
-            taken, stored, lost = account(m)
-            assert stored >= before, (stored, before)
-            assert taken == stored + lost, (taken, stored, lost, m)
-            died = m['smolder_samples_lost_total{reason="collector_died"}']
-            assert lost == died > 0, (lost, died)
-            # What the store holds is what it counted.
-            tree = s.json("/api/v1/query?query=cpu&from=now-1d")
-            assert tree["samples"] == stored, (tree["samples"], stored)
-        print(f"# {rounds} kills: {int(taken)} taken, {int(stored)} stored, {int(lost)} lost with "
-              f"collectors that died; windows again after {slowest:.1f} s at most")
-        assert slowest < 15, slowest
-
-
-@live
-def a_parent_that_is_killed_takes_its_halves_along():
-    with always() as a:
-        pids = [a.half("collect"), a.half("serve")]
-        a.process.kill()
-        until("the halves to end", lambda: not any(os.path.exists(f"/proc/{p}") for p in pids), 30)
 
 
 @live
@@ -249,119 +198,6 @@ def it_tells_systemd():
                 a.process.terminate()
                 while b"STOPPING=1" not in seen:
                     seen += s.recv(4096) + b"\n"
-
-
-@live
-def in_steady_state_proc_is_not_read():
-    seconds = 60 if SOAK else 15
-    crowd = [subprocess.Popen(["sleep", "1000"]) for _ in range(300)]
-    try:
-        with always() as a, workloads.start("shares"), workloads.start("pingpong"):
-            a.wait_stored(100)
-            a.wait_stored(100)
-            with tempfile.TemporaryDirectory() as d:
-                out = os.path.join(d, "trace")
-                t = subprocess.Popen(["strace", "-f", "-qq", "-o", out, "-p",
-                                      str(a.half("collect"))], stderr=subprocess.DEVNULL)
-                time.sleep(8)  # strace itself is new to the collector, and read
-                before, skipped = forks(), os.path.getsize(out)
-                time.sleep(seconds)
-                t.send_signal(signal.SIGINT)
-                t.wait(30)
-                with open(out) as f:
-                    f.seek(skipped)
-                    calls = f.read().splitlines()
-            names = [re.sub(r"^\d+ +", "", c).split("(")[0] for c in calls]
-            assert "getdents64" not in names
-            known = {str(p) for p, _ in children(os.getpid())}
-            reread = [c for c in calls if re.search(r'"/proc/(\d+)/maps"', c) and
-                      re.search(r'"/proc/(\d+)/maps"', c)[1] in known]
-            assert not reread, reread[:5]
-            rate = len(calls) / seconds
-            others = (forks() - before) / seconds
-            if others > 0.5 and rate >= 30:
-                skip(f"other programs start {others:.0f} processes a second: {rate:.0f} calls")
-            print(f"# {rate:.1f} system calls a second")
-            assert rate < 30, (rate, {n: names.count(n) for n in set(names)})
-    finally:
-        for p in crowd:
-            p.kill()
-            p.wait()
-
-
-@live
-def a_full_disk_is_waited_out():
-    with tempfile.TemporaryDirectory() as d:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", d], check=True)
-        try:
-            store = os.path.join(d, "store")
-            with always(store=store) as a, workloads.start("shares"):
-                a.wait_stored(1)
-                fill = os.path.join(d, "fill")
-                with open(fill, "wb", buffering=0) as f:
-                    try:
-                        while True:
-                            f.write(b"x" * 4096)
-                    except OSError:
-                        pass
-                until("a window that cannot be stored",
-                      lambda: a.metrics().get("smolder_store_failed_total", 0) > 0, 60)
-                assert a.get("/healthz")
-                os.unlink(fill)
-                before = a.stored()
-                until("windows again", lambda: a.stored() > before, 90)
-                assert a.stop() == 0
-                with served(store) as s:
-                    taken, stored, lost = account(s.metrics())
-                    assert taken == stored + lost and lost == 0, (taken, stored, lost)
-        finally:
-            subprocess.run(["umount", "-l", d], check=False)
-
-
-@live
-def a_disk_that_turns_read_only_is_told_and_still_answers():
-    """An ext4 whose errors make it read-only, as most are mounted, has an error."""
-    with tempfile.TemporaryDirectory() as d:
-        image, disk = os.path.join(d, "image"), os.path.join(d, "disk")
-        os.chmod(d, 0o755)
-        os.mkdir(disk)
-        subprocess.run(["truncate", "-s", "64M", image], check=True)
-        subprocess.run(["mkfs.ext4", "-q", image], check=True)
-        mount = ["mount", "-o", "loop,errors=remount-ro", image, disk]
-        if subprocess.run(mount, capture_output=True).returncode:
-            skip("no loop device can be mounted")
-        try:
-            device = subprocess.run(["findmnt", "-no", "SOURCE", disk], capture_output=True,
-                                    text=True, check=True).stdout.strip()
-            store = os.path.join(disk, "store")
-            with always(store=store) as a, workloads.start("shares"):
-                a.wait_stored(100)
-                stored = a.stored()
-                os.sync()  # what the kernel has not written yet is lost with the disk
-                with open(f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error", "w") as f:
-                    f.write("1")
-                until("the disk to be told", lambda: "Read-only file system" in a.err, 60)
-                q = a.query('cpu{comm="shares"}', "--from", "now-5m", "-f", "folded")
-                assert "share_fifty" in q.stdout, q
-                assert a.stop() == 0
-            subprocess.run(["umount", disk], check=True)
-            assert subprocess.run(["fsck.ext4", "-fy", image], capture_output=True).returncode < 2
-            subprocess.run(mount, check=True)
-            with served(store) as s:
-                assert s.stored() >= stored, (s.stored(), stored)
-        finally:
-            subprocess.run(["umount", "-l", disk], check=False)
-
-
-@live
-def a_store_that_is_deleted_is_begun_anew():
-    with always() as a, workloads.start("shares"):
-        a.wait_stored(1)
-        subprocess.run(["sh", "-c", f"rm -rf '{a.store}'/*"], check=True)
-        begun = time.time()
-        until("windows in a new store", lambda: a.query(
-            "cpu", "--from", str(int(begun)), "-f", "folded").stdout.strip(), 90)
-        assert a.process.poll() is None
 
 
 @live
