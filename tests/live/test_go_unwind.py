@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Whole stacks of Go programs, stripped or not, and through C in both directions."""
+import concurrent.futures
+import contextlib
 import os
 import sys
 
@@ -53,15 +55,17 @@ def check_edges(stacks):
                 assert caller in BEFORE[callee], f"{caller} calls {callee}: {';'.join(frames)}"
 
 
-def go_stacks(name, seconds=10):
-    with workloads.start(name) as w:
-        return record("-p", w.pid, "-F", 499, "-d", seconds).ok().stacks
+def go_stacks(*names, seconds=10):
+    """The stacks of programs that run beside each other, each recorded on its own."""
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor() as pool:
+        pids = [stack.enter_context(workloads.start(n)).pid for n in names]
+        return list(pool.map(lambda pid: record("-p", pid, "-F", 499, "-d", seconds).ok().stacks, pids))
 
 
 @live
 def every_kind_of_go_code_is_walked_to_its_goroutine():
-    for name in ("runtime", "runtime-stripped", "runtime-pie"):
-        stacks = go_stacks(name)
+    names = ("runtime", "runtime-stripped", "runtime-pie")
+    for name, stacks in zip(names, go_stacks(*names)):
         share = complete(stacks)
         assert share >= 0.95, f"{name}: {share:.4f} complete; not:\n{cut(stacks)}"
         check_edges(stacks)
@@ -75,7 +79,7 @@ def every_kind_of_go_code_is_walked_to_its_goroutine():
 @live
 def the_collector_works_for_a_goroutine():
     """What runs on the scheduler's stack for a goroutine shows who asked for it."""
-    stacks = go_stacks("runtime-stripped", 5)
+    stacks, = go_stacks("runtime-stripped", seconds=5)
     switched = [(f, n) for f, n in stacks if "runtime.systemstack" in f and f[1] in OUTERMOST]
     assert switched
     for frames, _ in switched:
@@ -85,9 +89,9 @@ def the_collector_works_for_a_goroutine():
 
 @live
 def c_without_frame_pointers_is_walked_through_cgo_to_its_goroutine():
-    for name in ("cgo", "cgo-stripped"):
-        # Samples taken before the tables are there brought one of the two stacks along only.
-        stacks = go_stacks(name, 20)
+    names = ("cgo", "cgo-stripped")
+    # Samples taken before the tables are there brought one of the two stacks along only.
+    for name, stacks in zip(names, go_stacks(*names, seconds=20)):
         share = complete(stacks)
         assert share >= 0.95, f"{name}: {share:.4f} complete; not:\n{cut(stacks)}"
         print(f"# {name}: {share:.4f} of {stacks.total} samples complete")
