@@ -4,15 +4,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/look.h"
 #include "cli/shown.h"
-#include "cli/source.h"
 
 struct diff {
-	struct cli_output out;
-	struct source_options source;
-	struct shown_options shown;
-	const char *from, *to, *base_from, *base_to;
+	struct shown shown;
+	const char *base_from, *base_to;
 };
 
 static void help(void)
@@ -32,11 +28,8 @@ static void help(void)
 	     "      --to TIME         the same (now)\n"
 	     "      --base-from TIME  of the older (as long before --from as --to is after it)\n"
 	     "      --base-to TIME    the same (--from, or an hour after --base-from)\n"
-	     "      --normalise       scale the older to the same sum: shares, not amounts\n"
-	     "      --callers NAME    only what leads to this function, merged from it on\n"
-	     "      --callees NAME    only what this function leads to");
-	look_help();
-	source_help();
+	     "      --normalise       scale the older to the same sum: shares, not amounts");
+	shown_help();
 	puts("  -h, --help            this\n"
 	     "\n"
 	     "Examples:\n"
@@ -45,44 +38,23 @@ static void help(void)
 	     "  smolder diff before.pb.gz after.pb.gz -o diff.svg");
 }
 
-enum {
-	OPT_FROM = 256,
-	OPT_TO,
-	OPT_BASE_FROM,
-	OPT_BASE_TO,
-	OPT_NORMALISE,
-	OPT_CALLERS,
-	OPT_CALLEES
-};
+enum { OPT_BASE_FROM = 256, OPT_BASE_TO, OPT_NORMALISE };
 
 static const struct option long_options[] = {
-	LOOK_OPTIONS,
-	SOURCE_OPTIONS,
-	{"from", required_argument, NULL, OPT_FROM},
-	{"to", required_argument, NULL, OPT_TO},
+	SHOWN_OPTIONS,
 	{"base-from", required_argument, NULL, OPT_BASE_FROM},
 	{"base-to", required_argument, NULL, OPT_BASE_TO},
 	{"normalise", no_argument, NULL, OPT_NORMALISE},
 	{"normalize", no_argument, NULL, OPT_NORMALISE}, /* the other spelling is as good */
-	{"callers", required_argument, NULL, OPT_CALLERS},
-	{"callees", required_argument, NULL, OPT_CALLEES},
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
 
 static bool option(struct diff *d, int opt, const char *arg)
 {
-	if (look_owns(opt))
-		return look_option(&d->out, opt, arg);
-	if (source_owns(opt))
-		return source_option(&d->source, opt, arg);
+	if (shown_owns(opt))
+		return shown_option(&d->shown, opt, arg);
 	switch (opt) {
-	case OPT_FROM:
-		d->from = arg;
-		return true;
-	case OPT_TO:
-		d->to = arg;
-		return true;
 	case OPT_BASE_FROM:
 		d->base_from = arg;
 		return true;
@@ -90,13 +62,7 @@ static bool option(struct diff *d, int opt, const char *arg)
 		d->base_to = arg;
 		return true;
 	case OPT_NORMALISE:
-		d->out.options.tree.normalised = true;
-		return true;
-	case OPT_CALLERS:
-		d->shown.callers = arg;
-		return true;
-	case OPT_CALLEES:
-		d->shown.callees = arg;
+		d->shown.out.options.tree.normalised = true;
 		return true;
 	default: /* getopt has said it */
 		return false;
@@ -132,8 +98,8 @@ static int write_both(struct diff *d, const struct renderer *r, struct profile *
 		empty(base);
 	if (!in_p)
 		empty(p);
-	d->out.options.tree.base = *base;
-	return cli_write(*p, r, &d->out, d->out.path);
+	d->shown.out.options.tree.base = *base;
+	return cli_write(*p, r, &d->shown.out, d->shown.out.path);
 }
 
 static int of_files(struct diff *d, char **files, const struct renderer *r)
@@ -155,7 +121,7 @@ static int of_files(struct diff *d, char **files, const struct renderer *r)
 static bool ranges(const struct diff *d, bool two_selectors, struct timerange *base,
 		   struct timerange *range)
 {
-	if (!shown_range(d->from, d->to, range))
+	if (!shown_range(d->shown.from, d->shown.to, range))
 		return false;
 	if (d->base_from || d->base_to) {
 		uint64_t hour = 3600000, length = range->to_ms - range->from_ms;
@@ -186,11 +152,11 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 
 	if (!ranges(d, count == 2, &base_ask.range, &ask.range))
 		return cli_usage("diff");
-	CLEANUP(source_closep) struct source *s = source_open(&d->source);
+	CLEANUP(source_closep) struct source *s = source_open(&d->shown.source);
 	if (!s)
 		return 1;
-	shown_keep(&d->out, &ask);
-	shown_keep(&d->out, &base_ask);
+	shown_keep(&d->shown, &ask);
+	shown_keep(&d->shown, &base_ask);
 	int code = source_profile(s, &base_ask, base, &base_answer);
 	if (!code)
 		code = source_profile(s, &ask, p, &answer);
@@ -212,11 +178,11 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 
 int cmd_diff(int argc, char **argv)
 {
-	struct diff d = {
-		.out.options = {.counted = true, .tree = {.column = TREE_VALUE, .by_comm = true}}};
+	struct diff d = {};
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", long_options, NULL)) != -1) {
+	shown_init(&d.shown);
+	while ((opt = getopt_long(argc, argv, SHOWN_SHORT "h", long_options, NULL)) != -1) {
 		if (opt == 'h') {
 			help();
 			return 0;
@@ -226,11 +192,7 @@ int cmd_diff(int argc, char **argv)
 	}
 	argv += optind;
 	argc -= optind;
-	if (d.shown.callers && d.shown.callees) {
-		log_error("--callers and --callees are two questions; ask one");
-		return cli_usage("diff");
-	}
-	const struct renderer *r = cli_renderer(&d.out, "top");
+	const struct renderer *r = cli_renderer(&d.shown.out, "top");
 	if (!r)
 		return 1;
 	bool files = argc && source_is_file(argv[0]);

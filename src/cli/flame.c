@@ -5,10 +5,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/look.h"
 #include "ingest/ingest.h"
-
-#define WIDTH_MIN 100
-#define WIDTH_MAX 100000
 
 struct flame {
 	struct cli_output out;
@@ -34,16 +32,9 @@ static void help(void)
 	     "  -f, --format FORMAT   one of the formats below\n"
 	     "      --from FORMAT     read as folded, pprof or perf, instead of guessing\n"
 	     "      --sample-type T   pprof: the type to show (inuse_space); perf: the event\n"
-	     "      --threads         a frame for each thread, above that of its process\n"
-	     "      --reverse         merge stacks from the leaf on: who calls it\n"
-	     "      --min-fraction F  leave out frames below this share of the whole (0.001)\n"
-	     "      --annotations     mark kernel frames with _[k], inlined _[i], JIT _[j]\n"
-	     "      --title TEXT      above the graph\n"
-	     "      --width PIXELS    of the graph (1200)\n"
-	     "      --icicle          root at the top\n"
-	     "      --top ROWS        of the table 'top' (30)\n"
-	     "  -q, --quiet           no words but errors\n"
-	     "  -h, --help            this\n"
+	     "      --threads         a frame for each thread, above that of its process");
+	look_help();
+	puts("  -h, --help            this\n"
 	     "\n"
 	     "Formats:");
 	for (const struct renderer *r = renderers; r->name; r++)
@@ -54,65 +45,22 @@ static void help(void)
 	     "  smolder flame stacks.folded -o stacks.pb.gz");
 }
 
-enum {
-	OPT_FROM = 256,
-	OPT_SAMPLE_TYPE,
-	OPT_THREADS,
-	OPT_REVERSE,
-	OPT_MIN_FRACTION,
-	OPT_ANNOTATIONS,
-	OPT_TITLE,
-	OPT_WIDTH,
-	OPT_ICICLE,
-	OPT_TOP,
-};
+enum { OPT_FROM = 256, OPT_SAMPLE_TYPE, OPT_THREADS };
 
 static const struct option long_options[] = {
-	{"output", required_argument, NULL, 'o'},
-	{"format", required_argument, NULL, 'f'},
+	LOOK_OPTIONS,
 	{"from", required_argument, NULL, OPT_FROM},
 	{"sample-type", required_argument, NULL, OPT_SAMPLE_TYPE},
 	{"threads", no_argument, NULL, OPT_THREADS},
-	{"reverse", no_argument, NULL, OPT_REVERSE},
-	{"min-fraction", required_argument, NULL, OPT_MIN_FRACTION},
-	{"annotations", no_argument, NULL, OPT_ANNOTATIONS},
-	{"title", required_argument, NULL, OPT_TITLE},
-	{"width", required_argument, NULL, OPT_WIDTH},
-	{"icicle", no_argument, NULL, OPT_ICICLE},
-	{"top", required_argument, NULL, OPT_TOP},
-	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
 
-static bool fraction(const char *arg, double *ret)
-{
-	char *end;
-	double d = strtod(arg, &end);
-
-	if (end == arg || *end || !(d >= 0 && d < 1)) {
-		log_error("--min-fraction takes a number from 0 to less than 1, not '%s'", arg);
-		return false;
-	}
-	*ret = d;
-	return true;
-}
-
 static bool option(struct flame *f, int opt, const char *arg)
 {
-	struct render_options *look = &f->out.options;
-	uint64_t n;
-
+	if (look_owns(opt))
+		return look_option(&f->out, opt, arg);
 	switch (opt) {
-	case 'o':
-		f->out.path = arg;
-		return true;
-	case 'f':
-		f->out.format = arg;
-		return true;
-	case 'q':
-		log_level = LOG_QUIET;
-		return true;
 	case OPT_FROM:
 		if (ingest_format_by_name(arg, &f->in.format))
 			return true;
@@ -122,31 +70,7 @@ static bool option(struct flame *f, int opt, const char *arg)
 		f->in.sample_type = arg;
 		return true;
 	case OPT_THREADS:
-		look->tree.by_thread = true;
-		return true;
-	case OPT_REVERSE:
-		look->tree.reversed = true;
-		return true;
-	case OPT_MIN_FRACTION:
-		return fraction(arg, &look->tree.min_fraction);
-	case OPT_ANNOTATIONS:
-		look->annotations = true;
-		return true;
-	case OPT_TITLE:
-		look->title = arg;
-		return true;
-	case OPT_WIDTH:
-		if (!cli_number("--width", arg, WIDTH_MIN, WIDTH_MAX, &n))
-			return false;
-		look->width = (unsigned)n;
-		return true;
-	case OPT_ICICLE:
-		look->icicle = true;
-		return true;
-	case OPT_TOP:
-		if (!cli_number("--top", arg, 1, UINT32_MAX, &n))
-			return false;
-		look->top = (unsigned)n;
+		f->out.options.tree.by_thread = true;
 		return true;
 	default: /* getopt has said it */
 		return false;
@@ -248,7 +172,7 @@ int cmd_flame(int argc, char **argv)
 	struct flame f = {.out.options.tree = {.column = TREE_VALUE, .by_comm = true}};
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "o:f:qh", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", long_options, NULL)) != -1) {
 		if (opt == 'h') {
 			help();
 			return 0;

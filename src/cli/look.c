@@ -9,11 +9,7 @@
 
 void look_help(void)
 {
-	puts("  -o, --output FILE|-   where to write (standard output); its extension tells the "
-	     "format\n"
-	     "  -f, --format FORMAT   one of the formats of 'smolder flame --help' (top)\n"
-	     "      --by LABEL        root frames from this label instead of comm\n"
-	     "      --reverse         merge stacks from the leaf on: who calls it\n"
+	puts("      --reverse         merge stacks from the leaf on: who calls it\n"
 	     "      --min-fraction F  leave out frames below this share of the whole (0.001)\n"
 	     "      --annotations     mark kernel frames with _[k], inlined _[i], JIT _[j]\n"
 	     "      --title TEXT      above the graph\n"
@@ -25,7 +21,7 @@ void look_help(void)
 
 bool look_owns(int opt)
 {
-	return opt == 'o' || opt == 'f' || opt == 'q' || (opt >= LOOK_REVERSE && opt <= LOOK_BY);
+	return opt == 'o' || opt == 'f' || opt == 'q' || (opt >= LOOK_REVERSE && opt <= LOOK_TOP);
 }
 
 static bool fraction(const char *arg, double *ret)
@@ -55,9 +51,6 @@ bool look_option(struct cli_output *o, int opt, const char *arg)
 		return true;
 	case 'q':
 		log_level = LOG_QUIET;
-		return true;
-	case LOOK_BY:
-		look->tree.by = arg;
 		return true;
 	case LOOK_REVERSE:
 		look->tree.reversed = true;

@@ -1,5 +1,5 @@
 /*
- * look: the options that every command which shows a stored profile shares: how it looks.
+ * look: the options of every command that turns a profile into a picture or text: how it looks.
  *
  *	static const struct option long_options[] = {LOOK_OPTIONS, {"from", …}, {}};
  *	if (look_owns(opt)) return look_option(&output, opt, optarg);
@@ -16,13 +16,11 @@ enum {
 	LOOK_WIDTH,
 	LOOK_ICICLE,
 	LOOK_TOP,
-	LOOK_BY,
 };
 
 #define LOOK_SHORT "o:f:q"
 #define LOOK_OPTIONS                                                                               \
 	{"output", required_argument, NULL, 'o'}, {"format", required_argument, NULL, 'f'},        \
-		{"by", required_argument, NULL, LOOK_BY},                                          \
 		{"reverse", no_argument, NULL, LOOK_REVERSE},                                      \
 		{"min-fraction", required_argument, NULL, LOOK_MIN_FRACTION},                      \
 		{"annotations", no_argument, NULL, LOOK_ANNOTATIONS},                              \
@@ -34,6 +32,6 @@ enum {
 		"quiet", no_argument, NULL, 'q'                                                    \
 	}
 
-void look_help(void); /* their lines of --help */
+void look_help(void); /* their lines of --help, but for -o and -f: commands differ in those */
 bool look_owns(int opt);
 bool look_option(struct cli_output *o, int opt, const char *arg); /* false after saying why */

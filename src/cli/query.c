@@ -3,16 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/look.h"
 #include "cli/shown.h"
-#include "cli/source.h"
-
-struct query {
-	struct cli_output out;
-	struct source_options source;
-	struct shown_options shown;
-	const char *from, *to;
-};
 
 static void help(void)
 {
@@ -28,11 +19,8 @@ static void help(void)
 	     "      --from TIME       now-1h, 14:02, 'yesterday 14:02', 2026-11-15, RFC 3339, or "
 	     "seconds\n"
 	     "                        since 1970 (an hour before --to)\n"
-	     "      --to TIME         the same (now)\n"
-	     "      --callers NAME    only what leads to this function, merged from it on\n"
-	     "      --callees NAME    only what this function leads to");
-	look_help();
-	source_help();
+	     "      --to TIME         the same (now)");
+	shown_help();
 	puts("  -h, --help            this\n"
 	     "\n"
 	     "Examples:\n"
@@ -40,61 +28,30 @@ static void help(void)
 	     "  smolder query cpu --from 14:02 --to 14:05");
 }
 
-enum { OPT_FROM = 256, OPT_TO, OPT_CALLERS, OPT_CALLEES };
-
 static const struct option long_options[] = {
-	LOOK_OPTIONS,
-	SOURCE_OPTIONS,
-	{"from", required_argument, NULL, OPT_FROM},
-	{"to", required_argument, NULL, OPT_TO},
-	{"callers", required_argument, NULL, OPT_CALLERS},
-	{"callees", required_argument, NULL, OPT_CALLEES},
+	SHOWN_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
 
-static bool option(struct query *q, int opt, const char *arg)
-{
-	if (look_owns(opt))
-		return look_option(&q->out, opt, arg);
-	if (source_owns(opt))
-		return source_option(&q->source, opt, arg);
-	switch (opt) {
-	case OPT_FROM:
-		q->from = arg;
-		return true;
-	case OPT_TO:
-		q->to = arg;
-		return true;
-	case OPT_CALLERS:
-		q->shown.callers = arg;
-		return true;
-	case OPT_CALLEES:
-		q->shown.callees = arg;
-		return true;
-	default: /* getopt has said it */
-		return false;
-	}
-}
-
 DEFINE_CLEANUP(struct profile *, profile_free)
 DEFINE_CLEANUP(struct source *, source_close)
 
-static int of_files(struct query *q, char **files, int count, const struct renderer *r)
+static int of_files(const struct shown *q, char **files, int count, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
 	for (int i = 0; i < count; i++)
 		if (source_file(files[i], p))
 			return 1;
-	if (!shown_cut(&p, &q->shown)) {
-		shown_no_function(p, &q->shown);
+	if (!shown_cut(&p, q)) {
+		shown_no_function(p, q);
 		return 1;
 	}
 	return cli_write(p, r, &q->out, q->out.path);
 }
 
-static int of_store(struct query *q, const char *selector, const struct renderer *r)
+static int of_store(const struct shown *q, const char *selector, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	struct source_question ask = {.selector = selector};
@@ -105,14 +62,14 @@ static int of_store(struct query *q, const char *selector, const struct renderer
 	CLEANUP(source_closep) struct source *s = source_open(&q->source);
 	if (!s)
 		return 1;
-	shown_keep(&q->out, &ask);
+	shown_keep(q, &ask);
 	int code = source_profile(s, &ask, p, &answer);
 	if (code)
 		return code;
 	if (!answer.samples)
 		return shown_nothing(s, &ask, &answer);
-	if (!shown_cut(&p, &q->shown)) {
-		shown_no_function(p, &q->shown);
+	if (!shown_cut(&p, q)) {
+		shown_no_function(p, q);
 		return 1;
 	}
 	code = cli_write(p, r, &q->out, q->out.path);
@@ -123,24 +80,20 @@ static int of_store(struct query *q, const char *selector, const struct renderer
 
 int cmd_query(int argc, char **argv)
 {
-	struct query q = {
-		.out.options = {.counted = true, .tree = {.column = TREE_VALUE, .by_comm = true}}};
+	struct shown q;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", long_options, NULL)) != -1) {
+	shown_init(&q);
+	while ((opt = getopt_long(argc, argv, SHOWN_SHORT "h", long_options, NULL)) != -1) {
 		if (opt == 'h') {
 			help();
 			return 0;
 		}
-		if (!option(&q, opt, optarg))
+		if (!shown_owns(opt) || !shown_option(&q, opt, optarg))
 			return cli_usage("query");
 	}
 	argv += optind;
 	argc -= optind;
-	if (q.shown.callers && q.shown.callees) {
-		log_error("--callers and --callees are two questions; ask one");
-		return cli_usage("query");
-	}
 	const struct renderer *r = cli_renderer(&q.out, "top");
 	if (!r)
 		return 1;

@@ -8,6 +8,61 @@
 
 #define SUGGESTIONS 3
 
+void shown_init(struct shown *s)
+{
+	*s = (struct shown){
+		.out.options = {.counted = true, .tree = {.column = TREE_VALUE, .by_comm = true}}};
+}
+
+void shown_help(void)
+{
+	puts("      --callers NAME    only what leads to this function, merged from it on\n"
+	     "      --callees NAME    only what this function leads to\n"
+	     "  -o, --output FILE|-   where to write (standard output); its extension tells the "
+	     "format\n"
+	     "  -f, --format FORMAT   one of the formats of 'smolder flame --help' (top)\n"
+	     "      --by LABEL        root frames from this label instead of comm");
+	look_help();
+	source_help();
+}
+
+bool shown_owns(int opt)
+{
+	return look_owns(opt) || source_owns(opt) || (opt >= SHOWN_FROM && opt <= SHOWN_CALLEES);
+}
+
+static bool one_function(const struct shown *s)
+{
+	if (s->callers && s->callees)
+		log_error("--callers and --callees are two questions; ask one");
+	return !s->callers || !s->callees;
+}
+
+bool shown_option(struct shown *s, int opt, const char *arg)
+{
+	if (look_owns(opt))
+		return look_option(&s->out, opt, arg);
+	if (source_owns(opt))
+		return source_option(&s->source, opt, arg);
+	switch (opt) {
+	case SHOWN_FROM:
+		s->from = arg;
+		return true;
+	case SHOWN_TO:
+		s->to = arg;
+		return true;
+	case SHOWN_BY:
+		s->out.options.tree.by = arg;
+		return true;
+	case SHOWN_CALLERS:
+		s->callers = arg;
+		return one_function(s);
+	default: /* SHOWN_CALLEES */
+		s->callees = arg;
+		return one_function(s);
+	}
+}
+
 bool shown_range(const char *from, const char *to, struct timerange *ret)
 {
 	struct timerange_error err;
@@ -18,22 +73,22 @@ bool shown_range(const char *from, const char *to, struct timerange *ret)
 	return false;
 }
 
-void shown_keep(const struct cli_output *o, struct source_question *ask)
+void shown_keep(const struct shown *s, struct source_question *ask)
 {
 	static const char *const comm[] = {"comm"};
 
-	ask->keep = o->options.tree.by ? &o->options.tree.by : comm;
+	ask->keep = s->out.options.tree.by ? &s->out.options.tree.by : comm;
 	ask->keep_count = 1;
 }
 
-static const char *function_of(const struct shown_options *o)
+static const char *function_of(const struct shown *s)
 {
-	return o->callers ? o->callers : o->callees;
+	return s->callers ? s->callers : s->callees;
 }
 
-void shown_no_function(const struct profile *p, const struct shown_options *o)
+void shown_no_function(const struct profile *p, const struct shown *s)
 {
-	const char *name = function_of(o);
+	const char *name = function_of(s);
 	const char *near[SUGGESTIONS];
 	uint32_t n = callers_suggest(p, name, near, SUGGESTIONS);
 
@@ -45,11 +100,11 @@ void shown_no_function(const struct profile *p, const struct shown_options *o)
 		log_error("no function is called '%s', and none holds it in its name", name);
 }
 
-bool shown_cut(struct profile **p, const struct shown_options *o)
+bool shown_cut(struct profile **p, const struct shown *s)
 {
-	if (!function_of(o))
+	if (!function_of(s))
 		return true;
-	struct profile *cut = callers_new(*p, function_of(o), o->callers ? CALLERS : CALLEES);
+	struct profile *cut = callers_new(*p, function_of(s), s->callers ? CALLERS : CALLEES);
 	if (!cut->sample_count) {
 		profile_free(cut);
 		return false;

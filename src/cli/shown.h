@@ -1,25 +1,49 @@
 /*
- * shown: what `query` and `diff` have in common beyond where profiles come from: the range, labels
- * that the answer must keep, and callers or callees of a function.
+ * shown: what `query` and `diff` have in common: which profiles, of what time, cut to the callers
+ *or callees of a function, and how they look.
+ *
+ *	static const struct option long_options[] = {SHOWN_OPTIONS, {"base-from", …}, {}};
+ *	if (shown_owns(opt)) return shown_option(&shown, opt, optarg);
  */
 #pragma once
 
 #include "cli/cli.h"
+#include "cli/look.h"
 #include "cli/source.h"
 
-struct shown_options {
+enum { SHOWN_FROM = 700, SHOWN_TO, SHOWN_BY, SHOWN_CALLERS, SHOWN_CALLEES };
+
+#define SHOWN_SHORT LOOK_SHORT
+#define SHOWN_OPTIONS                                                                              \
+	LOOK_OPTIONS, SOURCE_OPTIONS, {"from", required_argument, NULL, SHOWN_FROM},               \
+		{"to", required_argument, NULL, SHOWN_TO},                                         \
+		{"by", required_argument, NULL, SHOWN_BY},                                         \
+		{"callers", required_argument, NULL, SHOWN_CALLERS},                               \
+	{                                                                                          \
+		"callees", required_argument, NULL, SHOWN_CALLEES                                  \
+	}
+
+struct shown {
+	struct cli_output out;
+	struct source_options source;
+	const char *from, *to;
 	const char *callers, *callees; /* at most one of them */
 };
+
+void shown_init(struct shown *s);
+void shown_help(void); /* their lines of --help, but for --from and --to */
+bool shown_owns(int opt);
+bool shown_option(struct shown *s, int opt, const char *arg); /* false after saying why */
 
 /* Parses a range; false after saying what is wrong. */
 bool shown_range(const char *from, const char *to, struct timerange *ret);
 
 /* The labels that the options need. */
-void shown_keep(const struct cli_output *o, struct source_question *ask);
+void shown_keep(const struct shown *s, struct source_question *ask);
 
 /* Replaces the profile by what was asked of it; false if there is no such function. */
-bool shown_cut(struct profile **p, const struct shown_options *o);
-void shown_no_function(const struct profile *p, const struct shown_options *o); /* says so */
+bool shown_cut(struct profile **p, const struct shown *s);
+void shown_no_function(const struct profile *p, const struct shown *s); /* says so */
 
 /* Says that there is nothing, and why that may be; returns the exit code. */
 int shown_nothing(struct source *s, const struct source_question *ask,
