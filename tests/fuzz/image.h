@@ -1,4 +1,4 @@
-/* What must hold of every image, whatever it was made from. */
+/* What must hold of every image, and of the rows that it is made from, whatever the file. */
 #pragma once
 
 #include "unwind/image.h"
@@ -22,4 +22,56 @@ static inline void check_image(const struct image *im, const struct rules *rules
 	}
 	if (next != im->row_count)
 		__builtin_trap();
+}
+
+/* Of cfi_each() and gorows_each(). */
+typedef int each_row_fn(const struct elf_file *e, cfa_row_fn *row, void *arg,
+			struct cfi_stats *stats);
+
+struct walk {
+	const struct image *im;
+	const struct rules *rules;
+	uint64_t count, last;
+	struct unwind_rule rule;
+	bool merged; /* no row says what the one before it says */
+};
+
+static inline int check_row(void *arg, uint64_t start, struct unwind_rule rule)
+{
+	struct walk *w = arg;
+
+	if ((w->count++ && start <= w->last) || rule.cfa > UNWIND_CFA_LAST ||
+	    rule.rbp > UNWIND_RBP_LOST)
+		__builtin_trap();
+	if (w->merged && memcmp(&rule, &w->rule, sizeof(rule)) == 0)
+		__builtin_trap();
+	w->last = start;
+	w->rule = rule;
+	uint16_t found = w->im ? image_find(w->im, start) : RULES_OTHER;
+	if (found != RULES_OTHER && memcmp(&w->rules->all[found], &rule, sizeof(rule)) != 0)
+		__builtin_trap();
+	return 0;
+}
+
+/* Rows are in order and end with an unknown one, and the image says what they say. Frees the file.
+ */
+static inline void check_file(void *elf, size_t len, each_row_fn *each, bool merged)
+{
+	struct elf_file e;
+	struct rules rules;
+	struct image *im = NULL;
+	struct cfi_stats stats;
+
+	if (elf_file_init_mem(&e, elf, len) < 0)
+		__builtin_trap();
+	rules_init(&rules);
+	if (image_build(&e, &rules, &im, &stats) == 0)
+		check_image(im, &rules);
+	struct walk w = {.im = im, .rules = &rules, .merged = merged};
+	if (each(&e, check_row, &w, &stats) == 0 && w.rule.cfa != UNWIND_UNKNOWN)
+		__builtin_trap();
+	image_free(im);
+	rules_done(&rules);
+	elf_file_done(&e);
+	free(elf);
 }

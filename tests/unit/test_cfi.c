@@ -130,8 +130,8 @@ static struct seen look_at(const struct table *eh, const struct table *debug)
 	struct seen s = {};
 	struct elf_file e;
 	size_t len;
-	struct eh_elf *elf = eh_elf_new(eh ? eh->data : NULL, eh ? eh->len : 0,
-					debug ? debug->data : NULL, debug ? debug->len : 0, &len);
+	struct tiny_elf *elf = eh_elf_new(eh ? eh->data : NULL, eh ? eh->len : 0,
+					  debug ? debug->data : NULL, debug ? debug->len : 0, &len);
 
 	assert_int_equal(elf_file_init_mem(&e, elf, len), 0);
 	s.result = cfi_each(&e, see, &s, &s.stats);

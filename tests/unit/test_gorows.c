@@ -147,7 +147,7 @@ static void read_rows(const struct buffer *table, const void *code, size_t code_
 {
 	struct elf_file e;
 	size_t len;
-	struct go_elf *elf = go_elf_new(table->bytes, table->len, code, code_len, &len);
+	struct tiny_elf *elf = go_elf_new(table->bytes, table->len, code, code_len, &len);
 
 	*ret = (struct rows){};
 	assert_int_equal(elf_file_init_mem(&e, elf, len), 0);

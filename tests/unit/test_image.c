@@ -99,7 +99,7 @@ static int build(const struct table *t, struct rules *rules, struct image **ret)
 {
 	struct elf_file e;
 	size_t len;
-	CLEANUP(freep) struct eh_elf *elf = eh_elf_new(t->data, t->len, NULL, 0, &len);
+	CLEANUP(freep) struct tiny_elf *elf = eh_elf_new(t->data, t->len, NULL, 0, &len);
 
 	assert_int_equal(elf_file_init_mem(&e, elf, len), 0);
 	int r = image_build(&e, rules, ret, NULL);
@@ -169,7 +169,7 @@ static void an_image_needs_functions_within_reach(void **state)
 	assert_int_equal(build(&t, &rules, &im), -ENOENT);
 	add(&t, EH_TEXT, 0x10, 1);
 	add(&t, EH_TEXT + ((uint64_t)IMAGE_PAGES_MAX << UNWIND_PAGE_BITS), 0x10, 1);
-	CLEANUP(freep) struct eh_elf *elf = eh_elf_new(t.data, t.len, NULL, 0, &len);
+	CLEANUP(freep) struct tiny_elf *elf = eh_elf_new(t.data, t.len, NULL, 0, &len);
 	elf->load.p_memsz = 1ull << 46;
 	assert_int_equal(elf_file_init_mem(&e, elf, len), 0);
 	assert_int_equal(image_build(&e, &rules, &im, NULL), -ERANGE);
