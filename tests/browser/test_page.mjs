@@ -15,6 +15,7 @@ import {after, afterEach, before, test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {gunzipSync} from 'node:zlib';
 import {HOSTILE, PERIOD, startMock} from '../../web/test/mock.mjs';
+import {hurryAlong} from './hurry.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
@@ -51,6 +52,7 @@ before(async () => {
 	if (skip)
 		return;
 	browser = await playwright.chromium.launch({executablePath: CHROMIUM, args: ARGS});
+	hurryAlong();
 	server = await startMock();
 	({mock, url} = server);
 	mkdirSync(PICTURES, {recursive: true});

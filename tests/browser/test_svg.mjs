@@ -8,6 +8,7 @@ import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
 import {fileURLToPath, pathToFileURL} from 'node:url';
+import {hurryAlong} from './hurry.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const SMOLDER = path.resolve(ROOT, process.env.BUILD ?? 'build', 'smolder');
@@ -34,8 +35,10 @@ async function whyNot() {
 const skip = await whyNot();
 
 before(async () => {
-	if (!skip)
-		browser = await playwright.chromium.launch({executablePath: CHROMIUM, args: ARGS});
+	if (skip)
+		return;
+	browser = await playwright.chromium.launch({executablePath: CHROMIUM, args: ARGS});
+	hurryAlong();
 });
 after(async () => {
 	await browser?.close();
