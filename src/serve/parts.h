@@ -23,6 +23,7 @@ struct server {
 	int tend_fd;         /* readable: there is more to tend */
 	uint8_t *message;    /* room for one */
 	struct pprof *pprof;
+	struct cost *cost;
 	bool has_tls;
 	struct token *token; /* NULL: everybody may ask */
 };
@@ -58,6 +59,14 @@ void login_post(void *ctx, struct http_request *r);
 	"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "              \
 	"frame-ancestors 'none'"
 void login_css(void *ctx, struct http_request *r);
+
+/* cost.c: what smolder itself costs */
+struct cost *cost_new(struct server *s);
+void cost_free(struct cost *c);
+void cost_look(struct cost *c);                                              /* every ten seconds */
+void cost_write(struct cost *c, const struct store_stats *store, FILE *out); /* "cost":{…} */
+double cost_cpu_seconds(void);                                               /* of this process */
+uint64_t cost_resident_bytes(void);
 
 /* status.c: what the server knows of itself */
 void status_metrics(void *ctx, struct http_request *r);

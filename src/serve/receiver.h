@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/pack.h"
@@ -56,6 +57,13 @@ struct receiver_reach receiver_reach(const struct receiver *r, uint64_t since_ms
 typedef void receiver_metric_fn(void *ctx, const uint8_t instance[16], const char *name,
 				double value);
 void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ctx);
+
+/*
+ * The collector to tell of where one is told of: that of `run`, else `known` (or NULL) if it was
+ * heard of since `since_ms`, else the one heard of last. False: there is none.
+ */
+bool receiver_one(const struct receiver *r, const uint8_t known[16], uint64_t since_ms,
+		  uint8_t ret[16]);
 
 struct receiver_stats {
 	uint64_t messages, bytes;

@@ -72,8 +72,11 @@ static void tend(struct server *s)
 
 static void on_tick(void *ctx, int what)
 {
+	struct server *s = ctx;
+
 	(void)what;
-	tend(ctx);
+	tend(s);
+	cost_look(s->cost);
 }
 
 static void on_more(void *ctx, int fd)
@@ -190,6 +193,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->receiver = receiver_new(s->store);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->pprof = pprof_new(s);
+	s->cost = cost_new(s);
 	r = start_http(s, o, ret_err);
 	if (r)
 		return r;
@@ -213,6 +217,7 @@ void server_free(struct server *s)
 		loop_forget_fd(s->loop, s->tend_fd);
 		close(s->tend_fd);
 	}
+	cost_free(s->cost);
 	pprof_free(s->pprof);
 	jobs_free(s->jobs); /* answers what is held */
 	http_free(s->http);

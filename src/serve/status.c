@@ -3,9 +3,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <sys/resource.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "query/timerange.h"
 #include "render/escape.h"
@@ -34,27 +32,6 @@ static void head(FILE *out, const char *name, const char *type, const char *help
 	fprintf(out, "# HELP smolder_%s %s\n# TYPE smolder_%s %s\n", name, help, name, type);
 }
 
-static double cpu_seconds(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
-static uint64_t resident_bytes(void)
-{
-	CLEANUP(freep) char *text = NULL;
-	unsigned long long size, resident;
-	size_t len;
-
-	if (file_read("/proc/self/statm", 4096, &text, &len) != 0 ||
-	    sscanf(text, "%llu %llu", &size, &resident) != 2)
-		return 0;
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static void store_metrics(FILE *out, const struct store_stats *s)
 {
 	counter(out, "samples_taken_total", "Samples that collectors took.", s->taken);
@@ -76,6 +53,8 @@ static void store_metrics(FILE *out, const struct store_stats *s)
 	counter(out, "store_rolls_total", "Roll-ups made.", s->rolls);
 	counter(out, "store_expired_files_total", "Files removed for age or size.",
 		s->expired_files);
+	counter(out, "store_removed_bytes_total", "Bytes given back for age or size.",
+		s->removed_bytes);
 	head(out, "store_bytes", "gauge", "Bytes on disk.");
 	fprintf(out,
 		"smolder_store_bytes{part=\"raw\"} %" PRIu64 "\n"
@@ -191,8 +170,9 @@ void status_metrics(void *ctx, struct http_request *r)
 	head(out, "build_info", "gauge", "The version.");
 	fprintf(out, "smolder_build_info{version=\"%s\"} 1\n", SMOLDER_VERSION);
 	metric(out, "server_cpu_seconds_total", "counter", "CPU time of this process.",
-	       cpu_seconds());
-	gauge(out, "server_resident_bytes", "Resident memory of this process.", resident_bytes());
+	       cost_cpu_seconds());
+	gauge(out, "server_resident_bytes", "Resident memory of this process.",
+	      cost_resident_bytes());
 	gauge(out, "server_start_seconds", "When it was started, since 1970.",
 	      s->started_ms / 1000);
 	store_metrics(out, &store);
@@ -208,126 +188,7 @@ void status_metrics(void *ctx, struct http_request *r)
 
 /* ---- the page's corner, and health --------------------------------------------------------- */
 
-#define PARTS_MAX 24
-#define FRESH_MS  60000 /* a collector that was silent for longer is not there */
-
-/*
- * What smolder itself costs, of the collector that was heard of last. It tells in its metrics:
- *
- *	uptime_seconds                      how long it has been counting
- *	cpu_seconds_total{process="NAME"}   of each of its processes
- *	resident_bytes{process="NAME"}
- *	bpf_seconds_total{program="NAME"}   of each BPF program
- *	timer_seconds_total                 an estimate of what its interrupts cost
- */
-struct part {
-	char name[64];
-	double seconds;
-	double bytes;
-};
-
-struct cost {
-	struct part parts[PARTS_MAX];
-	size_t count;
-	double uptime, timer;
-	const uint8_t *instance; /* only of this one */
-};
-
-/* The label's value of NAME{label="VALUE"}, if `metric` is that. */
-static bool labelled(const char *metric, const char *head, char ret[static 64])
-{
-	size_t len = strlen(head);
-
-	if (strncmp(metric, head, len) != 0)
-		return false;
-	size_t value = strcspn(metric + len, "\"");
-	if (!value || value >= 60)
-		return false;
-	memcpy(ret, metric + len, value);
-	ret[value] = '\0';
-	return true;
-}
-
-static struct part *part_of(struct cost *c, const char *prefix, const char *name)
-{
-	char full[64];
-
-	snprintf(full, sizeof(full), "%s%.59s", prefix, name);
-	for (size_t i = 0; i < c->count; i++)
-		if (strcmp(c->parts[i].name, full) == 0)
-			return &c->parts[i];
-	if (c->count == PARTS_MAX)
-		return NULL;
-	memcpy(c->parts[c->count].name, full, sizeof(full));
-	return &c->parts[c->count++];
-}
-
-static void on_cost(void *ctx, const uint8_t instance[16], const char *name, double value)
-{
-	struct cost *c = ctx;
-	struct part *part;
-	char label[64];
-
-	if (!c->instance || memcmp(instance, c->instance, 16) != 0 || !isfinite(value))
-		return;
-	if (strcmp(name, "uptime_seconds") == 0) {
-		c->uptime = value;
-	} else if (strcmp(name, "timer_seconds_total") == 0) {
-		c->timer = value;
-	} else if (labelled(name, "resident_bytes{process=\"", label)) {
-		part = part_of(c, "", label);
-		if (part)
-			part->bytes = value;
-	} else {
-		part = labelled(name, "cpu_seconds_total{process=\"", label) ? part_of(c, "", label)
-		       : labelled(name, "bpf_seconds_total{program=\"", label)
-			       ? part_of(c, "BPF ", label)
-			       : NULL;
-		if (part)
-			part->seconds = value;
-	}
-}
-
-static double of_machine(double seconds, double uptime)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return uptime > 0 ? 100 * seconds / uptime / (double)MAX(cpus, 1L) : 0;
-}
-
-static void write_cost(FILE *out, const struct server *s, const struct receiver_stats *received,
-		       const struct store_stats *store, uint64_t now)
-{
-	struct cost c = {.instance = received->last_ms ? received->last_instance : NULL};
-	double own_uptime = (double)(now - s->started_ms + 1) / 1000, percent = 0, bytes = 0;
-	double days = (double)(store->last_ms - store->first_ms) / 86400000;
-	uint64_t lost = 0;
-
-	receiver_metrics(s->receiver, on_cost, &c);
-	percent = of_machine(cpu_seconds(), own_uptime);
-	bytes = (double)resident_bytes();
-	fprintf(out,
-		"\"cost\":{\"parts\":[\n{\"name\":\"server\",\"cpu_percent\":%.5f,"
-		"\"memory_bytes\":%.0f}",
-		percent, bytes);
-	for (size_t i = 0; i < c.count; i++) {
-		double part = of_machine(c.parts[i].seconds, c.uptime);
-		percent += part;
-		bytes += c.parts[i].bytes;
-		fputs(",\n{\"name\":", out);
-		escape_json(out, c.parts[i].name, strlen(c.parts[i].name));
-		fprintf(out, ",\"cpu_percent\":%.5f,\"memory_bytes\":%.0f}", part,
-			c.parts[i].bytes);
-	}
-	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
-		lost += store->lost[i];
-	fprintf(out,
-		"],\n\"seconds\":%.0f,\"cpu_percent\":%.5f,\"timer_percent\":%.5f,"
-		"\"memory_bytes\":%.0f,\"disk_bytes_per_day\":%.0f,\"taken\":%" PRIu64
-		",\"lost\":%" PRIu64 "}",
-		c.uptime > 0 ? c.uptime : own_uptime, percent, of_machine(c.timer, c.uptime), bytes,
-		days > 0.01 ? (double)store->bytes / days : 0.0, store->taken, lost);
-}
+#define FRESH_MS 60000 /* a collector that was silent for longer is not there */
 
 /* Metrics as they came, for what is not shown yet. */
 struct listing {
@@ -415,7 +276,7 @@ void status_json(void *ctx, struct http_request *r)
 		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", window_lost_names[i],
 			store.lost[i]);
 	fputs("}},\n", out);
-	write_cost(out, s, &received, &store, now);
+	cost_write(s->cost, &store, out);
 	fputs(",\n\"metrics\":[", out);
 	struct listing listing = {.out = out};
 	receiver_metrics(s->receiver, collector_json, &listing);

@@ -20,8 +20,20 @@
 
 static const char *const folders[] = {"raw", "roll", "times", "."};
 
-/* Bytes of the files of a folder; the oldest that was set aside, if asked for (caller frees). */
-static uint64_t folder_bytes(const char *dir, const char *folder, char **ret_aside)
+static bool is_ahead(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 &&
+	       (strcmp(name + len - 4, "-wal") == 0 || strcmp(name + len - 4, "-shm") == 0);
+}
+
+/*
+ * Bytes of the files of a folder, and those of them that are settled, added up; the oldest that was
+ * set aside, if asked for (caller frees).
+ */
+static uint64_t folder_bytes(const char *dir, const char *folder, uint64_t *settled,
+			     char **ret_aside)
 {
 	CLEANUP(freep) char *path = mem_printf("%s/%s", dir, folder);
 	uint64_t sum = 0;
@@ -34,6 +46,7 @@ static uint64_t folder_bytes(const char *dir, const char *folder, char **ret_asi
 		    !S_ISREG(st.st_mode))
 			continue;
 		sum += (uint64_t)st.st_size;
+		*settled += is_ahead(e->d_name) ? 0 : (uint64_t)st.st_size;
 		if (!ret_aside || !strstr(e->d_name, ".db.damaged-"))
 			continue;
 		if (!*ret_aside || st.st_mtime < oldest) {
@@ -181,7 +194,8 @@ static bool make_room(struct store *s, uint64_t now_ms)
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		CLEANUP(freep) char *aside = NULL;
-		folder_bytes(s->dir, folders[i], &aside);
+		uint64_t ignored = 0;
+		folder_bytes(s->dir, folders[i], &ignored, &aside);
 		if (aside)
 			return unlink(aside) == 0;
 	}
@@ -213,22 +227,37 @@ static bool make_room(struct store *s, uint64_t now_ms)
 
 static void measure(struct store *s)
 {
-	s->stats.raw_bytes = folder_bytes(s->dir, "raw", NULL);
-	s->stats.roll_bytes = folder_bytes(s->dir, "roll", NULL);
-	s->stats.times_bytes = folder_bytes(s->dir, "times", NULL);
+	uint64_t settled = 0;
+
+	s->stats.raw_bytes = folder_bytes(s->dir, "raw", &settled, NULL);
+	s->stats.roll_bytes = folder_bytes(s->dir, "roll", &settled, NULL);
+	s->stats.times_bytes = folder_bytes(s->dir, "times", &settled, NULL);
 	s->stats.bytes = s->stats.raw_bytes + s->stats.roll_bytes + s->stats.times_bytes +
-			 folder_bytes(s->dir, ".", NULL);
+			 folder_bytes(s->dir, ".", &settled, NULL);
+	s->stats.settled_bytes = settled;
+}
+
+/* Measures, and takes note of what went since it was last done. */
+static void measure_removed(struct store *s)
+{
+	uint64_t before = s->stats.settled_bytes;
+
+	measure(s);
+	s->stats.removed_bytes += before - MIN(before, s->stats.settled_bytes);
 }
 
 bool store_retain(struct store *s, uint64_t now_ms)
 {
 	if (now_ms >= s->retain_ms && now_ms < s->retain_ms + EVERY_MS)
 		return false;
-	bool more = expire(s, now_ms);
 	measure(s);
+	bool more = expire(s, now_ms);
+	measure_removed(s);
 	store_look_at_span(s);
-	if (s->stats.bytes > s->o.max_bytes)
-		more |= make_room(s, now_ms);
+	if (s->stats.bytes > s->o.max_bytes && make_room(s, now_ms)) {
+		measure_removed(s);
+		more = true;
+	}
 	if (!more)
 		s->retain_ms = now_ms;
 	return more;

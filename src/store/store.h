@@ -163,6 +163,8 @@ void store_names_done(struct store_names *n);
 struct store_stats {
 	uint64_t bytes; /* on disk, all files */
 	uint64_t raw_bytes, roll_bytes, times_bytes;
+	uint64_t settled_bytes; /* of all, without what SQLite writes ahead and uses again */
+	uint64_t removed_bytes; /* given back for age or size, by this process */
 	uint64_t windows;       /* appended by this process */
 	uint64_t samples;       /* … in them */
 	uint64_t known;         /* messages that were there already */

@@ -884,29 +884,49 @@ test('the graph is grouped by a label', {skip}, async () => {
 
 // ---- own cost -------------------------------------------------------------------------------------
 
-test('the corner says what smolder costs, and by stage', {skip}, async () => {
+/* The corner and the panel behind it say what the API's `cost` says. */
+async function sameCost(page, {cost, samples, cpus}) {
+	const digits = n => n === 0 ? '0 %' : `${n.toFixed(n >= 10 ? 1 : n >= 1 ? 2 : n >= 0.1 ? 3 : 4)} %`;
+	const corner = page.locator('.cost');
+	const late = cost.recent;
+	const seen = await corner.locator('> button').textContent();
+	assert.ok(seen.startsWith(`Own cost${digits(late.cpu_percent)} CPU`), seen);
+	assert.ok(seen.includes(`${(cost.memory_bytes / 2 ** 20).toPrecision(3)} MiB`), seen);
+	const perDay = late.disk_bytes_per_day ?? cost.disk_bytes_per_day;
+	const day = n => n === null ? '–' : `${(n / 2 ** 20).toPrecision(3)} MiB`;
+	assert.ok(seen.endsWith(`${perDay === null ? 'B' : `${day(perDay)} a day`}${late.lost} lost`), seen);
+	await corner.getByRole('button').click();
+	const panel = corner.locator('.panel');
+	assert.ok((await panel.locator('p').first().textContent()).startsWith(`Of ${cpus} CPUs`));
+	const table = i => panel.locator('table').nth(i).locator('tr').evaluateAll(all =>
+		all.map(tr => [...tr.cells].map(c => c.textContent)));
+	const [costs, stages, lost] = await Promise.all([0, 1, 2].map(table));
+	const text = n => n < 60 ? `${n} s` : `${Math.floor(n / 60)} min${n % 60 ? ` ${n % 60} s` : ''}`;
+	assert.equal(costs[0][1], `last ${text(late.seconds)}`);
+	const row = (rows, name) => rows.find(r => r[0] === name)?.slice(1, 3);
+	assert.deepEqual(row(costs, 'CPU, all of it'), [late, cost].map(c => digits(c.cpu_percent)));
+	assert.deepEqual(row(costs, 'Timer interrupt'), [late, cost].map(c => digits(c.timer_percent)));
+	assert.deepEqual(row(costs, 'Samples lost'), [late, cost].map(c => c.lost.toLocaleString('en-US')));
+	assert.equal(row(costs, 'Memory')[0], `${(cost.memory_bytes / 2 ** 20).toPrecision(3)} MiB`);
+	assert.deepEqual(row(costs, 'Disk a day'), [late, cost].map(c => day(c.disk_bytes_per_day)));
+	for (const [rows, kind] of [[costs, 'parts'], [stages, 'stages']])
+		for (const [i, {name}] of cost[kind].entries())
+			assert.deepEqual(row(rows, `· ${name}`), [late, cost].map(c => digits(c[kind][i].cpu_percent)), name);
+	assert.deepEqual(stages.slice(1).map(r => r[0]), cost.stages.map(s => `· ${s.name}`));
+	assert.deepEqual(lost, Object.entries(samples.lost).map(([k, n]) => [k.replaceAll('_', ' '), '', n.toLocaleString('en-US'), '']));
+}
+
+test('the corner says what smolder costs now, and by stage', {skip}, async () => {
 	const page = await open();
 	await ready(page);
-	const {cost, metrics, cpus} = mock.status();
-	const corner = page.locator('.cost');
-	const seen = await corner.textContent();
-	assert.ok(Math.abs(Number.parseFloat(/([\d.]+) % CPU/.exec(seen)[1]) - cost.cpu_percent) < 0.01, seen);
-	assert.match(seen, new RegExp(`${cost.lost} lost`));
-	await corner.getByRole('button').click();
-	const panel = await corner.locator('.panel').textContent();
-	for (const want of ['Timer interrupt', 'Disk a day', 'Memory', 'collector', 'server', 'BPF sample', 'ring full'])
-		assert.ok(panel.includes(want), want);
-	// The ladder: each stage as a share of the machine.
-	const uptime = metrics.find(m => m.name === 'uptime_seconds').value;
-	const stages = metrics.filter(m => m.name.startsWith('stage_seconds_total'));
-	assert.ok(stages.length >= 5);
-	for (const m of stages) {
-		const name = /"(.*)"/.exec(m.name)[1];
-		const text = await corner.locator('.stages tr', {hasText: name}).locator('td').first().textContent();
-		assert.ok(Math.abs(Number.parseFloat(text) - 100 * m.value / uptime / cpus) < 0.01, `${name}: ${text}`);
-	}
+	const status = mock.status();
+	assert.ok(status.cost.stages.length >= 8 && status.cost.recent.cpu_percent !== status.cost.cpu_percent);
+	await sameCost(page, status);
+	await picture(page, 'page-cost');
+	await page.setViewportSize({width: 390, height: 800});
+	assert.ok(await page.locator('.cost .panel').evaluate(e => e.scrollWidth <= e.clientWidth), 'it fits a narrow screen');
 	await page.keyboard.press('Escape');
-	assert.equal(await corner.locator('.panel').count(), 0);
+	assert.equal(await page.locator('.cost .panel').count(), 0);
 	await done(page);
 });
 
@@ -1262,8 +1282,11 @@ const ROWS = `
             row(("main@app", "rest<b>@app"), 2, comm="nginx", pid="2", times=[100, 200]),
             row(("main@db", "query@db"), 7, comm="db", times=list(range(0, 70, 10)))]`;
 
-/* `smolder serve` with windows that tests/windows.py sent: {url, from, to, close}. */
-async function realServer(making = ROWS) {
+/*
+ * `smolder serve` with windows that tests/windows.py sent: {url, from, to, close}. `late`: the last of
+ * them when the server has looked at its collector once, so that it knows what that costs of late.
+ */
+async function realServer(making = ROWS, late = false) {
 	const store = mkdtempSync(path.join(tmpdir(), 'smolder-page-store-'));
 	const child = spawn(SMOLDER, ['serve', '--store', store, '--listen', '127.0.0.1:0'], {stdio: ['ignore', 'ignore', 'pipe']});
 	const base = await new Promise((found, failed) => {
@@ -1288,7 +1311,14 @@ for w in range(30):
 ${making}
     for r in rows:
         if r["times"]: r["times"].sort()
-    urllib.request.urlopen(urllib.request.Request(${JSON.stringify(base)} + "api/v1/windows", data=c.message(at, rows), method="POST")).read()
+    cpu = 3.0 + 0.004 * w if w < 29 else 3.5
+    metrics = [("uptime_seconds", 1000.0 + 10 * w), ('cpu_seconds_total{process="collector"}', cpu),
+               ('resident_bytes{process="collector"}', 2e7), ('bpf_seconds_total{program="sample"}', cpu / 4),
+               ("timer_seconds_total", cpu / 5)] + [
+               (f'stage_seconds_total{{stage="{n}"}}', cpu / (i + 3)) for i, n in enumerate(("sampling", "walking", "symbols"))]
+    while ${late ? 'w == 29' : 'False'} and not json.load(urllib.request.urlopen(${JSON.stringify(base)} + "api/v1/status"))["cost"]["recent"]:
+        time.sleep(0.2)
+    urllib.request.urlopen(urllib.request.Request(${JSON.stringify(base)} + "api/v1/windows", data=c.message(at, rows, metrics=metrics), method="POST")).read()
 print(json.dumps([start, end]))
 `;
 	const [from, to] = JSON.parse(execFileSync('python3', ['-c', fill], {encoding: 'utf8'}));
@@ -1328,6 +1358,26 @@ test('the page of a real server: its numbers are those of smolder query', {skip}
 		assert.equal(status, 200);
 		assert.match(headers['content-security-policy'], /default-src 'self'/);
 		await axe(page, 'a real server');
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});
+
+test('a real server: its own cost, of late and since the start', {skip}, async () => {
+	const real = await realServer(ROWS, true);
+	try {
+		const page = await open('', {base: real.url});
+		await ready(page);
+		const [answer] = await Promise.all([page.waitForResponse(r => r.url().endsWith('/status')), page.reload()]);
+		const status = await answer.json();
+		await ready(page);
+		const {cost} = status;
+		const of = (c, name) => c.parts.find(p => p.name === name).cpu_percent * status.cpus;
+		assert.equal(cost.recent.collector_seconds, 10);
+		assert.ok(Math.abs(of(cost.recent, 'collector') - 100 * (3.5 - 3.112) / 10) < 1e-3, 'the difference');
+		assert.ok(Math.abs(of(cost, 'collector') - 100 * 3.5 / 1290) < 1e-3);
+		await sameCost(page, status);
 		await done(page);
 	} finally {
 		await real.close();

@@ -380,6 +380,56 @@ def metrics_and_status_tell_of_collectors_and_server():
         assert s.json("/healthz") and s.json("/readyz")
 
 
+def cost_metrics(uptime, cpu, bpf, timer, walking):
+    return [("uptime_seconds", uptime), ('cpu_seconds_total{process="collector"}', cpu),
+            ('resident_bytes{process="collector"}', 2e6),
+            ('bpf_seconds_total{program="sample"}', bpf), ("timer_seconds_total", timer),
+            ('stage_seconds_total{stage="walking"}', walking)]
+
+
+@test
+def cost_is_told_of_late_and_since_the_start():
+    """Of late: what the counters rose by between two looks, not what they are."""
+    cpus = os.cpu_count()
+
+    def near(cost, part, want):
+        found = {p["name"]: p["cpu_percent"] for p in cost["parts"] + cost["stages"]}
+        assert abs(found[part] - want / cpus) < 2e-5, (part, want, cost)
+
+    with Server() as s:
+        c, start = Collector(), recent()
+
+        def send(at, *values):
+            c.lost[0] += 1
+            assert s.post(c.message(at, [row(("a",), 4, comm="x")], taken=5,
+                                    metrics=cost_metrics(*values))).status == STORED
+            return s.json("/api/v1/status")["cost"]
+
+        cost = send(start, 100, 2.0, 1.0, 0.5, 0.75)
+        assert cost["recent"] is None, "too little time has passed"
+        for name, want in (("collector", 2.0), ("BPF sample", 1.0), ("walking", 0.75)):
+            near(cost, name, want)
+        until = time.monotonic() + 30
+        while not cost["recent"] and time.monotonic() < until:
+            time.sleep(0.2)
+            cost = s.json("/api/v1/status")["cost"]
+        # It has looked at the collector once: no difference yet, so it is what it was since its start.
+        assert cost["recent"] and 10 <= cost["recent"]["seconds"] < 30, cost
+        assert cost["recent"]["collector_seconds"] == 100
+        near(cost["recent"], "collector", 2.0)
+        cost = send(start + 10000, 110, 2.1, 1.04, 0.55, 0.77)
+        late = cost["recent"]
+        assert late["collector_seconds"] == 10 and cost["collector_seconds"] == 110, cost
+        for name, want in (("collector", 1.0), ("BPF sample", 0.4), ("walking", 0.2)):
+            near(late, name, want)
+        near(cost, "collector", 100 * 2.1 / 110)
+        assert abs(late["timer_percent"] - 0.5 / cpus) < 2e-5, late
+        assert abs(sum(p["cpu_percent"] for p in late["parts"]) - late["cpu_percent"]) < 1e-4
+        assert abs(sum(p["cpu_percent"] for p in late["stages"]) - late["cpu_percent"]) < 1e-4
+        assert (late["taken"], late["lost"]) == (10, 2), late
+        assert cost["memory_bytes"] > 2e6 and cost["disk_bytes_per_day"] is None
+
+
 @test
 def a_message_is_stored_once_and_a_gap_is_told():
     with Server() as s:

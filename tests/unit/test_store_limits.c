@@ -125,6 +125,7 @@ static void the_limit_of_size_takes_raw_first(void **state)
 	assert_true(st.bytes <= limit + (1 << 20)); /* and what came since it was last looked at */
 	assert_true(files("raw") < 4);
 	assert_true(st.expired_files > 0);
+	assert_true(st.removed_bytes > 0);
 	/* The sums are there from the beginning. */
 	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
 	assert_int_equal(st.stored, d.w.counts.taken);

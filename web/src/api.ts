@@ -175,6 +175,21 @@ export interface Heat {
 	counts: number[];
 }
 
+/* What smolder itself costs, over a time. */
+export interface Cost {
+	seconds?: number;
+	collector_seconds?: number; // what the collector's parts are over
+	cpu_percent?: number;
+	timer_percent?: number;
+	memory_bytes?: number; // now
+	disk_bytes_per_day?: number | null;
+	disk_seconds?: number;
+	taken?: number;
+	lost?: number;
+	parts?: {name: string; cpu_percent?: number; memory_bytes?: number}[];
+	stages?: {name: string; cpu_percent?: number}[];
+}
+
 /* What is not there is not known. */
 export interface Status {
 	version?: string;
@@ -190,31 +205,6 @@ export interface Status {
 		max_bytes?: number;
 		times_ms?: number;
 	};
-	cost?: {
-		seconds?: number;
-		cpu_percent?: number;
-		timer_percent?: number;
-		memory_bytes?: number;
-		disk_bytes_per_day?: number;
-		taken?: number;
-		lost?: number;
-		parts?: {name: string; cpu_percent?: number; memory_bytes?: number}[];
-	};
+	cost?: Cost & {recent?: Cost | null}; // since the start, and of the last minute
 	samples?: {taken?: number; stored?: number; lost?: Record<string, number>};
-	metrics?: {instance: string; name: string; value: number}[];
-}
-
-/* The ladder: what each stage of the collectors took of the machine, in percent, since they began. */
-export function stagesOf(s: Status): {name: string; percent: number}[] {
-	const uptimes = new Map<string, number>();
-	for (const m of s.metrics ?? [])
-		if (m.name === 'uptime_seconds') uptimes.set(m.instance, m.value);
-	const sums = new Map<string, number>();
-	for (const m of s.metrics ?? []) {
-		const stage = /^stage_seconds_total\{stage="([^"]*)"\}$/.exec(m.name)?.[1];
-		const seconds = (uptimes.get(m.instance) ?? 0) * (s.cpus ?? 1);
-		if (stage && seconds > 0)
-			sums.set(stage, (sums.get(stage) ?? 0) + (100 * m.value) / seconds);
-	}
-	return [...sums].map(([name, percent]) => ({name, percent}));
 }

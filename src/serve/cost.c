@@ -1,0 +1,394 @@
+/*
+ * cost: what smolder itself costs, since it was started and of late.
+ *
+ * Counters only tell what was used since their start, and a start is dear: after an hour its share
+ * still shows. So the counters are looked at every ten seconds, and the looks of the last minute
+ *are kept: what was used of late is the difference between the oldest of them and now. The first
+ *page that asks thus has the minute before it. How much is written to disk shows only over longer
+ *times, since windows are packed every five minutes and added up every hour: looks at that are kept
+ *of the last hour.
+ *
+ * A collector tells its counters in the metrics of its windows:
+ *
+ *	uptime_seconds                      how long it has been counting
+ *	cpu_seconds_total{process="NAME"}   of each of its processes
+ *	resident_bytes{process="NAME"}
+ *	bpf_seconds_total{program="NAME"}   of each BPF program
+ *	timer_seconds_total                 an estimate of what its interrupts cost
+ *	stage_seconds_total{stage="NAME"}   the same seconds of CPU and BPF by what they were for
+ *
+ * They are divided by the time that it counted, not by ours. Of several collectors it is one, the
+ * same for as long as it is heard of.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "query/timerange.h"
+#include "render/escape.h"
+#include "serve/parts.h"
+
+#define PARTS_MAX    24
+#define LOOKS        7  /* every ten seconds: the oldest is a minute to 70 seconds old */
+#define RECENT_LEAST 10 /* seconds; under that it says little */
+#define SILENT_MS    60000
+#define DISK_LOOKS   13 /* every five minutes: an hour and up to five minutes */
+#define DISK_EVERY   300.0
+#define DISK_LEAST   900.0
+
+struct part {
+	char name[64];
+	double seconds;
+	double bytes;
+};
+
+struct parts {
+	struct part part[PARTS_MAX + 1]; /* the last is for those beyond the cap, and not counted */
+	size_t count;
+};
+
+/* All counters at one moment. */
+struct look {
+	double at;  /* monotonic seconds */
+	double cpu; /* seconds of the server */
+	uint64_t taken, lost;
+	bool has_collector;
+	uint8_t instance[16];
+	double uptime, timer;
+	struct parts parts, stages;
+};
+
+struct disk_look {
+	double at;
+	uint64_t written; /* what lies there and what was removed again */
+};
+
+struct cost {
+	struct server *server;
+	double started; /* monotonic seconds */
+	struct look looks[LOOKS];
+	size_t count; /* ever; the newest is at count - 1 */
+	struct disk_look disk[DISK_LOOKS];
+	size_t disk_count;
+};
+
+double cost_cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+uint64_t cost_resident_bytes(void)
+{
+	CLEANUP(freep) char *text = NULL;
+	unsigned long long size, resident;
+	size_t len;
+
+	if (file_read("/proc/self/statm", 4096, &text, &len) != 0 ||
+	    sscanf(text, "%llu %llu", &size, &resident) != 2)
+		return 0;
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static double seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+/* The label's value of NAME{label="VALUE"}, if `metric` is that. */
+static bool labelled(const char *metric, const char *head, char ret[static 64])
+{
+	size_t len = strlen(head);
+
+	if (strncmp(metric, head, len) != 0)
+		return false;
+	size_t value = strcspn(metric + len, "\"");
+	if (!value || value >= 60)
+		return false;
+	memcpy(ret, metric + len, value);
+	ret[value] = '\0';
+	return true;
+}
+
+static struct part *part_of(struct parts *p, const char *prefix, const char *name)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "%s%.59s", prefix, name);
+	for (size_t i = 0; i < p->count; i++)
+		if (strcmp(p->part[i].name, full) == 0)
+			return &p->part[i];
+	if (p->count == PARTS_MAX)
+		return &p->part[PARTS_MAX];
+	memcpy(p->part[p->count].name, full, sizeof(full));
+	return &p->part[p->count++];
+}
+
+static void on_metric(void *ctx, const uint8_t instance[16], const char *name, double value)
+{
+	struct look *l = ctx;
+	char label[64];
+
+	if (memcmp(instance, l->instance, 16) != 0 || !isfinite(value))
+		return;
+	if (strcmp(name, "uptime_seconds") == 0)
+		l->uptime = value;
+	else if (strcmp(name, "timer_seconds_total") == 0)
+		l->timer = value;
+	else if (labelled(name, "resident_bytes{process=\"", label))
+		part_of(&l->parts, "", label)->bytes = value;
+	else if (labelled(name, "cpu_seconds_total{process=\"", label))
+		part_of(&l->parts, "", label)->seconds = value;
+	else if (labelled(name, "bpf_seconds_total{program=\"", label))
+		part_of(&l->parts, "BPF ", label)->seconds = value;
+	else if (labelled(name, "stage_seconds_total{stage=\"", label))
+		part_of(&l->stages, "", label)->seconds = value;
+}
+
+static const struct look *newest(const struct cost *c)
+{
+	return c->count ? &c->looks[(c->count - 1) % LOOKS] : NULL;
+}
+
+static void look(const struct cost *c, const struct store_stats *store, struct look *ret)
+{
+	const struct look *before = newest(c);
+	const struct receiver *r = c->server->receiver;
+	uint64_t now_ms = timerange_now_ms();
+
+	*ret = (struct look){.at = seconds_now(), .cpu = cost_cpu_seconds(), .taken = store->taken};
+	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
+		ret->lost += store->lost[i];
+	ret->has_collector =
+		receiver_one(r, before && before->has_collector ? before->instance : NULL,
+			     now_ms - MIN(now_ms, SILENT_MS), ret->instance);
+	if (ret->has_collector)
+		receiver_metrics(r, on_metric, ret);
+}
+
+static void look_at_disk(struct cost *c, double at, const struct store_stats *store)
+{
+	if (c->disk_count && at - c->disk[(c->disk_count - 1) % DISK_LOOKS].at < DISK_EVERY)
+		return;
+	c->disk[c->disk_count++ % DISK_LOOKS] = (struct disk_look){
+		.at = at, .written = store->settled_bytes + store->removed_bytes};
+}
+
+void cost_look(struct cost *c)
+{
+	struct store_stats store;
+	struct look now;
+
+	store_stats(c->server->store, &store);
+	look(c, &store, &now);
+	c->looks[c->count++ % LOOKS] = now;
+	look_at_disk(c, now.at, &store);
+}
+
+struct cost *cost_new(struct server *s)
+{
+	struct cost *c = mem_alloc(sizeof(*c));
+
+	c->server = s;
+	c->started = seconds_now();
+	cost_look(c);
+	return c;
+}
+
+void cost_free(struct cost *c)
+{
+	free(c);
+}
+
+/* ---- telling ------------------------------------------------------------------------------- */
+
+/* What was used between two looks; that of a collector over its own time. */
+struct used {
+	double seconds, collector_seconds;
+	const struct look *from, *to;
+	const struct look *collector_from; /* NULL: since it was started */
+};
+
+static double of_machine(double seconds, double over)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return over > 0 ? 100 * seconds / over / (double)MAX(cpus, 1L) : 0;
+}
+
+static bool has(const struct look *l, const struct look *now)
+{
+	return l->has_collector && memcmp(l->instance, now->instance, 16) == 0 &&
+	       l->uptime <= now->uptime;
+}
+
+/*
+ * The oldest look at the collector of now. One that was met after that, and has sent nothing since
+ * it was first looked at, has no difference yet: it is told since its start.
+ */
+static const struct look *collector_base(const struct cost *c, const struct look *now)
+{
+	size_t kept = MIN(c->count, (size_t)LOOKS);
+
+	for (size_t i = c->count - kept; i < c->count; i++) {
+		const struct look *l = &c->looks[i % LOOKS];
+		if (has(l, now))
+			return l->uptime < now->uptime || i == c->count - kept ? l : NULL;
+	}
+	return NULL;
+}
+
+static struct used used_of_late(const struct cost *c, const struct look *now)
+{
+	size_t kept = MIN(c->count, (size_t)LOOKS);
+	const struct look *from = &c->looks[(c->count - kept) % LOOKS];
+	const struct look *base = collector_base(c, now);
+
+	return (struct used){
+		.seconds = now->at - from->at,
+		.collector_seconds = now->uptime - (base ? base->uptime : 0),
+		.from = from,
+		.to = now,
+		.collector_from = base,
+	};
+}
+
+static const struct part *find_part(const struct parts *p, const char *name)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (strcmp(p->part[i].name, name) == 0)
+			return &p->part[i];
+	return NULL;
+}
+
+static double part_percent(const struct used *u, const struct part *p, const struct parts *before)
+{
+	const struct part *b = before ? find_part(before, p->name) : NULL;
+
+	return of_machine(p->seconds - (b ? b->seconds : 0), u->collector_seconds);
+}
+
+static double server_percent(const struct used *u)
+{
+	return of_machine(u->to->cpu - (u->from ? u->from->cpu : 0), u->seconds);
+}
+
+static void write_part(FILE *out, const char *name, double percent, double bytes)
+{
+	fputs("{\"name\":", out);
+	escape_json(out, name, strlen(name));
+	fprintf(out, ",\"cpu_percent\":%.5f", percent);
+	if (bytes >= 0)
+		fprintf(out, ",\"memory_bytes\":%.0f", bytes);
+	fputs("}", out);
+}
+
+/* The stages, and what of `sum` they leave over, such as the collector's start. */
+static void write_stages(FILE *out, const struct used *u, double sum)
+{
+	const struct parts *before = u->collector_from ? &u->collector_from->stages : NULL;
+
+	fputs("\"stages\":[\n", out);
+	for (size_t i = 0; i < u->to->stages.count; i++) {
+		const struct part *p = &u->to->stages.part[i];
+		double percent = part_percent(u, p, before);
+		write_part(out, p->name, percent, -1);
+		fputs(",\n", out);
+		sum -= percent;
+	}
+	write_part(out, "store and queries", server_percent(u), -1);
+	fputs(",\n", out);
+	write_part(out, "the rest", MAX(sum - server_percent(u), 0.0), -1);
+	fputs("],\n", out);
+}
+
+/* A store that was taken away begins to count anew. */
+static uint64_t since(uint64_t before, uint64_t now)
+{
+	return now - MIN(before, now);
+}
+
+/* The processes and programs, what they add up to, and by stage. */
+static void write_used(FILE *out, const struct used *u)
+{
+	const struct parts *before = u->collector_from ? &u->collector_from->parts : NULL;
+	double sum = server_percent(u), bytes = (double)cost_resident_bytes();
+
+	fputs("\"parts\":[\n", out);
+	write_part(out, "server", sum, bytes);
+	for (size_t i = 0; i < u->to->parts.count; i++) {
+		const struct part *p = &u->to->parts.part[i];
+		double percent = part_percent(u, p, before);
+		fputs(",\n", out);
+		write_part(out, p->name, percent, p->bytes);
+		sum += percent;
+		bytes += p->bytes;
+	}
+	fputs("],\n", out);
+	write_stages(out, u, sum);
+	double timer = u->to->timer - (u->collector_from ? u->collector_from->timer : 0);
+	fprintf(out,
+		"\"seconds\":%.0f,\"collector_seconds\":%.0f,\"cpu_percent\":%.5f,"
+		"\"timer_percent\":%.5f,\"memory_bytes\":%.0f,\"taken\":%" PRIu64
+		",\"lost\":%" PRIu64,
+		u->seconds, u->collector_seconds, sum, of_machine(timer, u->collector_seconds),
+		bytes, since(u->from ? u->from->taken : 0, u->to->taken),
+		since(u->from ? u->from->lost : 0, u->to->lost));
+}
+
+/* Bytes a day, or null while too little time has passed to tell. */
+static void write_disk(FILE *out, double bytes, double seconds)
+{
+	if (seconds < DISK_LEAST)
+		fputs(",\"disk_bytes_per_day\":null", out);
+	else
+		fprintf(out, ",\"disk_bytes_per_day\":%.0f", MAX(bytes, 0.0) / seconds * 86400);
+}
+
+static void write_recent(const struct cost *c, const struct store_stats *store,
+			 const struct look *now, FILE *out)
+{
+	size_t kept = MIN(c->disk_count, (size_t)DISK_LOOKS);
+	const struct disk_look *disk = &c->disk[(c->disk_count - kept) % DISK_LOOKS];
+	struct used u = used_of_late(c, now);
+
+	if (u.seconds < RECENT_LEAST) {
+		fputs(",\n\"recent\":null", out);
+		return;
+	}
+	fputs(",\n\"recent\":{", out);
+	write_used(out, &u);
+	write_disk(out,
+		   (double)(store->settled_bytes + store->removed_bytes) - (double)disk->written,
+		   now->at - disk->at);
+	fprintf(out, ",\"disk_seconds\":%.0f}", now->at - disk->at);
+}
+
+void cost_write(struct cost *c, const struct store_stats *store, FILE *out)
+{
+	struct look now;
+
+	look(c, store, &now);
+	struct used all = {
+		.seconds = now.at - c->started + 0.001,
+		.collector_seconds = now.uptime,
+		.to = &now,
+	};
+	fputs("\"cost\":{", out);
+	write_used(out, &all);
+	write_disk(out, (double)store->settled_bytes,
+		   (double)(store->last_ms - store->first_ms) / 1000);
+	write_recent(c, store, &now, out);
+	fputs("}", out);
+}
