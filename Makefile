@@ -138,7 +138,7 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libsmolder.a
 test: deps-test
 	+@$(MAKE) --no-print-directory test-build
 	BUILD=$(BUILD) tests/run $(TESTS)
-test-build: $(BIN) $(UNIT) $(if $(SAN),,$(FUZZ))
+test-build: $(BIN) $(UNIT) $(BUILD)/bench/store $(if $(SAN),,$(FUZZ))
 
 # On every kernel that Debian has for us, or on KERNELS="/path/to/vmlinuz ...".
 test-vm: deps-test

@@ -1,6 +1,10 @@
 /*
- * The page's flame graph of 100,000 frames, measured in the page, beside d3-flame-graph on the same
- * data in the same browser. Ends with 1 unless
+ * node page.mjs day URL FROM TO: how long the page of that server takes until the first flame graph of
+ * that range is painted, five times, each in a browser with a profile of its own. Ends with 1 unless the
+ * median is under 1 s.
+ *
+ * node page.mjs: the page's flame graph of 100,000 frames, measured in the page, beside d3-flame-graph
+ * on the same data in the same browser. Ends with 1 unless
  *
  *	the first picture is there 200 ms after the answer has arrived
  *	a frame of zooming and a move of the pointer take under 16 ms at the median
@@ -13,18 +17,18 @@ import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {fileURLToPath} from 'node:url';
+import {ARGS, firstGraph, median} from '../tests/browser/day.mjs';
 import {bigStacks, startMock} from '../web/test/mock.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const tests = createRequire(path.join(ROOT, 'tests/browser/test_page.mjs'));
 const web = createRequire(path.join(ROOT, 'web/build.mjs'));
-const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
-	'--disable-component-update', '--disable-sync'];
+const CHROMIUM = '/usr/bin/chromium';
 const FRAMES = 100_000;
 const FIRST_MOST = 200, FRAME_MOST = 16, FASTER = 10;
 const RUNS = 5;
+const LOAD_MOST = 1000;
 
-const median = list => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 const worst = list => [...list].sort((a, b) => a - b)[Math.floor(list.length * 0.95)];
 const ms = n => `${n < 100 ? n.toFixed(1) : n.toFixed(0)} ms`;
 
@@ -152,10 +156,23 @@ async function d3(browser, address, stacks, least) {
 	return got;
 }
 
+async function day(url, from, to) {
+	const {chromium} = tests('playwright-core');
+	const loads = [];
+	for (let i = 0; i < RUNS; i++)
+		loads.push(await firstGraph(chromium, CHROMIUM, `${url}/#v=1&t=${from}-${to}`));
+	const of = name => ms(median(loads.map(l => l[name])));
+	const painted = median(loads.map(l => l.painted));
+	console.log(`a load of the page with a day, ${loads[0].nodes.toLocaleString('en-US')} frames in ${(loads[0].bytes / 1000).toFixed(0)} kB, medians of ${RUNS}`);
+	console.log(`  script there ${of('script')}, tree asked for ${of('asked')}, answered ${of('answered')}, all of it there ${of('arrived')}`);
+	console.log(`  painted          ${ms(painted)} (${loads.map(l => ms(l.painted)).join(', ')})  ${painted < LOAD_MOST ? 'ok' : 'TOO SLOW'} (wanted under ${LOAD_MOST})`);
+	return painted < LOAD_MOST ? 0 : 1;
+}
+
 async function main() {
 	const {chromium} = tests('playwright-core');
 	const dir = mkdtempSync(path.join(tmpdir(), 'smolder-bench-page-'));
-	const browser = await chromium.launch({executablePath: '/usr/bin/chromium', args: ARGS});
+	const browser = await chromium.launch({executablePath: CHROMIUM, args: ARGS});
 	const {url, mock, close} = await startMock();
 	let failed = false;
 	const bar = (good, words) => {
@@ -199,4 +216,5 @@ async function main() {
 	return failed ? 1 : 0;
 }
 
-process.exitCode = await main();
+const [what, ...args] = process.argv.slice(2);
+process.exitCode = what === 'day' ? await day(...args) : await main();
