@@ -865,6 +865,17 @@ test('the filter completes names and values, and shows chips', {skip}, async () 
 	await box.fill('comm=nginx');
 	await box.press('Enter');
 	assert.match(await page.locator('.query .problem').textContent(), /quotes/);
+
+	// A type is completed too, and keeps the filter.
+	await box.fill('off');
+	await page.locator('.suggestions').getByRole('option', {name: /^offcpu/}).waitFor();
+	assert.equal(await page.locator('.suggestions').textContent(), 'offcpuprofile type');
+	await picture(page, 'page-types');
+	await box.press('Tab');
+	await settled(page);
+	assert.equal(parameters().searchParams.get('query'), 'offcpu{comm=~"node|go", unit!="x"}');
+	assert.equal(await page.locator('.query .type').textContent(), 'offcpu');
+	assert.equal(await chips.count(), 2);
 	await done(page);
 });
 
@@ -1082,6 +1093,61 @@ test('a file is shown with the same tools, and stays in the browser', {skip}, as
 	await done(page);
 });
 
+test('a file is compared with what the server has, either way', {skip}, async () => {
+	const page = await open(hour('group=&q=cpu%7Bcomm%3D%22python3%22%7D'));
+	await ready(page);
+	const want = await total(page);
+	const saved = path.basename(await save(page, /^pprof for/));
+	await page.getByRole('combobox', {name: 'Group by', exact: true}).selectOption('comm');
+	await settled(page);
+	await upload(page, saved);
+	assert.equal(await total(page), want);
+	// With itself it is the same, function for function.
+	const same = async () => {
+		assert.equal(await total(page), want);
+		assert.match(await info(page), /against/);
+		const changes = await page.locator('.functions tbody tr').evaluateAll(all =>
+			all.map(tr => [tr.cells[1].textContent, tr.cells[3].textContent, tr.querySelector('em')?.textContent ?? '']));
+		assert.ok(changes.length > 50);
+		assert.deepEqual(changes.filter(c => c.join() !== '0 s,0 s,'), []);
+	};
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await page.getByRole('button', {name: /^What the server has/}).click();
+	await page.locator('.filebar', {hasText: 'compared with cpu{comm="python3"}, '}).waitFor();
+	await settled(page);
+	await same();
+	await page.getByRole('button', {name: 'Stop comparing'}).click();
+	assert.equal(await page.locator('.filebar strong').textContent(), saved);
+	await page.getByRole('button', {name: 'Back to the server'}).click();
+	await settled(page);
+
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await upload(page, saved, 'A file…');
+	await page.locator('.filebar', {hasText: `compared with ${saved}`}).waitFor();
+	await settled(page);
+	await same();
+	await page.getByRole('button', {name: 'Stop comparing'}).click();
+	await settled(page);
+	assert.equal(await page.locator('.filebar').count(), 0, 'the server\'s again');
+	assert.equal(await total(page), want);
+
+	// Another filter's: a difference, and the picture of it.
+	await page.locator('.query .chip .x').click();
+	await settled(page);
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await upload(page, saved, 'A file…');
+	await settled(page);
+	assert.ok((await rows(page)).some(r => r[4].startsWith('new ')));
+	assert.equal(await page.locator('.graph').evaluate(e => e.scrollHeight - e.scrollTop - e.clientHeight), 0, 'a flame stands on the floor');
+	await picture(page, 'page-file');
+	writeFileSync(path.join(files, 'counts.folded'), 'main;work 30\n');
+	await page.getByRole('button', {name: 'Back to the server'}).click();
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await upload(page, 'counts.folded', 'A file…');
+	assert.match(await page.locator('.filebar [role=alert]').textContent(), /counts\.folded cannot be shown: it counts samples, and cpu, .* nanoseconds/);
+	await done(page);
+});
+
 test('a file dropped on the page is shown', {skip}, async () => {
 	const page = await open();
 	await ready(page);
@@ -1270,6 +1336,11 @@ test('100,000 frames open, zoom and are searched', {skip}, async () => {
 	await page.locator('#search').fill('function_1\\d_');
 	assert.match(await page.locator('.search output').textContent(), /^\d+\.\d\d % matched/);
 	assert.match(await page.locator('.functions tfoot').textContent(), /functions match/);
+	for (const width of [1400, 1000, 800]) {
+		await page.setViewportSize({width, height: 860});
+		assert.ok(await page.locator('.functions tfoot .count').evaluate(e => e.scrollWidth <= e.clientWidth), `the count fits ${width}`);
+	}
+	await picture(page, 'page-count');
 	await done(page);
 });
 

@@ -18,7 +18,7 @@ import {DARK, LIGHT} from './colour';
 import {type Range, read, type State, snap, stepOf, write} from './state';
 import {apply, callers, focus, matched, pattern, search, type Tree, weigh} from './tree';
 
-const NODES_MOST = 100_000;
+export const NODES_MOST = 100_000;
 const LIVE_EVERY = 10_000; // a window's length
 const STATUS_EVERY = 10_000;
 export const HEAT_MOST = 600_000;
@@ -111,6 +111,7 @@ export interface OpenFile {
 	name: string;
 	profile: Profile;
 	alone: OpenFile | null; // before it was compared with another
+	isServers?: boolean; // no file, but what the server had
 }
 
 export const file = signal<OpenFile | null>(null);

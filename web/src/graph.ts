@@ -134,19 +134,26 @@ export class Graph {
 		return this.input?.icicle ? 0 : Math.max(0, this.height - this.rows * ROW);
 	}
 
+	/* The box may have another height by now than when it was measured. */
+	private get isAtFloor(): boolean {
+		const height = Math.max(this.height, this.box.clientHeight);
+		return this.box.scrollTop + height >= this.rows * ROW - 1;
+	}
+
 	private setRows(from: number, to: number, isFirst: boolean): void {
 		const i = this.input!;
 		const least = (0.5 * (to - from)) / Math.max(1, this.width);
 		const rows = Math.max(1, rowsIn(i.tree, from, to, least) - (i.hideRoot ? 1 : 0));
 		const grown = (rows - this.rows) * ROW;
-		const atFloor = this.box.scrollTop + this.height >= this.rows * ROW - 1;
+		const top = this.box.scrollTop;
+		const atFloor = this.isAtFloor;
 		this.rows = rows;
 		this.inner.style.height = `${Math.max(rows * ROW, this.height)}px`;
 		// What was looked at stays where it was: a flame's rows count from the floor.
 		if (i.icicle) {
 			if (isFirst) this.box.scrollTop = 0;
 		} else if (isFirst || atFloor) this.box.scrollTop = rows * ROW;
-		else this.box.scrollTop += grown;
+		else this.box.scrollTop = top + grown;
 	}
 
 	private measure(): void {
@@ -166,9 +173,11 @@ export class Graph {
 	private resize(): void {
 		if (this.box.clientWidth === this.width && this.box.clientHeight === this.height)
 			return;
+		// A flame that stood on the floor stands on it still.
+		const atFloor = !this.input?.icicle && this.isAtFloor;
 		this.measure();
 		if (!this.input || this.width === 0) return;
-		this.setRows(this.from, this.to, false);
+		this.setRows(this.from, this.to, atFloor);
 		this.draw();
 	}
 

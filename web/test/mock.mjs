@@ -440,6 +440,7 @@ class Mock {
 				status: 504,
 			});
 		if (parts[0] === 'status') return this.status();
+		if (parts[0] === 'types') return {types: ['cpu', 'offcpu'], cut: false};
 		if (parts[0] === 'labels') {
 			if (parts[2] === 'values')
 				return this.labelValues(

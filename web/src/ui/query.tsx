@@ -26,6 +26,7 @@ const OPPOSITE = {'=': '!=', '!=': '=', '=~': '!~', '!~': '=~'} as const;
 
 interface Suggestion {
 	text: string; // what is shown
+	note?: string; // and what that is
 	fill: string; // what the box holds then
 	isWhole: boolean; // nothing is left to type
 }
@@ -71,6 +72,12 @@ async function values(label: string, signal: AbortSignal): Promise<string[]> {
 	return answer.values;
 }
 
+async function types(signal: AbortSignal): Promise<string[]> {
+	const r = range.value;
+	const path = address('types', {from: r.from, to: r.to});
+	return (await get<{types: string[]}>(path, signal)).types;
+}
+
 /* Those that begin with it first, then those that contain it. */
 function ranked(all: string[], prefix: string): string[] {
 	const p = prefix.toLowerCase();
@@ -96,9 +103,23 @@ async function suggest(text: string, signal: AbortSignal): Promise<Suggestion[]>
 	const names = ranked(labels.data.value ?? [], t.prefix);
 	const out: Suggestion[] = names.map(l => ({
 		text: l,
+		note: labelName(l) === l ? undefined : labelName(l),
 		fill: `${before}${l}="`,
 		isWhole: false,
 	}));
+	if (before === '') {
+		// Another type of the same series.
+		const {matchers} = selector();
+		const found = ranked(await types(signal), t.prefix);
+		out.push(
+			...found.map(type => ({
+				text: type,
+				note: 'profile type',
+				fill: format({type, matchers}),
+				isWhole: true,
+			})),
+		);
+	}
 	if (t.prefix !== '') {
 		// A bare word is most likely a process.
 		const found = ranked(await values('comm', signal), t.prefix);
@@ -264,7 +285,7 @@ export function QueryBox(): JSX.Element {
 				>
 					{list.map((g, i) => (
 						<li
-							key={g.text}
+							key={g.fill}
 							id={`suggestion-${i}`}
 							role="option"
 							aria-selected={i === at}
@@ -274,10 +295,7 @@ export function QueryBox(): JSX.Element {
 							}}
 						>
 							{clip(g.text, 120)}
-							{!g.isWhole &&
-								g.text !== labelName(g.text) && (
-									<i>{labelName(g.text)}</i>
-								)}
+							{g.note && <i>{g.note}</i>}
 						</li>
 					))}
 				</ul>

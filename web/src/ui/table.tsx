@@ -199,8 +199,7 @@ export function Functions(): JSX.Element {
 								{percent(sum, t?.total[0] ?? 0)}
 							</td>
 						)}
-						<td colSpan={isWide ? 3 : 2} />
-						<td class="name" colSpan={2}>
+						<td class="count" colSpan={isWide ? 5 : 4}>
 							{count(list.length)}{' '}
 							{list.length === 1
 								? 'function'

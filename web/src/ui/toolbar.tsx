@@ -31,7 +31,7 @@ import {parse} from '../selector';
 import {type Range, type View, write} from '../state';
 import {matches} from '../tree';
 import {toggleRecursion} from './actions';
-import {pickFile} from './drop';
+import {compareWithServer, pickFile} from './drop';
 import {showNode} from './flame';
 import {Choice, copy, Dropdown, notify} from './parts';
 import {labelName, labelOptions} from './timeline';
@@ -120,7 +120,7 @@ function compareWith(base: Range): void {
 export const stopComparing = (): void => {
 	update({base: null, baseQuery: '', shares: false}, true);
 	const f = file.value;
-	if (f?.alone) file.value = f.alone;
+	if (f?.alone) file.value = f.alone.isServers ? null : f.alone;
 };
 
 function CompareMenu({close}: {close: () => void}): JSX.Element {
@@ -153,6 +153,18 @@ function CompareMenu({close}: {close: () => void}): JSX.Element {
 				>
 					Another file…
 				</button>
+				<button
+					type="button"
+					onClick={() => {
+						close();
+						void compareWithServer();
+					}}
+				>
+					What the server has{' '}
+					<small>
+						{state.value.query}, {rangeText(c.from, c.to)}
+					</small>
+				</button>
 			</div>
 		);
 	return (
@@ -166,6 +178,15 @@ function CompareMenu({close}: {close: () => void}): JSX.Element {
 				</button>
 				<button type="button" onClick={() => before(7 * 86400_000)}>
 					The same time the week before
+				</button>
+				<button
+					type="button"
+					onClick={() => {
+						close();
+						pickFile(true);
+					}}
+				>
+					A file…
 				</button>
 			</div>
 			<p>Or drag over the timeline with Shift held down.</p>
