@@ -694,6 +694,11 @@ test('two ranges are compared', {skip}, async () => {
 	assert.equal(await page.locator('.range').count(), 2);
 	assert.equal(await page.locator('.range.base').textContent(), 'baseline');
 
+	// Names that are too long end in dots, beside a word too.
+	assert.deepEqual(await page.locator('.functions tbody th').evaluateAll(all =>
+		all.filter(e => e.querySelector('button').getBoundingClientRect().right > e.getBoundingClientRect().right)
+			.map(e => e.textContent)), []);
+
 	// The table: by how much each function changed, most first; new and vanished ones say so.
 	const heads = await page.locator('.functions thead th').allTextContents();
 	assert.deepEqual(heads, ['Self', '± Self', 'Total', '± Total', 'Function', 'File']);

@@ -240,7 +240,7 @@ class Plot {
 		const options: uPlot.Options = {
 			width: Math.max(100, this.host.clientWidth),
 			height: HEIGHT,
-			padding: [6, 0, 0, 0],
+			padding: [6, 18, 0, 0],
 			legend: {show: false},
 			cursor: {
 				drag: {x: false, y: false, setScale: false},
