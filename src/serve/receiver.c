@@ -329,30 +329,33 @@ void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ct
 			   r->instances[i]->metrics[m].value);
 }
 
-static uint64_t rank(const struct instance *one, const uint8_t known[16], uint64_t since_ms)
+enum { NOT_AT_ALL, HEARD, HEARD_LAST, KNOWN_BEFORE, OF_RUN };
+
+static int rank(const struct receiver *r, const struct instance *one, const uint8_t known[16],
+		uint64_t since_ms)
 {
 	if (one->place == REPLACED)
-		return 0;
+		return NOT_AT_ALL;
 	if (one->place == LOCAL)
-		return UINT64_MAX;
+		return OF_RUN;
 	if (known && one->heard_ms >= since_ms && memcmp(one->id, known, 16) == 0)
-		return UINT64_MAX - 1;
-	return one->heard_ms;
+		return KNOWN_BEFORE;
+	return memcmp(one->id, r->stats.last_instance, 16) == 0 ? HEARD_LAST : HEARD;
 }
 
 bool receiver_one(const struct receiver *r, const uint8_t known[16], uint64_t since_ms,
 		  uint8_t ret[16])
 {
-	uint64_t best = 0;
+	int best = NOT_AT_ALL;
 
 	for (uint32_t i = 0; i < r->count; i++) {
-		uint64_t mine = rank(r->instances[i], known, since_ms);
+		int mine = rank(r, r->instances[i], known, since_ms);
 		if (mine <= best)
 			continue;
 		best = mine;
 		memcpy(ret, r->instances[i]->id, 16);
 	}
-	return best;
+	return best != NOT_AT_ALL;
 }
 
 void receiver_stats(const struct receiver *r, struct receiver_stats *ret)
