@@ -21,6 +21,7 @@ struct server {
 	uint64_t started_ms; /* since 1970 */
 	int windows_fd;      /* -1: none, or it has ended */
 	int tend_fd;         /* readable: there is more to tend */
+	bool tending;        /* there was */
 	uint8_t *message;    /* room for one */
 	struct pprof *pprof;
 	struct cost *cost;

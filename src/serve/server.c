@@ -1,6 +1,7 @@
 #include "serve/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -66,8 +67,13 @@ static void on_windows(void *ctx, int fd)
 /* A step; the rest comes after whatever else is waiting. */
 static void tend(struct server *s)
 {
-	if (store_tend(s->store, timerange_now_ms()))
+	bool more = store_tend(s->store, timerange_now_ms());
+
+	if (more)
 		eventfd_write(s->tend_fd, 1);
+	else if (s->tending)
+		malloc_trim(0); /* what packing needed goes back to the system */
+	s->tending = more;
 }
 
 static void on_tick(void *ctx, int what)

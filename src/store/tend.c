@@ -709,14 +709,32 @@ int store_settle_day(struct store *s, int64_t day)
 	return r;
 }
 
+/* Packing needs far more room than a window does, and only every five minutes. */
+static void give_back(struct store *s)
+{
+	columns_done(&s->columns);
+	zip_done(&s->zip);
+	pack_done(&s->bytes);
+	pack_done(&s->more);
+	for (int i = 0; i < STORE_DAYS; i++)
+		if (s->days[i])
+			zip_done(&s->days[i]->dict.zip);
+	if (s->month)
+		zip_done(&s->month->dict.zip);
+}
+
 bool store_tend(struct store *s, uint64_t now_ms)
 {
+	bool was_busy = s->busy;
+
 	if (s->o.read_only)
 		return false;
-	if (!s->busy && now_ms >= s->look_ms && now_ms < s->look_ms + LOOK_MS)
+	if (!was_busy && now_ms >= s->look_ms && now_ms < s->look_ms + LOOK_MS)
 		return false;
 	s->look_ms = now_ms;
 	s->busy = pack_step(s, now_ms) || audit_step(s, now_ms) || hour_step(s, now_ms) ||
 		  join_step(s) || store_retain(s, now_ms);
+	if (was_busy && !s->busy)
+		give_back(s);
 	return s->busy;
 }
