@@ -31,6 +31,7 @@ struct file {
 	const void *mem; /* instead of fd; borrowed */
 	size_t mem_size;
 	struct object *object; /* NULL: not loaded */
+	size_t counted;        /* bytes of it in symbols.object_bytes */
 	int error;             /* why it never will be */
 	bool module_known;
 	struct symbols_module module;
@@ -79,16 +80,25 @@ static size_t bytes(const struct symbols *s)
 	return s->file_bytes + s->object_bytes + cache_bytes(&s->places) + cache_bytes(&s->names);
 }
 
+/* Some of an object is read only when it is needed: it grows. */
+static void count(struct symbols *s, struct file *f)
+{
+	size_t now = f->object ? object_bytes(f->object) : 0;
+
+	s->object_bytes += now - f->counted;
+	f->counted = now;
+}
+
 static void drop_object(struct symbols *s, struct file *f)
 {
 	if (!f->object)
 		return;
-	s->object_bytes -= object_bytes(f->object);
 	s->fds -= (uint32_t)object_fds(f->object);
 	s->stats.symbols -= object_symbols(f->object);
 	s->stats.tables--;
 	object_free(f->object);
 	f->object = NULL;
+	count(s, f);
 }
 
 static void close_file(struct symbols *s, struct file *f)
@@ -271,7 +281,7 @@ static int load(struct symbols *s, struct file *f)
 	if (r == 0)
 		r = object_open(&source, symbols_max(s), &f->object);
 	if (r == 0) {
-		s->object_bytes += object_bytes(f->object);
+		count(s, f);
 		s->fds += (uint32_t)object_fds(f->object);
 		s->stats.symbols += object_symbols(f->object);
 		s->stats.dropped += object_dropped(f->object);
@@ -356,10 +366,13 @@ static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
 	if (load(s, f) == 0 && elf_file_vaddr(object_elf(f->object), offset, &p.vaddr)) {
 		start = p.vaddr;
 		p.named = object_find(f->object, p.vaddr, &hit) == 0;
-		if (p.named)
+		if (p.named) {
 			start = hit.start;
-		else
+		} else {
 			object_function(f->object, p.vaddr, &start);
+			count(s, f);
+			make_room(s, f);
+		}
 	}
 	p.start = start & INT64_MAX;
 	return p;

@@ -180,6 +180,39 @@ static void stays_under_its_caps(void **state)
 	symbols_free(s);
 }
 
+/* A library without a symbol table: its functions' bounds are read when they are asked for. */
+static void what_is_read_later_is_counted(void **state)
+{
+	(void)state;
+	enum { FILES = 300, STEPS = 2, ROUNDS = 40 };
+	const size_t max = 8 << 20;
+	char whole[512], path[] = "/tmp/smolder-stripped-XXXXXX", command[1200];
+	uint64_t at = offset_of((const void *)find_me, whole);
+	struct symbols *s = symbols_new(max);
+	struct symbols_stats st;
+	struct symbol sym;
+	uint64_t unnamed = 0;
+
+	close(mkstemp(path));
+	snprintf(command, sizeof(command), "strip -s -o %s '%s'", path, whole);
+	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
+	for (int i = 0; i < FILES; i++)
+		add(s, path);
+	for (int round = 0; round < ROUNDS; round++)
+		for (uint32_t file = 1; file <= FILES; file++) {
+			for (uint64_t step = 0; step < STEPS; step++)
+				unnamed += symbols_find(s, file,
+							at + ((unsigned)round * STEPS + step) * 16,
+							&sym) != 0;
+			symbols_stats(s, &st);
+			assert_true(st.bytes <= max);
+		}
+	unlink(path);
+	assert_true(unnamed > 0);
+	assert_true(st.evictions > 0);
+	symbols_free(s);
+}
+
 static void a_closed_file_is_only_itself(void **state)
 {
 	(void)state;
@@ -430,6 +463,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(names_the_vdso),
 		cmocka_unit_test(resolves_each_place_once),
 		cmocka_unit_test(stays_under_its_caps),
+		cmocka_unit_test(what_is_read_later_is_counted),
 		cmocka_unit_test(a_closed_file_is_only_itself),
 		cmocka_unit_test(refuses_what_is_no_program),
 		cmocka_unit_test(a_replaced_file_names_nothing),
