@@ -41,6 +41,7 @@ export function Dropdown(props: {
 			<button
 				type="button"
 				class={props.isOn ? 'on' : ''}
+				id={`${id}-opens`}
 				ref={button}
 				aria-expanded={isOpen}
 				aria-controls={isOpen ? id : undefined}
@@ -50,7 +51,14 @@ export function Dropdown(props: {
 				{props.label}
 			</button>
 			{isOpen && (
-				<div class={`panel ${props.align ?? 'left'}`} id={id}>
+				/* It scrolls, where it is higher than the window: for that it takes the keyboard. */
+				<div
+					class={`panel ${props.align ?? 'left'}`}
+					id={id}
+					role="region"
+					aria-labelledby={`${id}-opens`}
+					tabIndex={0}
+				>
 					{props.children(close)}
 				</div>
 			)}
