@@ -68,9 +68,9 @@ def judge(what, stacks, bar, comm=None, least=500, said=""):
     assert got.share >= bar, f"{what}: {got}\n{said}"
 
 
-def watch(what, bar, workload, *options, rate=RATE, **kw):
+def watch(what, bar, workload, *options, rate=RATE, seconds=SECONDS, **kw):
     with workload as w:
-        r = record("-v", "-F", rate, "-d", SECONDS, "--annotations", *(options or ("-p", w.pid)),
+        r = record("-v", "-F", rate, "-d", seconds, "--annotations", *(options or ("-p", w.pid)),
                    timeout=120).ok()
     judge(what, r.stacks, bar, said=r.err, **kw)
     return r.stacks
@@ -86,7 +86,9 @@ def c_without_frame_pointers():
 @live
 def signal_handlers_and_the_vdso():
     _, path = generated.program("aa", 3)
-    stacks = watch("signals", 0.99, workloads.Workload([path, "signals"]), rate=4999)
+    # One sample in 120 is in a handler: long enough that two are no hundredth of them.
+    stacks = watch("signals", 0.99, workloads.Workload([path, "signals"]), rate=4999,
+                   seconds=4 * SECONDS)
     handled = Stacks(s for s in stacks if "__restore_rt" in s[0] or
                      any(f in callgraph.HANDLERS for f in s[0]))
     judge("in handlers", handled, 0.99, least=50)
