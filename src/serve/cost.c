@@ -1,12 +1,12 @@
 /*
  * cost: what smolder itself costs, since it was started and of late.
  *
- * Counters only tell what was used since their start, and a start is dear: after an hour its share
- * still shows. So the counters are looked at every ten seconds, and the looks of the last minute
- *are kept: what was used of late is the difference between the oldest of them and now. The first
- *page that asks thus has the minute before it. How much is written to disk shows only over longer
- *times, since windows are packed every five minutes and added up every hour: looks at that are kept
- *of the last hour.
+ * Counters only tell what was used since their start, and a start is dear: after an hour its
+ * share still shows. So the counters are looked at every ten seconds, and the looks of the last
+ * minute are kept: what was used of late is the difference between the oldest of them and now.
+ * The first page that asks thus has the minute before it. How much is written to disk shows only
+ * over longer times, since windows are packed every five minutes and added up every hour: looks
+ * at that are kept of the last hour.
  *
  * A collector tells its counters in the metrics of its windows:
  *

@@ -228,9 +228,10 @@ def as_complete_as_perf_and_the_same_stacks():
         ours[tuple(f for f in user_frames(frames) if in_program(f))] += n
     mine, other = Share(r.stacks), Share(perf.stacks)
     print(f"# smolder: {mine}\n# perf: {other}")
-    # They are not the same samples: what is cut is compared as what is seen is, below.
-    cut, cut_theirs = (s.total - s.whole for s in (mine, other))
-    assert cut - cut_theirs <= 3 * math.sqrt(cut + cut_theirs + 1), f"smolder: {mine}, perf: {other}"
+    # libc's longjmp keeps where it goes to in registers, which our rows cannot say and perf reads.
+    known = mine.ends["[incomplete];__longjmp"]
+    assert known <= 0.001 * mine.total, mine
+    assert (mine.whole + known) / mine.total >= other.share, f"smolder: {mine}, perf: {other}"
     # Both sampled the same seconds: the shares of stacks that are not rare agree.
     total, total_theirs = sum(ours.values()), sum(theirs.values())
     assert total > 300 and total_theirs > 300, (total, total_theirs)
