@@ -1,6 +1,6 @@
 /*
- * shown: what `query` and `diff` have in common: which profiles, of what time, cut to the callers
- *or callees of a function, and how they look.
+ * shown: what `query` and `diff` have in common: which profiles, of what time, cut to the
+ * callers or callees of a function, and how they look.
  *
  *	static const struct option long_options[] = {SHOWN_OPTIONS, {"base-from", …}, {}};
  *	if (shown_owns(opt)) return shown_option(&shown, opt, optarg);

@@ -5,9 +5,9 @@
  *	cpu{comm="nginx", pod!="", unit=~"a.*"}    of these labels; != and !~ are their opposites
  *	{comm="nginx"}                             the type is "cpu" then
  *
- * A label that a series does not have is "". Regular expressions match the whole value. Values are
- * quoted with ", ' or `; in the first two \ is an escape as in Go. A label's name may be quoted
- *too, for those that are not [a-zA-Z_][a-zA-Z0-9_]*.
+ * A label that a series does not have is "". Regular expressions match the whole value. Values
+ * are quoted with ", ' or `; in the first two \ is an escape as in Go. A label's name may be
+ * quoted too, for those that are not [a-zA-Z_][a-zA-Z0-9_]*.
  *
  * Patterns are hostile: PCRE2 runs them with limits on steps, depth and memory. One that hits a
  * limit is an error (selector_failed), not a "no".

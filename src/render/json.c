@@ -9,10 +9,11 @@
  *	  "nodes": [{"function": 0, "parent": 0, "depth": 0, "self": 0, "total": 12}, …]
  *	}
  *
- * Nodes stand depth first: a parent before its children, children by name. nodes[0] is the root, of
- * functions[0], which has no name. A difference has "base" (start_ns, duration_ns, lost,
- *normalised) beside the head, and base_self and base_total in each node. `function` and `parent`
- *are places in those arrays: flat, since parsers have limits of nesting and stacks have none.
+ * Nodes stand depth first: a parent before its children, children by name. nodes[0] is the root,
+ * of functions[0], which has no name. A difference has "base" (start_ns, duration_ns, lost,
+ * normalised) beside the head, and base_self and base_total in each node. `function` and
+ * `parent` are places in those arrays: flat, since parsers have limits of nesting and stacks
+ * have none.
  */
 #include <inttypes.h>
 

@@ -2,9 +2,9 @@
  * cfa: runs the programs of call frame information and translates what they come to.
  *
  * A program is that of a function (FDE), after that of its CIE, which many functions share and
- * which is run once. Only what a rule of bpf/unwind.h can hold is followed: where the CFA is, and
- * what becomes of rbp, rbx, rsp and the return address. Where a program says something else, the
- *rule is UNWIND_OTHER, never a guess:
+ * which is run once. Only what a rule of bpf/unwind.h can hold is followed: where the CFA is,
+ * and what becomes of rbp, rbx, rsp and the return address. Where a program says something else,
+ * the rule is UNWIND_OTHER, never a guess:
  *
  *	rbp anywhere but at a fixed distance from the CFA or from rbp: UNWIND_RBP_LOST
  *	rbx anywhere but at a fixed distance from the CFA: UNWIND_RBX_LOST
