@@ -130,6 +130,18 @@ void arena_undo(struct arena *a, void *last)
 	a->used = (size_t)((char *)last - a->head->data);
 }
 
+void arena_reset(struct arena *a)
+{
+	struct arena_block *keep = a->head;
+	if (!keep)
+		return;
+
+	struct arena rest = {.head = keep->next};
+	arena_done(&rest);
+	keep->next = NULL;
+	*a = (struct arena){.head = keep, .bytes = sizeof(*keep) + keep->size};
+}
+
 void arena_done(struct arena *a)
 {
 	for (struct arena_block *b = a->head, *next; b; b = next) {

@@ -92,4 +92,5 @@ void *arena_alloc(struct arena *a, size_t size); /* aligned to 8, not zeroed */
 void *arena_dup(struct arena *a, const void *p, size_t size);
 char *arena_strndup(struct arena *a, const char *s, size_t len); /* byte-aligned, NUL added */
 void arena_undo(struct arena *a, void *last); /* gives back the latest arena_alloc */
+void arena_reset(struct arena *a);            /* empties it, but keeps a block to go on with */
 void arena_done(struct arena *a);

@@ -201,10 +201,8 @@ static void measure(struct collecting *c)
 	metric(c, "collector_symbol_bytes", (double)s.assembler.names.symbol_bytes);
 	metric(c, "collector_symbol_places", (double)s.assembler.names.places);
 	metric(c, "collector_dictionary_bytes", (double)profile_bytes(c->dict));
-	metric(c, "collector_frames_total",
-	       (double)(s.assembler.names.user_frames + s.assembler.names.kernel_frames));
-	metric(c, "collector_frames_unnamed_total",
-	       (double)(s.assembler.names.user_unnamed + s.assembler.names.kernel_unnamed));
+	metric(c, "collector_frames_total", (double)s.assembler.names.count.frames);
+	metric(c, "collector_frames_unnamed_total", (double)s.assembler.names.count.unnamed);
 	metric(c, "collector_other_samples_total", (double)w.other);
 	metric(c, "collector_clock_steps_total", (double)w.steps);
 	metric(c, "collector_windows_waiting", (double)out.waiting);

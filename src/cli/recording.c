@@ -333,8 +333,8 @@ static void finish(struct recording *r, struct recording_result *ret)
 	collector_stats(r->collector, &stats);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
-	ret->frames = a->names.user_frames + a->names.kernel_frames;
-	ret->unnamed = a->names.user_unnamed + a->names.kernel_unnamed;
+	ret->frames = a->names.count.frames;
+	ret->unnamed = a->names.count.unnamed;
 	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
 		ret->walks += a->unwind.walks[i];
 	ret->complete = a->unwind.walks[WIRE_WALK_COMPLETE];

@@ -3,13 +3,13 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* From a program's time stamp to its record being in the ring. */
 #define SETTLE_NS 1000000
 
 struct item {
-	uint64_t time;
-	bool is_event; /* at the same time, events come first */
+	uint64_t key; /* its time, doubled: at the same time, events come first */
 	void *data;
 };
 
@@ -18,6 +18,7 @@ struct stream {
 	struct sampler *sampler;
 	struct sideband *sideband;
 	struct arena records; /* what the items point to */
+	struct arena room;    /* for the next ones */
 	struct item *items;
 	size_t count, cap;
 };
@@ -36,6 +37,7 @@ void stream_free(struct stream *s)
 	if (!s)
 		return;
 	arena_done(&s->records);
+	arena_done(&s->room);
 	free(s->items);
 	free(s);
 }
@@ -43,7 +45,7 @@ void stream_free(struct stream *s)
 static void put(struct stream *s, uint64_t time, bool is_event, void *data)
 {
 	MEM_GROW(s->items, s->count, s->cap);
-	s->items[s->count++] = (struct item){time, is_event, data};
+	s->items[s->count++] = (struct item){time << 1 | !is_event, data};
 }
 
 static void put_sample(void *ctx, const struct wire_sample *w, const uint64_t *frames)
@@ -64,13 +66,9 @@ static void put_event(void *ctx, const struct sideband_event *e)
 	put(s, e->time, true, copy);
 }
 
-static int by_time(const void *a, const void *b)
+static bool is_event(const struct item *it)
 {
-	const struct item *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return y->is_event - x->is_event;
+	return !(it->key & 1);
 }
 
 /* Moves the items from `from` on, and what they point to, to the beginning of an empty stream. */
@@ -79,16 +77,17 @@ static void hold_back(struct stream *s, size_t from)
 	struct arena old = s->records;
 	size_t count = s->count;
 
-	s->records = (struct arena){};
+	s->records = s->room;
 	s->count = 0;
 	for (size_t i = from; i < count; i++) {
 		struct item it = s->items[i];
-		if (it.is_event)
+		if (is_event(&it))
 			put_event(s, it.data);
 		else
 			put_sample(s, it.data, NULL);
 	}
-	arena_done(&old);
+	arena_reset(&old);
+	s->room = old;
 }
 
 void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
@@ -100,16 +99,16 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 	sampler_drain(s->sampler, put_sample, s);
 	if (s->sideband)
 		sideband_drain(s->sideband, put_event, s);
-	qsort(s->items, s->count, sizeof(*s->items), by_time);
+	sort_by_u64(s->items, s->count, sizeof(*s->items));
 	uint64_t lost = s->sideband ? sideband_lost(s->sideband) : 0;
 	if (lost != s->lost && h->lost)
 		h->lost(h->ctx);
 	s->lost = lost;
 
 	size_t i = 0;
-	for (; i < s->count && (last || s->items[i].time <= until); i++) {
+	for (; i < s->count && (last || s->items[i].key >> 1 <= until); i++) {
 		const struct item *it = &s->items[i];
-		if (it->is_event) {
+		if (is_event(it)) {
 			h->event(h->ctx, it->data);
 		} else {
 			const struct wire_sample *w = it->data;

@@ -2,11 +2,19 @@
 
 #include "base/mem.h"
 
+static uint64_t next_version(void)
+{
+	static uint64_t last;
+
+	return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
 struct maps *maps_new(void)
 {
 	struct maps *m = mem_alloc(sizeof(*m));
 
 	m->refs = 1;
+	m->version = next_version();
 	return m;
 }
 
@@ -16,18 +24,10 @@ struct maps *maps_ref(struct maps *m)
 	return m;
 }
 
-static void forget_note(struct maps *m)
-{
-	if (m->note.data)
-		m->note.free(m->note.data);
-	m->note = (struct maps_note){};
-}
-
 void maps_unref(struct maps *m)
 {
 	if (!m || --m->refs)
 		return;
-	forget_note(m);
 	free(m->list);
 	free(m);
 }
@@ -80,7 +80,7 @@ void maps_remove(struct maps *m, uint64_t start, uint64_t end)
 	if (start >= end)
 		return;
 
-	forget_note(m);
+	m->version = next_version();
 	size_t at = first_after(m, start);
 	if (at < m->count && m->list[at].start < start) {
 		struct mapping *old = &m->list[at];

@@ -19,15 +19,9 @@ struct mapping {
 	uint32_t unwind_file;               /* the unwinder's own note */
 };
 
-/* What a later stage keeps with a set of mappings: freed when one of them changes. */
-struct maps_note {
-	void *data; /* NULL: none */
-	void (*free)(void *data);
-};
-
 struct maps {
 	unsigned refs;
-	struct maps_note note;
+	uint64_t version; /* another one when a mapping changes; no two sets ever have the same */
 	size_t count, cap;
 	uint64_t dropped; /* at MAPS_MAX */
 	struct mapping *list;

@@ -381,9 +381,11 @@ const char *process_path(const struct processes *ps, const struct mapping *m)
 
 uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m)
 {
-	const char *path = process_path(ps, m);
+	if (m->file)
+		return m->file;
 
-	if (m->file == 0 && path[0] == '/' && strncmp(path, "//anon", 6) != 0)
+	const char *path = process_path(ps, m);
+	if (path[0] == '/' && strncmp(path, "//anon", 6) != 0)
 		m->file = files_of_mapping(ps->files, p->pid, m, path);
 	return m->file;
 }

@@ -40,7 +40,8 @@ struct assembler {
 	struct index by_owner;
 	uint64_t settled_ns; /* when the last drain ended */
 	uint64_t passed_ns;  /* all events up to here have come */
-	uint32_t *ids;       /* frames of the sample at hand */
+	struct known *known;
+	uint32_t *ids; /* frames of the sample at hand */
 	size_t id_cap;
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
@@ -112,6 +113,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 	a->options = *o;
 	a->processes = processes_new();
 	a->resolver = resolver_new(p, a->processes, &o->names);
+	a->known = known_new();
 	a->key_comm = intern(a, "comm");
 	a->key_pid = intern(a, "pid");
 	a->key_thread = intern(a, "thread");
@@ -145,6 +147,7 @@ void assembler_free(struct assembler *a)
 	unwinder_free(a->unwinder);
 	resolver_free(a->resolver);
 	processes_free(a->processes);
+	known_free(a->known);
 	free(a->owners);
 	free(a->ids);
 	free(a->held);
@@ -205,11 +208,6 @@ static uint32_t put_stack(struct assembler *a, uint32_t stack, size_t count)
 	return stack;
 }
 
-static void free_known(void *known)
-{
-	known_free(known);
-}
-
 /* The stack of user frames, leaf first, on top of `root`. */
 static uint32_t resolve_stack(struct assembler *a, struct process *p, const struct maps *maps,
 			      const uint64_t *frames, unsigned n, bool detail, uint32_t root,
@@ -223,56 +221,111 @@ static uint32_t resolve_stack(struct assembler *a, struct process *p, const stru
 	return put_stack(a, root, count);
 }
 
-/* The same of all callers, the leaf left out; most have been seen before. */
+/* A stack seen before: its frames count as if they were looked up. 0: not seen. */
+static uint32_t seen_stack(struct assembler *a, uint64_t hash)
+{
+	const struct known_stack *seen = known_find(a->known, hash);
+
+	if (!seen)
+		return 0;
+	resolver_repeat(a->resolver, seen->frames, seen->unnamed);
+	return seen->stack;
+}
+
+/* `before`: the count when it was not resolved yet. */
+static uint32_t remember_stack(struct assembler *a, uint64_t hash, uint32_t stack,
+			       struct resolver_count before)
+{
+	struct resolver_count now = resolver_count(a->resolver);
+
+	if (stack)
+		known_put(a->known,
+			  &(struct known_stack){hash, stack, (uint16_t)(now.frames - before.frames),
+						(uint16_t)(now.unnamed - before.unnamed)});
+	return stack;
+}
+
+/* The same of all callers, the leaf left out. */
 static uint32_t callers_stack(struct assembler *a, struct process *p, struct maps *maps,
-			      const struct unwound *user, bool detail, uint32_t root)
+			      const struct unwound *user, bool detail, uint64_t seed, uint32_t root,
+			      bool *ret_lasting)
 {
 	if (user->count < 2)
 		return root;
-	if (!maps->note.data)
-		maps->note = (struct maps_note){known_new(), free_known};
-	struct known *known = maps->note.data;
-	uint64_t hash = known_hash(user->frames + 1, user->count - 1, (uint64_t)root << 1 | detail);
-	const struct known_stack *seen = known_find(known, hash);
-	if (seen) {
-		resolver_repeat(a->resolver, seen->frames, seen->unnamed);
-		return seen->stack;
-	}
+	uint64_t hash = known_hash(user->frames + 1, user->count - 1, ~seed);
+	uint32_t stack = seen_stack(a, hash);
+	if (stack)
+		return stack;
 
-	uint64_t unnamed = resolver_unnamed(a->resolver);
+	struct resolver_count before = resolver_count(a->resolver);
 	bool lasting = true;
-	uint32_t stack = resolve_stack(a, p, maps, user->frames + 1, user->count - 1, detail, root,
-				       &lasting);
-	if (lasting)
-		known_put(known, &(struct known_stack){
-					 hash, stack, (uint16_t)(user->count - 1),
-					 (uint16_t)(resolver_unnamed(a->resolver) - unnamed)});
-	return stack;
+	stack = resolve_stack(a, p, maps, user->frames + 1, user->count - 1, detail, root,
+			      &lasting);
+	*ret_lasting &= lasting;
+	return lasting ? remember_stack(a, hash, stack, before) : stack;
+}
+
+/* The kernel's frames on top of `root`: many processes come by the same ways. */
+static uint32_t kernel_stack(struct assembler *a, const struct wire_sample *s, uint32_t root)
+{
+	const uint64_t *frames = (const uint64_t *)(s + 1);
+	unsigned n = MIN(s->kernel_frames, (unsigned)WIRE_FRAMES);
+	if (n == 0)
+		return root;
+	uint64_t hash = known_hash(frames, n, root);
+	uint32_t stack = seen_stack(a, hash);
+	if (stack)
+		return stack;
+
+	/* A return address stands after its call: look one byte before it, but not at a leaf. */
+	struct resolver_count before = resolver_count(a->resolver);
+	for (unsigned i = 0; i < n; i++)
+		*next_ids(a, i) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
+	return remember_stack(a, hash, put_stack(a, root, n), before);
+}
+
+/* Where a walk that did not reach the end has its place in the tree. */
+static uint32_t root_of(struct assembler *a, bool cut, bool incomplete)
+{
+	if (cut)
+		return profile_stack(a->profile, 0, a->truncated_frame);
+	return incomplete ? profile_stack(a->profile, 0, a->incomplete_frame) : 0;
+}
+
+static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struct process *p,
+			 struct maps *maps, const struct unwound *user)
+{
+	bool detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm);
+	bool cut = user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT;
+	bool incomplete = user->walk > WIRE_WALK_CUT;
+	a->profile->info.truncated += cut;
+
+	/* All that the frames of these addresses depend on. */
+	uint64_t from[] = {maps ? maps->version : 0, p ? resolver_version(p) : 0,
+			   (uint64_t)detail << 2 | (uint64_t)cut << 1 | incomplete};
+	uint64_t seed = known_hash(from, ARRAY_SIZE(from), 0);
+	uint64_t hash = known_hash((const uint64_t *)(s + 1), s->kernel_frames,
+				   known_hash(user->frames, user->count, seed));
+	uint32_t stack = seen_stack(a, hash);
+	if (stack)
+		return stack;
+
+	struct resolver_count before = resolver_count(a->resolver);
+	bool lasting = true;
+	stack = root_of(a, cut, incomplete);
+	if (user->count) {
+		stack = callers_stack(a, p, maps, user, detail, seed, stack, &lasting);
+		stack = resolve_stack(a, p, maps, user->frames, 1, detail, stack, &lasting);
+	}
+	stack = kernel_stack(a, s, stack);
+	return lasting ? remember_stack(a, hash, stack, before) : stack;
 }
 
 static void add_sample(struct assembler *a, const struct wire_sample *s, struct process *p,
 		       struct maps *maps, const struct unwound *user)
 {
-	const uint64_t *frames = (const uint64_t *)(s + 1);
-	bool detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm);
-	uint32_t stack = 0;
+	uint32_t stack = stack_of(a, s, p, maps, user);
 
-	if (user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT) {
-		stack = profile_stack(a->profile, stack, a->truncated_frame);
-		a->profile->info.truncated++;
-	} else if (user->walk > WIRE_WALK_CUT) {
-		stack = profile_stack(a->profile, stack, a->incomplete_frame);
-	}
-	if (user->count) {
-		bool lasting = true;
-		stack = callers_stack(a, p, maps, user, detail, stack);
-		stack = resolve_stack(a, p, maps, user->frames, 1, detail, stack, &lasting);
-	}
-	/* A return address stands after its call: look one byte before it, but not at a leaf. */
-	size_t count = 0;
-	for (unsigned i = 0; i < s->kernel_frames && count < WIRE_FRAMES; i++)
-		*next_ids(a, count++) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
-	stack = put_stack(a, stack, count);
 	a->stats.samples++;
 	lap(a, STAGE_SYMBOL);
 	if (a->options.sink)

@@ -8,20 +8,26 @@
 
 #include "base/mem.h"
 
-#define SLOTS_MIN 16
-#define SLOTS_MAX 1024
+#define SETS 8192u /* a power of two; 512 KB */
+#define WAYS 4u    /* a set fills a cache line */
+
+struct set {
+	struct known_stack stacks[WAYS]; /* the one met last first */
+};
+
+_Static_assert(sizeof(struct set) == 64, "a lookup reads one cache line");
 
 struct known {
-	uint32_t count, slots; /* a power of two */
-	struct known_stack *table;
+	struct set *sets;
 };
 
 struct known *known_new(void)
 {
 	struct known *k = mem_alloc(sizeof(*k));
 
-	k->slots = SLOTS_MIN;
-	k->table = mem_alloc_array(k->slots, sizeof(*k->table));
+	if (posix_memalign((void **)&k->sets, sizeof(struct set), SETS * sizeof(struct set)))
+		abort();
+	memset(k->sets, 0, SETS * sizeof(struct set));
 	return k;
 }
 
@@ -29,50 +35,35 @@ void known_free(struct known *k)
 {
 	if (!k)
 		return;
-	free(k->table);
+	free(k->sets);
 	free(k);
 }
 
-static struct known_stack *slot(const struct known *k, uint64_t hash)
+/* Makes room at the front of a set, over the stack at `way`. */
+static struct known_stack *shift(struct set *s, unsigned way)
 {
-	uint32_t at = (uint32_t)hash & (k->slots - 1);
-
-	while (k->table[at].hash && k->table[at].hash != hash)
-		at = (at + 1) & (k->slots - 1);
-	return &k->table[at];
+	memmove(&s->stacks[1], &s->stacks[0], way * sizeof(s->stacks[0]));
+	return &s->stacks[0];
 }
 
-const struct known_stack *known_find(const struct known *k, uint64_t hash)
+const struct known_stack *known_find(struct known *k, uint64_t hash)
 {
-	const struct known_stack *s = slot(k, hash);
+	struct set *s = &k->sets[hash % SETS];
 
-	return s->hash ? s : NULL;
-}
-
-static void grow(struct known *k)
-{
-	struct known_stack *old = k->table;
-	uint32_t count = k->slots;
-
-	k->slots *= 2;
-	k->table = mem_alloc_array(k->slots, sizeof(*k->table));
-	for (uint32_t i = 0; i < count; i++)
-		if (old[i].hash)
-			*slot(k, old[i].hash) = old[i];
-	free(old);
+	for (unsigned i = 0; i < WAYS; i++) {
+		struct known_stack found = s->stacks[i];
+		if (found.hash != hash)
+			continue;
+		struct known_stack *front = shift(s, i);
+		*front = found;
+		return front;
+	}
+	return NULL;
 }
 
 void known_put(struct known *k, const struct known_stack *s)
 {
-	if (2 * k->count >= k->slots && k->slots < SLOTS_MAX) {
-		grow(k);
-	} else if (2 * k->count >= k->slots) {
-		memset(k->table, 0, k->slots * sizeof(*k->table));
-		k->count = 0;
-	}
-	struct known_stack *to = slot(k, s->hash);
-	k->count += !to->hash;
-	*to = *s;
+	*shift(&k->sets[s->hash % SETS], WAYS - 1) = *s;
 }
 
 uint64_t known_hash(const uint64_t *addresses, size_t count, uint64_t seed)

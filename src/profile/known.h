@@ -1,9 +1,9 @@
 /*
- * known: stacks of callers that were resolved before, with one set of mappings.
+ * known: stacks that were resolved before.
  *
- * A hot loop is sampled at ever other places, but its callers are the same. What their addresses
- * led to is kept here by a hash of all of them, 64 bits, so that only the leaf is looked up anew.
- * Bounded: when it is full it is emptied.
+ * A program is mostly where it was before. What the addresses of a stack led to is kept here by a
+ * hash of all of them, 64 bits, so that names are looked up for new stacks only. One table for all
+ * processes, of a fixed size: a stack takes the place of one that was not met for longer.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct known_stack {
 struct known *known_new(void);
 void known_free(struct known *k);
 
-/* NULL: not there. Borrowed until the next put. */
-const struct known_stack *known_find(const struct known *k, uint64_t hash);
+/* NULL: not there. Borrowed until the next call. */
+const struct known_stack *known_find(struct known *k, uint64_t hash);
 void known_put(struct known *k, const struct known_stack *s);
 
 /* `seed`: whatever else must be the same. */

@@ -17,7 +17,7 @@
 struct place { /* a resolved (file, offset) */
 	uint64_t offset;
 	uint32_t file;  /* 0: the kernel; VDSO; with DETAIL, its frames have lines */
-	uint32_t chain; /* where in resolver.chains its frames stand, innermost first */
+	uint32_t chain; /* its frame, if it is one; else where in resolver.chains they stand */
 	uint8_t frames;
 	bool named;
 };
@@ -44,7 +44,7 @@ struct resolver {
 	struct place *places; /* [0] is not used: index ids start at 1 */
 	uint32_t place_count, place_cap;
 	struct index by_place;
-	uint32_t *chains; /* frames of all places */
+	uint32_t *chains; /* frames of places that have several, innermost first */
 	uint32_t chain_count, chain_cap;
 	struct resolver_stats stats;
 };
@@ -95,10 +95,10 @@ static const struct place *find_place(const struct resolver *r, uint32_t file, u
 	return NULL;
 }
 
-static void put_frame(struct resolver *r, const struct frame *f)
+static void put_frame(struct resolver *r, uint32_t frame)
 {
 	MEM_GROW(r->chains, r->chain_count, r->chain_cap);
-	r->chains[r->chain_count++] = profile_frame(r->profile, f);
+	r->chains[r->chain_count++] = frame;
 }
 
 static void set_line(struct resolver *r, struct frame *f, const struct lines_frame *at)
@@ -132,12 +132,16 @@ static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t
 			.kind = FRAME_INLINED,
 		};
 		set_line(r, &inlined, &at[i]);
-		put_frame(r, &inlined);
+		put_frame(r, profile_frame(r->profile, &inlined));
 	}
 	if (count)
 		set_line(r, &f, &at[count - 1]);
-	put_frame(r, &f);
-	place.frames = (uint8_t)(r->chain_count - place.chain);
+	uint32_t frame = profile_frame(r->profile, &f);
+	place.frames = (uint8_t)(r->chain_count - place.chain + 1);
+	if (place.frames == 1)
+		place.chain = frame;
+	else
+		put_frame(r, frame);
 
 	MEM_GROW(r->places, r->place_count, r->place_cap);
 	uint32_t id = r->place_count++;
@@ -149,7 +153,10 @@ static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t
 static size_t copy_chain(const struct resolver *r, const struct place *at,
 			 uint32_t ret[static RESOLVE_MAX])
 {
-	memcpy(ret, r->chains + at->chain, at->frames * sizeof(*ret));
+	if (at->frames == 1)
+		*ret = at->chain;
+	else
+		memcpy(ret, r->chains + at->chain, at->frames * sizeof(*ret));
 	return at->frames;
 }
 
@@ -171,38 +178,34 @@ static uint32_t put_module(struct resolver *r, const char *name, const char *pat
 }
 
 /* The kernel's names are read when the first kernel frame is met, and again for one not known. */
-static void want_kernel(struct resolver *r, uint64_t ip, uint64_t time)
+static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct symbol *ret,
+			const char **ret_module)
 {
-	struct symbol sym;
-	const char *module;
-
-	if (r->kernel && kallsyms_find(r->kernel, ip, &sym, &module) == 0)
-		return;
+	if (r->kernel && kallsyms_find(r->kernel, ip, ret, ret_module) == 0)
+		return true;
 	if (r->kernel_tried && (!r->kernel || time < r->kernel_read_ns + KERNEL_RELOAD_NS))
-		return;
+		return false;
 	kallsyms_free(r->kernel);
 	r->kernel = NULL;
 	r->stats.kernel_error = kallsyms_load(NULL, &r->kernel);
 	r->kernel_tried = true;
 	r->kernel_read_ns = time;
+	return r->kernel && kallsyms_find(r->kernel, ip, ret, ret_module) == 0;
 }
 
 uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time)
 {
 	const struct place *at = find_place(r, 0, ip);
 
-	r->stats.kernel_frames++;
+	r->stats.count.frames++;
 	if (!at) {
 		struct symbol sym = {.name = "[kernel]", .kind = FRAME_KERNEL};
 		const char *module = "[kernel]";
-		bool named = false;
-		want_kernel(r, ip, time);
-		if (r->kernel)
-			named = kallsyms_find(r->kernel, ip, &sym, &module) == 0;
+		bool named = find_kernel(r, ip, time, &sym, &module);
 		at = put_place(r, 0, ip, &sym, put_module(r, module, NULL, 0), named, 0);
 	}
-	r->stats.kernel_unnamed += !at->named;
-	return r->chains[at->chain];
+	r->stats.count.unnamed += !at->named;
+	return at->chain;
 }
 
 /* The debug info of a file that is still the one which was mapped; 0: none. */
@@ -277,16 +280,26 @@ static void free_perfmap(void *map)
 	perfmap_free(map);
 }
 
+uint64_t resolver_version(const struct process *p)
+{
+	struct perfmap *map = p->hooks[PROCESS_JIT].data;
+
+	return map ? (uint64_t)perfmap_version(map) << 32 | p->pid : 0;
+}
+
 /* Memory without a file: code that a program made itself, named if it left a perf map. */
 static uint32_t jit_frame(struct resolver *r, struct process *p, uint64_t addr, const char *path,
-			  bool *ret_named)
+			  bool *ret_named, bool *ret_lasting)
 {
 	struct symbol sym = {.name = "[anon]", .kind = FRAME_JIT};
 
 	struct process_hook *hook = &p->hooks[PROCESS_JIT];
+	uint64_t version = resolver_version(p);
 	if (!hook->data)
 		*hook = (struct process_hook){perfmap_new((int)p->pid), free_perfmap};
 	*ret_named = perfmap_find(hook->data, addr, &sym) == 0;
+	*ret_lasting &= *ret_named || !perfmap_is_there(hook->data);
+	*ret_lasting &= resolver_version(p) == version;
 	if (!*ret_named && path[0] == '[')
 		sym.name = path; /* [heap], [stack], [vsyscall] */
 	struct frame f = {.name = intern(r, sym.name), .kind = FRAME_JIT};
@@ -316,32 +329,33 @@ size_t resolve_user(struct resolver *r, struct process *p, const struct maps *ma
 	if (!m)
 		return 0;
 
-	const char *path = process_path(r->processes, m);
 	uint64_t offset = addr - m->start + m->offset;
 	const struct place *at = NULL;
-	uint32_t file;
+	uint32_t file = process_file(r->processes, p, m);
 	bool named = true;
-	if (strcmp(path, "[vdso]") == 0)
-		at = vdso_place(r, offset);
-	else if ((file = process_file(r->processes, p, m)) != 0)
+	if (file) {
 		at = file_place(r, p, file, offset, detail);
-	else
-		ret[0] = jit_frame(r, p, addr, path, &named);
-	*ret_lasting &= at != NULL;
-	r->stats.user_frames++;
-	r->stats.user_unnamed += at ? !at->named : !named;
+	} else {
+		const char *path = process_path(r->processes, m);
+		if (strcmp(path, "[vdso]") == 0)
+			at = vdso_place(r, offset);
+		else
+			ret[0] = jit_frame(r, p, addr, path, &named, ret_lasting);
+	}
+	r->stats.count.frames++;
+	r->stats.count.unnamed += at ? !at->named : !named;
 	return at ? copy_chain(r, at, ret) : 1;
+}
+
+struct resolver_count resolver_count(const struct resolver *r)
+{
+	return r->stats.count;
 }
 
 void resolver_repeat(struct resolver *r, uint64_t frames, uint64_t unnamed)
 {
-	r->stats.user_frames += frames;
-	r->stats.user_unnamed += unnamed;
-}
-
-uint64_t resolver_unnamed(const struct resolver *r)
-{
-	return r->stats.user_unnamed;
+	r->stats.count.frames += frames;
+	r->stats.count.unnamed += unnamed;
 }
 
 void resolver_stats(const struct resolver *r, struct resolver_stats *ret)

@@ -37,21 +37,26 @@ uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time);
 /*
  * `maps`: what the process had mapped at the time. `detail`: with inlined calls and lines, where
  * the options have them. Returns how many frames there are, innermost first: inlined calls, then
- * the function itself. 0: nothing there.
+ * the function itself. 0: nothing there. *ret_lasting becomes false if the answer may be another
+ * one next time, with the same mappings and the same resolver_version().
  */
 size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
 		    bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX]);
 
-/*
- * Counts frames that were resolved before and are not asked for again; and what the counts are, to
- * tell how many frames without a name a call of resolve_user() met.
- */
+/* Changes when a program has named more of the code that it made itself; of no other process. */
+uint64_t resolver_version(const struct process *p);
+
+struct resolver_count { /* frames of all samples, and those without a name */
+	uint64_t frames, unnamed;
+};
+
+struct resolver_count resolver_count(const struct resolver *r);
+
+/* Counts frames that were resolved before and are not asked for again. */
 void resolver_repeat(struct resolver *r, uint64_t frames, uint64_t unnamed);
-uint64_t resolver_unnamed(const struct resolver *r);
 
 struct resolver_stats {
-	uint64_t user_frames, user_unnamed; /* frames of all samples, and those without a name */
-	uint64_t kernel_frames, kernel_unnamed;
+	struct resolver_count count;
 	int kernel_error;      /* 0, or why the kernel's names could not be read: -EPERM, … */
 	uint64_t symbol_bytes; /* held by symbol tables now */
 	uint64_t places;       /* addresses whose frames are known, now */

@@ -14,7 +14,11 @@ struct header {
 };
 
 struct fdes_entry { /* both relative to the header */
-	int32_t start, fde;
+	int32_t start;
+	union {
+		int32_t fde;
+		uint32_t size; /* once it is checked */
+	};
 };
 
 struct fde {
@@ -60,12 +64,13 @@ static void read_table(struct fdes *f, const struct elf_file *e)
 		return;
 	}
 	f->list = list;
+	f->checked = mem_alloc((count + 7) / 8);
 	f->count = count;
 	f->vaddr = p->p_vaddr;
 }
 
 /* The last entry that starts at or before `at`, if the table is sorted; NULL: there is none. */
-static const struct fdes_entry *search(const struct fdes *f, int64_t at)
+static struct fdes_entry *search(const struct fdes *f, int64_t at)
 {
 	uint32_t first = 0, count = f->count;
 
@@ -78,24 +83,34 @@ static const struct fdes_entry *search(const struct fdes *f, int64_t at)
 	return f->count && f->list[first].start <= at ? &f->list[first] : NULL;
 }
 
-int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start)
+/* Its record says how long it is, and must agree on the start: then it is read as meant. */
+static bool check(struct fdes *f, const struct elf_file *e, struct fdes_entry *at)
 {
-	struct fde fde;
+	uint64_t start = f->vaddr + (uint64_t)(int64_t)at->start;
+	uint64_t record = f->vaddr + (uint64_t)(int64_t)at->fde;
 	uint64_t offset;
+	struct fde fde;
 
-	if (!f->read)
-		read_table(f, e);
-	const struct fdes_entry *found = search(f, (int64_t)(vaddr - f->vaddr));
-	if (!found || !elf_file_is_text(e, vaddr))
-		return -ENOENT;
-
-	/* Its record says how long it is, and must agree on the start: then it is read as meant. */
-	uint64_t start = f->vaddr + (uint64_t)(int64_t)found->start;
-	uint64_t record = f->vaddr + (uint64_t)(int64_t)found->fde;
 	if (!elf_file_offset(e, record, &offset) ||
 	    elf_file_read(e, &fde, sizeof(fde), offset) < 0 || fde.len < 12 || fde.cie == 0 ||
-	    record + offsetof(struct fde, start) + (uint64_t)(int64_t)fde.start != start ||
-	    vaddr - start >= fde.size)
+	    record + offsetof(struct fde, start) + (uint64_t)(int64_t)fde.start != start)
+		return false;
+	at->size = fde.size;
+	f->checked[(at - f->list) / 8] |= (uint8_t)(1u << (at - f->list) % 8);
+	return true;
+}
+
+int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start)
+{
+	if (!f->read)
+		read_table(f, e);
+	struct fdes_entry *at = search(f, (int64_t)(vaddr - f->vaddr));
+	if (!at || !elf_file_is_text(e, vaddr))
+		return -ENOENT;
+
+	bool checked = f->checked[(at - f->list) / 8] >> (at - f->list) % 8 & 1;
+	uint64_t start = f->vaddr + (uint64_t)(int64_t)at->start;
+	if ((!checked && !check(f, e, at)) || vaddr - start >= at->size)
 		return -ENOENT;
 	*ret_start = start;
 	return 0;
@@ -103,11 +118,12 @@ int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t
 
 size_t fdes_bytes(const struct fdes *f)
 {
-	return f->count * sizeof(*f->list);
+	return f->count * sizeof(*f->list) + (f->count + 7) / 8;
 }
 
 void fdes_done(struct fdes *f)
 {
 	free(f->list);
+	free(f->checked);
 	*f = (struct fdes){};
 }

@@ -20,6 +20,7 @@ struct fdes {
 	uint32_t count;
 	uint64_t vaddr; /* of the header, which entries are relative to */
 	struct fdes_entry *list;
+	uint8_t *checked; /* a bit of each entry */
 };
 
 /* The start of the function around vaddr. 0, or -ENOENT: none is known to lie there. */

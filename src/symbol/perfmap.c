@@ -30,10 +30,11 @@ struct entry {
 struct perfmap {
 	int pid;
 	int fd;
-	uint64_t read_to;      /* the file up to here is in entries */
-	uint64_t looked_ns;    /* when it was last looked at */
-	uint64_t absent_ns;    /* until a file that was not there is looked for again */
-	uint64_t pause_ns;     /* until it may be looked at for an address that has no name */
+	uint64_t read_to;   /* the file up to here is in entries */
+	uint64_t looked_ns; /* when it was last looked at */
+	uint64_t absent_ns; /* until a file that was not there is looked for again */
+	uint64_t pause_ns;  /* until it may be looked at for an address that has no name */
+	uint32_t version;
 	bool skipping;         /* read_to is inside a line too long to be one */
 	struct entry *entries; /* sorted by start */
 	size_t count, cap;
@@ -65,6 +66,7 @@ static void forget(struct perfmap *m)
 	m->count = m->cap = 0;
 	m->read_to = 0;
 	m->skipping = false;
+	m->version++;
 }
 
 void perfmap_free(struct perfmap *m)
@@ -229,6 +231,7 @@ static void read_tail(struct perfmap *m, uint64_t end)
 		m->read_to += (uint64_t)(line - buf);
 	}
 	put_in_order(m);
+	m->version++;
 }
 
 static uint64_t now_ns(void)
@@ -276,6 +279,17 @@ static bool look_again(struct perfmap *m, uint64_t pause)
 	m->absent_ns = MIN(MAX(SECOND, 2 * m->absent_ns), ABSENT_MAX);
 	m->pause_ns = MIN(MAX(PAUSE_MIN, (m->looked_ns - now) * PAUSE_TIMES), SECOND);
 	return true;
+}
+
+uint32_t perfmap_version(struct perfmap *m)
+{
+	look_again(m, SECOND);
+	return m->version;
+}
+
+bool perfmap_is_there(const struct perfmap *m)
+{
+	return m->fd >= 0;
 }
 
 /* ---- lookups -------------------------------------------------------------------------------- */

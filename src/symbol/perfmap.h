@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,14 @@ void perfmap_free(struct perfmap *m);
 
 /* 0, with FRAME_JIT and a name that is valid until the next call; -ENOENT: *ret is not set. */
 int perfmap_find(struct perfmap *m, uint64_t addr, struct symbol *ret);
+
+/*
+ * Looks at the file if that was not done for a second. A version is never that of other entries;
+ * while it stays, an address that had a name has that one, and one that had none in a map that is
+ * not there has none.
+ */
+uint32_t perfmap_version(struct perfmap *m);
+bool perfmap_is_there(const struct perfmap *m);
 
 size_t perfmap_bytes(const struct perfmap *m);
 void perfmap_stats(const struct perfmap *m, struct perfmap_stats *ret);

@@ -134,6 +134,25 @@ static void on_readable(void *ctx, int fd)
 	loop_stop(s->loop);
 }
 
+static void an_arena_is_used_again(void **state)
+{
+	(void)state;
+	struct arena a = {};
+
+	arena_reset(&a);
+	for (int round = 0; round < 3; round++) {
+		char *first = arena_strndup(&a, "first", 5);
+		for (int i = 0; i < 1000; i++)
+			memset(arena_alloc(&a, 1000), i, 1000);
+		assert_string_equal(first, "first");
+		assert_true(a.bytes > 1000 * 1000);
+		arena_reset(&a);
+		assert_in_range(a.bytes, 1, 200 * 1000);
+	}
+	arena_done(&a);
+	assert_int_equal(a.bytes, 0);
+}
+
 static void the_loop_calls_back(void **state)
 {
 	(void)state;
@@ -158,6 +177,7 @@ int main(void)
 		cmocka_unit_test(strings_are_kept_once),
 		cmocka_unit_test(a_file_appears_whole_or_not_at_all),
 		cmocka_unit_test(reading_is_capped),
+		cmocka_unit_test(an_arena_is_used_again),
 		cmocka_unit_test(the_loop_calls_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,16 +100,28 @@ static void follows_a_growing_file(void **state)
 	struct perfmap *m = perfmap_new(getpid());
 
 	assert_string_equal(name_of(m, 0x1000), "");
+	assert_false(perfmap_is_there(m));
+	uint32_t version[] = {perfmap_version(m), 0, 0, 0};
 	put("1000 10 first\n2000 10 hal", "we");
 	await(m, 0x1000, "first");
+	assert_true(perfmap_is_there(m));
+	version[1] = perfmap_version(m);
+	assert_int_not_equal(version[1], version[0]);
 	assert_string_equal(name_of(m, 0x2000), "");
 	put("f\n3000 10 third\n", "ae");
 	await(m, 0x3000, "third");
 	assert_string_equal(name_of(m, 0x2000), "half");
+	version[2] = perfmap_version(m);
+	assert_int_not_equal(version[2], version[1]);
+	assert_string_equal(name_of(m, 0x3000), "third");
+	assert_int_equal(perfmap_version(m), version[2]);
 
 	put("5000 10 anew\n", "we"); /* truncated and written again */
 	await(m, 0x5000, "anew");
 	assert_string_equal(name_of(m, 0x1000), "");
+	version[3] = perfmap_version(m);
+	for (int i = 0; i < 3; i++)
+		assert_int_not_equal(version[3], version[i]);
 
 	unlink(path); /* replaced */
 	put("6000 10 replaced, and longer than what was there before\n", "we");

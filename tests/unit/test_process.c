@@ -75,7 +75,12 @@ static void a_child_shares_until_it_maps(void **state)
 	struct maps *child = maps_own(maps_ref(parent));
 
 	assert_ptr_not_equal(parent, child);
+	uint64_t before[] = {parent->version, child->version};
+	assert_int_not_equal(before[0], before[1]);
 	put(child, 300, 400, 2);
+	assert_int_equal(parent->version, before[0]);
+	assert_int_not_equal(child->version, before[0]);
+	assert_int_not_equal(child->version, before[1]);
 	assert_null(maps_find(parent, 300));
 	assert_non_null(maps_find(child, 100));
 	maps_unref(parent);

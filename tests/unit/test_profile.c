@@ -1,6 +1,7 @@
 #include "unit/unit.h"
 
 #include "base/text.h"
+#include "profile/known.h"
 #include "profile/profile.h"
 
 static uint32_t str(struct profile *p, const char *s)
@@ -93,12 +94,41 @@ static void names_from_outside_are_cleaned(void **state)
 	profile_free(p);
 }
 
+/* Of 100,000 stacks the latest are there, each as it was put in, and one met often stays. */
+static void stacks_met_lately_are_known(void **state)
+{
+	(void)state;
+	enum { STACKS = 100 * 1000, OFTEN = 7 };
+	struct known *k = known_new();
+	uint32_t latest = 0, wrong = 0;
+
+	for (uint64_t i = 1; i <= STACKS; i++) {
+		struct known_stack s = {known_hash(&i, 1, 0), (uint32_t)i, i % 100, i % 3};
+		assert_null(known_find(k, s.hash));
+		known_put(k, &s);
+		uint64_t often = OFTEN;
+		if (i >= OFTEN)
+			assert_non_null(known_find(k, known_hash(&often, 1, 0)));
+	}
+	for (uint64_t i = 1; i <= STACKS; i++) {
+		const struct known_stack *s = known_find(k, known_hash(&i, 1, 0));
+		latest += s && i > STACKS - 4096;
+		wrong += s && (s->stack != i || s->frames != i % 100 || s->unnamed != i % 3);
+	}
+	assert_true(latest > 4000);
+	assert_int_equal(wrong, 0);
+	uint64_t one = 1;
+	assert_int_not_equal(known_hash(&one, 1, 0), known_hash(&one, 1, 1));
+	known_free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interns_and_adds_up),
 		cmocka_unit_test(a_full_profile_keeps_its_sums),
 		cmocka_unit_test(names_from_outside_are_cleaned),
+		cmocka_unit_test(stacks_met_lately_are_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
