@@ -17,13 +17,12 @@ import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {fileURLToPath} from 'node:url';
-import {ARGS, firstGraph, median} from '../tests/browser/day.mjs';
+import {launch, whyNoBrowser} from '../tests/browser/chromium.mjs';
+import {firstGraph, median} from '../tests/browser/day.mjs';
 import {bigStacks, startMock} from '../web/test/mock.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
-const tests = createRequire(path.join(ROOT, 'tests/browser/test_page.mjs'));
 const web = createRequire(path.join(ROOT, 'web/build.mjs'));
-const CHROMIUM = '/usr/bin/chromium';
 const FRAMES = 100_000;
 const FIRST_MOST = 200, FRAME_MOST = 16, FASTER = 10;
 const RUNS = 5;
@@ -157,10 +156,9 @@ async function d3(browser, address, stacks, least) {
 }
 
 async function day(url, from, to) {
-	const {chromium} = tests('playwright-core');
 	const loads = [];
 	for (let i = 0; i < RUNS; i++)
-		loads.push(await firstGraph(chromium, CHROMIUM, `${url}/#v=1&t=${from}-${to}`));
+		loads.push(await firstGraph(`${url}/#v=1&t=${from}-${to}`));
 	const of = name => ms(median(loads.map(l => l[name])));
 	const painted = median(loads.map(l => l.painted));
 	console.log(`a load of the page with a day, ${loads[0].nodes.toLocaleString('en-US')} frames in ${(loads[0].bytes / 1000).toFixed(0)} kB, medians of ${RUNS}`);
@@ -170,9 +168,8 @@ async function day(url, from, to) {
 }
 
 async function main() {
-	const {chromium} = tests('playwright-core');
 	const dir = mkdtempSync(path.join(tmpdir(), 'smolder-bench-page-'));
-	const browser = await chromium.launch({executablePath: CHROMIUM, args: ARGS});
+	const browser = await launch();
 	const {url, mock, close} = await startMock();
 	let failed = false;
 	const bar = (good, words) => {
@@ -216,5 +213,10 @@ async function main() {
 	return failed ? 1 : 0;
 }
 
+const none = await whyNoBrowser();
+if (none) {
+	console.error(`bench/page.mjs: ${none}`);
+	process.exit(1);
+}
 const [what, ...args] = process.argv.slice(2);
 process.exitCode = what === 'day' ? await day(...args) : await main();

@@ -395,6 +395,7 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 			a->held[kept++] = *h;
 			continue;
 		}
+		lap(a, STAGE_UNWIND);
 		add_sample(a, h->sample, h->process, h->maps, &user);
 		held_done(a, h);
 	}

@@ -582,16 +582,11 @@ static void done(struct job *j)
 {
 	struct api_job *a = (struct api_job *)j;
 
-	if (j->end == JOB_LATE)
-		http_fail(a->request, 504, "this took longer than %" PRIu64 " s; ask for less",
-			  a->server->deadline_ms / 1000);
-	else if (j->end != JOB_DONE)
-		http_fail(a->request, 503, "the server is going down");
-	else if (a->status)
-		http_fail(a->request, a->status, "%s", a->error);
-	else if (a->work == work_query)
+	bool failed = server_failed(a->server, a->request, j, a->status, a->error);
+
+	if (!failed && a->work == work_query)
 		answer_profile(a);
-	else
+	else if (!failed)
 		send_body(a, &(struct http_answer){.type = "application/json"}, 0);
 	free_job(a);
 }

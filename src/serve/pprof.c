@@ -443,14 +443,7 @@ static void done(struct job *j)
 {
 	struct asked *a = (struct asked *)j;
 
-	if (j->end == JOB_LATE)
-		http_fail(a->request, 504, "this took longer than %" PRIu64 " s",
-			  a->server->deadline_ms / 1000);
-	else if (j->end != JOB_DONE)
-		http_fail(a->request, 503, "the server is going down");
-	else if (a->status)
-		http_fail(a->request, a->status, "%s", a->error);
-	else
+	if (!server_failed(a->server, a->request, j, a->status, a->error))
 		answer(a);
 	asked_free(a);
 }

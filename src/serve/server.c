@@ -1,6 +1,7 @@
 #include "serve/server.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -17,6 +18,21 @@
 #define SYMBOLS_MAX   (1u << 20) /* bytes of addresses that a client would have named */
 #define TEND_EVERY_MS 10000
 #define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
+
+bool server_failed(const struct server *s, struct http_request *r, const struct job *j,
+		   unsigned status, const char *error)
+{
+	if (j->end == JOB_LATE)
+		http_fail(r, 504, "this took longer than %" PRIu64 " s; ask for less",
+			  s->deadline_ms / 1000);
+	else if (j->end != JOB_DONE)
+		http_fail(r, 503, "the server is going down");
+	else if (status)
+		http_fail(r, status, "%s", error);
+	else
+		return false;
+	return true;
+}
 
 /* ---- windows ------------------------------------------------------------------------------- */
 

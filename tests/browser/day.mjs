@@ -2,8 +2,7 @@
  * How long the page takes from the start of the navigation until its first flame graph is painted,
  * measured in the page; for tests and bench/page.mjs.
  */
-export const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
-	'--disable-component-update', '--disable-sync'];
+import {launch} from './chromium.mjs';
 
 export const median = list => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
@@ -31,8 +30,8 @@ function watch() {
  * One load in a browser that was just started, with a profile of its own: {painted, …} in ms since the
  * navigation began, and where it went. `look` is called with the page at the end.
  */
-export async function firstGraph(chromium, executablePath, address, look = null) {
-	const browser = await chromium.launch({executablePath, args: ARGS});
+export async function firstGraph(address, look = null) {
+	const browser = await launch();
 	try {
 		const page = await browser.newPage({viewport: {width: 1440, height: 900}});
 		await page.addInitScript(watch);

@@ -13,37 +13,20 @@ import os from 'node:os';
 import path from 'node:path';
 import {after, test} from 'node:test';
 import {fileURLToPath} from 'node:url';
+import {whyNoBrowser} from './chromium.mjs';
 import {firstGraph, median} from './day.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
-const CHROMIUM = '/usr/bin/chromium';
 const GENERATE = path.join(BUILD, 'bench/store');
 const DAY = 86400_000;
 const FROM = 20736 * DAY; // as in bench/store.c
 const MOST = 1000, LOADS = 5, ROUNDS = 4, WINDOWS = 3;
 const BUSY = 25; // % of a time in which something waits for a CPU
 
-let playwright = null;
-
-async function whyNot() {
-	if (Number(process.versions.node.split('.')[0]) < 20)
-		return `node ${process.versions.node} is older than 20`;
-	if (!existsSync(CHROMIUM))
-		return `${CHROMIUM} is not installed`;
-	if (!existsSync(GENERATE))
-		return `${GENERATE} is not built; run make test`;
-	if (process.getuid() !== 0)
-		return 'recording needs root';
-	try {
-		playwright = await import('playwright-core');
-	} catch {
-		return 'playwright-core is not installed; run npm ci in tests/browser';
-	}
-	return false;
-}
-
-const skip = await whyNot();
+const skip = await whyNoBrowser() ||
+	!existsSync(GENERATE) && `${GENERATE} is not built; run make test` ||
+	process.getuid() !== 0 && 'recording needs root';
 const dir = mkdtempSync(path.join(os.tmpdir(), 'smolder-day-'));
 after(() => rmSync(dir, {recursive: true}));
 
@@ -106,7 +89,7 @@ test('a day of real data: the first flame graph within a second', {skip}, async 
 		for (let round = 0; round < ROUNDS && !(medians.at(-1) < MOST); round++) {
 			const loads = [];
 			for (let i = 0; i < LOADS; i++)
-				loads.push(await firstGraph(playwright.chromium, CHROMIUM, address, shown ? null : async page => {
+				loads.push(await firstGraph(address, shown ? null : async page => {
 					shown = Number(await page.locator('.facts strong').getAttribute('data-total'));
 				}));
 			medians.push(Math.round(median(loads.map(l => l.painted))));

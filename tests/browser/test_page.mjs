@@ -15,44 +15,25 @@ import {after, afterEach, before, test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {gunzipSync} from 'node:zlib';
 import {HOSTILE, PERIOD, startMock} from '../../web/test/mock.mjs';
-import {hurryAlong} from './hurry.mjs';
+import {launch, whyNoBrowser} from './chromium.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
 const SMOLDER = path.join(BUILD, 'smolder');
-const CHROMIUM = '/usr/bin/chromium';
-const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
-	'--disable-component-update', '--disable-sync'];
 const PICTURES = path.join(BUILD, 'page');
 const DOCS = process.env.SMOLDER_PICTURES ? ['page', 'page-compare', 'page-heatmap'] : [];
 const ROW = 18;
 
-let playwright = null, browser = null, mock = null, server = null, url = '';
+let browser = null, mock = null, server = null, url = '';
 const files = mkdtempSync(path.join(tmpdir(), 'smolder-page-'));
 
-async function whyNot() {
-	if (Number(process.versions.node.split('.')[0]) < 20)
-		return `node ${process.versions.node} is older than 20`;
-	if (!existsSync(CHROMIUM))
-		return `${CHROMIUM} is not installed`;
-	if (!existsSync(path.join(BUILD, 'web/index.html')))
-		return 'the page is not built; run make';
-	try {
-		playwright = await import('playwright-core');
-	} catch {
-		return 'playwright-core is not installed; run npm ci in tests/browser';
-	}
-	return false;
-}
-
-const skip = await whyNot();
+const skip = await whyNoBrowser() || !existsSync(path.join(BUILD, 'web/index.html')) && 'the page is not built; run make';
 const AXE = skip ? '' : createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 before(async () => {
 	if (skip)
 		return;
-	browser = await playwright.chromium.launch({executablePath: CHROMIUM, args: ARGS});
-	hurryAlong();
+	browser = await launch();
 	server = await startMock();
 	({mock, url} = server);
 	mkdirSync(PICTURES, {recursive: true});

@@ -3,42 +3,25 @@
  */
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
 import {fileURLToPath, pathToFileURL} from 'node:url';
-import {hurryAlong} from './hurry.mjs';
+import {launch, whyNoBrowser} from './chromium.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const SMOLDER = path.resolve(ROOT, process.env.BUILD ?? 'build', 'smolder');
-const CHROMIUM = '/usr/bin/chromium';
-const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking',
-	'--disable-component-update', '--disable-sync'];
 
-let playwright = null, browser = null;
+let browser = null;
 const files = mkdtempSync(path.join(tmpdir(), 'smolder-browser-'));
 
-async function whyNot() {
-	if (Number(process.versions.node.split('.')[0]) < 20)
-		return `node ${process.versions.node} is older than 20`;
-	if (!existsSync(CHROMIUM))
-		return `${CHROMIUM} is not installed`;
-	try {
-		playwright = await import('playwright-core');
-	} catch {
-		return 'playwright-core is not installed; run npm ci in tests/browser';
-	}
-	return false;
-}
-
-const skip = await whyNot();
+const skip = await whyNoBrowser();
 
 before(async () => {
 	if (skip)
 		return;
-	browser = await playwright.chromium.launch({executablePath: CHROMIUM, args: ARGS});
-	hurryAlong();
+	browser = await launch();
 });
 after(async () => {
 	await browser?.close();
