@@ -10,11 +10,13 @@
 
 #define SYMBOL_BYTES     (20u << 20)
 #define LINES_BYTES      (256u << 20)
-#define VDSO             (UINT32_MAX >> 1)
+#define VDSO             (BLOCKS - 1)
 #define DETAIL           (1u << 31)
+#define BLOCKS           (1u << 30) /* of a file: places that are blocks of BLOCK bytes */
+#define BLOCK            64u
 #define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
 
-struct place { /* a resolved (file, offset) */
+struct place { /* a resolved (file, offset), or a block of them in one function */
 	uint64_t offset;
 	uint32_t file;  /* 0: the kernel; VDSO; with DETAIL, its frames have lines */
 	uint32_t chain; /* its frame, if it is one; else where in resolver.chains they stand */
@@ -95,6 +97,16 @@ static const struct place *find_place(const struct resolver *r, uint32_t file, u
 	return NULL;
 }
 
+/* As find_place(); where frames are functions, that of the whole block may be known. */
+static const struct place *find_in_block(const struct resolver *r, uint32_t file, uint64_t offset)
+{
+	const struct place *at = NULL;
+
+	if (r->options.functions)
+		at = find_place(r, file | BLOCKS, offset & ~(uint64_t)(BLOCK - 1));
+	return at ? at : find_place(r, file, offset);
+}
+
 static void put_frame(struct resolver *r, uint32_t frame)
 {
 	MEM_GROW(r->chains, r->chain_count, r->chain_cap);
@@ -122,6 +134,13 @@ static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t
 		.kind = sym->kind,
 	};
 	struct place place = {offset, file, r->chain_count, 0, named};
+	uint32_t in_block = (uint32_t)(offset % BLOCK);
+	bool block = r->options.functions && !lines && sym->before >= in_block &&
+		     sym->after >= BLOCK - in_block;
+	if (block) {
+		place.offset -= in_block;
+		place.file |= BLOCKS;
+	}
 
 	size_t count = lines ? lines_find(r->lines, lines, sym->addr, at) : 0;
 	for (size_t i = 0; r->options.inlines && i + 1 < count; i++) {
@@ -146,7 +165,7 @@ static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t
 	MEM_GROW(r->places, r->place_count, r->place_cap);
 	uint32_t id = r->place_count++;
 	r->places[id] = place;
-	index_put(&r->by_place, index_hash2(offset, file), id);
+	index_put(&r->by_place, index_hash2(place.offset, place.file), id);
 	return &r->places[id];
 }
 
@@ -195,7 +214,7 @@ static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct s
 
 uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time)
 {
-	const struct place *at = find_place(r, 0, ip);
+	const struct place *at = find_in_block(r, 0, ip);
 
 	r->stats.count.frames++;
 	if (!at) {
@@ -266,7 +285,7 @@ static const struct place *vdso_place(struct resolver *r, uint64_t offset)
 		r->vdso = symbols_add_vdso(r->symbols);
 		r->vdso_module = put_module(r, "[vdso]", NULL, r->vdso);
 	}
-	const struct place *at = find_place(r, VDSO, offset);
+	const struct place *at = find_in_block(r, VDSO, offset);
 	if (!at) {
 		struct symbol sym;
 		bool named = symbols_find(r->symbols, r->vdso, offset, &sym) == 0;
@@ -310,7 +329,7 @@ static const struct place *file_place(struct resolver *r, const struct process *
 				      uint64_t offset, bool detail)
 {
 	uint32_t key = detail && r->lines ? file | DETAIL : file;
-	const struct place *at = find_place(r, key, offset);
+	const struct place *at = find_in_block(r, key, offset);
 
 	if (!at) {
 		struct symbol sym;

@@ -100,7 +100,8 @@ static bool check(struct fdes *f, const struct elf_file *e, struct fdes_entry *a
 	return true;
 }
 
-int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start)
+int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start,
+	      uint64_t *ret_end)
 {
 	if (!f->read)
 		read_table(f, e);
@@ -113,6 +114,9 @@ int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t
 	if ((!checked && !check(f, e, at)) || vaddr - start >= at->size)
 		return -ENOENT;
 	*ret_start = start;
+	*ret_end = start + at->size;
+	if (at + 1 < f->list + f->count) /* they may overlap: the later one counts */
+		*ret_end = MIN(*ret_end, f->vaddr + (uint64_t)(int64_t)at[1].start);
 	return 0;
 }
 

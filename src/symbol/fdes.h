@@ -23,7 +23,8 @@ struct fdes {
 	uint8_t *checked; /* a bit of each entry */
 };
 
-/* The start of the function around vaddr. 0, or -ENOENT: none is known to lie there. */
-int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start);
+/* The function around vaddr. 0, or -ENOENT: none is known to lie there. */
+int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start,
+	      uint64_t *ret_end);
 size_t fdes_bytes(const struct fdes *f);
 void fdes_done(struct fdes *f);

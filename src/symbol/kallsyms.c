@@ -200,6 +200,13 @@ static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char 
 	*ret_module = f->name & IN_MODULE ? ret->name + strlen(ret->name) + 1 : "[kernel]";
 	if (strcmp(*ret_module, "[bpf]") == 0)
 		ret->kind = FRAME_BPF;
+	if (!(f->name & IN_MODULE)) { /* what is in modules comes and goes */
+		const struct func *next = f + 1;
+		ret->before = at - f->start;
+		ret->after = FUNCTION_MAX - ret->before;
+		if (next < k->funcs + k->count)
+			ret->after = MIN(ret->after, next->start - at);
+	}
 	return 0;
 }
 

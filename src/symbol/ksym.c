@@ -110,11 +110,21 @@ static size_t before(const struct ksym *k, uint64_t ip)
 	return low;
 }
 
+/* Modules and BPF programs come and go, and others take their addresses. */
+static bool is_lasting(const struct func *f)
+{
+	return strcmp(f->module, "[kernel]") == 0;
+}
+
 static void answer(const struct func *f, uint64_t ip, struct symbol *ret, const char **ret_module)
 {
 	*ret = (struct symbol){.name = f->name, .addr = ip, .start = f->start};
 	ret->kind = strcmp(f->module, "[bpf]") == 0 ? FRAME_BPF : FRAME_KERNEL;
 	*ret_module = f->module;
+	if (is_lasting(f)) {
+		ret->before = (uint32_t)(ip - f->start);
+		ret->after = f->size - ret->before;
+	}
 }
 
 static void remember(struct ksym *k, size_t at, const struct func *f)
@@ -146,8 +156,7 @@ int ksym_find(struct ksym *k, uint64_t ip, struct symbol *ret, const char **ret_
 		return -ENOENT;
 	struct func f = {ip - offset, (uint32_t)MIN(size, (uint64_t)UINT32_MAX), name, module};
 	answer(&f, ip, ret, ret_module);
-	/* Modules and BPF programs come and go, and others take their addresses. */
-	if (strcmp(module, "[kernel]") == 0)
+	if (is_lasting(&f))
 		remember(k, at, &f);
 	return 0;
 }

@@ -165,8 +165,11 @@ int object_find(const struct object *o, uint64_t vaddr, struct object_hit *ret)
 		return 0;
 	}
 	struct plt_stub stub;
-	if (plt_find(&o->main, vaddr, &stub) < 0 ||
-	    (!stub.name && !symtab_find(&o->table, stub.target, &ret->in_table)))
+	if (plt_find(&o->main, vaddr, &stub) < 0)
+		return -ENOENT;
+	bool named = symtab_find(&o->table, stub.target, &ret->in_table) || stub.name;
+	ret->in_table.from = ret->in_table.to = 0; /* of the target, not of the stub */
+	if (!named)
 		return -ENOENT;
 	ret->start = stub.start;
 	ret->name = stub.name;
@@ -253,7 +256,7 @@ int object_name(const struct object *o, const struct object_hit *hit, char ret[s
 	return 0;
 }
 
-int object_function(struct object *o, uint64_t vaddr, uint64_t *ret_start)
+int object_function(struct object *o, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
 {
-	return fdes_find(&o->fdes, &o->main, vaddr, ret_start);
+	return fdes_find(&o->fdes, &o->main, vaddr, ret_start, ret_end);
 }

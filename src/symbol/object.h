@@ -53,8 +53,8 @@ int object_fds(const struct object *o);          /* descriptors that it holds it
 /* 0 or -ENOENT. */
 int object_find(const struct object *o, uint64_t vaddr, struct object_hit *ret);
 
-/* Where a function without a name starts: 0 or -ENOENT (see fdes.h). */
-int object_function(struct object *o, uint64_t vaddr, uint64_t *ret_start);
+/* Where a function without a name starts and ends: 0 or -ENOENT (see fdes.h). */
+int object_function(struct object *o, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end);
 
 /* Reads the name of a hit and demangles it. 0, or -EIO when it cannot be read back. */
 int object_name(const struct object *o, const struct object_hit *hit, char ret[static DEMANGLE_MAX],

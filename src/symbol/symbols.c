@@ -44,6 +44,7 @@ struct place { /* the memo of one offset */
 	uint64_t vaddr;
 	uint64_t start : 63; /* of the function; vaddr when that is not known */
 	uint64_t named : 1;
+	uint32_t before, after; /* as in struct symbol */
 };
 
 struct name { /* the memo of one function */
@@ -364,14 +365,25 @@ static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
 	struct object_hit hit;
 
 	if (load(s, f) == 0 && elf_file_vaddr(object_elf(f->object), offset, &p.vaddr)) {
+		uint64_t end;
 		start = p.vaddr;
 		p.named = object_find(f->object, p.vaddr, &hit) == 0;
+		struct symtab_hit *same = &hit.in_table;
 		if (p.named) {
 			start = hit.start;
 		} else {
-			object_function(f->object, p.vaddr, &start);
+			if (object_function(f->object, p.vaddr, &start, &end) == 0) {
+				same->from = MAX(same->from, start);
+				same->to = MIN(same->to, end);
+			} else {
+				same->to = 0; /* each address is its own function */
+			}
 			count(s, f);
 			make_room(s, f);
+		}
+		if (same->from <= p.vaddr && p.vaddr < same->to) {
+			p.before = (uint32_t)MIN(p.vaddr - same->from, UINT32_MAX);
+			p.after = (uint32_t)MIN(same->to - p.vaddr, UINT32_MAX);
 		}
 	}
 	p.start = start & INT64_MAX;
@@ -423,6 +435,8 @@ int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbo
 			name = read_name(s, file, &place);
 	}
 	ret->addr = place.vaddr;
+	ret->before = place.before;
+	ret->after = place.after;
 	if (!name) {
 		s->stats.unnamed++;
 		ret->name = no_name(s, &s->files[file - 1], place.start);

@@ -170,6 +170,7 @@ void symtab_finish(struct symtab *t)
 
 bool symtab_find(const struct symtab *t, uint64_t vaddr, struct symtab_hit *ret)
 {
+	*ret = (struct symtab_hit){.to = t->count ? 0 : UINT64_MAX};
 	if (vaddr < t->base || vaddr - t->base > UINT32_MAX || t->count == 0)
 		return false;
 
@@ -181,13 +182,31 @@ bool symtab_find(const struct symtab *t, uint64_t vaddr, struct symtab_hit *ret)
 		i += e[i + half].start <= at ? half : 0;
 		n -= half;
 	}
-	for (int steps = 0; e[i].start > at || at - e[i].start >= e[i].size; steps++)
-		if (i-- == 0 || steps == LOOK_BACK)
-			return false;
+	uint64_t from = 0, to = e[i].start > at    ? e[i].start
+				: i + 1 < t->count ? e[i + 1].start
+						   : UINT32_MAX;
+	bool found = true;
+	for (int steps = 0; e[i].start > at || at - e[i].start >= e[i].size; steps++) {
+		if (e[i].start <= at)
+			from = MAX(from, (uint64_t)e[i].start + e[i].size);
+		if (i == 0 || steps == LOOK_BACK) {
+			found = false;
+			break;
+		}
+		i--;
+	}
+	ret->from = t->base + from;
+	ret->to = t->base + to;
+	if (!found)
+		return false;
 
 	uint32_t last = i;
 	while (i > 0 && e[i - 1].start == e[last].start)
 		i--;
-	*ret = (struct symtab_hit){i, last - i + 1, t->base + e[i].start};
+	ret->first = i;
+	ret->count = last - i + 1;
+	ret->start = t->base + e[i].start;
+	ret->from = MAX(ret->from, ret->start);
+	ret->to = MIN(ret->to, ret->start + e[last].size);
 	return true;
 }

@@ -40,6 +40,7 @@ struct symtab {
 struct symtab_hit {
 	uint32_t first, count; /* entries that start where the function does */
 	uint64_t start;
+	uint64_t from, to; /* addresses with the same answer */
 };
 
 void symtab_init(struct symtab *t, const struct elf_file *text, uint32_t max);
@@ -56,5 +57,6 @@ int symtab_add_section(struct symtab *t, const struct elf_file *e, const Elf64_S
 		       unsigned source);
 void symtab_finish(struct symtab *t);
 
+/* False: no function lies there, and *ret has only from and to. */
 bool symtab_find(const struct symtab *t, uint64_t vaddr, struct symtab_hit *ret);
 size_t symtab_bytes(const struct symtab *t);

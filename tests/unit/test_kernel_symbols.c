@@ -144,6 +144,15 @@ static void both_ways_agree(void **state)
 		kallsyms_find(file, ip + 1, &a, &ma);
 		kallsyms_find(ask, ip + 1, &b, &mb);
 		same += strcmp(a.name, b.name) == 0 && strcmp(ma, mb) == 0 && a.start == b.start;
+		if (strcmp(mb, "[kernel]") == 0)
+			assert_true(b.before == ip + 1 - b.start && b.after > 0);
+		else
+			assert_int_equal(b.after, 0);
+		for (int i = 0; i < 2 && b.after; i++) { /* its first byte, its last */
+			struct symbol c;
+			kallsyms_find(ask, i ? ip + b.after : b.start, &c, &mb);
+			assert_int_equal(c.start, b.start);
+		}
 		all++;
 	}
 	fclose(f);

@@ -455,6 +455,46 @@ static int print_names(const char *path, const char *root)
 	return 0;
 }
 
+/* Goes over bytes of a file one by one: where the answer is said to be the same, it is. */
+static void walk_ranges(struct symbols *s, uint32_t file, uint64_t from, uint64_t to)
+{
+	char last[DEMANGLE_MAX] = "";
+	uint64_t with_range = 0;
+	uint32_t after = 0;
+
+	for (uint64_t at = from; at < to; at++) {
+		struct symbol sym;
+		symbols_find(s, file, at, &sym);
+		if (at > from && (after > 1 || sym.before > 0))
+			assert_string_equal(last, sym.name);
+		if (after > 1)
+			assert_int_equal(sym.after, after - 1);
+		after = sym.after;
+		with_range += after > 0;
+		snprintf(last, sizeof(last), "%s", sym.name);
+	}
+	assert_in_range(with_range, (to - from) / 2, to - from);
+}
+
+static void tells_how_far_a_name_goes(void **state)
+{
+	(void)state;
+	enum { BYTES = 100 * 1000 };
+	char whole[512], libc[512], path[] = "/tmp/smolder-stripped-XXXXXX", command[1200];
+	uint64_t at = offset_of((const void *)find_me, whole);
+	uint64_t in_libc = offset_of((const void *)qsort, libc);
+	struct symbols *s = symbols_new(64 << 20);
+
+	close(mkstemp(path));
+	snprintf(command, sizeof(command), "strip -s -o %s '%s'", path, whole);
+	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
+	walk_ranges(s, add(s, whole), at - 500, at + BYTES / 4);
+	walk_ranges(s, add(s, path), at - 500, at + BYTES / 4);
+	walk_ranges(s, add(s, libc), in_libc - BYTES, in_libc + BYTES);
+	unlink(path);
+	symbols_free(s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +511,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(demangles),
 		cmocka_unit_test(demangling_is_bounded),
 		cmocka_unit_test(sorts_stably),
+		cmocka_unit_test(tells_how_far_a_name_goes),
 	};
 
 	if (argc > 2 && strcmp(argv[1], "names") == 0)
