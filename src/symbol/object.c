@@ -167,7 +167,7 @@ int object_find(const struct object *o, uint64_t vaddr, struct object_hit *ret)
 	struct plt_stub stub;
 	if (plt_find(&o->main, vaddr, &stub) < 0)
 		return -ENOENT;
-	bool named = symtab_find(&o->table, stub.target, &ret->in_table) || stub.name;
+	bool named = stub.name || symtab_find(&o->table, stub.target, &ret->in_table);
 	ret->in_table.from = ret->in_table.to = 0; /* of the target, not of the stub */
 	if (!named)
 		return -ENOENT;
