@@ -10,7 +10,9 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import callgraph  # noqa: E402
 import folded  # noqa: E402
+import generated  # noqa: E402
 import workloads  # noqa: E402
 from always import account, always, served, until  # noqa: E402
 from recording import live  # noqa: E402
@@ -29,6 +31,20 @@ def status(pid):
 def paranoid():
     with open("/proc/sys/kernel/perf_event_paranoid") as f:
         return int(f.read())
+
+
+@live
+def functions_are_named_as_in_the_call_graph():
+    """Names are kept by blocks of code here, not by address: no call is seen that cannot be."""
+    graph, path = generated.program("aa", 3)
+    with always("-F", "997") as a, workloads.Workload([path, "loop"]) as w:
+        a.wait_stored(12000)
+        q = a.query(f'cpu{{pid="{w.pid}"}}', "--from", "now-2m", "-f", "folded", "--annotations")
+        assert q.returncode == 0, q.stderr
+        judge = callgraph.Judge(graph).stacks(folded.parse(q.stdout))
+        print(f"# {judge}")
+        assert not judge.bad, judge
+        assert judge.total > 3000 and judge.marked <= 0.02 * judge.total, judge
 
 
 @live
