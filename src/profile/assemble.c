@@ -12,6 +12,7 @@
 #define HELD_BYTES_MAX (8u << 20)
 #define EVENTS_LATE_NS 2000000 /* a drain leaves the latest for the next */
 #define HELD_NS_MAX    5000000000ull
+#define NEAR           4 /* most new stacks leave a known one in the last so many steps */
 
 /* Who a sample belongs to; interned, since building its labels costs more than the rest. */
 struct owner {
@@ -41,8 +42,6 @@ struct assembler {
 	uint64_t settled_ns; /* when the last drain ended */
 	uint64_t passed_ns;  /* all events up to here have come */
 	struct known *known;
-	uint32_t *ids; /* frames of the sample at hand */
-	size_t id_cap;
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
 
@@ -82,10 +81,10 @@ void assembler_time(struct assembler *a)
 	a->timed = true;
 }
 
-void assembler_time_done(struct assembler *a, bool keep)
+void assembler_time_done(struct assembler *a, uint64_t drains)
 {
 	for (int i = 0; i < STAGES; i++) {
-		a->stats.stage_ns[i] += keep ? a->laps[i] * ASSEMBLER_TIMED : 0;
+		a->stats.stage_ns[i] += a->laps[i] * drains;
 		a->laps[i] = 0;
 	}
 	a->timed = false;
@@ -149,7 +148,6 @@ void assembler_free(struct assembler *a)
 	processes_free(a->processes);
 	known_free(a->known);
 	free(a->owners);
-	free(a->ids);
 	free(a->held);
 	index_done(&a->by_owner);
 	free(a);
@@ -190,98 +188,29 @@ static uint32_t series_of(struct assembler *a, const struct wire_sample *s)
 	return who.series;
 }
 
-/* Room for the frames of one more address. */
-static uint32_t *next_ids(struct assembler *a, size_t count)
+/* The addresses of a sample as they are looked up, callers first. */
+struct path {
+	unsigned user, count; /* the first are the process's own */
+	uint64_t addresses[2 * WIRE_FRAMES];
+};
+
+/* Returns the hash of all of them. */
+static uint64_t path_init(struct path *path, const struct wire_sample *s,
+			  const struct unwound *user, uint64_t hash)
 {
-	while (count + RESOLVE_MAX > a->id_cap) {
-		a->id_cap = a->id_cap ? 2 * a->id_cap : 4 * (size_t)WIRE_FRAMES;
-		a->ids = mem_resize_array(a->ids, a->id_cap, sizeof(*a->ids));
-	}
-	return a->ids + count;
-}
+	const uint64_t *kernel = (const uint64_t *)(s + 1);
+	unsigned n = 0;
 
-/* Frames come leaf first; a stack is built root first. */
-static uint32_t put_stack(struct assembler *a, uint32_t stack, size_t count)
-{
-	while (count)
-		stack = profile_stack(a->profile, stack, a->ids[--count]);
-	return stack;
-}
-
-/* The stack of user frames, leaf first, on top of `root`. */
-static uint32_t resolve_stack(struct assembler *a, struct process *p, const struct maps *maps,
-			      const uint64_t *frames, unsigned n, bool detail, uint32_t root,
-			      bool *ret_lasting)
-{
-	size_t count = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		count += resolve_user(a->resolver, p, maps, frames[i], detail, ret_lasting,
-				      next_ids(a, count));
-	return put_stack(a, root, count);
-}
-
-/* A stack seen before: its frames count as if they were looked up. 0: not seen. */
-static uint32_t seen_stack(struct assembler *a, uint64_t hash)
-{
-	const struct known_stack *seen = known_find(a->known, hash);
-
-	if (!seen)
-		return 0;
-	resolver_repeat(a->resolver, seen->frames, seen->unnamed);
-	return seen->stack;
-}
-
-/* `before`: the count when it was not resolved yet. */
-static uint32_t remember_stack(struct assembler *a, uint64_t hash, uint32_t stack,
-			       struct resolver_count before)
-{
-	struct resolver_count now = resolver_count(a->resolver);
-
-	if (stack)
-		known_put(a->known,
-			  &(struct known_stack){hash, stack, (uint16_t)(now.frames - before.frames),
-						(uint16_t)(now.unnamed - before.unnamed)});
-	return stack;
-}
-
-/* The same of all callers, the leaf left out. */
-static uint32_t callers_stack(struct assembler *a, struct process *p, struct maps *maps,
-			      const struct unwound *user, bool detail, uint64_t seed, uint32_t root,
-			      bool *ret_lasting)
-{
-	if (user->count < 2)
-		return root;
-	uint64_t hash = known_hash(user->frames + 1, user->count - 1, ~seed);
-	uint32_t stack = seen_stack(a, hash);
-	if (stack)
-		return stack;
-
-	struct resolver_count before = resolver_count(a->resolver);
-	bool lasting = true;
-	stack = resolve_stack(a, p, maps, user->frames + 1, user->count - 1, detail, root,
-			      &lasting);
-	*ret_lasting &= lasting;
-	return lasting ? remember_stack(a, hash, stack, before) : stack;
-}
-
-/* The kernel's frames on top of `root`: many processes come by the same ways. */
-static uint32_t kernel_stack(struct assembler *a, const struct wire_sample *s, uint32_t root)
-{
-	const uint64_t *frames = (const uint64_t *)(s + 1);
-	unsigned n = MIN(s->kernel_frames, (unsigned)WIRE_FRAMES);
-	if (n == 0)
-		return root;
-	uint64_t hash = known_hash(frames, n, root);
-	uint32_t stack = seen_stack(a, hash);
-	if (stack)
-		return stack;
-
+	for (unsigned i = user->count; i-- > 0;)
+		path->addresses[n++] = user->frames[i];
+	path->user = n;
 	/* A return address stands after its call: look one byte before it, but not at a leaf. */
-	struct resolver_count before = resolver_count(a->resolver);
+	for (unsigned i = MIN(s->kernel_frames, (unsigned)WIRE_FRAMES); i-- > 0;)
+		path->addresses[n++] = kernel[i] - (i > 0);
+	path->count = n;
 	for (unsigned i = 0; i < n; i++)
-		*next_ids(a, i) = resolve_kernel(a->resolver, frames[i] - (i > 0), s->time);
-	return remember_stack(a, hash, put_stack(a, root, n), before);
+		hash = known_hash(hash, path->addresses[i]);
+	return hash;
 }
 
 /* Where a walk that did not reach the end has its place in the tree. */
@@ -292,33 +221,102 @@ static uint32_t root_of(struct assembler *a, bool cut, bool incomplete)
 	return incomplete ? profile_stack(a->profile, 0, a->incomplete_frame) : 0;
 }
 
+/* Who the addresses of a path belong to, and what else their frames depend on. */
+struct context {
+	struct process *process;
+	struct maps *maps;
+	uint64_t time;
+	uint64_t version; /* of the mappings and of code that the process made itself */
+	bool detail;
+};
+
+/*
+ * A site and all its callers have a hash of their own, the same in every process: programs that are
+ * started again and again take the same paths.
+ */
+struct step {
+	struct site site;
+	uint64_t hash;
+};
+
+static void find_steps(struct assembler *a, const struct context *c, const struct path *path,
+		       struct step *steps, uint64_t hash)
+{
+	for (unsigned i = 0; i < path->count; i++) {
+		uint64_t addr = path->addresses[i];
+		struct site site = {SITE_KERNEL, addr, NULL};
+		if (i < path->user)
+			site = resolve_site(a->resolver, c->process, c->maps, addr);
+		if (site.file == SITE_MEMORY)
+			hash = known_hash(hash, c->version);
+		hash = known_hash(known_hash(hash, site.file), site.offset);
+		steps[i] = (struct step){site, hash};
+		if (i + NEAR >= path->count)
+			known_expect(a->known, hash);
+	}
+}
+
+/* Puts the rest of a path on top of what is known of it already. Returns if the answer lasts. */
+static bool follow(struct assembler *a, const struct context *c, const struct path *path,
+		   uint64_t seed, struct known_stack *at)
+{
+	struct step steps[2 * WIRE_FRAMES];
+	const struct known_stack *seen = NULL;
+	unsigned n = path->count;
+	bool lasting = true;
+
+	find_steps(a, c, path, steps, seed);
+	while (n > 0 && !(seen = known_find(a->known, steps[n - 1].hash)))
+		n--;
+	if (seen)
+		*at = *seen;
+	resolver_repeat(a->resolver, at->frames, at->unnamed);
+
+	for (; n < path->count; n++) {
+		uint32_t frames[RESOLVE_MAX];
+		struct resolver_count before = resolver_count(a->resolver);
+		size_t count = resolve_frames(a->resolver, c->process, &steps[n].site, c->time,
+					      c->detail, &lasting, frames);
+		struct resolver_count now = resolver_count(a->resolver);
+		while (count > 0)
+			at->stack = profile_stack(a->profile, at->stack, frames[--count]);
+		at->hash = steps[n].hash;
+		at->frames += (uint16_t)(now.frames - before.frames);
+		at->unnamed += (uint16_t)(now.unnamed - before.unnamed);
+		if (lasting)
+			known_put(a->known, at);
+	}
+	return lasting;
+}
+
 static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struct process *p,
 			 struct maps *maps, const struct unwound *user)
 {
-	bool detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm);
 	bool cut = user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT;
 	bool incomplete = user->walk > WIRE_WALK_CUT;
+	struct context c = {
+		.process = p,
+		.maps = maps,
+		.time = s->time,
+		.version = known_hash(maps ? maps->version : 0, p ? resolver_version(p) : 0),
+		.detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm),
+	};
+	uint64_t seed = (uint64_t)c.detail << 2 | (uint64_t)cut << 1 | incomplete;
+	struct path path;
+	uint64_t hash = path_init(&path, s, user, known_hash(c.version, seed));
 	a->profile->info.truncated += cut;
 
-	/* All that the frames of these addresses depend on. */
-	uint64_t from[] = {maps ? maps->version : 0, p ? resolver_version(p) : 0,
-			   (uint64_t)detail << 2 | (uint64_t)cut << 1 | incomplete};
-	uint64_t seed = known_hash(from, ARRAY_SIZE(from), 0);
-	uint64_t hash = known_hash((const uint64_t *)(s + 1), s->kernel_frames,
-				   known_hash(user->frames, user->count, seed));
-	uint32_t stack = seen_stack(a, hash);
-	if (stack)
-		return stack;
-
-	struct resolver_count before = resolver_count(a->resolver);
-	bool lasting = true;
-	stack = root_of(a, cut, incomplete);
-	if (user->count) {
-		stack = callers_stack(a, p, maps, user, detail, seed, stack, &lasting);
-		stack = resolve_stack(a, p, maps, user->frames, 1, detail, stack, &lasting);
+	const struct known_stack *seen = known_find(a->known, hash);
+	if (seen) {
+		resolver_repeat(a->resolver, seen->frames, seen->unnamed);
+		return seen->stack;
 	}
-	stack = kernel_stack(a, s, stack);
-	return lasting ? remember_stack(a, hash, stack, before) : stack;
+	struct known_stack at = {.stack = root_of(a, cut, incomplete)};
+	if (follow(a, &c, &path, seed, &at)) {
+		at.hash = hash;
+		known_put(a->known, &at);
+	}
+	return at.stack;
 }
 
 static void add_sample(struct assembler *a, const struct wire_sample *s, struct process *p,

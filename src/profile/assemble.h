@@ -62,14 +62,12 @@ void assembler_finish(struct assembler *a);
 struct processes *assembler_processes(const struct assembler *a);
 
 /*
- * Where the time of a drain goes. To be switched on for one drain in ASSEMBLER_TIMED, since looking
- * at the clock has a price; afterwards `keep` tells whether the time was ours: on a busy machine
- * others may have had the CPU meanwhile. Times are scaled.
+ * Where the time of a drain goes: switched on for some of them only, since looking at the clock has
+ * a price. `drains`: how many this one stands for. 0: its time was not ours alone and does not
+ * count; on a busy machine others may have had the CPU meanwhile.
  */
-#define ASSEMBLER_TIMED 16
-
 void assembler_time(struct assembler *a);
-void assembler_time_done(struct assembler *a, bool keep);
+void assembler_time_done(struct assembler *a, uint64_t drains);
 
 enum assembler_stage {
 	STAGE_PROCESS,   /* who it was, and what it had mapped */

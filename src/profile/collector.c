@@ -8,6 +8,7 @@
 #include "collect/stream.h"
 
 #define DRAIN_MS_MIN 10
+#define DRAINS_TIMED 7 /* one in so many: a prime, or it might always, or never, end a window */
 
 struct collector {
 	struct sampler *sampler;
@@ -17,6 +18,7 @@ struct collector {
 	struct assembler *assembler;
 	int hotplug_fd; /* -1: CPUs that come later are not seen */
 	uint64_t drains;
+	uint64_t untimed; /* drains since the last whose time counted */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -102,7 +104,8 @@ static void drain(struct collector *c, bool last)
 
 void collector_drain(struct collector *c)
 {
-	if (c->drains++ % ASSEMBLER_TIMED) {
+	c->untimed++;
+	if (c->drains++ % DRAINS_TIMED) {
 		drain(c, false);
 		return;
 	}
@@ -111,7 +114,9 @@ void collector_drain(struct collector *c)
 	drain(c, false);
 	wall = clock_ns(CLOCK_MONOTONIC) - wall;
 	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
-	assembler_time_done(c->assembler, wall < cpu + cpu / 4);
+	uint64_t drains = wall < cpu + cpu / 4 ? c->untimed : 0;
+	assembler_time_done(c->assembler, drains);
+	c->untimed -= drains;
 }
 
 void collector_stop(struct collector *c)

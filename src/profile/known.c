@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/mem.h"
 
 #define SETS 8192u /* a power of two; 512 KB */
@@ -66,9 +63,7 @@ void known_put(struct known *k, const struct known_stack *s)
 	*shift(&k->sets[s->hash % SETS], WAYS - 1) = *s;
 }
 
-uint64_t known_hash(const uint64_t *addresses, size_t count, uint64_t seed)
+void known_expect(struct known *k, uint64_t hash)
 {
-	uint64_t hash = XXH3_64bits_withSeed(addresses, count * sizeof(*addresses), seed);
-
-	return hash ? hash : 1;
+	__builtin_prefetch(&k->sets[hash % SETS], 1);
 }

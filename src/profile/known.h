@@ -1,9 +1,10 @@
 /*
  * known: stacks that were resolved before.
  *
- * A program is mostly where it was before. What the addresses of a stack led to is kept here by a
- * hash of all of them, 64 bits, so that names are looked up for new stacks only. One table for all
- * processes, of a fixed size: a stack takes the place of one that was not met for longer.
+ * A program is mostly where it was before, or calls something else from there. What the addresses
+ * of a stack led to is kept here by a hash of all of them, 64 bits, for it and for each of its
+ * callers, so that only what is new at its end is looked up. One table for all processes, of a
+ * fixed size: a stack takes the place of one that was not met for longer.
  */
 #pragma once
 
@@ -26,5 +27,14 @@ void known_free(struct known *k);
 const struct known_stack *known_find(struct known *k, uint64_t hash);
 void known_put(struct known *k, const struct known_stack *s);
 
-/* `seed`: whatever else must be the same. */
-uint64_t known_hash(const uint64_t *addresses, size_t count, uint64_t seed);
+void known_expect(struct known *k, uint64_t hash); /* known_find() will follow soon */
+
+/* Of one address more than `callers` is the hash of; at first, of whatever must be the same. */
+static inline uint64_t known_hash(uint64_t callers, uint64_t address)
+{
+	unsigned __int128 product =
+		(unsigned __int128)(callers ^ 0x9e3779b97f4a7c15) * (address ^ 0xd6e8feb86659fd93);
+	uint64_t hash = (uint64_t)(product >> 64) ^ (uint64_t)product;
+
+	return hash ? hash : 1;
+}

@@ -10,15 +10,14 @@
 
 #define SYMBOL_BYTES     (20u << 20)
 #define LINES_BYTES      (256u << 20)
-#define VDSO             (BLOCKS - 1)
 #define DETAIL           (1u << 31)
-#define BLOCKS           (1u << 30) /* of a file: places that are blocks of BLOCK bytes */
+#define BLOCKS           RESOLVE_FILES /* of a file: places that are blocks of BLOCK bytes */
 #define BLOCK            64u
 #define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
 
 struct place { /* a resolved (file, offset), or a block of them in one function */
 	uint64_t offset;
-	uint32_t file;  /* 0: the kernel; VDSO; with DETAIL, its frames have lines */
+	uint32_t file;  /* as in struct site; with DETAIL, its frames have lines */
 	uint32_t chain; /* its frame, if it is one; else where in resolver.chains they stand */
 	uint8_t frames;
 	bool named;
@@ -212,19 +211,17 @@ static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct s
 	return r->kernel && kallsyms_find(r->kernel, ip, ret, ret_module) == 0;
 }
 
-uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time)
+static const struct place *kernel_place(struct resolver *r, uint64_t ip, uint64_t time)
 {
-	const struct place *at = find_in_block(r, 0, ip);
+	const struct place *at = find_in_block(r, SITE_KERNEL, ip);
 
-	r->stats.count.frames++;
 	if (!at) {
 		struct symbol sym = {.name = "[kernel]", .kind = FRAME_KERNEL};
 		const char *module = "[kernel]";
 		bool named = find_kernel(r, ip, time, &sym, &module);
-		at = put_place(r, 0, ip, &sym, put_module(r, module, NULL, 0), named, 0);
+		at = put_place(r, SITE_KERNEL, ip, &sym, put_module(r, module, NULL, 0), named, 0);
 	}
-	r->stats.count.unnamed += !at->named;
-	return at->chain;
+	return at;
 }
 
 /* The debug info of a file that is still the one which was mapped; 0: none. */
@@ -285,11 +282,11 @@ static const struct place *vdso_place(struct resolver *r, uint64_t offset)
 		r->vdso = symbols_add_vdso(r->symbols);
 		r->vdso_module = put_module(r, "[vdso]", NULL, r->vdso);
 	}
-	const struct place *at = find_in_block(r, VDSO, offset);
+	const struct place *at = find_in_block(r, SITE_VDSO, offset);
 	if (!at) {
 		struct symbol sym;
 		bool named = symbols_find(r->symbols, r->vdso, offset, &sym) == 0;
-		at = put_place(r, VDSO, offset, &sym, r->vdso_module, named, 0);
+		at = put_place(r, SITE_VDSO, offset, &sym, r->vdso_module, named, 0);
 	}
 	return at;
 }
@@ -341,29 +338,47 @@ static const struct place *file_place(struct resolver *r, const struct process *
 	return at;
 }
 
-size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
-		    bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX])
+struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
+			 uint64_t addr)
 {
 	struct mapping *m = maps_find(maps, addr);
 	if (!m)
-		return 0;
+		return (struct site){SITE_NOWHERE, addr, NULL};
 
 	uint64_t offset = addr - m->start + m->offset;
-	const struct place *at = NULL;
 	uint32_t file = process_file(r->processes, p, m);
+	if (file)
+		return (struct site){file, offset, m};
+	if (strcmp(process_path(r->processes, m), "[vdso]") == 0)
+		return (struct site){SITE_VDSO, offset, m};
+	return (struct site){SITE_MEMORY, addr, m};
+}
+
+size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,
+		      bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX])
+{
+	const struct place *place = NULL;
 	bool named = true;
-	if (file) {
-		at = file_place(r, p, file, offset, detail);
-	} else {
-		const char *path = process_path(r->processes, m);
-		if (strcmp(path, "[vdso]") == 0)
-			at = vdso_place(r, offset);
-		else
-			ret[0] = jit_frame(r, p, addr, path, &named, ret_lasting);
+
+	switch (at->file) {
+	case SITE_NOWHERE:
+		return 0;
+	case SITE_MEMORY:
+		ret[0] = jit_frame(r, p, at->offset, process_path(r->processes, at->mapping),
+				   &named, ret_lasting);
+		break;
+	case SITE_KERNEL:
+		place = kernel_place(r, at->offset, time);
+		break;
+	case SITE_VDSO:
+		place = vdso_place(r, at->offset);
+		break;
+	default:
+		place = file_place(r, p, at->file, at->offset, detail);
 	}
 	r->stats.count.frames++;
-	r->stats.count.unnamed += at ? !at->named : !named;
-	return at ? copy_chain(r, at, ret) : 1;
+	r->stats.count.unnamed += place ? !place->named : !named;
+	return place ? copy_chain(r, place, ret) : 1;
 }
 
 struct resolver_count resolver_count(const struct resolver *r)

@@ -32,16 +32,32 @@ struct resolver *resolver_new(struct profile *p, struct processes *ps,
 			      const struct resolver_options *o);
 void resolver_free(struct resolver *r);
 
-uint32_t resolve_kernel(struct resolver *r, uint64_t ip, uint64_t time);
+/* Where an address lies: all that its frames depend on, for every process, where there is a file.
+ */
+struct site {
+	uint32_t file;                 /* of struct files, or one of those below */
+	uint64_t offset;               /* in the file, else the address */
+	const struct mapping *mapping; /* NULL: the kernel's, or nothing is mapped there */
+};
+
+#define SITE_KERNEL   0u
+#define SITE_NOWHERE  (RESOLVE_FILES - 1) /* no frame */
+#define SITE_VDSO     (RESOLVE_FILES - 2)
+#define SITE_MEMORY   (RESOLVE_FILES - 3) /* not of a file: its frames depend on the process, too */
+#define RESOLVE_FILES (1u << 30)
+
+/* `maps`: what the process had mapped at the time, and keeps while the site is in use. */
+struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
+			 uint64_t addr);
 
 /*
- * `maps`: what the process had mapped at the time. `detail`: with inlined calls and lines, where
- * the options have them. Returns how many frames there are, innermost first: inlined calls, then
- * the function itself. 0: nothing there. *ret_lasting becomes false if the answer may be another
+ * The frames of a site. `p`: NULL for the kernel's. `time`: of the sample. `detail`: with inlined
+ * calls and lines, where the options have them. Returns how many frames there are, innermost first:
+ * inlined calls, then the function itself. *ret_lasting becomes false if the answer may be another
  * one next time, with the same mappings and the same resolver_version().
  */
-size_t resolve_user(struct resolver *r, struct process *p, const struct maps *maps, uint64_t addr,
-		    bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX]);
+size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,
+		      bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX]);
 
 /* Changes when a program has named more of the code that it made itself; of no other process. */
 uint64_t resolver_version(const struct process *p);
