@@ -16,9 +16,8 @@
 
 /*
  * How max_bytes is shared out: tables take what they need up to TABLES_SHARE, names what tables
- * leave of it but at least an eighth, and a sixteenth is for the files themselves.
+ * leave of it but at least an eighth, and an eighth is for the files themselves.
  */
-#define PLACES_SHARE(max) ((max) / 16)
 #define TABLES_SHARE(max) ((max) / 4 * 3)
 #define NAMES_SHARE(max, tables)                                                                   \
 	MIN((max) / 8 * 3, (max) / 8 * 7 - MIN((tables), TABLES_SHARE(max)))
@@ -40,10 +39,11 @@ struct file {
 	uint64_t used; /* symbols.clock of the last time that its object was needed */
 };
 
-struct place { /* the memo of one offset */
+struct place { /* of one offset */
 	uint64_t vaddr;
-	uint64_t start : 63; /* of the function; vaddr when that is not known */
-	uint64_t named : 1;
+	uint64_t start; /* of the function; vaddr when that is not known */
+	struct object_hit hit;
+	bool named;
 	uint32_t before, after; /* as in struct symbol */
 };
 
@@ -56,8 +56,7 @@ struct symbols {
 	struct file *files; /* by id - 1 */
 	uint32_t count, cap;
 	size_t max_bytes, file_bytes, object_bytes;
-	struct cache places; /* (file, offset) -> struct place */
-	struct cache names;  /* (file, start) -> struct name */
+	struct cache names; /* (file, start) -> struct name */
 	uint64_t clock;
 	uint32_t fds;
 	struct symbols_stats stats;
@@ -69,7 +68,6 @@ struct symbols *symbols_new(size_t max_bytes)
 	struct symbols *s = mem_alloc(sizeof(*s));
 
 	s->max_bytes = max_bytes;
-	cache_init(&s->places, PLACES_SHARE(max_bytes));
 	cache_init(&s->names, NAMES_SHARE(max_bytes, 0));
 	return s;
 }
@@ -78,7 +76,7 @@ struct symbols *symbols_new(size_t max_bytes)
 
 static size_t bytes(const struct symbols *s)
 {
-	return s->file_bytes + s->object_bytes + cache_bytes(&s->places) + cache_bytes(&s->names);
+	return s->file_bytes + s->object_bytes + cache_bytes(&s->names);
 }
 
 /* Some of an object is read only when it is needed: it grows. */
@@ -149,7 +147,6 @@ void symbols_free(struct symbols *s)
 		free(f->root);
 	}
 	free(s->files);
-	cache_done(&s->places);
 	cache_done(&s->names);
 	free(s);
 }
@@ -360,46 +357,40 @@ static const char *no_name(struct symbols *s, const struct file *f, uint64_t vad
 
 static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
 {
-	struct place p = {.vaddr = offset};
-	uint64_t start = offset;
-	struct object_hit hit;
+	struct place p = {.vaddr = offset, .start = offset};
 
-	if (load(s, f) == 0 && elf_file_vaddr(object_elf(f->object), offset, &p.vaddr)) {
-		uint64_t end;
-		start = p.vaddr;
-		p.named = object_find(f->object, p.vaddr, &hit) == 0;
-		struct symtab_hit *same = &hit.in_table;
-		if (p.named) {
-			start = hit.start;
+	if (load(s, f) < 0 || !elf_file_vaddr(object_elf(f->object), offset, &p.vaddr))
+		return p;
+	p.start = p.vaddr;
+	p.named = object_find(f->object, p.vaddr, &p.hit) == 0;
+	struct symtab_hit *same = &p.hit.in_table;
+	uint64_t end;
+	if (p.named) {
+		p.start = p.hit.start;
+	} else {
+		if (object_function(f->object, p.vaddr, &p.start, &end) == 0) {
+			same->from = MAX(same->from, p.start);
+			same->to = MIN(same->to, end);
 		} else {
-			if (object_function(f->object, p.vaddr, &start, &end) == 0) {
-				same->from = MAX(same->from, start);
-				same->to = MIN(same->to, end);
-			} else {
-				same->to = 0; /* each address is its own function */
-			}
-			count(s, f);
-			make_room(s, f);
+			same->to = 0; /* each address is its own function */
 		}
-		if (same->from <= p.vaddr && p.vaddr < same->to) {
-			p.before = (uint32_t)MIN(p.vaddr - same->from, UINT32_MAX);
-			p.after = (uint32_t)MIN(same->to - p.vaddr, UINT32_MAX);
-		}
+		count(s, f);
+		make_room(s, f);
 	}
-	p.start = start & INT64_MAX;
+	if (same->from <= p.vaddr && p.vaddr < same->to) {
+		p.before = (uint32_t)MIN(p.vaddr - same->from, UINT32_MAX);
+		p.after = (uint32_t)MIN(same->to - p.vaddr, UINT32_MAX);
+	}
 	return p;
 }
 
-/* Reads the name of the function around p->vaddr; NULL when it cannot be read back. */
+/* Reads the name of the function that was hit; NULL when it cannot be read. */
 static const struct name *read_name(struct symbols *s, uint32_t file, const struct place *p)
 {
-	struct file *f = &s->files[file - 1];
 	struct name *n = (struct name *)s->scratch;
-	struct object_hit hit;
 	enum frame_kind kind;
 
-	if (load(s, f) < 0 || object_find(f->object, p->vaddr, &hit) < 0 ||
-	    object_name(f->object, &hit, n->text, &kind) < 0)
+	if (object_name(s->files[file - 1].object, &p->hit, n->text, &kind) < 0)
 		return NULL;
 	s->stats.names++;
 	n->kind = kind;
@@ -418,16 +409,7 @@ int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbo
 		return -ENOENT;
 	}
 
-	struct place place;
-	const struct place *known = cache_get(&s->places, file, offset);
-	if (known) {
-		s->stats.memo_hits++;
-		place = *known;
-	} else {
-		place = locate(s, &s->files[file - 1], offset);
-		cache_put(&s->places, file, offset, &place, sizeof(place));
-	}
-
+	struct place place = locate(s, &s->files[file - 1], offset);
 	const struct name *name = NULL;
 	if (place.named) {
 		name = cache_get(&s->names, file, place.start);

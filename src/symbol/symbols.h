@@ -4,8 +4,8 @@
  * A file's table is built at the first lookup in it and shared by all processes that map it. All
  * tables and names together stay under a byte cap: the least recently used table goes first and is
  * built again when it is needed again. Names stay in the files and are read and demangled once a
- * function; a (file, offset) that was asked for before comes from a memo. Descriptors are capped
- * as well (256): beyond that the least recently used file is closed, and opened again by its path.
+ * function. Descriptors are capped as well (256): beyond that the least recently used file is
+ * closed, and opened again by its path. Who asks remembers the answers (profile/resolve.h).
  *
  * An address without a name prints as "[file+0xSTART]" with the start of its function, where the
  * file's table for exceptions tells that, so that a function is one frame; else with the address
@@ -41,12 +41,11 @@ struct symbols_module { /* what a pprof mapping needs */
 struct symbols_stats {
 	uint64_t tables;    /* loaded now */
 	uint64_t symbols;   /* in them */
-	uint64_t bytes;     /* of tables, names and memo, now */
+	uint64_t bytes;     /* of tables and names, now */
 	uint64_t fds;       /* open now */
 	uint64_t loads;     /* tables built */
 	uint64_t evictions; /* tables dropped for room, or files closed for descriptors */
 	uint64_t lookups;
-	uint64_t memo_hits;
 	uint64_t names;      /* read from files and demangled */
 	uint64_t unnamed;    /* lookups that ended without a name */
 	uint64_t failures;   /* files that could not be read, or are no ELF64 programs */

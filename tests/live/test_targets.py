@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Processes in all the shapes they come in: started by us, gone, replaced, contained, compiled."""
+import contextlib
 import os
 import re
 import shutil
@@ -281,6 +282,23 @@ def write(path, text):
 @live
 def a_perf_map_names_compiled_code():
     assert record_jitted(write).share("a_jitted_function") > 0.9
+
+
+@live
+def code_at_the_same_address_is_named_by_its_own_process():
+    """The same program twice, not moved about in memory, its code under two names."""
+    names = ["one_jitted_function", "other_jitted_function"]
+    with contextlib.ExitStack() as stack:
+        running = []
+        for name in names:
+            w = workloads.Workload(["setarch", "-R", workloads.path("jitted"), name])
+            stack.enter_context(w)
+            stack.callback(os.unlink, f"/tmp/perf-{w.pid}.map")
+            running.append(w)
+        assert len({w.wait_line("code") for w in running}) == 1, "they should lie at one address"
+        r = record("-p", ",".join(str(w.pid) for w in running), "-F", 499, "-d", 1).ok()
+    for name in names:
+        assert r.stacks.share(name) > 0.3, r.stacks
 
 
 @live
