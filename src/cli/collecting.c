@@ -26,8 +26,8 @@
 #define STOP_NS        5000000000ull /* for the last windows to arrive */
 #define LIVE_WINDOW_MS 1000
 #define METRICS_MAX    96
-#define DRAIN_MS       250 /* seldom: each drain has a price of its own */
-#define TIMED_TICKS    16
+#define DRAIN_MS       250   /* seldom: each drain has a price of its own */
+#define TIMED_TICKS    7     /* as DRAINS_TIMED in collector.c */
 #define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
 
 /* The caps of what grows with all that was ever seen; then the collector begins anew. */
