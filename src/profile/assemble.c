@@ -311,11 +311,13 @@ static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struc
 		resolver_repeat(a->resolver, seen->frames, seen->unnamed);
 		return seen->stack;
 	}
+	lap(a, STAGE_AGGREGATE);
 	struct known_stack at = {.stack = root_of(a, cut, incomplete)};
 	if (follow(a, &c, &path, seed, &at)) {
 		at.hash = hash;
 		known_put(a->known, &at);
 	}
+	lap(a, STAGE_SYMBOL);
 	return at.stack;
 }
 
@@ -325,7 +327,6 @@ static void add_sample(struct assembler *a, const struct wire_sample *s, struct 
 	uint32_t stack = stack_of(a, s, p, maps, user);
 
 	a->stats.samples++;
-	lap(a, STAGE_SYMBOL);
 	if (a->options.sink)
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, maps, stack});
 	else

@@ -72,8 +72,8 @@ void assembler_time_done(struct assembler *a, uint64_t drains);
 enum assembler_stage {
 	STAGE_PROCESS,   /* who it was, and what it had mapped */
 	STAGE_UNWIND,    /* checking walks, and walking copies of stacks */
-	STAGE_SYMBOL,    /* names, and the stack of them */
-	STAGE_AGGREGATE, /* adding it up */
+	STAGE_SYMBOL,    /* frames of what was not met before, and the stack of them */
+	STAGE_AGGREGATE, /* which stack it is, and adding it up */
 	STAGES,
 };
 
