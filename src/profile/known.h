@@ -1,10 +1,10 @@
 /*
  * known: stacks that were resolved before.
  *
- * A program is mostly where it was before, or calls something else from there. What the addresses
- * of a stack led to is kept here by a hash of all of them, 64 bits, for it and for each of its
- * callers, so that only what is new at its end is looked up. One table for all processes, of a
- * fixed size: a stack takes the place of one that was not met for longer.
+ * A program is mostly where it was before, or calls something else from there. What a stack is in
+ * the profile is kept here by a hash, 64 bits: of its addresses in one process, and of the sites
+ * (resolve.h) that it and each of its callers went through in any, so that only what is new at its
+ * end is looked up. One table of a fixed size: a stack takes the place of one not met for longer.
  */
 #pragma once
 

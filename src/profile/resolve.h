@@ -32,8 +32,7 @@ struct resolver *resolver_new(struct profile *p, struct processes *ps,
 			      const struct resolver_options *o);
 void resolver_free(struct resolver *r);
 
-/* Where an address lies: all that its frames depend on, for every process, where there is a file.
- */
+/* Where an address lies. In a file, its frames are the same in every process. */
 struct site {
 	uint32_t file;                 /* of struct files, or one of those below */
 	uint64_t offset;               /* in the file, else the address */
