@@ -127,8 +127,8 @@ static __always_inline __u32 orc_hash(__u32 at, int bits)
 	return (at * 0x9e3779b1u) >> (32 - bits);
 }
 
-/* Makes a caller known, and w->caller its place. */
-__noinline int orc_find_caller(__u64 ip)
+/* Makes the address of a frame known, and w->next its place. */
+__noinline int orc_find(__u64 ip, int frame)
 {
 	struct scratch *s = get_scratch();
 	if (!s)
@@ -136,18 +136,24 @@ __noinline int orc_find_caller(__u64 ip)
 	struct orc_walk *w = &s->orc;
 	__u32 key = (__u32)(ip - orc.text) + 1;
 
-	__u16 *at = &s->orc_caller_at[orc_hash(key, ORC_CALLER_BITS + 1) & (2 * ORC_CALLERS - 1)];
-	w->caller = *at & (ORC_CALLERS - 1);
-	if (s->orc_callers[w->caller & (ORC_CALLERS - 1)].at == key)
+	if (frame == 0) {
+		if (!orc_search(ip))
+			return 0;
+		w->found.next = ORC_LEAVES;
+		s->orc_known[w->next & (ORC_KNOWN - 1)] = w->found;
 		return 1;
-
-	if (!orc_search(ip))
-		return 0;
-	__u32 next = w->caller_next & (ORC_CALLERS - 1);
-	s->orc_callers[next] = w->found;
-	w->caller_next = next + 1;
-	*at = next;
-	w->caller = next;
+	}
+	__u16 *at = &s->orc_caller_at[orc_hash(key, ORC_CALLER_BITS + 1) & (2 * ORC_CALLERS - 1)];
+	w->next = *at;
+	if (s->orc_known[w->next & (ORC_KNOWN - 1)].at != key) {
+		if (!orc_search(ip))
+			return 0;
+		w->next = ORC_LEAVES + (w->oldest & (ORC_CALLERS - 1));
+		w->found.next = ORC_LEAVES + (++w->oldest & (ORC_CALLERS - 1));
+		s->orc_known[w->next & (ORC_KNOWN - 1)] = w->found;
+		*at = w->next;
+	}
+	s->orc_known[w->last & (ORC_KNOWN - 1)].next = w->next;
 	return 1;
 }
 
@@ -159,27 +165,20 @@ __noinline int orc_step(int frame)
 		return ORC_LEAVE;
 	struct orc_walk *w = &s->orc;
 	__u64 ip = w->pc - !w->exact, sp, bp;
-	struct orc_rule *r;
 
 	if (ip - orc.text >= orc.text_bytes)
 		return ORC_LEAVE;
 	__u32 key = (__u32)(ip - orc.text) + 1;
-	if (frame == 0) {
-		r = &s->orc_leaves[orc_hash(key, ORC_LEAF_BITS) & ((1 << ORC_LEAF_BITS) - 1)];
-		if (r->at != key) {
-			if (!orc_search(ip))
-				return ORC_LEAVE;
-			*r = w->found;
-		}
-	} else {
-		r = &s->orc_callers[w->caller & (ORC_CALLERS - 1)];
-		if (r->at != key) {
-			if (!orc_find_caller(ip))
-				return ORC_LEAVE;
-			r = &s->orc_callers[w->caller & (ORC_CALLERS - 1)];
-		}
-		w->caller++;
+	if (frame == 0)
+		w->next = orc_hash(key, ORC_LEAF_BITS);
+	struct orc_rule *r = &s->orc_known[w->next & (ORC_KNOWN - 1)];
+	if (r->at != key) {
+		if (!orc_find(ip, frame))
+			return ORC_LEAVE;
+		r = &s->orc_known[w->next & (ORC_KNOWN - 1)];
 	}
+	w->last = w->next;
+	w->next = r->next;
 
 	__u32 how = r->how, type = ORC_TYPE(how);
 	if (type == ORC_END_OF_STACK)
@@ -222,7 +221,7 @@ __noinline int orc_step(int frame)
 	w->sp = sp;
 	w->bp = bp;
 	w->exact = signal;
-	s->frames[w->frames++ & WIRE_FRAMES] = pc;
+	*frame_at(s, w->frames++ & WIRE_FRAMES) = pc;
 	return ORC_GO_ON;
 }
 
@@ -237,7 +236,7 @@ __noinline int orc_steps(int most)
 	return ORC_DONE;
 }
 
-/* The frames of the kernel stack from `regs` on, into s->frames: how many, or 0. */
+/* Writes the frames of the kernel stack from `regs` on: how many, or 0. */
 static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_data *ctx,
 				      struct task_struct *task)
 {
@@ -252,15 +251,14 @@ static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_d
 	w->bp = ctx->regs.rbp;
 	w->piece = ~0ull;
 	w->exact = 1;
-	w->caller = 0;
 	w->frames = 1;
-	s->frames[0] = w->pc;
+	*frame_at(s, 0) = w->pc;
 	if (w->sp - w->stack >= KERNEL_STACK_BYTES)
 		return 0;
 	return orc_steps(WIRE_FRAMES) == ORC_LEAVE ? 0 : w->frames;
 }
 
-/* Whether s->frames and s->check begin with the same n addresses. */
+/* Whether the sample's frames and s->check begin with the same n addresses. */
 __noinline int orc_same(__u32 n)
 {
 	struct scratch *s = get_scratch();
@@ -269,7 +267,7 @@ __noinline int orc_same(__u32 n)
 	for (__u32 i = 0; i < WIRE_FRAMES; i++) {
 		if (i >= n)
 			break;
-		if (s->frames[i] != s->check[i])
+		if (*frame_at(s, i) != s->check[i])
 			return 0;
 	}
 	return 1;

@@ -26,18 +26,6 @@ const volatile struct wire_filter filter = {.cgroup_subsys = -1};
 #define CGROUP_DEPTH 24
 #define TARGETS_MAX  16384
 
-struct ring {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-};
-
-struct { /* one ring per 16 CPUs; sized by the loader */
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__array(values, struct ring);
-} rings SEC(".maps");
-
 struct { /* pids or tids to sample, when the filter says so */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, TARGETS_MAX);
@@ -51,15 +39,6 @@ struct { /* one a CPU, set by the loader: all of them in one or two lines of the
 	__type(key, __u32);
 	__type(value, struct wire_counts);
 } counters SEC(".maps");
-
-static __always_inline void count(enum wire_counter counter, __u64 n)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct wire_counts *c = bpf_map_lookup_elem(&counters, &cpu);
-
-	if (c)
-		c->n[counter] += n;
-}
 
 static __always_inline struct cgroup *task_cgroup(struct task_struct *task)
 {
@@ -175,10 +154,12 @@ __noinline int copy_chunk(int chunk)
 		return 1;
 	struct copy *c = &s->copy;
 	__u32 at = c->at + c->bytes;
-	if (at > sizeof(s->frames) + sizeof(s->stack) - WIRE_STACK_CHUNK || c->from >= c->end)
+	if (at > WIRE_SAMPLE_MAX - sizeof(struct wire_sample) - WIRE_STACK_CHUNK ||
+	    c->from >= c->end)
 		return 1;
 
-	long r = bpf_probe_read_user((__u8 *)s->frames + at, WIRE_STACK_CHUNK, (void *)c->from);
+	__u8 *to = (__u8 *)(open_sample(s) + 1) + at;
+	long r = bpf_probe_read_user(to, WIRE_STACK_CHUNK, (void *)c->from);
 	c->from += WIRE_STACK_CHUNK;
 	if (r == 0)
 		c->bytes += WIRE_STACK_CHUNK;
@@ -206,15 +187,15 @@ static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 s
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++)
 		if (copy_chunk(i) != 0)
 			break;
-	s->head.stack_skip = s->copy.skipped;
+	open_sample(s)->stack_skip = s->copy.skipped;
 	return s->copy.bytes;
 }
 
 static __always_inline void walk_by_frame_pointers(struct bpf_perf_event_data *ctx,
 						   struct scratch *s, __u32 kernel)
 {
-	struct wire_sample *h = &s->head;
-	long n = bpf_get_stack(ctx, &s->frames[kernel & WIRE_FRAMES], WIRE_FRAMES * sizeof(__u64),
+	struct wire_sample *h = open_sample(s);
+	long n = bpf_get_stack(ctx, frame_at(s, kernel & WIRE_FRAMES), WIRE_FRAMES * sizeof(__u64),
 			       BPF_F_USER_STACK);
 
 	h->flags |= WIRE_FRAME_POINTERS;
@@ -222,17 +203,24 @@ static __always_inline void walk_by_frame_pointers(struct bpf_perf_event_data *c
 	h->walk = h->user_frames >= WIRE_FRAMES ? WIRE_WALK_CUT : WIRE_WALK_NO_MAPPING;
 }
 
-/* A ring that fills up is for samples: a stack that is copied takes the room of a hundred. */
-static __always_inline bool has_room(void *ring)
+static __always_inline __u64 ring_used(const struct wire_ring *ring)
 {
-	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <
-	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2;
+	return ring->head - MAX(ring->tail, ring->base);
+}
+
+/* A ring that fills up is for samples: a stack that is copied takes the room of a hundred. */
+static __always_inline bool has_room_to_copy(const struct wire_ring *ring)
+{
+	__u64 used = ring_used(ring);
+
+	return used < ring_bytes / 2 && used + WIRE_SAMPLE_MAX <= ring_bytes;
 }
 
 static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct scratch *s,
-				      struct task_struct *task, bool in_kernel, void *ring)
+				      struct task_struct *task, bool in_kernel,
+				      struct wire_counts *counts)
 {
-	struct wire_sample *h = &s->head;
+	struct wire_sample *h = open_sample(s);
 	struct walk *w = &s->walk;
 	__u32 kernel = h->kernel_frames;
 
@@ -253,8 +241,8 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	if (!w->exact)
 		h->flags |= WIRE_SYSCALL;
 	/* A child that has not run another program has its parent's mappings. */
-	if (walk_find_process(w, h, h->pid) ||
-	    walk_find_process(w, h, BPF_CORE_READ(task, group_leader, real_parent, tgid))) {
+	if (walk_find_process(h->pid) ||
+	    walk_find_process(BPF_CORE_READ(task, group_leader, real_parent, tgid))) {
 		w->base = kernel;
 		h->walk = walk_user(w);
 		h->user_frames = w->frames;
@@ -264,12 +252,12 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
 	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE)) {
-		if (has_room(ring))
+		if (has_room_to_copy(&s->ring))
 			h->stack_bytes = copy_stack(
 				s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp,
 				BPF_CORE_READ(task, mm, start_stack));
 		else
-			count(WIRE_NOT_COPIED, 1);
+			counts->n[WIRE_NOT_COPIED]++;
 	}
 	if (!h->version && !h->stack_bytes)
 		walk_by_frame_pointers(ctx, s, kernel);
@@ -284,24 +272,24 @@ static __always_inline __u32 ask_kernel(struct bpf_perf_event_data *ctx, __u64 *
 
 /* Writes the kernel's frames; how many. */
 static __always_inline __u32 kernel_side(struct bpf_perf_event_data *ctx, struct scratch *s,
-					 struct task_struct *task)
+					 struct task_struct *task, struct wire_counts *counts)
 {
 	__u32 frames;
 
 	if (!orc_is_usable() || s->orc.wrong || !(frames = orc_walk(s, ctx, task))) {
-		count(WIRE_KERNEL_ASKED, 1);
-		return ask_kernel(ctx, s->frames);
+		counts->n[WIRE_KERNEL_ASKED]++;
+		return ask_kernel(ctx, frame_at(s, 0));
 	}
-	count(WIRE_KERNEL_WALKED, 1);
+	counts->n[WIRE_KERNEL_WALKED]++;
 	__u32 walks = s->orc.walks++;
 	if (!filter.check_kernel && walks >= ORC_CHECK_FIRST && walks % ORC_CHECK_EVERY)
 		return frames;
-	count(WIRE_KERNEL_COMPARED, 1);
+	counts->n[WIRE_KERNEL_COMPARED]++;
 	if (ask_kernel(ctx, s->check) == frames && orc_same(frames))
 		return frames;
-	count(WIRE_KERNEL_DIFFERENT, 1);
+	counts->n[WIRE_KERNEL_DIFFERENT]++;
 	s->orc.wrong = !filter.check_kernel;
-	return ask_kernel(ctx, s->frames);
+	return ask_kernel(ctx, frame_at(s, 0));
 }
 
 /* Whether the filters let a sample pass that the pid alone does not decide. */
@@ -310,6 +298,38 @@ static __always_inline bool passes(struct task_struct *task, const char *comm)
 	if (filter.by_cgroup && !in_cgroup(task))
 		return false;
 	return !filter.by_comm || same_comm(comm);
+}
+
+#define TOUCH(memory) ((void)*(volatile __u64 *)(memory))
+
+/*
+ * Loads what is used later, lines that have left the cache and do not depend on each other: so they
+ * come together, not one after the other when it is their turn.
+ */
+static __always_inline void touch(struct scratch *s, struct wire_counts *counts, __u32 pid,
+				  __u64 pc)
+{
+	struct wire_sample *h = open_sample(s);
+	__u32 at = unwind_bucket(pid);
+	struct unwind_bucket *b = bpf_map_lookup_elem(&processes, &at);
+
+	if (b)
+		TOUCH(b);
+	TOUCH(&counts->n[WIRE_TAKEN]);
+	TOUCH(&s->walk.version);
+	TOUCH(&s->walk.low);
+	TOUCH(&s->known[leaf_place(pc)]);
+	TOUCH(&h->time);
+	TOUCH(&h->sp);
+	TOUCH(&h->comm);
+	TOUCH(frame_at(s, 6));
+	TOUCH(frame_at(s, 14));
+	for (int i = 0; i < WALK_PIECE; i += 16)
+		TOUCH(&s->piece[i]);
+	if ((long)pc < 0) {
+		TOUCH(&s->orc.pc);
+		TOUCH(&s->orc.frames);
+	}
 }
 
 SEC("perf_event")
@@ -326,12 +346,16 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (filter.by_tid && !is_target(tid))
 		return 0;
 
-	__u32 cpu = bpf_get_smp_processor_id(), at = cpu / 16;
-	void *ring = bpf_map_lookup_elem(&rings, &at);
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
 	struct scratch *s = get_scratch();
-	if (!s || !ring)
+	if (!s || !counts)
 		return 0; /* cannot be: the loader made one of each */
-	struct wire_sample *h = &s->head;
+	struct wire_ring *ring = &s->ring;
+	if (ring->tail == ring->head) /* all was read */
+		ring->head = ring->base = (ring->head + ring_bytes - 1) & ~(ring_bytes - 1);
+	touch(s, counts, pid, ctx->regs.rip);
+	struct wire_sample *h = open_sample(s);
 	struct task_struct *task = current_task();
 	struct task_struct *leader = TASK_READ(task, group_leader);
 	bpf_get_current_comm(h->thread, sizeof(h->thread));
@@ -341,6 +365,12 @@ int sample(struct bpf_perf_event_data *ctx)
 		bpf_probe_read_kernel(h->comm, sizeof(h->comm), &leader->comm);
 	if (!passes(task, h->comm))
 		return 0;
+	counts->n[WIRE_TAKEN]++;
+	if (ring_used(ring) + WIRE_PLAIN_MAX > ring_bytes) {
+		counts->n[WIRE_RING_FULL]++;
+		counts->n[WIRE_RUN_NS] += bpf_ktime_get_ns() - began;
+		return 0;
+	}
 
 	bool in_kernel = (long)ctx->regs.rip < 0;
 	/* Kernel threads, and a process that gave its memory up. */
@@ -360,25 +390,23 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->kernel_frames = h->user_frames = 0;
 
 	if (in_kernel && !filter.no_kernel) {
-		h->kernel_frames = kernel_side(ctx, s, task);
+		h->kernel_frames = kernel_side(ctx, s, task, counts);
 		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}
 	if (!no_user && !filter.no_user) {
 		bool timed = (began >> 10) % WIRE_TIMED == 0;
 		__u64 before = timed ? bpf_ktime_get_ns() : 0;
-		user_side(ctx, s, task, in_kernel, ring);
+		user_side(ctx, s, task, in_kernel, counts);
 		if (timed)
-			count(WIRE_WALK_NS, (bpf_ktime_get_ns() - before) * WIRE_TIMED);
+			counts->n[WIRE_WALK_NS] += (bpf_ktime_get_ns() - before) * WIRE_TIMED;
 	}
 
-	count(WIRE_TAKEN, 1);
-	__u64 frames = (h->kernel_frames & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES);
-	__u64 size = sizeof(*h) + frames * sizeof(__u64) + h->stack_bytes;
-	if (size > sizeof(*s) - offsetof(struct scratch, head) ||
-	    bpf_ringbuf_output(ring, h, size, BPF_RB_NO_WAKEUP) != 0)
-		count(WIRE_RING_FULL, 1);
-	count(WIRE_RUN_NS, bpf_ktime_get_ns() - began);
+	__u64 frames = h->kernel_frames + h->user_frames;
+	__u64 end = ring->head + sizeof(*h) + frames * sizeof(__u64) + h->stack_bytes;
+	barrier(); /* this CPU's stores are seen in their order */
+	ring->head = end;
+	counts->n[WIRE_RUN_NS] += bpf_ktime_get_ns() - began;
 	return 0;
 }
 

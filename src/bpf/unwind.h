@@ -81,7 +81,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
  * was in use is not written again before a grace period is over, so a walk never sees half of one.
  *
- *	processes  pid -> which mappings are its            (hash)
+ *	processes  by pid, which mappings are its; see struct unwind_bucket
  *	mappings   sorted runs of struct unwind_mapping, one run a process
  *	files      a mapped file's pages: where they begin in `pages`
  *	pages      where a page's rows are
@@ -93,18 +93,34 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 #define UNWIND_PAGES_MAX     (64 * 1024)
 #define UNWIND_FILES_MAX     4096
 #define UNWIND_MAPPINGS_MAX  (32 * 1024)
-#define UNWIND_PROCESSES_MAX 8192
+#define UNWIND_BUCKET_BITS   10
+#define UNWIND_BUCKETS       (1 << UNWIND_BUCKET_BITS)
+#define UNWIND_BUCKET        8 /* processes in one */
 #define UNWIND_PENDING       (~0u)     /* a file whose table is not there (yet, or any more) */
 #define UNWIND_LOST          (~0u - 1) /* a file whose table cannot be had: the walk ends there */
 
 struct unwind_process {
-	__u64 start; /* as in the sample: with exec, which program this is about */
-	__u64 exec;  /* task->self_exec_id */
-	__u32 first; /* in `mappings` */
+	__u32 pid;     /* 0: nothing here, nor behind it in the bucket */
+	__u32 version; /* of the mappings: comes back in the sample; 0: being written */
+	__u64 start;   /* as in the sample: with exec, which program this is about */
+	__u64 exec;    /* task->self_exec_id */
+	__u32 first;   /* in `mappings` */
 	__u32 count;
-	__u32 version; /* of the mappings: comes back in the sample */
-	__u32 pad;
 };
+
+/*
+ * A process is in the bucket that its pid's hash says, most often the first of it: one line of the
+ * cache, whose address is known from the start. A hash map's lookup is four of them, one after the
+ * other. A version is never used again: what was read between two looks at the same one is whole.
+ */
+struct unwind_bucket {
+	struct unwind_process at[UNWIND_BUCKET];
+};
+
+static inline __u32 unwind_bucket(__u32 pid)
+{
+	return (pid * 0x9e3779b1u) >> (32 - UNWIND_BUCKET_BITS);
+}
 
 struct unwind_mapping {
 	__u64 start, end;

@@ -9,10 +9,11 @@
 #include "bpf/unwind.h"
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, UNWIND_PROCESSES_MAX);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_BUCKETS);
 	__type(key, __u32);
-	__type(value, struct unwind_process);
+	__type(value, struct unwind_bucket);
 } processes SEC(".maps");
 
 struct {
@@ -67,21 +68,22 @@ struct {
 } shards SEC(".maps");
 
 struct walk {
-	__u64 pc, sp, bp, r10;
-	__u64 bx, bx_at; /* rbx, or (not 0) where it is saved: few need it, so it is read late */
-	__u64 piece;     /* the address of the piece of the stack in scratch */
-	__u64 word;      /* what walk_read() read */
-	__u64 low, high, bias;   /* the mapping of the last frame */
-	struct unwind_file file; /* … and its pages */
-	__u32 first, count;      /* the process's mappings */
-	__u32 version;
-	__u32 frames;   /* written so far … */
-	__u32 base;     /* … from here on in scratch.frames */
-	__u32 exact;    /* pc is an instruction that runs, not a return address */
-	__u32 has_rows; /* the file of the last frame */
+	__u64 pc, sp, bp;
+	__u64 piece;       /* the address of the piece of the stack in scratch */
+	__u64 word;        /* what walk_read() read */
+	__u64 bx, bx_at;   /* rbx, or (not 0) where it is saved: few need it, so it is read late */
+	__u64 r10;
+	__u32 version;     /* of the process's mappings … */
+	__u32 first, count; /* … and where they are */
+	__u32 frames;      /* written so far … */
+	__u32 base;        /* … from here on in the sample */
+	__u32 exact;       /* pc is an instruction that runs, not a return address */
+	__u32 last, next;  /* in scratch.known: the last frame's, and where the next is expected */
+	__u32 has_rows;    /* the file of the last frame */
 	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
-	__u32 caller;  /* where the next one is expected, in scratch.callers */
-	__u32 pad;
+	__u64 low, high, bias;   /* the mapping of the last address that was looked up … */
+	struct unwind_file file; /* … its pages … */
+	__u32 before, after;     /* … and how far below and above the address its row holds */
 };
 
 /*
@@ -92,24 +94,32 @@ struct walk {
 struct walk_known {
 	__u64 addr;
 	struct unwind_rule rule;
-	__u32 version;  /* of the mappings */
-	__u32 has_rows; /* the file, not only this address */
+	__u32 version; /* of the mappings */
+	__u16 next;    /* where the frame that called it was found last, in scratch.known */
+	__u8 bytes;    /* from addr on: the same for all of them; 0: nothing here */
+	__u8 has_rows; /* the file, not only this address */
 };
 
 /*
- * Leaves are anywhere and lie by their hash. Callers come again in the same order, so they lie in
- * the order in which they were first met: the caller of the last one is most often next to it, and
- * a whole stack takes a few lines that follow each other.
+ * Leaves are anywhere and lie by the hash of 64 bytes of code, for as much of them as one row
+ * covers. Callers come again in the same order, so they lie in the order in which they were first
+ * met, and a whole stack takes a few lines that follow each other. Where one is not next to the
+ * last, that has noted where it is.
  */
-#define WALK_LEAF_BITS   8
+#define WALK_BLOCK       64
+#define WALK_LEAF_BITS   10
+#define WALK_LEAVES      (1 << WALK_LEAF_BITS)
 #define WALK_CALLER_BITS 10
 #define WALK_CALLERS     (1 << WALK_CALLER_BITS)
+#define WALK_KNOWN       (WALK_LEAVES + WALK_CALLERS)
 #define WALK_PIECE       64 /* words */
+
+_Static_assert((WALK_KNOWN & (WALK_KNOWN - 1)) == 0, "a power of two");
 
 /* A copy of a stack under way. */
 struct copy {
 	__u64 from, end; /* in the user's memory */
-	__u32 at;        /* behind scratch.frames */
+	__u32 at;        /* behind the frames */
 	__u32 skipped;   /* chunks that are not there, below the first that is */
 	__u32 bytes, pad;
 };
@@ -119,54 +129,58 @@ struct orc_rule {
 	__u32 at; /* the address, from the start of the text, plus 1; 0: nothing here */
 	__s16 sp_offset, bp_offset;
 	__u16 how;
-	__u16 pad;
+	__u16 next; /* where the caller was found last, in scratch.orc_known */
 };
 
-#define ORC_LEAF_BITS   8
+#define ORC_LEAF_BITS   10
+#define ORC_LEAVES      (1 << ORC_LEAF_BITS)
 #define ORC_CALLER_BITS 10
 #define ORC_CALLERS     (1 << ORC_CALLER_BITS)
+#define ORC_KNOWN       (ORC_LEAVES + ORC_CALLERS)
+
+_Static_assert((ORC_KNOWN & (ORC_KNOWN - 1)) == 0, "a power of two");
 
 struct orc_walk {
 	__u64 pc, sp, bp;
 	__u64 stack; /* where the task's begins */
 	__u64 piece; /* the address of the piece of it in scratch */
 	__u64 word;  /* what orc_read() read */
-	struct orc_rule found;
 	__u32 frames;
 	__u32 exact;
-	__u32 caller;      /* where the next one is expected, in scratch.orc_callers */
-	__u32 caller_next; /* the oldest, to be forgotten */
-	__u32 walks;       /* of this CPU */
-	__u32 wrong;       /* one of them was: no more */
-	__u32 pad;
+	__u32 last, next; /* as in struct walk */
+	struct orc_rule found;
+	__u32 oldest; /* of the callers, to be forgotten */
+	__u32 walks;  /* of this CPU */
+	__u32 wrong;  /* one of them was: no more */
 };
 
-/* A sample under construction, too large for the BPF stack, and the state of its walk. */
+/*
+ * What a CPU has for itself, with its ring behind it; in the order of use. All of it has left the
+ * cache since the last sample: what is used every time is close together.
+ */
 struct scratch {
-	struct walk_known leaves[1 << WALK_LEAF_BITS];
-	struct walk_known callers[WALK_CALLERS];
-	__u16 caller_at[2 * WALK_CALLERS]; /* by hash, in callers */
-	__u32 caller_next;                 /* the oldest, to be forgotten */
-	__u32 pad;
-	struct orc_rule orc_leaves[1 << ORC_LEAF_BITS];
-	struct orc_rule orc_callers[ORC_CALLERS];
-	__u16 orc_caller_at[2 * ORC_CALLERS];
-	struct orc_walk orc;
-	__u64 check[WIRE_FRAMES + 1]; /* what bpf_get_stack() says */
-	__u64 piece[WALK_PIECE];
+	struct wire_ring ring;
 	struct walk walk;
+	struct orc_walk orc;
 	struct copy copy;
-	struct wire_sample head;
-	__u64 frames[2 * (WIRE_FRAMES + 1)];
-	__u8 stack[WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK];
-};
+	__u64 piece[WALK_PIECE];
+	struct walk_known known[WALK_KNOWN]; /* leaves, then callers */
+	__u16 caller_at[2 * WALK_CALLERS];   /* by hash, in known */
+	__u32 oldest;                        /* of the callers, to be forgotten */
+	struct orc_rule orc_known[ORC_KNOWN];
+	__u16 orc_caller_at[2 * ORC_CALLERS];
+	__u64 check[WIRE_FRAMES + 1]; /* what bpf_get_stack() says */
+} __attribute__((aligned(4096)));
 
-struct { /* one a CPU, set by the loader: per-CPU arrays end at 32 KB */
+struct { /* one a CPU, and their size, set by the loader */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct scratch));
 } scratch SEC(".maps");
+
+const volatile __u64 ring_bytes = 4096; /* set by the loader */
 
 /* Newer kernels know the type of the current task, and read its members without a call. */
 static __always_inline bool task_is_typed(void)
@@ -188,6 +202,17 @@ static __always_inline struct scratch *get_scratch(void)
 	__u32 cpu = bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&scratch, &cpu);
+}
+
+/* The sample under construction: it is in the ring already, and is user space's when head moves. */
+static __always_inline struct wire_sample *open_sample(struct scratch *s)
+{
+	return (void *)((__u8 *)(s + 1) + (s->ring.head & (ring_bytes - 1)));
+}
+
+static __always_inline __u64 *frame_at(struct scratch *s, __u32 i)
+{
+	return (__u64 *)(open_sample(s) + 1) + (i & (2 * WIRE_FRAMES + 1));
 }
 
 /* Finds the mapping of addr; 1 if there is one. The last one is tried first: calls stay close. */
@@ -234,6 +259,7 @@ __noinline int walk_find_rule(__u64 vaddr)
 		return 0;
 	struct walk *w = &s->walk;
 	__u64 page = (vaddr >> UNWIND_PAGE_BITS) - w->file.base_page;
+	w->before = w->after = WALK_BLOCK;
 	if (page >= w->file.page_count)
 		return 0;
 
@@ -257,8 +283,17 @@ __noinline int walk_find_rule(__u64 vaddr)
 		at = right ? at + half : at;
 		n = right ? n - half : half;
 	}
-	return shard->rows[at & (UNWIND_SHARD_ROWS - 1)].rule;
+	struct unwind_row *row = &shard->rows[at & (UNWIND_SHARD_ROWS - 1)];
+	w->before = low - row->low;
+	at++;
+	w->after = at - p->first < p->count
+			   ? shard->rows[at & (UNWIND_SHARD_ROWS - 1)].low - low
+			   : (1u << UNWIND_PAGE_BITS) - low;
+	return row->rule;
 }
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 static __always_inline bool read_word(__u64 *to, __u64 addr)
 {
@@ -461,18 +496,18 @@ static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r
 	return pc ? 0 : WIRE_WALK_COMPLETE;
 }
 
-static __always_inline __u64 known_hash(__u64 addr, __u32 version)
+static __always_inline __u32 leaf_place(__u64 addr)
 {
-	return (addr ^ ((__u64)version << 32)) * 0x9e3779b97f4a7c15ull;
+	return (addr / WALK_BLOCK * 0x9e3779b97f4a7c15ull) >> (64 - WALK_LEAF_BITS);
 }
 
 static __always_inline bool is_known(const struct walk_known *k, __u64 addr, __u32 version)
 {
-	return k->addr == addr && k->version == version;
+	return addr - k->addr < k->bytes && k->version == version;
 }
 
 /* Writes into k what to do at an address; 0, else enum wire_walk. */
-static __always_inline int find(struct scratch *s, struct walk_known *k, __u64 addr)
+static __always_inline int look_up(struct scratch *s, struct walk_known *k, __u64 addr)
 {
 	struct walk *w = &s->walk;
 
@@ -481,52 +516,50 @@ static __always_inline int find(struct scratch *s, struct walk_known *k, __u64 a
 	if (w->missing) {
 		w->frames++; /* it is code, whatever comes before it */
 		if (w->missing == UNWIND_PENDING)
-			s->head.flags |= WIRE_NO_TABLE;
+			open_sample(s)->flags |= WIRE_NO_TABLE;
 		return WIRE_WALK_NO_ROW;
 	}
 	__u32 index = walk_find_rule(addr - w->bias);
 	struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
 	if (!r)
 		return WIRE_WALK_NO_ROW;
-	k->addr = addr;
+	__u64 from = addr, to = addr + 1;
+	if (w->exact) {
+		from = MAX(MAX(addr & ~(WALK_BLOCK - 1ull), addr - w->before), w->low);
+		to = MIN(MIN((addr | (WALK_BLOCK - 1ull)) + 1, addr + w->after), w->high);
+	}
+	k->addr = from;
+	k->bytes = to - from;
 	k->version = w->version;
 	k->has_rows = w->file.page_count != 0;
 	k->rule = *r;
 	return 0;
 }
 
-/* Makes a caller known, and w->caller its place; 0, else enum wire_walk. */
-__noinline int walk_find_caller(__u64 addr)
+/* Makes an address known, and w->next its place; 0, else enum wire_walk. */
+__noinline int walk_find(__u64 addr)
 {
 	struct scratch *s = get_scratch();
 	if (!s)
 		return WIRE_WALK_FAULT;
 	struct walk *w = &s->walk;
+	if (w->exact)
+		return look_up(s, &s->known[w->next & (WALK_KNOWN - 1)], addr);
 
-	__u64 hash = known_hash(addr, w->version) >> (63 - WALK_CALLER_BITS);
-	__u16 *at = &s->caller_at[hash & (2 * WALK_CALLERS - 1)];
-	w->caller = *at & (WALK_CALLERS - 1);
-	if (is_known(&s->callers[w->caller & (WALK_CALLERS - 1)], addr, w->version))
-		return 0;
-
-	__u32 next = s->caller_next & (WALK_CALLERS - 1);
-	int result = find(s, &s->callers[next], addr);
-	if (result)
-		return result;
-	s->caller_next = next + 1;
-	*at = next;
-	w->caller = next;
+	__u64 hash = (addr ^ ((__u64)w->version << 32)) * 0x9e3779b97f4a7c15ull;
+	__u16 *at = &s->caller_at[hash >> (63 - WALK_CALLER_BITS)];
+	w->next = *at;
+	if (!is_known(&s->known[w->next & (WALK_KNOWN - 1)], addr, w->version)) {
+		w->next = WALK_LEAVES + (s->oldest & (WALK_CALLERS - 1));
+		struct walk_known *k = &s->known[w->next & (WALK_KNOWN - 1)];
+		int result = look_up(s, k, addr);
+		if (result)
+			return result;
+		k->next = WALK_LEAVES + (++s->oldest & (WALK_CALLERS - 1));
+		*at = w->next;
+	}
+	s->known[w->last & (WALK_KNOWN - 1)].next = w->next;
 	return 0;
-}
-
-__noinline int walk_find_leaf(__u64 addr)
-{
-	struct scratch *s = get_scratch();
-	if (!s)
-		return WIRE_WALK_FAULT;
-	__u64 hash = known_hash(addr, s->walk.version) >> (64 - WALK_LEAF_BITS);
-
-	return find(s, &s->leaves[hash & ((1 << WALK_LEAF_BITS) - 1)], addr);
 }
 
 /* One frame: 0 to go on, else enum wire_walk. The frame itself is kept, if it is code. */
@@ -539,25 +572,19 @@ __noinline int walk_step(int frame)
 
 	/* A return address stands after its call, which may be the last of its function. */
 	__u64 addr = w->pc - !w->exact;
-	__u32 at = (w->base + w->frames) & (2 * WIRE_FRAMES + 1);
-	struct walk_known *k;
-	int result = 0;
-	s->frames[at] = addr;
-	if (w->exact) {
-		__u64 hash = known_hash(addr, w->version) >> (64 - WALK_LEAF_BITS);
-		k = &s->leaves[hash & ((1 << WALK_LEAF_BITS) - 1)];
-		if (!is_known(k, addr, w->version))
-			result = walk_find_leaf(addr);
-	} else {
-		k = &s->callers[w->caller & (WALK_CALLERS - 1)];
-		if (!is_known(k, addr, w->version)) {
-			result = walk_find_caller(addr);
-			k = &s->callers[w->caller & (WALK_CALLERS - 1)];
-		}
-		w->caller++;
+	__u64 *kept = frame_at(s, w->base + w->frames);
+	*kept = addr;
+	if (w->exact)
+		w->next = leaf_place(addr);
+	struct walk_known *k = &s->known[w->next & (WALK_KNOWN - 1)];
+	if (!is_known(k, addr, w->version)) {
+		int result = walk_find(addr);
+		if (result)
+			return result;
+		k = &s->known[w->next & (WALK_KNOWN - 1)];
 	}
-	if (result)
-		return result;
+	w->last = w->next;
+	w->next = k->next;
 	w->frames++;
 	w->has_rows = k->has_rows;
 	struct unwind_rule *r = &k->rule;
@@ -565,7 +592,7 @@ __noinline int walk_step(int frame)
 		return WIRE_WALK_COMPLETE;
 	if (r->cfa == UNWIND_SIGNAL) {
 		if (frame) /* nothing called it: its first instruction is returned to */
-			s->frames[at] = w->pc;
+			*kept = w->pc;
 		return step_signal(w);
 	}
 	if (r->cfa == UNWIND_UNKNOWN) {
@@ -575,17 +602,31 @@ __noinline int walk_step(int frame)
 	return step_rule(w, r);
 }
 
-/* Whose mappings to walk by; false if none are known of this program. */
-static __always_inline bool walk_find_process(struct walk *w, struct wire_sample *h, __u32 pid)
+/* Whose mappings to walk by, into s->walk; 0 if none are known of this program. */
+__noinline int walk_find_process(__u32 pid)
 {
-	struct unwind_process *p = bpf_map_lookup_elem(&processes, &pid);
+	struct scratch *s = get_scratch();
+	__u32 bucket = unwind_bucket(pid);
+	struct unwind_bucket *b = bpf_map_lookup_elem(&processes, &bucket);
+	if (!s || !b)
+		return 0;
+	struct walk *w = &s->walk;
+	const struct wire_sample *h = open_sample(s);
 
-	if (!p || p->exec != h->exec || (pid == h->pid && p->start != h->start))
-		return false;
-	w->first = p->first;
-	w->count = p->count;
-	w->version = p->version;
-	return true;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < UNWIND_BUCKET; i++) {
+		volatile struct unwind_process *p = &b->at[i]; /* read in this order */
+		if (!p->pid)
+			return 0;
+		w->version = p->version;
+		if (p->pid != pid || !w->version)
+			continue;
+		bool same = p->exec == h->exec && (pid != h->pid || p->start == h->start);
+		w->first = p->first;
+		w->count = p->count;
+		return same && p->version == w->version;
+	}
+	return 0;
 }
 
 /* Walks from the registers in w. */
@@ -595,7 +636,6 @@ static __always_inline int walk_user(struct walk *w)
 	w->piece = ~0ull;
 	w->frames = 0;
 	w->bx_at = 0;
-	w->caller = 0;
 	for (int i = 0; i < WIRE_FRAMES; i++) {
 		int result = walk_step(i);
 		if (result)

@@ -79,6 +79,22 @@ static inline __u64 wire_sample_size(const struct wire_sample *s)
 }
 #endif
 
+#define WIRE_PLAIN_MAX  (sizeof(struct wire_sample) + 2 * (WIRE_FRAMES + 1) * sizeof(__u64))
+#define WIRE_SAMPLE_MAX (WIRE_PLAIN_MAX + WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK)
+
+/*
+ * A CPU's ring of samples. Positions only grow; where a sample is in the ring is its position
+ * modulo the ring's size, which is a power of two, and behind the ring is room for the end of the
+ * last one. A ring that was read to the end is begun anew, with memory that the cache may still
+ * have: `base` is the position from then on.
+ */
+struct wire_ring {
+	__u64 head; /* the end of the last sample; written after it */
+	__u64 base;
+	__u64 tail; /* how far user space has read; the only one that it writes */
+	__u64 pad;
+};
+
 /*
  * Counters, one per CPU and reason, that only ever grow. taken = what user space receives +
  * ring_full, exactly.

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
-#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <bpf/bpf.h>
@@ -14,7 +14,10 @@
 #include "collect/orc.h"
 #include "sample.skel.h"
 
-#define CPUS_PER_RING 16
+/* A CPU's ring, and what all of them have together at least. */
+#define RING_BYTES      (256u << 10)
+#define RINGS_BYTES     (2u << 20)
+#define RATE_OF_A_FLOOD 250
 
 struct cpu_event {
 	struct bpf_link *link; /* NULL: not sampled */
@@ -23,15 +26,15 @@ struct cpu_event {
 
 struct sampler {
 	struct sample *skel;
-	struct ring_buffer *rings;
+	uint8_t *memory;  /* of all CPUs: struct wire_ring first, the ring itself at ring_at */
+	size_t cpu_bytes; /* of one */
+	size_t ring_at, ring_bytes;
 	struct cpu_event *cpus; /* by CPU number */
 	unsigned cpu_count;     /* possible CPUs */
 	int only_cpu;           /* -1: all */
 	struct perf_event_attr attr;
 	uint64_t malformed;
 	uint64_t failed_cpus;
-	sampler_fn *fn; /* during a drain */
-	void *ctx;
 };
 
 static const struct sampler_event events[] = {
@@ -158,50 +161,41 @@ static void on_online(void *ctx, unsigned cpu, bool online)
 		cpu_want(s, cpu);
 }
 
-static int on_record(void *ctx, void *data, size_t size)
+/* Few CPUs have larger rings: what a burst needs does not depend on how many there are. */
+static size_t ring_bytes(const struct sampler_options *o, unsigned cpus)
 {
-	struct sampler *s = ctx;
-	const struct wire_sample *h = data;
+	bool is_flood = !o->frequency || o->frequency > RATE_OF_A_FLOOD;
+	size_t bytes = RING_BYTES;
 
-	if (size < sizeof(*h) || size < wire_sample_size(h)) {
-		s->malformed++;
-		return 0;
-	}
-	s->fn(s->ctx, h, (const uint64_t *)(h + 1));
-	return 0;
-}
-
-static int make_ring(size_t bytes)
-{
-	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, (uint32_t)bytes, NULL);
-
-	return fd >= 0 ? fd : -errno;
-}
-
-static int make_rings(struct sampler *s, size_t bytes)
-{
-	for (uint32_t i = 0; i < bpf_map__max_entries(s->skel->maps.rings); i++) {
-		/* The outer map and libbpf's mapping keep the ring. */
-		CLEANUP(fd_closep) int fd = make_ring(bytes);
-		if (fd < 0)
-			return fd;
-		int r = bpf_map_update_elem(bpf_map__fd(s->skel->maps.rings), &i, &fd, 0);
-		if (r)
-			return r;
-		if (i == 0)
-			s->rings = ring_buffer__new(fd, on_record, s, NULL);
-		r = i == 0 ? (s->rings ? 0 : -errno) : ring_buffer__add(s->rings, fd, on_record, s);
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
-static size_t ring_bytes(const struct sampler_options *o)
-{
 	if (o->ring_bytes)
 		return o->ring_bytes;
-	return o->frequency && o->frequency <= 250 ? 2 << 20 : 4 << 20;
+	while (bytes * cpus < RINGS_BYTES << is_flood)
+		bytes *= 2;
+	return bytes;
+}
+
+static void size_rings(struct sampler *s, const struct sampler_options *o)
+{
+	struct bpf_map *map = s->skel->maps.scratch;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	s->ring_at = bpf_map__value_size(map);
+	s->ring_bytes = ring_bytes(o, s->cpu_count);
+	s->cpu_bytes = (s->ring_at + s->ring_bytes + WIRE_SAMPLE_MAX + page - 1) & ~(page - 1);
+	memcpy((void *)&s->skel->rodata->ring_bytes, &(uint64_t){s->ring_bytes}, sizeof(uint64_t));
+	bpf_map__set_max_entries(map, s->cpu_count);
+	bpf_map__set_value_size(map, (uint32_t)s->cpu_bytes);
+}
+
+static int map_rings(struct sampler *s)
+{
+	void *p = mmap(NULL, s->cpu_count * s->cpu_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       bpf_map__fd(s->skel->maps.scratch), 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	s->memory = p;
+	return 0;
 }
 
 /* Without it each search is a long one; nothing else depends on it. */
@@ -227,9 +221,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 		bpf_map__set_max_entries(s->skel->maps.orc_blocks,
 					 (uint32_t)(orc->text_bytes >> WIRE_ORC_BLOCK_BITS) + 2);
 	bpf_program__set_autoload(s->skel->progs.orc_index, orc->count != 0);
-	unsigned rings = (s->cpu_count + CPUS_PER_RING - 1) / CPUS_PER_RING;
-	bpf_map__set_max_entries(s->skel->maps.rings, rings);
-	bpf_map__set_max_entries(s->skel->maps.scratch, s->cpu_count);
+	size_rings(s, o);
 	bpf_map__set_max_entries(s->skel->maps.counters, s->cpu_count);
 	if (!o->filter.by_pid && !o->filter.by_tid)
 		bpf_map__set_max_entries(s->skel->maps.targets, 1);
@@ -241,19 +233,13 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
 	bpf_program__set_autoload(s->skel->progs.follow_exit, o->filter.follow);
 
-	/* The outer map takes only rings of the size of its template. */
-	CLEANUP(fd_closep) int template = make_ring(ring_bytes(o));
-	if (template <0)
-		return fail(e, "make a ring buffer", template);
-	bpf_map__set_inner_map_fd(s->skel->maps.rings, template);
-
 	int r = sample__load(s->skel);
 	if (r)
 		return fail(e, "load the BPF program", r);
 	index_orc(s);
-	r = make_rings(s, ring_bytes(o));
+	r = map_rings(s);
 	if (r)
-		return fail(e, "make the ring buffers", r);
+		return fail(e, "map the rings", r);
 	for (size_t i = 0; i < o->target_count; i++) {
 		r = sampler_add_target(s, o->targets[i]);
 		if (r)
@@ -347,11 +333,34 @@ int sampler_add_target(struct sampler *s, uint32_t pid)
 	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.targets), &pid, &one, 0);
 }
 
-int sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx)
+static void drain_cpu(struct sampler *s, unsigned cpu, sampler_fn *fn, void *ctx)
 {
-	s->fn = fn;
-	s->ctx = ctx;
-	return ring_buffer__consume(s->rings);
+	uint8_t *memory = s->memory + cpu * s->cpu_bytes;
+	struct wire_ring *ring = (struct wire_ring *)memory;
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
+	uint64_t at = MAX(ring->tail, base);
+
+	while (at < head) {
+		const struct wire_sample *h =
+			(void *)(memory + s->ring_at + (at & (s->ring_bytes - 1)));
+		uint64_t left = head - at;
+		if (left < sizeof(*h) || left < wire_sample_size(h)) {
+			s->malformed++;
+			at = head;
+			break;
+		}
+		fn(ctx, h, (const uint64_t *)(h + 1));
+		at += wire_sample_size(h);
+	}
+	if (at != ring->tail)
+		__atomic_store_n(&ring->tail, at, __ATOMIC_RELEASE);
+}
+
+void sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx)
+{
+	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
+		drain_cpu(s, cpu, fn, ctx);
 }
 
 void sampler_stop(struct sampler *s)
@@ -409,7 +418,8 @@ void sampler_free(struct sampler *s)
 	if (!s)
 		return;
 	sampler_stop(s);
-	ring_buffer__free(s->rings);
+	if (s->memory)
+		munmap(s->memory, s->cpu_count * s->cpu_bytes);
 	sample__destroy(s->skel);
 	free(s->cpus);
 	free(s);

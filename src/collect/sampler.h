@@ -1,6 +1,6 @@
 /*
  * sampler: takes the samples. Loads the BPF programs, opens one perf event per online CPU (and per
- * CPU that comes online later), and drains the ring buffers when told to.
+ * CPU that comes online later), and drains their rings when told to.
  *
  * Nothing is lost without being counted: taken = handed to the callback + lost.
  */
@@ -33,7 +33,7 @@ struct sampler_options {
 	const uint32_t *targets; /* pids, or tids when filter.by_tid */
 	size_t target_count;
 	int cpu;           /* only this one; -1: all */
-	size_t ring_bytes; /* of each ring, a power of two; 0: by frequency */
+	size_t ring_bytes; /* of a CPU's ring, a power of two; 0: as needed */
 	int counters_fd;   /* from sampler_counters(), to count on where another left off; 0: new */
 };
 
@@ -65,10 +65,10 @@ int sampler_add_target(struct sampler *s, uint32_t pid);
 
 /*
  * Hands every sample that is waiting to `fn`; the sample is borrowed for the call. `frames` has
- * kernel_frames + user_frames entries. Returns how many, or -errno.
+ * kernel_frames + user_frames entries. A CPU's samples come in order of time.
  */
 typedef void sampler_fn(void *ctx, const struct wire_sample *s, const uint64_t *frames);
-int sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx);
+void sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx);
 
 /* No more samples from here on; what is in the rings can still be drained. */
 void sampler_stop(struct sampler *s);

@@ -12,7 +12,8 @@
 #define SHARD_BYTES (UNWIND_SHARD_ROWS * sizeof(struct unwind_row))
 /* What is there from the start, however few tables there are. */
 #define ARRAY_BYTES                                                                                \
-	(UNWIND_MAPPINGS_MAX * sizeof(struct unwind_mapping) +                                     \
+	(UNWIND_BUCKETS * sizeof(struct unwind_bucket) +                                           \
+	 UNWIND_MAPPINGS_MAX * sizeof(struct unwind_mapping) +                                     \
 	 UNWIND_PAGES_MAX * sizeof(struct unwind_page) +                                           \
 	 UNWIND_FILES_MAX * sizeof(struct unwind_file) +                                           \
 	 UNWIND_RULES_MAX * sizeof(struct unwind_rule))
@@ -30,7 +31,8 @@ struct grave {
 
 struct tables {
 	struct sampler_maps maps;
-	struct unwind_mapping *mappings; /* these are the maps' own memory */
+	struct unwind_bucket *processes; /* these are the maps' own memory */
+	struct unwind_mapping *mappings;
 	struct unwind_file *files;
 	struct unwind_page *pages;
 	struct unwind_rule *rules;
@@ -58,6 +60,7 @@ int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables 
 
 	t->maps = *maps;
 	t->grace_fd = -1;
+	t->processes = map_memory(maps->processes, UNWIND_BUCKETS * sizeof(*t->processes));
 	t->mappings = map_memory(maps->mappings, UNWIND_MAPPINGS_MAX * sizeof(*t->mappings));
 	t->files = map_memory(maps->files, UNWIND_FILES_MAX * sizeof(*t->files));
 	t->pages = map_memory(maps->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
@@ -67,7 +70,7 @@ int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables 
 	extents_init(&t->free_rows, 0, t->shard_max * UNWIND_SHARD_ROWS);
 	extents_init(&t->free_pages, 0, UNWIND_PAGES_MAX);
 	extents_init(&t->free_mappings, 0, UNWIND_MAPPINGS_MAX);
-	if (!t->mappings || !t->files || !t->pages || !t->rules) {
+	if (!t->processes || !t->mappings || !t->files || !t->pages || !t->rules) {
 		tables_free(t);
 		return -ENOMEM;
 	}
@@ -86,6 +89,7 @@ void tables_free(struct tables *t)
 {
 	if (!t)
 		return;
+	unmap_memory(t->processes, UNWIND_BUCKETS * sizeof(*t->processes));
 	unmap_memory(t->mappings, UNWIND_MAPPINGS_MAX * sizeof(*t->mappings));
 	unmap_memory(t->files, UNWIND_FILES_MAX * sizeof(*t->files));
 	unmap_memory(t->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
@@ -293,6 +297,54 @@ int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first,
 void tables_unmap(struct tables *t, uint32_t first, uint32_t count)
 {
 	bury(t, &t->free_mappings, first, count, 0);
+}
+
+/* Where a pid is, or the first that is free; NULL if there is neither. */
+static struct unwind_process *find_process(struct tables *t, uint32_t pid)
+{
+	struct unwind_bucket *b = &t->processes[unwind_bucket(pid)];
+
+	for (size_t i = 0; i < UNWIND_BUCKET; i++)
+		if (b->at[i].pid == pid || b->at[i].pid == 0)
+			return &b->at[i];
+	return NULL;
+}
+
+/* Walks may read it meanwhile; from 0 to the end of the version it is nothing to them. */
+static void write_process(struct unwind_process *to, const struct unwind_process *from)
+{
+	__atomic_store_n(&to->version, 0, __ATOMIC_SEQ_CST);
+	to->pid = from->pid;
+	to->start = from->start;
+	to->exec = from->exec;
+	to->first = from->first;
+	to->count = from->count;
+	__atomic_store_n(&to->version, from->version, __ATOMIC_SEQ_CST);
+}
+
+int tables_name(struct tables *t, const struct unwind_process *p)
+{
+	struct unwind_process *to = find_process(t, p->pid);
+
+	if (!to)
+		return -ENOSPC;
+	write_process(to, p);
+	return 0;
+}
+
+/* The last of the bucket takes its place. While it moves, a walk may see it nowhere. */
+void tables_forget(struct tables *t, uint32_t pid)
+{
+	struct unwind_bucket *b = &t->processes[unwind_bucket(pid)];
+	struct unwind_process *gone = find_process(t, pid), *last = gone;
+
+	if (!gone || gone->pid == 0)
+		return;
+	while (last + 1 < b->at + UNWIND_BUCKET && last[1].pid)
+		last++;
+	if (last != gone)
+		write_process(gone, last);
+	write_process(last, &(struct unwind_process){});
 }
 
 void tables_stats(const struct tables *t, struct tables_stats *ret)

@@ -49,6 +49,13 @@ int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first,
 	       struct unwind_mapping **ret_run);
 void tables_unmap(struct tables *t, uint32_t first, uint32_t count);
 
+/*
+ * Names a process's run of mappings, in place of what was named for its pid before: 0 or -ENOSPC.
+ * A walk sees either, or none, but no mixture.
+ */
+int tables_name(struct tables *t, const struct unwind_process *p);
+void tables_forget(struct tables *t, uint32_t pid);
+
 /* Waits until no walk that began before is under way, and frees what was dropped; cheap if nothing
  * was. */
 void tables_grace(struct tables *t);

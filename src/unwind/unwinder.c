@@ -63,7 +63,6 @@ struct unwinder {
 	struct tables *tables;
 	struct builder *builder;
 	struct processes *processes;
-	int processes_fd;
 	struct table *files; /* by id of struct files; [0] is the vdso */
 	uint32_t file_cap;
 	struct space *spaces;
@@ -85,7 +84,6 @@ int unwinder_new(const struct sampler_maps *maps, struct processes *ps,
 		return r;
 	}
 	u->processes = ps;
-	u->processes_fd = maps->processes;
 	u->builder = builder_new(o->cache_dir);
 	*ret = u;
 	return 0;
@@ -332,7 +330,7 @@ static void space_uninstall(struct space *s)
 
 	if (!s->maps)
 		return;
-	bpf_map_delete_elem(u->processes_fd, &s->process->pid);
+	tables_forget(u->tables, s->process->pid);
 	tables_unmap(u->tables, s->first, s->count);
 	retire(u, s->version, TAKE_PTR(s->maps));
 }
@@ -386,13 +384,14 @@ static void space_install(struct unwinder *u, struct space *s)
 		write_mapping(u, &run[i], &maps->list[i]);
 
 	struct unwind_process value = {
+		.pid = p->pid,
 		.start = p->start,
 		.exec = s->exec,
 		.first = first,
 		.count = (uint32_t)maps->count,
 		.version = ++u->version ? u->version : ++u->version,
 	};
-	if (bpf_map_update_elem(u->processes_fd, &p->pid, &value, BPF_ANY) != 0) {
+	if (tables_name(u->tables, &value) != 0) {
 		tables_unmap(u->tables, first, value.count);
 		maps_unref(maps);
 		u->stats.spaces_full++;

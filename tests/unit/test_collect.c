@@ -75,7 +75,7 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	(void)state;
 	struct sampler_options o = options();
 	uint32_t self = (uint32_t)getpid();
-	o.ring_bytes = 64 << 10; /* room for a few samples, which bring their stacks along */
+	o.ring_bytes = 16 << 10; /* room for some samples */
 	o.filter.by_pid = true;
 	o.targets = &self;
 	o.target_count = 1;
