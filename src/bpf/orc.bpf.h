@@ -62,6 +62,21 @@ static __always_inline bool orc_is_usable(void)
 	       bpf_core_type_size(struct orc_entry) == WIRE_ORC_ENTRY;
 }
 
+static __always_inline __u32 orc_hash(__u32 at, int bits)
+{
+	return (at * 0x9e3779b1u) >> (32 - bits);
+}
+
+static __always_inline __u32 orc_key(__u64 ip)
+{
+	return (__u32)(ip - orc.text) + 1;
+}
+
+static __always_inline __u32 orc_leaf_place(__u64 ip)
+{
+	return orc_hash(orc_key(ip), ORC_LEAF_BITS) & (ORC_LEAVES - 1);
+}
+
 /* Writes into s->orc.found what the table says of an address; false if it cannot be read. */
 __noinline int orc_search(__u64 ip)
 {
@@ -87,7 +102,7 @@ __noinline int orc_search(__u64 ip)
 		n = right ? n - half : half;
 	}
 	struct orc_rule *r = &s->orc.found;
-	r->at = (__u32)(ip - orc.text) + 1;
+	r->at = orc_key(ip);
 	return bpf_probe_read_kernel(&r->sp_offset, WIRE_ORC_ENTRY,
 				     (void *)(orc.entries + WIRE_ORC_ENTRY * (__u64)at)) == 0;
 }
@@ -122,11 +137,6 @@ __noinline int orc_read(__u64 addr)
 	return 1;
 }
 
-static __always_inline __u32 orc_hash(__u32 at, int bits)
-{
-	return (at * 0x9e3779b1u) >> (32 - bits);
-}
-
 /* Makes the address of a frame known, and w->next its place. */
 __noinline int orc_find(__u64 ip, int frame)
 {
@@ -134,7 +144,7 @@ __noinline int orc_find(__u64 ip, int frame)
 	if (!s)
 		return 0;
 	struct orc_walk *w = &s->orc;
-	__u32 key = (__u32)(ip - orc.text) + 1;
+	__u32 key = orc_key(ip);
 
 	if (frame == 0) {
 		if (!orc_search(ip))
@@ -168,9 +178,9 @@ __noinline int orc_step(int frame)
 
 	if (ip - orc.text >= orc.text_bytes)
 		return ORC_LEAVE;
-	__u32 key = (__u32)(ip - orc.text) + 1;
+	__u32 key = orc_key(ip);
 	if (frame == 0)
-		w->next = orc_hash(key, ORC_LEAF_BITS);
+		w->next = orc_leaf_place(ip);
 	struct orc_rule *r = &s->orc_known[w->next & (ORC_KNOWN - 1)];
 	if (r->at != key) {
 		if (!orc_find(ip, frame))

@@ -300,6 +300,29 @@ static __always_inline bool passes(struct task_struct *task, const char *comm)
 	return !filter.by_comm || same_comm(comm);
 }
 
+/* The bytes of a word before its first 0. */
+static __always_inline __u64 before_nul(__u64 word)
+{
+	__u64 nuls = (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
+
+	return nuls ? word & (((nuls & -nuls) >> 7) - 1) : word;
+}
+
+/* Two loads where the kernel lets us: a helper's code is a miss or two, and the name is behind it. */
+static __always_inline void read_comm(char *to, struct task_struct *task)
+{
+	__u64 *words = (__u64 *)to;
+
+	if (!task_is_typed()) {
+		bpf_probe_read_kernel_str(to, WIRE_COMM, &task->comm);
+		return;
+	}
+	const __u64 *comm = (const __u64 *)task->comm;
+	__u64 low = comm[0], high = comm[1]; /* what is behind the end may be anything */
+	words[0] = before_nul(low);
+	words[1] = words[0] == low && low >> 56 ? before_nul(high) : 0;
+}
+
 #define TOUCH(memory) ((void)*(volatile __u64 *)(memory))
 
 /*
@@ -329,6 +352,7 @@ static __always_inline void touch(struct scratch *s, struct wire_counts *counts,
 	if ((long)pc < 0) {
 		TOUCH(&s->orc.pc);
 		TOUCH(&s->orc.frames);
+		TOUCH(&s->orc_known[orc_leaf_place(pc)]);
 	}
 }
 
@@ -336,8 +360,8 @@ SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
 	__u64 began = bpf_ktime_get_ns();
-	__u64 ids = bpf_get_current_pid_tgid();
-	__u32 pid = ids >> 32, tid = (__u32)ids;
+	struct task_struct *task = current_task();
+	__u32 pid = TASK_READ(task, tgid), tid = TASK_READ(task, pid);
 
 	if (pid == 0 && !filter.idle)
 		return 0;
@@ -356,13 +380,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		ring->head = ring->base = (ring->head + ring_bytes - 1) & ~(ring_bytes - 1);
 	touch(s, counts, pid, ctx->regs.rip);
 	struct wire_sample *h = open_sample(s);
-	struct task_struct *task = current_task();
 	struct task_struct *leader = TASK_READ(task, group_leader);
-	bpf_get_current_comm(h->thread, sizeof(h->thread));
-	if (tid == pid)
-		__builtin_memcpy(h->comm, h->thread, sizeof(h->comm));
-	else
-		bpf_probe_read_kernel(h->comm, sizeof(h->comm), &leader->comm);
+	read_comm(h->thread, task);
+	read_comm(h->comm, leader);
 	if (!passes(task, h->comm))
 		return 0;
 	counts->n[WIRE_TAKEN]++;

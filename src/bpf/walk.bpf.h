@@ -331,11 +331,18 @@ __noinline int walk_read(__u64 addr)
 	return 1;
 }
 
-static __always_inline bool read_stack(struct walk *w, __u64 *to, __u64 addr)
+static __always_inline bool read_stack(struct scratch *s, __u64 *to, __u64 addr)
 {
+	__u64 at = addr - s->walk.piece;
+
+	if (at < sizeof(s->piece) && !(at & 7)) {
+		barrier_var(at); /* or the compiler takes the mask out, and the verifier wants it */
+		*to = s->piece[(at / sizeof(__u64)) & (WALK_PIECE - 1)];
+		return true;
+	}
 	if (!walk_read(addr))
 		return false;
-	*to = w->word;
+	*to = s->walk.word;
 	return true;
 }
 
@@ -377,13 +384,14 @@ static __always_inline bool at_program_start(const struct walk *w)
  * that ends (0) is complete, but not in a file that has rows elsewhere: there 0 may be just a
  * value. That what the chain leads to is mapped code is seen in the next step.
  */
-static __always_inline int step_frame_pointer(struct walk *w)
+static __always_inline int step_frame_pointer(struct scratch *s)
 {
+	struct walk *w = &s->walk;
 	__u64 bp = w->bp;
 
 	if (w->bp == 0)
 		return w->has_rows && !at_program_start(w) ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
-	if (!read_stack(w, &w->bp, bp) || !read_stack(w, &w->pc, bp + 8))
+	if (!read_stack(s, &w->bp, bp) || !read_stack(s, &w->pc, bp + 8))
 		return WIRE_WALK_FAULT;
 	w->bx_at = UNWIND_NOWHERE;
 	w->sp = bp + 16;
@@ -429,62 +437,112 @@ static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
 	return w->pc ? 0 : WIRE_WALK_FAULT;
 }
 
-static __always_inline int step_rule(struct walk *w, const struct unwind_rule *r)
+/*
+ * The steps that few frames take, apart from the code of all others, which has left the cache as
+ * well: how the last frame's rule says.
+ */
+__noinline int walk_leap(int frame)
 {
-	__u64 cfa;
+	struct scratch *s = get_scratch();
+	if (!s || frame < 0)
+		return WIRE_WALK_FAULT;
+	struct walk *w = &s->walk;
+	const struct unwind_rule *r = &s->known[w->last & (WALK_KNOWN - 1)].rule;
 
 	switch (r->cfa) {
-	case UNWIND_RSP:
-		cfa = w->sp + (__s64)r->cfa_offset;
-		break;
-	case UNWIND_RBP:
-		cfa = w->bp + (__s64)r->cfa_offset;
-		break;
-	case UNWIND_R10:
-		if (!w->exact)
-			return WIRE_WALK_NO_ROW;
-		cfa = w->r10 + (__s64)r->cfa_offset;
-		break;
-	case UNWIND_RBX:
-		cfa = w->bx;
-		if (w->bx_at && !read_stack(w, &cfa, w->bx_at))
-			return WIRE_WALK_FAULT;
-		cfa += (__s64)r->cfa_offset;
-		break;
-	case UNWIND_RBP_MEM:
-	case UNWIND_RBP_MEM8:
-		if (!read_stack(w, &cfa, w->bp + (__s64)r->cfa_offset))
-			return WIRE_WALK_FAULT;
-		cfa += r->cfa == UNWIND_RBP_MEM8 ? 8 : 0;
-		break;
-	case UNWIND_RSP_MEM:
-	case UNWIND_RSP_MEM8:
-		if (!read_stack(w, &cfa, w->sp + (__s64)r->cfa_offset))
-			return WIRE_WALK_FAULT;
-		cfa += r->cfa == UNWIND_RSP_MEM8 ? 8 : 0;
-		break;
+	case UNWIND_UNKNOWN:
+		w->exact = 0;
+		return step_frame_pointer(s);
+	case UNWIND_END:
+		return WIRE_WALK_COMPLETE;
+	case UNWIND_SIGNAL:
+		if (frame) /* nothing called it: its first instruction is returned to */
+			*frame_at(s, w->base + w->frames - 1) = w->pc;
+		return step_signal(w);
 	case UNWIND_GO_CGO:
 	case UNWIND_GO_SYSTEM:
 	case UNWIND_GO_GROW:
 		return step_go(w, r);
-	case UNWIND_PLT:
-		cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)r->cfa_offset ? 8 : 0);
-		break;
 	default:
 		return WIRE_WALK_NO_ROW;
 	}
+}
 
-	__u64 pc, bp = w->bp;
-	if (r->rbp == UNWIND_RBP_AT_CFA && !read_stack(w, &bp, cfa + (__s64)r->rbp_offset))
+/* The CFA by a rule that few frames have, into w->word; 0, else enum wire_walk. */
+__noinline int walk_find_cfa(int frame)
+{
+	struct scratch *s = get_scratch();
+	if (!s || frame < 0)
 		return WIRE_WALK_FAULT;
-	if (r->rbp == UNWIND_RBP_AT_RBP && !read_stack(w, &bp, w->bp + (__s64)r->rbp_offset))
+	struct walk *w = &s->walk;
+	const struct unwind_rule *r = &s->known[w->last & (WALK_KNOWN - 1)].rule;
+	__u64 offset = (__s64)r->cfa_offset;
+
+	switch (r->cfa) {
+	case UNWIND_R10:
+		w->word = w->r10 + offset;
+		return w->exact ? 0 : WIRE_WALK_NO_ROW;
+	case UNWIND_RBX:
+		w->word = w->bx;
+		if (w->bx_at && !walk_read(w->bx_at))
+			return WIRE_WALK_FAULT;
+		w->word += offset;
+		return 0;
+	case UNWIND_RBP_MEM:
+	case UNWIND_RBP_MEM8:
+		if (!walk_read(w->bp + offset))
+			return WIRE_WALK_FAULT;
+		w->word += r->cfa == UNWIND_RBP_MEM8 ? 8 : 0;
+		return 0;
+	case UNWIND_RSP_MEM:
+	case UNWIND_RSP_MEM8:
+		if (!walk_read(w->sp + offset))
+			return WIRE_WALK_FAULT;
+		w->word += r->cfa == UNWIND_RSP_MEM8 ? 8 : 0;
+		return 0;
+	case UNWIND_PLT:
+		w->word = w->sp + 8 + ((w->pc & 15) >= offset ? 8 : 0);
+		return 0;
+	default:
+		return WIRE_WALK_NO_ROW;
+	}
+}
+
+/* Whether the rule says where the CFA is, and the rest follows from that. */
+static __always_inline bool has_cfa(const struct unwind_rule *r)
+{
+	return r->cfa != UNWIND_UNKNOWN && r->cfa != UNWIND_END && r->cfa != UNWIND_SIGNAL &&
+	       r->cfa != UNWIND_GO_CGO && r->cfa != UNWIND_GO_SYSTEM && r->cfa != UNWIND_GO_GROW;
+}
+
+static __always_inline int step(struct scratch *s, const struct unwind_rule *r, int frame)
+{
+	struct walk *w = &s->walk;
+	__u64 cfa, pc, bp = w->bp;
+	bool plain = true; /* the CFA lies above sp */
+
+	if (r->cfa == UNWIND_RSP) {
+		cfa = w->sp + (__s64)r->cfa_offset;
+	} else if (r->cfa == UNWIND_RBP) {
+		cfa = w->bp + (__s64)r->cfa_offset;
+	} else {
+		if (!has_cfa(r))
+			return walk_leap(frame);
+		int result = walk_find_cfa(frame);
+		if (result)
+			return result;
+		cfa = w->word;
+		plain = r->cfa == UNWIND_R10 || r->cfa == UNWIND_RBX;
+	}
+	if (r->rbp == UNWIND_RBP_AT_CFA && !read_stack(s, &bp, cfa + (__s64)r->rbp_offset))
+		return WIRE_WALK_FAULT;
+	if (r->rbp == UNWIND_RBP_AT_RBP && !read_stack(s, &bp, w->bp + (__s64)r->rbp_offset))
 		return WIRE_WALK_FAULT;
 	if (r->rbp == UNWIND_RBP_LOST)
 		bp = 0;
-	if (!read_stack(w, &pc, cfa - 8))
+	if (!read_stack(s, &pc, cfa - 8))
 		return WIRE_WALK_FAULT;
-	if (cfa <= w->sp && (r->cfa == UNWIND_RSP || r->cfa == UNWIND_RBP || r->cfa == UNWIND_R10 ||
-			     r->cfa == UNWIND_RBX))
+	if (plain && cfa <= w->sp)
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
 	if (r->rbx_offset) /* if it is lost, that is no address, and reading it fails */
 		w->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE
@@ -572,8 +630,7 @@ __noinline int walk_step(int frame)
 
 	/* A return address stands after its call, which may be the last of its function. */
 	__u64 addr = w->pc - !w->exact;
-	__u64 *kept = frame_at(s, w->base + w->frames);
-	*kept = addr;
+	*frame_at(s, w->base + w->frames) = addr;
 	if (w->exact)
 		w->next = leaf_place(addr);
 	struct walk_known *k = &s->known[w->next & (WALK_KNOWN - 1)];
@@ -587,19 +644,7 @@ __noinline int walk_step(int frame)
 	w->next = k->next;
 	w->frames++;
 	w->has_rows = k->has_rows;
-	struct unwind_rule *r = &k->rule;
-	if (r->cfa == UNWIND_END)
-		return WIRE_WALK_COMPLETE;
-	if (r->cfa == UNWIND_SIGNAL) {
-		if (frame) /* nothing called it: its first instruction is returned to */
-			*kept = w->pc;
-		return step_signal(w);
-	}
-	if (r->cfa == UNWIND_UNKNOWN) {
-		w->exact = 0;
-		return step_frame_pointer(w);
-	}
-	return step_rule(w, r);
+	return step(s, &k->rule, frame);
 }
 
 /* Whose mappings to walk by, into s->walk; 0 if none are known of this program. */
