@@ -133,6 +133,14 @@ static void run_due(struct loop *l)
 		t->due_ms = t->every_ms ? MAX(t->due_ms + t->every_ms, now + 1) : UINT64_MAX;
 		t->fn(t->ctx, 0);
 	}
+	for (struct timer **at = &l->timers, *t; (t = *at);) {
+		if (t->due_ms == UINT64_MAX) {
+			*at = t->next;
+			free(t);
+		} else {
+			at = &t->next;
+		}
+	}
 }
 
 int loop_timer(struct loop *l, uint64_t every_ms, loop_fn *fn, void *ctx)

@@ -10,6 +10,7 @@
 
 #ifndef __bpf__
 #include <linux/types.h>
+#include <stdint.h>
 #endif
 
 #define WIRE_COMM         16
@@ -69,6 +70,12 @@ _Static_assert(sizeof(struct wire_sample) == 144, "the head of a sample");
 static inline __u64 wire_stack_start(const struct wire_sample *s)
 {
 	return (s->sp & ~(WIRE_STACK_CHUNK - 1ull)) + (__u64)s->stack_skip * WIRE_STACK_CHUNK;
+}
+
+/* kernel_frames + user_frames of them. */
+static inline const uint64_t *wire_frames(const struct wire_sample *s)
+{
+	return (const uint64_t *)(s + 1);
 }
 
 /* How long a sample is, all in. */

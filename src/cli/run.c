@@ -20,7 +20,7 @@
 #include "cli/serving.h"
 #include "collect/sampler.h"
 
-#define TICK_MS        500
+#define TICK_MS        5000
 #define SILENT_NS      60000000000ull /* a half that says nothing for so long hangs */
 #define BACKOFF_NS     250000000ull
 #define BACKOFF_MAX_NS 30000000000ull
@@ -112,6 +112,13 @@ static int be_server(const struct run *r, int alive_fd)
 }
 
 static void on_alive(void *ctx, int fd);
+static void on_tick(void *ctx, int what);
+
+static void start_later(struct run *r, struct half *h, uint64_t ns)
+{
+	h->restart_ns = now_ns() + ns;
+	loop_after(r->loop, ns / 1000000 + 1, on_tick, r);
+}
 
 static void spawn(struct run *r, int which)
 {
@@ -120,7 +127,7 @@ static void spawn(struct run *r, int which)
 
 	h->restart_ns = 0;
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
-		h->restart_ns = now_ns() + BACKOFF_MAX_NS;
+		start_later(r, h, BACKOFF_MAX_NS);
 		return;
 	}
 	fflush(NULL);
@@ -140,7 +147,7 @@ static void spawn(struct run *r, int which)
 	close(fds[1]);
 	if (pid < 0) {
 		close(fds[0]);
-		h->restart_ns = now_ns() + BACKOFF_MAX_NS;
+		start_later(r, h, BACKOFF_MAX_NS);
 		return;
 	}
 	h->pid = pid;
@@ -185,6 +192,10 @@ static void on_alive(void *ctx, int fd)
 		}
 	}
 	say_ready(r);
+	if (r->reloading && r->halves[SERVER].ready && r->halves[COLLECTOR].ready) {
+		r->reloading = false;
+		notify("READY=1");
+	}
 }
 
 static void describe_end(const struct half *h, int status, char *ret, size_t size)
@@ -232,13 +243,13 @@ static void half_ended(struct run *r, struct half *h, int status)
 	}
 	h->restarts++;
 	if (code == COLLECTING_RENEW || r->reloading) {
-		h->restart_ns = now;
+		start_later(r, h, 0);
 		return;
 	}
 	if (now - h->started_ns > HEALTHY_NS)
 		h->backoff_ns = 0;
 	describe_end(h, status, how, sizeof(how));
-	h->restart_ns = now + h->backoff_ns;
+	start_later(r, h, h->backoff_ns);
 	log_warn("the %s %s; starting it again%s", h->name, how,
 		 h->backoff_ns ? " in a moment" : "");
 	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
@@ -259,10 +270,6 @@ static void start_due(struct run *r)
 			kill(h->pid, SIGKILL);
 			h->heard_ns = now;
 		}
-	}
-	if (r->reloading && r->halves[SERVER].ready && r->halves[COLLECTOR].ready) {
-		r->reloading = false;
-		notify("READY=1");
 	}
 }
 

@@ -21,7 +21,7 @@
 
 struct cpu_event {
 	struct bpf_link *link; /* NULL: not sampled */
-	int fd;
+	uint64_t read;         /* how far, in its ring */
 };
 
 struct sampler {
@@ -110,10 +110,8 @@ static int fail(struct sampler_error *e, const char *doing, int r)
 
 static void cpu_close(struct sampler *s, unsigned cpu)
 {
-	struct cpu_event *e = &s->cpus[cpu];
-
-	bpf_link__destroy(e->link); /* closes the perf event's fd as well */
-	*e = (struct cpu_event){.fd = -1};
+	bpf_link__destroy(s->cpus[cpu].link); /* closes the perf event's fd as well */
+	s->cpus[cpu].link = NULL;
 }
 
 static int cpu_open(struct sampler *s, unsigned cpu)
@@ -130,7 +128,6 @@ static int cpu_open(struct sampler *s, unsigned cpu)
 		close(fd);
 		return r;
 	}
-	e->fd = fd;
 	return 0;
 }
 
@@ -300,8 +297,6 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 	s->cpu_count = (unsigned)cpus;
 	s->only_cpu = o->cpu;
 	s->cpus = mem_alloc_array(s->cpu_count, sizeof(*s->cpus));
-	for (unsigned i = 0; i < s->cpu_count; i++)
-		s->cpus[i].fd = -1;
 
 	int r = load(s, o, ret_err);
 	if (r == 0)
@@ -333,34 +328,47 @@ int sampler_add_target(struct sampler *s, uint32_t pid)
 	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.targets), &pid, &one, 0);
 }
 
-static void drain_cpu(struct sampler *s, unsigned cpu, sampler_fn *fn, void *ctx)
+static struct wire_ring *ring_of(const struct sampler *s, unsigned cpu)
 {
-	uint8_t *memory = s->memory + cpu * s->cpu_bytes;
-	struct wire_ring *ring = (struct wire_ring *)memory;
+	return (struct wire_ring *)(s->memory + cpu * s->cpu_bytes);
+}
+
+static void drain_cpu(struct sampler *s, unsigned cpu, uint64_t until, sampler_fn *fn, void *ctx)
+{
+	const struct wire_ring *ring = ring_of(s, cpu);
+	uint8_t *samples = (uint8_t *)ring + s->ring_at;
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
-	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
-	uint64_t at = MAX(ring->tail, base);
+	uint64_t at = MAX(s->cpus[cpu].read, __atomic_load_n(&ring->base, __ATOMIC_RELAXED));
 
 	while (at < head) {
-		const struct wire_sample *h =
-			(void *)(memory + s->ring_at + (at & (s->ring_bytes - 1)));
+		const struct wire_sample *h = (void *)(samples + (at & (s->ring_bytes - 1)));
 		uint64_t left = head - at;
 		if (left < sizeof(*h) || left < wire_sample_size(h)) {
 			s->malformed++;
 			at = head;
 			break;
 		}
-		fn(ctx, h, (const uint64_t *)(h + 1));
+		if (h->time > until)
+			break;
+		fn(ctx, h);
 		at += wire_sample_size(h);
 	}
-	if (at != ring->tail)
-		__atomic_store_n(&ring->tail, at, __ATOMIC_RELEASE);
+	s->cpus[cpu].read = at;
 }
 
-void sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx)
+void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx)
 {
 	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
-		drain_cpu(s, cpu, fn, ctx);
+		drain_cpu(s, cpu, until, fn, ctx);
+}
+
+void sampler_release(struct sampler *s)
+{
+	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++) {
+		struct wire_ring *ring = ring_of(s, cpu);
+		if (ring->tail != s->cpus[cpu].read)
+			__atomic_store_n(&ring->tail, s->cpus[cpu].read, __ATOMIC_RELEASE);
+	}
 }
 
 void sampler_stop(struct sampler *s)

@@ -64,11 +64,13 @@ void sampler_maps(const struct sampler *s, struct sampler_maps *ret);
 int sampler_add_target(struct sampler *s, uint32_t pid);
 
 /*
- * Hands every sample that is waiting to `fn`; the sample is borrowed for the call. `frames` has
- * kernel_frames + user_frames entries. A CPU's samples come in order of time.
+ * Hands over the samples that are waiting, but for those after `until` (CLOCK_MONOTONIC): each
+ * CPU's in order of time. They are borrowed from the ring until sampler_release(), which makes room
+ * for new ones.
  */
-typedef void sampler_fn(void *ctx, const struct wire_sample *s, const uint64_t *frames);
-void sampler_drain(struct sampler *s, sampler_fn *fn, void *ctx);
+typedef void sampler_fn(void *ctx, const struct wire_sample *s);
+void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx);
+void sampler_release(struct sampler *s);
 
 /* No more samples from here on; what is in the rings can still be drained. */
 void sampler_stop(struct sampler *s);

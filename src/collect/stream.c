@@ -10,15 +10,15 @@
 
 struct item {
 	uint64_t key; /* its time, doubled: at the same time, events come first */
-	void *data;
+	const void *data;
 };
 
 struct stream {
 	uint64_t lost; /* events, as of the last drain */
 	struct sampler *sampler;
 	struct sideband *sideband;
-	struct arena records; /* what the items point to */
-	struct arena room;    /* for the next ones */
+	struct arena events; /* those that items point to; samples stay in their rings */
+	struct arena room;   /* for the next ones */
 	struct item *items;
 	size_t count, cap;
 };
@@ -36,33 +36,30 @@ void stream_free(struct stream *s)
 {
 	if (!s)
 		return;
-	arena_done(&s->records);
+	arena_done(&s->events);
 	arena_done(&s->room);
 	free(s->items);
 	free(s);
 }
 
-static void put(struct stream *s, uint64_t time, bool is_event, void *data)
+static void put(struct stream *s, uint64_t time, bool is_event, const void *data)
 {
 	MEM_GROW(s->items, s->count, s->cap);
 	s->items[s->count++] = (struct item){time << 1 | !is_event, data};
 }
 
-static void put_sample(void *ctx, const struct wire_sample *w, const uint64_t *frames)
+static void put_sample(void *ctx, const struct wire_sample *w)
 {
-	struct stream *s = ctx;
-
-	(void)frames; /* they follow the head */
-	put(s, w->time, false, arena_dup(&s->records, w, wire_sample_size(w)));
+	put(ctx, w->time, false, w);
 }
 
 static void put_event(void *ctx, const struct sideband_event *e)
 {
 	struct stream *s = ctx;
-	struct sideband_event *copy = arena_dup(&s->records, e, sizeof(*e));
+	struct sideband_event *copy = arena_dup(&s->events, e, sizeof(*e));
 
 	if (e->name)
-		copy->name = arena_strndup(&s->records, e->name, strlen(e->name));
+		copy->name = arena_strndup(&s->events, e->name, strlen(e->name));
 	put(s, e->time, true, copy);
 }
 
@@ -71,21 +68,16 @@ static bool is_event(const struct item *it)
 	return !(it->key & 1);
 }
 
-/* Moves the items from `from` on, and what they point to, to the beginning of an empty stream. */
+/* Moves the events from `from` on to the beginning of an empty stream. */
 static void hold_back(struct stream *s, size_t from)
 {
-	struct arena old = s->records;
+	struct arena old = s->events;
 	size_t count = s->count;
 
-	s->records = s->room;
+	s->events = s->room;
 	s->count = 0;
-	for (size_t i = from; i < count; i++) {
-		struct item it = s->items[i];
-		if (is_event(&it))
-			put_event(s, it.data);
-		else
-			put_sample(s, it.data, NULL);
-	}
+	for (size_t i = from; i < count; i++)
+		put_event(s, s->items[i].data);
 	arena_reset(&old);
 	s->room = old;
 }
@@ -96,7 +88,9 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	uint64_t until = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - SETTLE_NS;
-	sampler_drain(s->sampler, put_sample, s);
+	if (last)
+		until = UINT64_MAX >> 1;
+	sampler_drain(s->sampler, until, put_sample, s);
 	if (s->sideband)
 		sideband_drain(s->sideband, put_event, s);
 	sort_by_u64(s->items, s->count, sizeof(*s->items));
@@ -106,14 +100,12 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 	s->lost = lost;
 
 	size_t i = 0;
-	for (; i < s->count && (last || s->items[i].key >> 1 <= until); i++) {
-		const struct item *it = &s->items[i];
-		if (is_event(it)) {
-			h->event(h->ctx, it->data);
-		} else {
-			const struct wire_sample *w = it->data;
-			h->sample(h->ctx, w, (const uint64_t *)(w + 1));
-		}
+	for (; i < s->count && s->items[i].key >> 1 <= until; i++) {
+		if (is_event(&s->items[i]))
+			h->event(h->ctx, s->items[i].data);
+		else
+			h->sample(h->ctx, s->items[i].data);
 	}
-	hold_back(s, i);
+	sampler_release(s->sampler);
+	hold_back(s, i); /* samples were not even taken */
 }

@@ -1,9 +1,9 @@
 /*
  * stream: samples and side-band events in one order of time.
  *
- * Both come from rings of their own, each drained whole. What is newer than the beginning of a
- * drain is held back to the next one, since something older may still be on its way from another
- * ring. So a sample is always seen with the mappings its process had when it was taken.
+ * Both come from rings of their own. What is newer than the beginning of a drain is left to the next
+ * one, since something older may still be on its way from another ring. So a sample is always seen
+ * with the mappings its process had when it was taken.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 struct stream;
 
 struct stream_handler {
-	void (*sample)(void *ctx, const struct wire_sample *s, const uint64_t *frames);
+	void (*sample)(void *ctx, const struct wire_sample *s);
 	void (*event)(void *ctx, const struct sideband_event *e);
 	void (*lost)(void *ctx); /* events were, before what is handed out next; may be NULL */
 	void *ctx;

@@ -198,7 +198,7 @@ struct path {
 static uint64_t path_init(struct path *path, const struct wire_sample *s,
 			  const struct unwound *user, uint64_t hash)
 {
-	const uint64_t *kernel = (const uint64_t *)(s + 1);
+	const uint64_t *kernel = wire_frames(s);
 	unsigned n = 0;
 
 	for (unsigned i = user->count; i-- > 0;)
@@ -348,16 +348,18 @@ static void hold(struct assembler *a, const struct wire_sample *s, struct proces
 	a->stats.held++;
 }
 
-void assembler_sample(struct assembler *a, const struct wire_sample *s, const uint64_t *frames)
+void assembler_sample(struct assembler *a, const struct wire_sample *s)
 {
-	struct unwound user = {};
+	struct unwound user; /* too long to be cleared for nothing */
 
 	begin_lap(a);
 	if (s->walk == WIRE_WALK_NONE) {
+		user.count = 0;
+		user.walk = WIRE_WALK_NONE;
 		add_sample(a, s, NULL, NULL, &user);
 		return;
 	}
-	const uint64_t *user_frames = frames + s->kernel_frames;
+	const uint64_t *user_frames = wire_frames(s) + s->kernel_frames;
 	struct process *p = processes_get(a->processes, s->pid, s->start, s->time);
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->ip;
 	process_find(a->processes, p, leaf, true, s->time); /* reads mappings anew if need be */
@@ -385,12 +387,12 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 
 	for (size_t i = 0; i < a->held_count; i++) {
 		struct held *h = &a->held[i];
-		const uint64_t *frames = (const uint64_t *)(h->sample + 1);
-		struct unwound user = {};
+		struct unwound user;
 		bool enough = last || now > h->sample->time + HELD_NS_MAX;
 		if (h->after_ns > a->passed_ns ||
 		    unwinder_walk(a->unwinder, h->process, h->maps, h->sample,
-				  frames + h->sample->kernel_frames, enough, &user) == -EAGAIN) {
+				  wire_frames(h->sample) + h->sample->kernel_frames, enough,
+				  &user) == -EAGAIN) {
 			a->held[kept++] = *h;
 			continue;
 		}

@@ -46,7 +46,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 void assembler_free(struct assembler *a);
 
 /* In order of time, as collect/stream hands them out. */
-void assembler_sample(struct assembler *a, const struct wire_sample *s, const uint64_t *frames);
+void assembler_sample(struct assembler *a, const struct wire_sample *s);
 void assembler_event(struct assembler *a, const struct sideband_event *e);
 
 /* Events were lost: mappings are read anew, and what was sampled before that has no user stack. */

@@ -69,11 +69,11 @@ void collector_free(struct collector *c)
 	free(c);
 }
 
-static void on_sample(void *ctx, const struct wire_sample *s, const uint64_t *frames)
+static void on_sample(void *ctx, const struct wire_sample *s)
 {
 	struct collector *c = ctx;
 
-	assembler_sample(c->assembler, s, frames);
+	assembler_sample(c->assembler, s);
 }
 
 static void on_event(void *ctx, const struct sideband_event *e)

@@ -459,10 +459,12 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 		       const struct wire_sample *s, const uint64_t *user, struct unwound *ret)
 {
 	struct maps *installed = maps_of_version(u, space, s->version);
+	const struct mapping *m = NULL;
 	unsigned good = 0;
 
 	for (; good < s->user_frames; good++) {
-		const struct mapping *m = maps_find(maps, user[good]);
+		if (!m || user[good] - m->start >= m->end - m->start) /* calls stay close */
+			m = maps_find(maps, user[good]);
 		if (!installed ||
 		    (installed != maps && !same_mapping(m, maps_find(installed, user[good]))))
 			break;

@@ -39,16 +39,21 @@ struct seen {
 	uint32_t pid;
 };
 
-static void on_sample(void *ctx, const struct wire_sample *w, const uint64_t *frames)
+static void on_sample(void *ctx, const struct wire_sample *w)
 {
 	struct seen *seen = ctx;
 
-	(void)frames;
 	seen->samples++;
 	seen->frames += (uint64_t)w->kernel_frames + w->user_frames;
 	seen->mine += w->pid == (uint32_t)getpid();
 	seen->out_of_order += w->time < seen->last;
 	seen->last = w->time;
+}
+
+static void drain(struct sampler *s, struct seen *seen)
+{
+	sampler_drain(s, UINT64_MAX, on_sample, seen);
+	sampler_release(s);
 }
 
 static void on_event(void *ctx, const struct sideband_event *e)
@@ -84,10 +89,10 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	struct sampler_counts c;
 
 	spin_until_taken(s, 500);
-	sampler_drain(s, on_sample, &seen);
+	drain(s, &seen);
 	spin_until_taken(s, 1000);
 	sampler_stop(s);
-	sampler_drain(s, on_sample, &seen);
+	drain(s, &seen);
 	sampler_counts(s, &c);
 	assert_true(c.lost > 0);
 	assert_true(seen.samples > 0);
@@ -227,7 +232,7 @@ static void kernel_stacks_are_what_the_kernel_says(void **state)
 
 	while (c.kernel_walked + c.kernel_asked < WANTED && time(NULL) - began < SECONDS_MAX) {
 		usleep(50000);
-		sampler_drain(s, on_sample, &seen);
+		drain(s, &seen);
 		sampler_counts(s, &c);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(children); i++) {

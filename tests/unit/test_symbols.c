@@ -416,25 +416,39 @@ static void demangling_is_bounded(void **state)
 	free(name);
 }
 
+/* `run`: so many at a time are in order. */
+static void sort_and_check(size_t count, size_t run)
+{
+	struct rec {
+		uint64_t key, order;
+	} *r = mem_alloc_array(count, sizeof(*r));
+	uint64_t x = 1;
+
+	for (size_t i = 0; i < count; i++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		r[i] = (struct rec){i % 3 ? x >> 20 : (x >> 60) << 40, i};
+		if (i % run)
+			r[i].key = r[i - 1].key + r[i].key % 3;
+	}
+	sort_by_u64(r, count, sizeof(*r));
+	uint64_t orders = 0;
+	for (size_t i = 0; i < count; i++) {
+		orders += r[i].order;
+		assert_true(i == 0 || r[i - 1].key < r[i].key ||
+			    (r[i - 1].key == r[i].key && r[i - 1].order < r[i].order));
+	}
+	assert_int_equal(orders, count * (count - 1) / 2); /* all are there */
+	free(r);
+}
+
 static void sorts_stably(void **state)
 {
 	(void)state;
-	enum { N = 5000 };
-	struct rec {
-		uint64_t key, order;
-	} *r = mem_alloc_array(N, sizeof(*r));
-	uint64_t x = 1;
+	const size_t counts[] = {2, 3, 100, 1023, 1024, 1025, 5000}, runs[] = {1, 7, 60, 100000};
 
-	for (uint64_t i = 0; i < N; i++) {
-		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		r[i] = (struct rec){i % 3 ? x >> 20 : (x >> 60) << 40, i};
-	}
-	sort_by_u64(r, N, sizeof(*r));
-	for (size_t i = 1; i < N; i++) {
-		assert_true(r[i - 1].key <= r[i].key);
-		assert_true(r[i - 1].key < r[i].key || r[i - 1].order < r[i].order);
-	}
-	free(r);
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(runs); k++)
+			sort_and_check(counts[i], runs[k]);
 }
 
 static int print_names(const char *path, const char *root)
