@@ -1,7 +1,7 @@
 /*
  * sort: puts records in order by the integer that each begins with. Stable, and linear in their
- * number; records that are in order already (most tables are, nearly) cost one look, and few runs of
- * such records little more.
+ * number; records that are in order already (most tables are, nearly) cost one look, and few runs
+ * of such records little more.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sample: runs at each tick of a perf event on each CPU and sends who was running, with the kernel
- * and user stacks, to a ring buffer. Nothing is woken: user space drains on a timer.
+ * sample: runs at each tick of a perf event on each CPU and writes who was running, with the kernel
+ * and user stacks, into the CPU's ring. Nothing is woken: user space drains on a timer.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -308,7 +308,8 @@ static __always_inline __u64 before_nul(__u64 word)
 	return nuls ? word & (((nuls & -nuls) >> 7) - 1) : word;
 }
 
-/* Two loads where the kernel lets us: a helper's code is a miss or two, and the name is behind it. */
+/* Two loads where the kernel lets us: a helper's code is a miss or two, and the name is behind it.
+ */
 static __always_inline void read_comm(char *to, struct task_struct *task)
 {
 	__u64 *words = (__u64 *)to;

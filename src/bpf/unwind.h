@@ -88,16 +88,16 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
  *	shards     the rows, SHARD_ROWS in each
  *	rules
  */
-#define UNWIND_SHARD_ROWS    (128 * 1024)
-#define UNWIND_SHARDS_MAX    48 /* 24 MB */
-#define UNWIND_PAGES_MAX     (64 * 1024)
-#define UNWIND_FILES_MAX     4096
-#define UNWIND_MAPPINGS_MAX  (32 * 1024)
-#define UNWIND_BUCKET_BITS   10
-#define UNWIND_BUCKETS       (1 << UNWIND_BUCKET_BITS)
-#define UNWIND_BUCKET        8 /* processes in one */
-#define UNWIND_PENDING       (~0u)     /* a file whose table is not there (yet, or any more) */
-#define UNWIND_LOST          (~0u - 1) /* a file whose table cannot be had: the walk ends there */
+#define UNWIND_SHARD_ROWS   (128 * 1024)
+#define UNWIND_SHARDS_MAX   48 /* 24 MB */
+#define UNWIND_PAGES_MAX    (64 * 1024)
+#define UNWIND_FILES_MAX    4096
+#define UNWIND_MAPPINGS_MAX (32 * 1024)
+#define UNWIND_BUCKET_BITS  10
+#define UNWIND_BUCKETS      (1 << UNWIND_BUCKET_BITS)
+#define UNWIND_BUCKET       8         /* processes in one */
+#define UNWIND_PENDING      (~0u)     /* a file whose table is not there (yet, or any more) */
+#define UNWIND_LOST         (~0u - 1) /* a file whose table cannot be had: the walk ends there */
 
 struct unwind_process {
 	__u32 pid;     /* 0: nothing here, nor behind it in the bucket */

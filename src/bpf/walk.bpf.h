@@ -69,17 +69,17 @@ struct {
 
 struct walk {
 	__u64 pc, sp, bp;
-	__u64 piece;       /* the address of the piece of the stack in scratch */
-	__u64 word;        /* what walk_read() read */
-	__u64 bx, bx_at;   /* rbx, or (not 0) where it is saved: few need it, so it is read late */
+	__u64 piece;     /* the address of the piece of the stack in scratch */
+	__u64 word;      /* what walk_read() read */
+	__u64 bx, bx_at; /* rbx, or (not 0) where it is saved: few need it, so it is read late */
 	__u64 r10;
-	__u32 version;     /* of the process's mappings … */
+	__u32 version;      /* of the process's mappings … */
 	__u32 first, count; /* … and where they are */
-	__u32 frames;      /* written so far … */
-	__u32 base;        /* … from here on in the sample */
-	__u32 exact;       /* pc is an instruction that runs, not a return address */
-	__u32 last, next;  /* in scratch.known: the last frame's, and where the next is expected */
-	__u32 has_rows;    /* the file of the last frame */
+	__u32 frames;       /* written so far … */
+	__u32 base;         /* … from here on in the sample */
+	__u32 exact;        /* pc is an instruction that runs, not a return address */
+	__u32 last, next;   /* in scratch.known: the last frame's, and where the next is expected */
+	__u32 has_rows;     /* the file of the last frame */
 	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
 	__u64 low, high, bias;   /* the mapping of the last address that was looked up … */
 	struct unwind_file file; /* … its pages … */
@@ -286,9 +286,8 @@ __noinline int walk_find_rule(__u64 vaddr)
 	struct unwind_row *row = &shard->rows[at & (UNWIND_SHARD_ROWS - 1)];
 	w->before = low - row->low;
 	at++;
-	w->after = at - p->first < p->count
-			   ? shard->rows[at & (UNWIND_SHARD_ROWS - 1)].low - low
-			   : (1u << UNWIND_PAGE_BITS) - low;
+	w->after = at - p->first < p->count ? shard->rows[at & (UNWIND_SHARD_ROWS - 1)].low - low
+					    : (1u << UNWIND_PAGE_BITS) - low;
 	return row->rule;
 }
 

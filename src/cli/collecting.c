@@ -475,7 +475,8 @@ int collecting_run(const struct collecting_options *options)
 
 	/* Pieces of other processes' stacks pass through here: they must not end in a core dump. */
 	prctl(PR_SET_DUMPABLE, 0);
-	/* What is freed is joined with its neighbours at once, not all of it whenever 1 KB is wanted. */
+	/* What is freed is joined with its neighbours at once, not all of it whenever 1 KB is
+	 * wanted. */
 	mallopt(M_MXFAST, 0);
 	err = start(&c);
 	err = err ? err : watch(&c);

@@ -155,7 +155,7 @@ static void check_counters(const struct probe *p, struct probe_item *it)
 
 static void check_maps(const struct probe *p, struct probe_item *it)
 {
-	judge(p, it, probe_try_map(), PROBE_FAIL, "can be created", "CAP_BPF");
+	judge(p, it, probe_try_map(), PROBE_FAIL, "can be created and mapped", "CAP_BPF");
 	size_t n = strlen(it->text);
 	if (p->facts.bpf_disabled != PROBE_UNKNOWN)
 		snprintf(it->text + n, sizeof(it->text) - n, "; unprivileged_bpf_disabled is %d",
@@ -166,11 +166,6 @@ static void check_sampler(const struct probe *p, struct probe_item *it)
 {
 	judge(p, it, probe_try_sampler(), PROBE_FAIL, "a perf_event program loads and attaches",
 	      "CAP_BPF and CAP_PERFMON");
-}
-
-static void check_ring(const struct probe *p, struct probe_item *it)
-{
-	judge(p, it, probe_try_ring(), PROBE_FAIL, "can be created", "CAP_BPF");
 }
 
 static void check_tracepoints(const struct probe *p, struct probe_item *it)
@@ -339,7 +334,6 @@ static const struct {
 	{"hardware counters", check_counters},
 	{"BPF maps", check_maps},
 	{"BPF sampler", check_sampler},
-	{"BPF ring buffer", check_ring},
 	{"BPF tracepoints", check_tracepoints},
 	{"BPF iterators", check_iterators},
 	{"fentry", check_fentry},

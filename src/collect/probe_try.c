@@ -8,6 +8,7 @@
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "base/file.h"
@@ -80,14 +81,17 @@ int probe_try_kprobe(void)
 
 int probe_try_map(void)
 {
-	return give_back(bpf_map_create(BPF_MAP_TYPE_ARRAY, "smolder_probe", 4, 8, 1, NULL));
-}
-
-int probe_try_ring(void)
-{
-	uint32_t bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-
-	return give_back(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "smolder_probe", 0, 0, bytes, NULL));
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	CLEANUP(fd_closep)
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "smolder_probe", 4, (uint32_t)bytes, 1, &opts);
+	if (fd < 0)
+		return -errno;
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	munmap(p, bytes);
+	return 0;
 }
 
 static int load(enum bpf_prog_type type, const struct bpf_prog_load_opts *opts)

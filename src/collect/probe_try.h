@@ -13,7 +13,6 @@ int probe_try_event(uint32_t type, uint64_t config); /* system-wide, on the CPU 
 int probe_try_kprobe(void);
 
 int probe_try_map(void);
-int probe_try_ring(void);
 int probe_try_sampler(void); /* a perf_event program, on a cpu-clock event if that opens */
 
 int probe_try_raw_tp(void); /* a program for plain tracepoints */

@@ -28,7 +28,8 @@ struct sampler {
 	struct sample *skel;
 	uint8_t *memory;  /* of all CPUs: struct wire_ring first, the ring itself at ring_at */
 	size_t cpu_bytes; /* of one */
-	size_t ring_at, ring_bytes;
+	size_t ring_at;
+	uint64_t ring_bytes;
 	struct cpu_event *cpus; /* by CPU number */
 	unsigned cpu_count;     /* possible CPUs */
 	int only_cpu;           /* -1: all */
@@ -179,7 +180,7 @@ static void size_rings(struct sampler *s, const struct sampler_options *o)
 	s->ring_at = bpf_map__value_size(map);
 	s->ring_bytes = ring_bytes(o, s->cpu_count);
 	s->cpu_bytes = (s->ring_at + s->ring_bytes + WIRE_SAMPLE_MAX + page - 1) & ~(page - 1);
-	memcpy((void *)&s->skel->rodata->ring_bytes, &(uint64_t){s->ring_bytes}, sizeof(uint64_t));
+	memcpy((void *)&s->skel->rodata->ring_bytes, &s->ring_bytes, sizeof(s->ring_bytes));
 	bpf_map__set_max_entries(map, s->cpu_count);
 	bpf_map__set_value_size(map, (uint32_t)s->cpu_bytes);
 }

@@ -1,9 +1,9 @@
 /*
  * stream: samples and side-band events in one order of time.
  *
- * Both come from rings of their own. What is newer than the beginning of a drain is left to the next
- * one, since something older may still be on its way from another ring. So a sample is always seen
- * with the mappings its process had when it was taken.
+ * Both come from rings of their own. What is newer than the beginning of a drain is left to the
+ * next one, since something older may still be on its way from another ring. So a sample is always
+ * seen with the mappings its process had when it was taken.
  */
 #pragma once
 

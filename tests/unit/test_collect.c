@@ -103,6 +103,44 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	sampler_free(s);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Some samples are always left: the ring is never begun anew, and wraps around. */
+static void a_ring_that_is_never_empty_goes_round(void **state)
+{
+	(void)state;
+	enum { WANTED = 3000 };
+	struct sampler_options o = options();
+	o.ring_bytes = 16 << 10;
+	o.frequency = 4000;
+	struct sampler *s = start(&o);
+	struct seen seen = {};
+	struct sampler_counts c;
+	uint64_t until = 0;
+
+	do {
+		for (volatile int i = 0; i < 300000; i++)
+			;
+		sampler_drain(s, until, on_sample, &seen);
+		sampler_release(s);
+		until = now_ns() - 1000000;
+		sampler_counts(s, &c);
+	} while (c.taken < WANTED);
+	sampler_stop(s);
+	drain(s, &seen);
+	sampler_counts(s, &c);
+	assert_int_equal(c.malformed, 0);
+	assert_int_equal(c.taken, seen.samples + c.lost);
+	assert_true(seen.samples > 10 * o.ring_bytes / WIRE_PLAIN_MAX);
+	sampler_free(s);
+}
+
 static void samples_and_events_come_in_order(void **state)
 {
 	(void)state;
@@ -253,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_ring_is_counted_to_the_sample),
+		cmocka_unit_test(a_ring_that_is_never_empty_goes_round),
 		cmocka_unit_test(samples_and_events_come_in_order),
 		cmocka_unit_test(a_life_of_milliseconds_is_told_whole),
 		cmocka_unit_test(kernel_stacks_are_what_the_kernel_says),

@@ -1,0 +1,112 @@
+/* Which mappings a process has, where the BPF walk looks for it. */
+#include "unit/unit.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "collect/sampler.h"
+#include "unwind/tables.h"
+
+struct fixture {
+	struct sampler *sampler;
+	struct tables *tables;
+	const struct unwind_bucket *buckets; /* the map's own memory */
+};
+
+static struct fixture begin(void)
+{
+	struct sampler_options o = {.frequency = 99, .cpu = -1, .filter.cgroup_subsys = -1};
+	struct sampler_error why;
+	struct sampler_maps maps;
+	struct fixture f = {};
+
+	sampler_event("cpu-clock", &o.event);
+	int r = sampler_new(&o, &f.sampler, &why);
+	if (r == -EPERM || r == -EACCES)
+		skip();
+	assert_int_equal(r, 0);
+	sampler_maps(f.sampler, &maps);
+	assert_int_equal(tables_new(&maps, 0, &f.tables), 0);
+	f.buckets = mmap(NULL, UNWIND_BUCKETS * sizeof(*f.buckets), PROT_READ, MAP_SHARED,
+			 maps.processes, 0);
+	assert_ptr_not_equal(f.buckets, MAP_FAILED);
+	return f;
+}
+
+static void end(struct fixture *f)
+{
+	munmap((void *)f->buckets, UNWIND_BUCKETS * sizeof(*f->buckets));
+	tables_free(f->tables);
+	sampler_free(f->sampler);
+}
+
+static int name(struct fixture *f, uint32_t pid, uint32_t version)
+{
+	return tables_name(f->tables, &(struct unwind_process){.pid = pid,
+							       .version = version,
+							       .start = pid * 10ull,
+							       .first = pid * 2,
+							       .count = 7});
+}
+
+/* The version of a process, looked for as the walk does; 0: not there. */
+static uint32_t find(const struct fixture *f, uint32_t pid)
+{
+	const struct unwind_bucket *b = &f->buckets[unwind_bucket(pid)];
+
+	for (size_t i = 0; i < UNWIND_BUCKET && b->at[i].pid; i++) {
+		if (b->at[i].pid != pid)
+			continue;
+		assert_int_equal(b->at[i].start, pid * 10ull);
+		assert_int_equal(b->at[i].first, pid * 2);
+		return b->at[i].version;
+	}
+	return 0;
+}
+
+static void processes_come_and_go(void **state)
+{
+	(void)state;
+	enum { PIDS = 2000 };
+	struct fixture f = begin();
+
+	for (uint32_t pid = 1; pid <= PIDS; pid++)
+		assert_int_equal(name(&f, pid, pid), 0);
+	for (uint32_t pid = 1; pid <= PIDS; pid += 2)
+		assert_int_equal(name(&f, pid, PIDS + pid), 0); /* in the same place */
+	for (uint32_t pid = 1; pid <= PIDS; pid += 3)
+		tables_forget(f.tables, pid);
+	tables_forget(f.tables, PIDS + 1); /* was never there */
+	for (uint32_t pid = 1; pid <= PIDS; pid++)
+		assert_int_equal(find(&f, pid), pid % 3 == 1 ? 0 : pid % 2 == 1 ? PIDS + pid : pid);
+	end(&f);
+}
+
+static void a_full_bucket_says_so(void **state)
+{
+	(void)state;
+	struct fixture f = begin();
+	uint32_t pids[UNWIND_BUCKET + 1], count = 0;
+
+	for (uint32_t pid = 1; count <= UNWIND_BUCKET; pid++)
+		if (unwind_bucket(pid) == unwind_bucket(1))
+			pids[count++] = pid;
+	for (uint32_t i = 0; i < UNWIND_BUCKET; i++)
+		assert_int_equal(name(&f, pids[i], 1), 0);
+	assert_int_equal(name(&f, pids[UNWIND_BUCKET], 1), -ENOSPC);
+	assert_int_equal(name(&f, pids[0], 2), 0); /* one that is there has its place */
+	tables_forget(f.tables, pids[3]);
+	assert_int_equal(name(&f, pids[UNWIND_BUCKET], 1), 0);
+	for (uint32_t i = 0; i <= UNWIND_BUCKET; i++)
+		assert_int_equal(find(&f, pids[i]), i == 3 ? 0 : i == 0 ? 2 : 1);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(processes_come_and_go),
+		cmocka_unit_test(a_full_bucket_says_so),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
