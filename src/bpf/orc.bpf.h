@@ -127,7 +127,7 @@ __noinline int orc_read(__u64 addr)
 			w->piece = addr < last ? addr & ~7ull : last;
 		at = addr - w->piece;
 		if (bpf_probe_read_kernel(s->piece, sizeof(s->piece), (void *)w->piece) != 0) {
-			w->piece = ~0ull;
+			w->piece = WALK_NO_PIECE;
 			return 0;
 		}
 	}
@@ -259,7 +259,7 @@ static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_d
 	w->pc = ctx->regs.rip;
 	w->sp = ctx->regs.rsp;
 	w->bp = ctx->regs.rbp;
-	w->piece = ~0ull;
+	w->piece = WALK_NO_PIECE;
 	w->exact = 1;
 	w->frames = 1;
 	*frame_at(s, 0) = w->pc;

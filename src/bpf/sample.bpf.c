@@ -208,12 +208,26 @@ static __always_inline __u64 ring_used(const struct wire_ring *ring)
 	return ring->head - MAX(ring->tail, ring->base);
 }
 
-/* A ring that fills up is for samples: a stack that is copied takes the room of a hundred. */
+/* In this order, or user space takes what lies between for samples. */
+static __always_inline void begin_anew(struct wire_ring *ring)
+{
+	__u64 at = (ring->head + ring_bytes - 1) & ~(ring_bytes - 1);
+
+	ring->base = at;
+	barrier();
+	ring->head = at;
+}
+
+/* Also for the head of the next one: some of that is written before it is known if there is room. */
+static __always_inline bool has_room(const struct wire_ring *ring, __u64 bytes)
+{
+	return ring_used(ring) + bytes + sizeof(struct wire_sample) <= ring_bytes;
+}
+
+/* A quarter is left to samples alone: a stack that is copied takes the room of a hundred. */
 static __always_inline bool has_room_to_copy(const struct wire_ring *ring)
 {
-	__u64 used = ring_used(ring);
-
-	return used < ring_bytes / 2 && used + WIRE_SAMPLE_MAX <= ring_bytes;
+	return has_room(ring, WIRE_SAMPLE_MAX + ring_bytes / 4);
 }
 
 static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct scratch *s,
@@ -315,6 +329,7 @@ static __always_inline void read_comm(char *to, struct task_struct *task)
 	__u64 *words = (__u64 *)to;
 
 	if (!task_is_typed()) {
+		words[0] = words[1] = 0;
 		bpf_probe_read_kernel_str(to, WIRE_COMM, &task->comm);
 		return;
 	}
@@ -378,7 +393,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		return 0; /* cannot be: the loader made one of each */
 	struct wire_ring *ring = &s->ring;
 	if (ring->tail == ring->head) /* all was read */
-		ring->head = ring->base = (ring->head + ring_bytes - 1) & ~(ring_bytes - 1);
+		begin_anew(ring);
 	touch(s, counts, pid, ctx->regs.rip);
 	struct wire_sample *h = open_sample(s);
 	struct task_struct *leader = TASK_READ(task, group_leader);
@@ -387,7 +402,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (!passes(task, h->comm))
 		return 0;
 	counts->n[WIRE_TAKEN]++;
-	if (ring_used(ring) + WIRE_PLAIN_MAX > ring_bytes) {
+	if (!has_room(ring, WIRE_PLAIN_MAX)) {
 		counts->n[WIRE_RING_FULL]++;
 		counts->n[WIRE_RUN_NS] += bpf_ktime_get_ns() - began;
 		return 0;
@@ -401,6 +416,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->exec = TASK_READ(task, self_exec_id);
 	h->weight = ctx->sample_period;
 	h->cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0;
+	h->ip = 0;
 	h->pid = pid;
 	h->tid = tid;
 	h->version = 0;

@@ -80,6 +80,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 /*
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
  * was in use is not written again before a grace period is over, so a walk never sees half of one.
+ * (Processes are, and have versions for it.)
  *
  *	processes  by pid, which mappings are its; see struct unwind_bucket
  *	mappings   sorted runs of struct unwind_mapping, one run a process

@@ -113,6 +113,7 @@ struct walk_known {
 #define WALK_CALLERS     (1 << WALK_CALLER_BITS)
 #define WALK_KNOWN       (WALK_LEAVES + WALK_CALLERS)
 #define WALK_PIECE       64 /* words */
+#define WALK_NO_PIECE    ((1ull << 63) + 1) /* far from any address, the kernel's too */
 
 _Static_assert((WALK_KNOWN & (WALK_KNOWN - 1)) == 0, "a power of two");
 
@@ -318,7 +319,7 @@ __noinline int walk_read(__u64 addr)
 			w->piece = addr & ~(sizeof(s->piece) - 1);
 			if (bpf_probe_read_user(s->piece, sizeof(s->piece), (void *)w->piece) !=
 			    0) {
-				w->piece = ~0ull;
+				w->piece = WALK_NO_PIECE;
 				return 0;
 			}
 		}
@@ -677,7 +678,7 @@ __noinline int walk_find_process(__u32 pid)
 static __always_inline int walk_user(struct walk *w)
 {
 	w->low = w->high = 0;
-	w->piece = ~0ull;
+	w->piece = WALK_NO_PIECE;
 	w->frames = 0;
 	w->bx_at = 0;
 	for (int i = 0; i < WIRE_FRAMES; i++) {

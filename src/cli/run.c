@@ -54,6 +54,7 @@ struct run {
 	int counters_fd;
 	uint8_t lineage[8]; /* names the counters */
 	bool said_ready, stopping, reloading;
+	uint64_t reload_ns; /* when it began: halves that started before are the old ones */
 	int code;
 };
 
@@ -174,6 +175,14 @@ static void say_ready(struct run *r)
 		 listen);
 }
 
+/* Whether a half is there again after a reload. */
+static bool is_new(const struct run *r, int which)
+{
+	const struct half *h = &r->halves[which];
+
+	return h->ready && h->started_ns >= r->reload_ns;
+}
+
 static void on_alive(void *ctx, int fd)
 {
 	struct run *r = ctx;
@@ -192,7 +201,7 @@ static void on_alive(void *ctx, int fd)
 		}
 	}
 	say_ready(r);
-	if (r->reloading && r->halves[SERVER].ready && r->halves[COLLECTOR].ready) {
+	if (r->reloading && is_new(r, SERVER) && is_new(r, COLLECTOR)) {
 		r->reloading = false;
 		notify("READY=1");
 	}
@@ -242,7 +251,7 @@ static void half_ended(struct run *r, struct half *h, int status)
 		return;
 	}
 	h->restarts++;
-	if (code == COLLECTING_RENEW || r->reloading) {
+	if (code == COLLECTING_RENEW || (r->reloading && h->started_ns < r->reload_ns)) {
 		start_later(r, h, 0);
 		return;
 	}
@@ -329,6 +338,7 @@ static void on_reload(void *ctx, int signo)
 	notify("RELOADING=1");
 	log_info("the configuration was read again");
 	r->reloading = true;
+	r->reload_ns = now_ns();
 	for (int i = 0; i < HALVES; i++)
 		if (r->halves[i].pid > 0)
 			kill(r->halves[i].pid, SIGTERM);

@@ -14,14 +14,16 @@
 #include "collect/orc.h"
 #include "sample.skel.h"
 
-/* A CPU's ring, and what all of them have together at least. */
-#define RING_BYTES      (256u << 10)
-#define RINGS_BYTES     (2u << 20)
+#define RING_BYTES      (256u << 10) /* of a CPU */
+#define RING_BYTES_MAX  (2u << 20)   /* kernels before 6.0 take no element of 4 MB */
+#define RINGS_BYTES     (2u << 20)   /* of all of them, at least */
+#define CPUS_MANY       64
 #define RATE_OF_A_FLOOD 250
 
 struct cpu_event {
 	struct bpf_link *link; /* NULL: not sampled */
 	uint64_t read;         /* how far, in its ring */
+	bool has_stacks;       /* … up to there, since the last release */
 };
 
 struct sampler {
@@ -159,15 +161,18 @@ static void on_online(void *ctx, unsigned cpu, bool online)
 		cpu_want(s, cpu);
 }
 
-/* Few CPUs have larger rings: what a burst needs does not depend on how many there are. */
+/*
+ * Few CPUs have larger rings: what a burst needs does not depend on how many there are. Many have
+ * smaller ones, since of so many most are often only possible, and their rings are there as well.
+ */
 static size_t ring_bytes(const struct sampler_options *o, unsigned cpus)
 {
 	bool is_flood = !o->frequency || o->frequency > RATE_OF_A_FLOOD;
-	size_t bytes = RING_BYTES;
+	size_t bytes = cpus > CPUS_MANY ? RING_BYTES / 2 : RING_BYTES;
 
 	if (o->ring_bytes)
 		return o->ring_bytes;
-	while (bytes * cpus < RINGS_BYTES << is_flood)
+	while (bytes < RING_BYTES_MAX && bytes * cpus < RINGS_BYTES << is_flood)
 		bytes *= 2;
 	return bytes;
 }
@@ -334,27 +339,53 @@ static struct wire_ring *ring_of(const struct sampler *s, unsigned cpu)
 	return (struct wire_ring *)(s->memory + cpu * s->cpu_bytes);
 }
 
+static struct wire_sample *sample_at(const struct sampler *s, unsigned cpu, uint64_t at)
+{
+	return (void *)((uint8_t *)ring_of(s, cpu) + s->ring_at + (at & (s->ring_bytes - 1)));
+}
+
+static bool is_sound(const struct wire_sample *h, uint64_t left)
+{
+	return left >= sizeof(*h) && h->kernel_frames <= WIRE_FRAMES &&
+	       h->user_frames <= WIRE_FRAMES && left >= wire_sample_size(h);
+}
+
 static void drain_cpu(struct sampler *s, unsigned cpu, uint64_t until, sampler_fn *fn, void *ctx)
 {
 	const struct wire_ring *ring = ring_of(s, cpu);
-	uint8_t *samples = (uint8_t *)ring + s->ring_at;
+	struct cpu_event *c = &s->cpus[cpu];
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
-	uint64_t at = MAX(s->cpus[cpu].read, __atomic_load_n(&ring->base, __ATOMIC_RELAXED));
+	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
 
-	while (at < head) {
-		const struct wire_sample *h = (void *)(samples + (at & (s->ring_bytes - 1)));
-		uint64_t left = head - at;
-		if (left < sizeof(*h) || left < wire_sample_size(h)) {
+	for (c->read = MAX(c->read, base); c->read < head;) {
+		const struct wire_sample *h = sample_at(s, cpu, c->read);
+		if (!is_sound(h, head - c->read)) {
 			s->malformed++;
-			at = head;
+			c->read = head;
 			break;
 		}
 		if (h->time > until)
 			break;
 		fn(ctx, h);
-		at += wire_sample_size(h);
+		c->has_stacks |= h->stack_bytes != 0;
+		c->read += wire_sample_size(h);
 	}
-	s->cpus[cpu].read = at;
+}
+
+/* A ring is begun anew time and again: what is far behind may stay for hours. */
+static void wipe_stacks(struct sampler *s, unsigned cpu)
+{
+	const struct wire_ring *ring = ring_of(s, cpu);
+	uint64_t at = MAX(ring->tail, ring->base), left;
+
+	for (; (left = s->cpus[cpu].read - at) > 0; at += wire_sample_size(sample_at(s, cpu, at))) {
+		struct wire_sample *h = sample_at(s, cpu, at);
+		if (!is_sound(h, left))
+			break;
+		size_t frames = (size_t)h->kernel_frames + h->user_frames;
+		memset((uint64_t *)(h + 1) + frames, 0, h->stack_bytes);
+	}
+	s->cpus[cpu].has_stacks = false;
 }
 
 void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx)
@@ -367,6 +398,8 @@ void sampler_release(struct sampler *s)
 {
 	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++) {
 		struct wire_ring *ring = ring_of(s, cpu);
+		if (s->cpus[cpu].has_stacks)
+			wipe_stacks(s, cpu);
 		if (ring->tail != s->cpus[cpu].read)
 			__atomic_store_n(&ring->tail, s->cpus[cpu].read, __ATOMIC_RELEASE);
 	}

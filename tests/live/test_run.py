@@ -115,6 +115,7 @@ def the_configuration_is_read_and_read_again():
             a.process.send_signal(signal.SIGHUP)
             until("another collector", lambda: a.half("collect") not in (None, collector))
             until("the new rate", lambda: 199 in a.collectors("smolder_collector_sampling_hertz"))
+            assert "starting it again" not in a.err, a.err  # nothing failed: it was asked for
             with open(path, "w") as f:
                 f.write("frequency: often\n")
             a.process.send_signal(signal.SIGHUP)
