@@ -155,6 +155,8 @@ struct orc_walk {
 	__u32 wrong;  /* one of them was: no more */
 };
 
+#define CACHE_LINE __attribute__((aligned(64)))
+
 /*
  * What a CPU has for itself, with its ring behind it; in the order of use. All of it has left the
  * cache since the last sample: what is used every time is close together.
@@ -164,8 +166,8 @@ struct scratch {
 	struct walk walk;
 	struct orc_walk orc;
 	struct copy copy;
-	__u64 piece[WALK_PIECE];
-	struct walk_known known[WALK_KNOWN]; /* leaves, then callers */
+	__u64 piece[WALK_PIECE] CACHE_LINE;
+	struct walk_known known[WALK_KNOWN] CACHE_LINE; /* leaves, then callers */
 	__u16 caller_at[2 * WALK_CALLERS];   /* by hash, in known */
 	__u32 oldest;                        /* of the callers, to be forgotten */
 	struct orc_rule orc_known[ORC_KNOWN];
