@@ -218,7 +218,8 @@ static __always_inline void begin_anew(struct wire_ring *ring)
 	ring->head = at;
 }
 
-/* Also for the head of the next one: some of that is written before it is known if there is room. */
+/* Also for the head of the next one: some of that is written before it is known if there is room.
+ */
 static __always_inline bool has_room(const struct wire_ring *ring, __u64 bytes)
 {
 	return ring_used(ring) + bytes + sizeof(struct wire_sample) <= ring_bytes;

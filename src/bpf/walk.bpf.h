@@ -112,7 +112,7 @@ struct walk_known {
 #define WALK_CALLER_BITS 10
 #define WALK_CALLERS     (1 << WALK_CALLER_BITS)
 #define WALK_KNOWN       (WALK_LEAVES + WALK_CALLERS)
-#define WALK_PIECE       64 /* words */
+#define WALK_PIECE       64                 /* words */
 #define WALK_NO_PIECE    ((1ull << 63) + 1) /* far from any address, the kernel's too */
 
 _Static_assert((WALK_KNOWN & (WALK_KNOWN - 1)) == 0, "a power of two");
@@ -168,8 +168,8 @@ struct scratch {
 	struct copy copy;
 	__u64 piece[WALK_PIECE] CACHE_LINE;
 	struct walk_known known[WALK_KNOWN] CACHE_LINE; /* leaves, then callers */
-	__u16 caller_at[2 * WALK_CALLERS];   /* by hash, in known */
-	__u32 oldest;                        /* of the callers, to be forgotten */
+	__u16 caller_at[2 * WALK_CALLERS];              /* by hash, in known */
+	__u32 oldest;                                   /* of the callers, to be forgotten */
 	struct orc_rule orc_known[ORC_KNOWN];
 	__u16 orc_caller_at[2 * ORC_CALLERS];
 	__u64 check[WIRE_FRAMES + 1]; /* what bpf_get_stack() says */

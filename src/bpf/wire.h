@@ -109,7 +109,8 @@ struct wire_ring {
 enum wire_counter {
 	WIRE_TAKEN,      /* samples that passed the filters */
 	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
-	WIRE_NOT_COPIED, /* stacks that were not, since the ring was rather full: by frame pointers */
+	WIRE_NOT_COPIED, /* stacks that were not, since the ring was rather full: by frame pointers
+			  */
 	WIRE_RUN_NS,     /* the programs' own time, by their own clock */
 	WIRE_WALK_NS,    /* of that, walking user stacks: of one sample in WIRE_TIMED, and scaled */
 	WIRE_KERNEL_WALKED,    /* kernel stacks walked by orc.bpf.h … */
