@@ -363,7 +363,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 	describe_lines(&a->names.lines);
 	describe_walks(&a->unwind);
 	if (c->not_copied)
-		log_debug("%llu stacks were walked by frame pointers, as the ring was half full",
+		log_debug("%llu stacks were walked by frame pointers, for want of room in the ring",
 			  (unsigned long long)c->not_copied);
 }
 
