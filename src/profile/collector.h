@@ -31,7 +31,7 @@ void collector_drain(struct collector *c);
 /* No more samples; what was taken is drained, and none is held back any longer. */
 void collector_stop(struct collector *c);
 
-/* How often to drain, in ms, at most every `max`: so that a ring is never more than a quarter full.
+/* How often to drain, in ms, at most every `max`: so that samples alone never fill half of a ring.
  */
 unsigned collector_pace(const struct sampler_options *s, unsigned max);
 
