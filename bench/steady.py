@@ -8,6 +8,7 @@ same machine without load. Beside it, `perf record -a -g` in the same run, whose
 nothing accounts to it. The timer interrupt, the same for all, stands apart.
 """
 import argparse
+import collections
 import os
 import re
 import subprocess
@@ -54,7 +55,13 @@ def sums(metrics, name):
     return found
 
 
-def measure(a, seconds):
+Figures = collections.namedtuple(
+    "Figures", "seconds cpu bpf samples busy forks stages timer resident maps")
+Figures.memory = property(lambda f: f.resident + f.maps)
+
+
+def figures(a, seconds):
+    """What a running `run` takes from now on: seconds of CPU, by stage, and bytes."""
     pids = tree(a.process.pid)
     names = ("smolder_stage_seconds_total", "smolder_bpf_seconds_total",
              "smolder_timer_seconds_total", "smolder_samples_taken_total",
@@ -69,31 +76,34 @@ def measure(a, seconds):
     m0, c0, k0, t0 = snapshot()
     time.sleep(seconds)
     m1, c1, k1, t1 = snapshot()
-    t, cpus = t1 - t0, os.cpu_count()
     diff = {n: {k: m1[n][k] - m0[n].get(k, 0) for k in m1[n]} for n in names}
+    stages = {re.search('"(.*)"', k)[1]: v for k, v in diff[names[0]].items()}
+    stages["store"] = sum(diff[names[4]].values())
     bpf = sum(diff[names[1]].values())
-    samples = sum(diff[names[3]].values())
-    total = c1 - c0 + bpf
-    percent = 100 * total / t / cpus
-    busy = 1 - (k1[1] - k0[1]) / max(1, k1[2] - k0[2])
-    print(f"{t:.0f} s, {100 * busy:.0f} % busy, {(k1[0] - k0[0]) / t:.0f} forks/s, "
-          f"{samples / t:.0f} samples/s")
+    return Figures(t1 - t0, c1 - c0 + bpf, bpf, sum(diff[names[3]].values()),
+                   1 - (k1[1] - k0[1]) / max(1, k1[2] - k0[2]), k1[0] - k0[0], stages,
+                   sum(diff[names[2]].values()), *memory(pids))
+
+
+def measure(a, seconds):
+    f = figures(a, seconds)
+    t = f.seconds
+    percent = 100 * f.cpu / t / os.cpu_count()
+    print(f"{t:.0f} s, {100 * f.busy:.0f} % busy, {f.forks / t:.0f} forks/s, "
+          f"{f.samples / t:.0f} samples/s")
     print(f"  {'ms a second':34} {'ours':>7} {'budget':>7}")
-    stages = {re.search('"(.*)"', k)[1]: 1000 * v / t for k, v in diff[names[0]].items()}
-    stages["store"] = 1000 * sum(diff[names[4]].values()) / t
     for name, (want, parts) in BUDGET.items():
-        took = sum(stages[p] for p in parts)
-        print(f"  {name:34} {took:7.3f} {want:7}" + ("   OVER" if took > want else ""))
-        for p in parts if len(parts) > 1 else ():
-            print(f"    {p:32} {stages[p]:7.3f}")
-    print(f"  {'processes, user + system':34} {1000 * (c1 - c0) / t:7.3f}")
-    print(f"  {'BPF programs':34} {1000 * bpf / t:7.3f}   {1e6 * bpf / max(1, samples):.2f} us a sample")
-    print(f"  {'all in':34} {1000 * total / t:7.3f}   {percent:.3f} % of the machine")
-    timer = sum(diff[names[2]].values())
-    print(f"  {'(the timer interrupt, estimated)':34} {1000 * timer / t:7.3f}")
-    resident, maps = memory(pids)
-    print(f"  memory: {resident / 1e6:.1f} MB resident, {maps / 1e6:.1f} MB of BPF maps besides")
-    return percent, resident + maps
+        took = [1000 * f.stages[p] / t for p in parts]
+        print(f"  {name:34} {sum(took):7.3f} {want:7}" + ("   OVER" if sum(took) > want else ""))
+        for p, ms in zip(parts, took) if len(parts) > 1 else ():
+            print(f"    {p:32} {ms:7.3f}")
+    print(f"  {'processes, user + system':34} {1000 * (f.cpu - f.bpf) / t:7.3f}")
+    print(f"  {'BPF programs':34} {1000 * f.bpf / t:7.3f}   "
+          f"{1e6 * f.bpf / max(1, f.samples):.2f} us a sample")
+    print(f"  {'all in':34} {1000 * f.cpu / t:7.3f}   {percent:.3f} % of the machine")
+    print(f"  {'(the timer interrupt, estimated)':34} {1000 * f.timer / t:7.3f}")
+    print(f"  memory: {f.resident / 1e6:.1f} MB resident, {f.maps / 1e6:.1f} MB of BPF maps besides")
+    return percent, f.memory
 
 
 def perf(seconds):

@@ -65,10 +65,10 @@ def memory(pids):
 class Always:
     """A running `smolder run`."""
 
-    def __init__(self, store, *args, port=None, env=None):
+    def __init__(self, store, *args, port=None, env=None, binary=SMOLDER):
         self.store, self.port = store, port or free_port()
         self.err_path = tempfile.mktemp(prefix="smolder-run-")
-        self.argv = [SMOLDER, "run", "--store", store, "--listen", f"127.0.0.1:{self.port}", *args]
+        self.argv = [binary, "run", "--store", store, "--listen", f"127.0.0.1:{self.port}", *args]
         with open(self.err_path, "w") as err:
             self.process = subprocess.Popen(self.argv, stdout=err, stderr=err,
                                             env={**os.environ, **(env or {})})
