@@ -32,14 +32,21 @@ void maps_unref(struct maps *m)
 	free(m);
 }
 
+struct maps *maps_copy(const struct maps *m)
+{
+	struct maps *copy = maps_new();
+
+	copy->count = copy->cap = m->count;
+	copy->list = mem_dup(m->list, m->count * sizeof(*m->list));
+	return copy;
+}
+
 struct maps *maps_own(struct maps *m)
 {
 	if (m->refs == 1)
 		return m;
 
-	struct maps *copy = maps_new();
-	copy->count = copy->cap = m->count;
-	copy->list = mem_dup(m->list, m->count * sizeof(*m->list));
+	struct maps *copy = maps_copy(m);
 	maps_unref(m);
 	return copy;
 }

@@ -29,7 +29,8 @@ struct maps {
 
 struct maps *maps_new(void);
 struct maps *maps_ref(struct maps *m);
-void maps_unref(struct maps *m);       /* NULL is fine */
+void maps_unref(struct maps *m); /* NULL is fine */
+struct maps *maps_copy(const struct maps *m);
 struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share it; takes m */
 
 void maps_remove(struct maps *m, uint64_t start, uint64_t end);

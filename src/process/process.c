@@ -190,7 +190,9 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 		p->stale = from.stale;
 		p->distrusted = from.distrusted;
 		p->sure_ns = from.sure_ns;
-		p->early = from.early ? maps_ref(from.early) : NULL;
+		/* A copy: what either does before the reading was not so for itself alone. One
+		 * that began after the reading has nothing to do with it. */
+		p->early = from.early && e->time <= from.read_ns ? maps_copy(from.early) : NULL;
 		p->read_ns = from.read_ns;
 		break;
 	}
@@ -318,9 +320,7 @@ static void refresh(struct processes *ps, struct process *p, uint64_t time)
 		maps_unref(p->maps);
 		maps_unref(p->early);
 		p->maps = maps;
-		p->early = p->distrusted ? maps_new() : maps_own(maps_ref(maps_ref(maps)));
-		if (!p->distrusted)
-			maps_unref(maps);
+		p->early = p->distrusted ? maps_new() : maps_copy(maps);
 		p->read_ns = now_ns();
 		p->sure_ns = p->distrusted ? began : p->sure_ns;
 		p->distrusted = false;

@@ -32,7 +32,8 @@ struct process {
 	/*
 	 * Mappings are read some time after the sample that asks for them. For samples from before
 	 * `read_ns` they hold but for what changed in between, which is not known until events have
-	 * come this far: `early` is what is left by then; NULL when time has passed that point.
+	 * come this far: `early` is what is left by then; NULL when time has passed that point. It
+	 * is changed in place, for the samples that wait with it, and no other process has it.
 	 */
 	struct maps *early;
 	uint64_t read_ns; /* CLOCK_MONOTONIC */

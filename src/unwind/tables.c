@@ -174,14 +174,37 @@ void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule
 		       MIN(count, UNWIND_RULES_MAX - first) * sizeof(*rules));
 }
 
+/*
+ * Whether it fits where nothing else is. What a file says of itself must never look like want of
+ * room: all others would go for it, and for nothing.
+ */
+static bool can_fit(const struct tables *t, const struct image *image)
+{
+	uint32_t shards = 1, used = 0;
+
+	if (image->page_count == 0 || image->page_count > UNWIND_PAGES_MAX ||
+	    image->base_page > UINT32_MAX)
+		return false;
+	for (uint32_t i = 0; i < image->page_count; i++) { /* no page lies in two shards */
+		uint32_t rows = image->pages[i].count;
+		if (rows > UNWIND_SHARD_ROWS - used) {
+			shards++;
+			used = 0;
+		}
+		if (rows > UNWIND_SHARD_ROWS)
+			return false;
+		used += rows;
+	}
+	return shards <= t->shard_max;
+}
+
 int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot)
 {
 	uint32_t slot = free_slot(t), first;
 
-	if (image->row_count > t->shard_max * UNWIND_SHARD_ROWS)
+	if (!can_fit(t, image))
 		return -EFBIG;
-	if (!slot || image->page_count == 0 || image->base_page > UINT32_MAX ||
-	    extents_take(&t->free_pages, image->page_count, 0, &first) != 0)
+	if (!slot || extents_take(&t->free_pages, image->page_count, 0, &first) != 0)
 		return -ENOSPC;
 
 	int r = 0;

@@ -137,6 +137,36 @@ static void events_keep_mappings_without_proc(void **state)
 	processes_free(ps);
 }
 
+/* What a parent had before its mappings were read, and what its child had, are two things. */
+static void a_fork_has_early_mappings_of_its_own(void **state)
+{
+	(void)state;
+	struct processes *ps = processes_new();
+	uint32_t self = (uint32_t)getpid();
+	struct process *parent = processes_get(ps, self, 1, 1); /* read later than the sample */
+	uint64_t here = (uint64_t)(uintptr_t)a_fork_has_early_mappings_of_its_own;
+
+	assert_non_null(parent->early);
+	assert_non_null(maps_find(parent->early, here));
+	struct sideband_event e = event(SIDEBAND_FORK, B);
+	e.parent = self, e.time = 2;
+	processes_event(ps, &e);
+	struct process *child = processes_get(ps, B, 5, 3);
+	e = event(SIDEBAND_EXEC, B); /* another program: what it had before is not known */
+	e.time = 4;
+	processes_event(ps, &e);
+	assert_null(maps_find(child->early, here));
+	assert_non_null(maps_find(parent->early, here));
+
+	e = event(SIDEBAND_FORK, A); /* after the reading, all is known */
+	e.parent = self, e.time = parent->read_ns + 1;
+	processes_event(ps, &e);
+	child = processes_get(ps, A, 6, parent->read_ns + 2);
+	assert_null(child->early);
+	assert_non_null(maps_find(child->maps, here));
+	processes_free(ps);
+}
+
 static void a_reused_pid_is_another_process(void **state)
 {
 	(void)state;
@@ -231,6 +261,7 @@ int main(void)
 		cmocka_unit_test(a_child_shares_until_it_maps),
 		cmocka_unit_test(mappings_are_capped),
 		cmocka_unit_test(events_keep_mappings_without_proc),
+		cmocka_unit_test(a_fork_has_early_mappings_of_its_own),
 		cmocka_unit_test(a_reused_pid_is_another_process),
 		cmocka_unit_test(the_ended_are_forgotten),
 		cmocka_unit_test(own_mappings_are_read),

@@ -102,11 +102,62 @@ static void a_full_bucket_says_so(void **state)
 	end(&f);
 }
 
+/* A table of `pages` pages with so many rows each; caller frees rows and pages. */
+static struct image image_of(uint64_t base_page, uint32_t pages, uint32_t rows)
+{
+	struct image im = {.base_page = base_page, .page_count = pages, .row_count = pages * rows};
+
+	im.pages = calloc(pages, sizeof(*im.pages));
+	im.rows = calloc((size_t)pages * rows, sizeof(*im.rows));
+	assert_non_null(im.pages);
+	assert_non_null(im.rows);
+	for (uint32_t i = 0; i < pages; i++)
+		im.pages[i] = (struct image_page){i * rows, rows};
+	for (uint32_t i = 0; i < im.row_count; i++)
+		im.rows[i].low = (uint16_t)(i % rows);
+	return im;
+}
+
+/* "No space" makes others go: it must not be the answer to what will never fit. */
+static void what_never_fits_is_not_want_of_room(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t base_page;
+		uint32_t pages, rows;
+		int r;
+	} t[] = {
+		{1, 2, 10, 0},
+		{UINT32_MAX, 2, 10, 0},
+		{1ull + UINT32_MAX, 2, 10, -EFBIG}, /* an address that no process has */
+		{UINT64_MAX >> UNWIND_PAGE_BITS, 1, 10, -EFBIG},
+		{1, 4, 40000, -EFBIG}, /* one shard has room for three such pages */
+	};
+	struct fixture f = begin(); /* of one shard */
+	uint32_t slot;
+
+	assert_int_equal(tables_rows_max(f.tables), UNWIND_SHARD_ROWS);
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct image im = image_of(t[i].base_page, t[i].pages, t[i].rows);
+		assert_int_equal(tables_put(f.tables, &im, &slot), t[i].r);
+		free(im.pages);
+		free(im.rows);
+	}
+	struct image none = {.base_page = 1};
+	assert_int_equal(tables_put(f.tables, &none, &slot), -EFBIG);
+	struct image large = image_of(1, 3, 43690); /* fits, were there nothing else */
+	assert_int_equal(tables_put(f.tables, &large, &slot), -ENOSPC);
+	free(large.pages);
+	free(large.rows);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_come_and_go),
 		cmocka_unit_test(a_full_bucket_says_so),
+		cmocka_unit_test(what_never_fits_is_not_want_of_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
