@@ -62,6 +62,11 @@ def memory(pids):
     return resident, sum(maps.values())
 
 
+def nothing_refused(words):
+    """The filter of system calls let the collector do all that it does."""
+    assert "may not make the system call" not in words, words
+
+
 class Always:
     """A running `smolder run`."""
 
@@ -140,8 +145,26 @@ def always(*args, store=None, **more):
             yield a.ready()
         finally:
             a.stop()
+            words = a.err
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(a.err_path)
+        nothing_refused(words)
+
+
+@contextlib.contextmanager
+def agent(url, *args):
+    """A running `smolder agent`; whoever looks at it in the end sees all that it sent."""
+    with tempfile.NamedTemporaryFile("w+") as err:
+        p = subprocess.Popen([SMOLDER, "agent", "--to", url, *args], stderr=err)
+        try:
+            yield p
+        finally:
+            p.terminate()
+            code = p.wait(PATIENCE)
+        err.seek(0)
+        words = err.read()
+        assert code == 0, (code, words)
+        nothing_refused(words)
 
 
 def account(metrics):

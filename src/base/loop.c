@@ -205,3 +205,17 @@ void loop_stop(struct loop *l)
 {
 	l->stopped = true;
 }
+
+int loop_thread(pthread_t *ret, void *(*fn)(void *ctx), void *ctx)
+{
+	static const int own[] = {SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
+	sigset_t others, before;
+
+	sigfillset(&others);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		sigdelset(&others, own[i]);
+	pthread_sigmask(SIG_SETMASK, &others, &before);
+	int r = -pthread_create(ret, NULL, fn, ctx);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdint.h>
 
 struct loop;
@@ -25,3 +26,9 @@ void loop_forget_fd(struct loop *l, int fd);
 
 int loop_run(struct loop *l);
 void loop_stop(struct loop *l);
+
+/*
+ * Starts a thread that leaves signals to the loop, but for those that tell a thread what it did
+ * itself (a fault, a refused system call). 0 or -errno.
+ */
+int loop_thread(pthread_t *ret, void *(*fn)(void *ctx), void *ctx);

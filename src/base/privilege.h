@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct privilege_user {
@@ -31,7 +32,24 @@ int privilege_become(const struct privilege_user *u);
 int privilege_keep_collector(bool admin);
 
 /*
- * From here on only the system calls that a collector makes; others fail with EPERM. It can start
- * no program, and no socket but, with `network`, to connect one. 0 or -errno.
+ * From here on only the system calls that a collector makes; others fail with EPERM, new ones
+ * (which libraries know to do without) with ENOSYS, and are counted. It can start no program, and
+ * no socket but, with `network`, to connect one. 0 or -errno.
+ *
+ * Refusals are signals (SIGSYS): a thread that blocks that one dies of them, so start threads with
+ * loop_thread(). Once a process: the filter refuses another one.
  */
 int privilege_filter_collector(bool network);
+
+#define PRIVILEGE_REFUSED_MAX 16
+
+/* What the filter has refused so far. Always nothing, or the list of calls lacks one. */
+struct privilege_refused {
+	int call; /* its number */
+	uint64_t count;
+};
+
+/* In order of the first time; how many there are. `ret` has room for PRIVILEGE_REFUSED_MAX. */
+size_t privilege_refused(struct privilege_refused *ret);
+
+char *privilege_call_name(int call); /* "openat2"; caller frees */

@@ -46,9 +46,10 @@ int cmd_agent(int argc, char **argv)
 		struct collecting_options o = {
 			.alive_fd = -1, .transport = posting_transport(p), .confine = confine};
 		CLEANUP(freep) char *cache = service_collector(&s, &o);
-		do
+		do {
 			code = collecting_run(&o);
-		while (code == COLLECTING_RENEW);
+			o.confine = NULL; /* what was given up stays so */
+		} while (code == COLLECTING_RENEW);
 	}
 	posting_free(p);
 	settings_done(&s);

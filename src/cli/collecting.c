@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/privilege.h"
 #include "cli/cli.h"
 #include "collect/cgroup.h"
 #include "profile/collector.h"
@@ -57,6 +58,7 @@ struct collecting {
 	uint64_t metrics_ns;
 	uint64_t ticks;
 	uint64_t cpu_ns[3]; /* by stage: draining, windows, sending */
+	size_t refused;     /* system calls of which it was said that they were refused */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -164,6 +166,28 @@ static void measure_stages(struct collecting *c, const struct collector_stats *s
 			     (double)stages[i].ns / 1e9);
 }
 
+/* System calls that our own filter would not let us make. None, or something is not shown. */
+static void measure_refused(struct collecting *c)
+{
+	struct privilege_refused calls[PRIVILEGE_REFUSED_MAX];
+	size_t count = privilege_refused(calls);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		CLEANUP(freep) char *name = privilege_call_name(calls[i].call);
+		sum += calls[i].count;
+		metric_label(c, "collector_refused_calls_total", "call", name,
+			     (double)calls[i].count);
+		if (i >= c->refused)
+			log_error("the collector may not make the system call %s, which it tried: "
+				  "its filter lacks it, and what it wanted that for (a name, a "
+				  "file) is missing from profiles; please report this",
+				  name);
+	}
+	c->refused = count;
+	metric(c, "collector_refused_total", (double)sum);
+}
+
 /* What the server's /metrics shows of us. */
 static void measure(struct collecting *c)
 {
@@ -190,6 +214,7 @@ static void measure(struct collecting *c)
 	metric(c, "timer_seconds_total",
 	       uptime * (double)c->options->frequency * s.counts.cpus * TIMER_NS / 1e9);
 	measure_stages(c, &s);
+	measure_refused(c);
 
 	metric(c, "collector_stacks_not_copied_total", (double)s.counts.not_copied);
 	metric(c, "collector_sampling_hertz", (double)c->options->frequency);
@@ -487,6 +512,9 @@ int collecting_run(const struct collecting_options *options)
 			on_alive(&c, 0);
 		loop_run(c.loop);
 	}
+	arena_done(&c.names);
+	c.metric_count = 0;
+	measure_refused(&c); /* says what was refused since the last window */
 	loop_free(c.loop);
 	sender_free(c.sender);
 	windows_free(c.windows);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -103,12 +102,7 @@ int posting_new(const char *url, const char *token_file, struct posting **ret)
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	p->authorization = token_file ? secrets_bearer(token_file) : NULL;
 	int code = token_file && !p->authorization;
-	sigset_t all, before; /* signals are for the loop */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int failed = code ? 0 : pthread_create(&p->thread, NULL, post, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (failed) {
+	if (!code && loop_thread(&p->thread, post, p) != 0) {
 		log_error("cannot start a thread to send with");
 		code = 1;
 	}

@@ -4,11 +4,11 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/loop.h"
 #include "base/mem.h"
 
 #define THREADS_MAX 16
@@ -158,15 +158,9 @@ void jobs_free(struct jobs *js)
 	free(js);
 }
 
-/* Signals are the loop's. */
 static int add_thread(struct jobs *js)
 {
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = -pthread_create(&js->threads[js->thread_count], NULL, work, js);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int r = loop_thread(&js->threads[js->thread_count], work, js);
 	if (!r)
 		js->thread_count++;
 	return r;

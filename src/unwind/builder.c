@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/loop.h"
 #include "base/mem.h"
 #include "unwind/image_cache.h"
 
@@ -122,7 +122,6 @@ static void *work(void *arg)
 struct builder *builder_new(const char *cache_dir)
 {
 	struct builder *b = mem_alloc(sizeof(*b));
-	sigset_t all, before;
 
 	rules_init(&b->rules);
 	image_cache_init(&b->cache, cache_dir, CACHE_BYTES); /* on failure it keeps nothing */
@@ -133,12 +132,8 @@ struct builder *builder_new(const char *cache_dir)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&b->done, &attr);
 	pthread_condattr_destroy(&attr);
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&b->thread, NULL, work, b) != 0)
+	if (loop_thread(&b->thread, work, b) != 0)
 		b->stop = true; /* then nothing is made: all walks are by frame pointers */
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return b;
 }
 

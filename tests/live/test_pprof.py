@@ -17,7 +17,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import workloads  # noqa: E402
-from always import always, served, until  # noqa: E402
+from always import agent, always, served, until  # noqa: E402
 from recording import live  # noqa: E402
 from server import Server  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
@@ -282,17 +282,13 @@ def an_agent_over_http_is_waited_for():
             workloads.start("shares") as w:
         got, body, _ = get(s, "/debug/pprof/profile?seconds=1")
         assert got == 503 and b"no collector" in body, body
-        agent = subprocess.Popen([SMOLDER, "agent", "--to", f"http://127.0.0.1:{s.port}", "-q"])
-        try:
+        with agent(f"http://127.0.0.1:{s.port}", "-q"):
             until("windows", lambda: s.stored() > 50, 60)
             began = time.monotonic()
             p, took = pprof("-top", url(s, seconds=12, pid=w.pid))
             assert took < 1.5 * 12 + 5, took
             check_shares(table(p.stdout), head(p.stdout)[1])
             assert head(p.stdout)[1] > 3, (p.stdout, time.monotonic() - began)
-        finally:
-            agent.terminate()
-            assert agent.wait(30) == 0
 
 
 # ---- with a collector of our own ---------------------------------------------------------------

@@ -14,7 +14,7 @@ import callgraph  # noqa: E402
 import folded  # noqa: E402
 import generated  # noqa: E402
 import workloads  # noqa: E402
-from always import account, always, served, until  # noqa: E402
+from always import account, agent, always, served, until  # noqa: E402
 from recording import live  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
 
@@ -222,14 +222,9 @@ def an_agent_sends_to_a_server_elsewhere():
     with tempfile.TemporaryDirectory() as d:
         os.chmod(d, 0o755)
         with served(os.path.join(d, "store")) as s, workloads.start("shares"):
-            agent = subprocess.Popen([SMOLDER, "agent", "--to", f"http://127.0.0.1:{s.port}",
-                                      "--host", "elsewhere"], stderr=subprocess.PIPE, text=True)
-            try:
+            with agent(f"http://127.0.0.1:{s.port}", "--host", "elsewhere"):
                 until("windows", lambda: s.stored() > 100, 60)
                 assert s.json("/api/v1/labels/host/values")["values"] == ["elsewhere"]
-            finally:
-                agent.terminate()
-                assert agent.wait(30) == 0
             taken, stored, lost = account(s.metrics())
             assert taken == stored + lost and lost == 0, (taken, stored, lost)
 

@@ -14,7 +14,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from always import always, until  # noqa: E402
+from always import agent, always, until  # noqa: E402
 from recording import live  # noqa: E402
 from server import Server, smolder  # noqa: E402
 from tap import BUILD, SMOLDER, main, test  # noqa: E402
@@ -259,14 +259,9 @@ def run_reads_a_token_that_only_root_can():
 @live
 def an_agent_brings_its_token():
     with guarded() as s:
-        agent = subprocess.Popen([SMOLDER, "agent", "--to", s.url, "--token-file", s.token_path],
-                                 stderr=subprocess.PIPE, text=True)
-        try:
+        with agent(s.url, "--token-file", s.token_path):
             until("windows", lambda: b"smolder_collectors 1\n" in
                   s.request("GET", "/metrics", headers=BEARER)[1], 60)
-        finally:
-            agent.terminate()
-            assert agent.wait(30) == 0
 
 
 # ---- slow, many, large -------------------------------------------------------------------------
