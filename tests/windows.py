@@ -106,6 +106,22 @@ class Collector:
             out += b"".join(write(first + n, thing) for n, thing in enumerate(new))
         return out
 
+    def chain(self, start_ms, depth, part_len=60000):
+        """Messages that bring one stack of so many frames, all the same, its id being `depth`: the
+        entries in parts, then a window of one sample. For a collector that has sent nothing yet."""
+        self.string("f")
+        self.frames.put((1, 0, USER, 0, 0, 0))
+        for first in range(1, depth + 1, part_len):
+            count = min(part_len, depth + 1 - first)
+            head = self.entries()[:-4] if first == 1 else u64(1) + bytes([2, 0, 1, 0, 2, 0])
+            entries = head + u64(first) + u64(count) + bytes([1, 1]) * count + bytes([1, 0])
+            self.entries = lambda: entries
+            yield self.message(start_ms, [], part=0xffffffff)
+            del self.entries
+        self.entries = lambda: u64(1) + bytes([2, 0, 1, 0, 2, 0]) + u64(depth + 1) + bytes([0, 1, 0])
+        self.stack = lambda frames: depth
+        yield self.message(start_ms, [row(("f",), 1)])
+
     def message(self, start_ms, rows, length_ms=WINDOW_MS, kind="cpu", unit="nanoseconds",
                 period=PERIOD, metrics=(), part=0, taken=None):
         if part == 0:

@@ -154,7 +154,7 @@ static bool read_series(struct profile *p, uint32_t id, struct unpack *in)
 static int read_section(struct profile *p, uint32_t have, uint32_t max, struct unpack *in,
 			bool (*read)(struct profile *, uint32_t, struct unpack *))
 {
-	uint64_t first = unpack_u64(in), count = unpack_u64(in);
+	uint64_t first = unpack_u64(in), count = unpack_u64(in), capped = p->info.capped;
 
 	if (in->bad)
 		return -EBADMSG;
@@ -164,7 +164,7 @@ static int read_section(struct profile *p, uint32_t have, uint32_t max, struct u
 		return -EFBIG;
 	for (uint64_t i = 0; i < count; i++)
 		if (!read(p, (uint32_t)(first + i), in))
-			return -EBADMSG;
+			return p->info.capped != capped ? -EFBIG : -EBADMSG;
 	return 0;
 }
 

@@ -6,6 +6,8 @@
  * ids. The same bytes travel in the window message and lie in the store. A batch that does not
  * follow from what is there, or says a thing twice, is refused.
  *
+ * A stack that is deeper than PROFILE_DEPTH_MAX is past a cap: its batch is refused.
+ *
  * Format, all integers packed (base/pack.h); first ids tell where a batch belongs:
  *
  *	version (1)

@@ -7,6 +7,8 @@
 
 #define STACKS_MAX (1u << 27)
 
+_Static_assert(PROFILE_DEPTH_MAX <= UINT16_MAX, "depths are 16 bits");
+
 /*
  * The arrays behind the public pointers, with room to grow, and the indexes that make each entry
  * unique. `view()` publishes an array after it may have moved.
@@ -17,9 +19,10 @@ struct profile_tables {
 	struct module *modules;
 	struct frame *frames;
 	struct stack *stacks;
+	uint16_t *depths; /* of stacks */
 	struct series *series;
 	struct sample *samples;
-	uint32_t module_cap, frame_cap, stack_cap, series_cap, sample_cap;
+	uint32_t module_cap, frame_cap, stack_cap, depth_cap, series_cap, sample_cap;
 	struct index by_module, by_frame, by_stack, by_series, by_sample;
 	uint32_t stacks_max;
 };
@@ -48,6 +51,7 @@ struct profile *profile_new(void)
 	t->modules = mem_alloc_array(t->module_cap = 8, sizeof(*t->modules));
 	t->frames = mem_alloc_array(t->frame_cap = 64, sizeof(*t->frames));
 	t->stacks = mem_alloc_array(t->stack_cap = 64, sizeof(*t->stacks));
+	t->depths = mem_alloc_array(t->depth_cap = 64, sizeof(*t->depths));
 	t->series = mem_alloc_array(t->series_cap = 8, sizeof(*t->series));
 	p->module_count = p->frame_count = p->stack_count = p->series_count = 1;
 	view(p);
@@ -65,6 +69,7 @@ void profile_free(struct profile *p)
 	free(t->modules);
 	free(t->frames);
 	free(t->stacks);
+	free(t->depths);
 	free(t->series);
 	free(t->samples);
 	index_done(&t->by_module);
@@ -180,14 +185,16 @@ uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame)
 				return id;
 	}
 
-	if (p->stack_count > t->stacks_max) {
+	if (p->stack_count > t->stacks_max || t->depths[parent] == PROFILE_DEPTH_MAX) {
 		p->info.capped++;
 		return parent;
 	}
 	MEM_GROW(t->stacks, p->stack_count, t->stack_cap);
+	MEM_GROW(t->depths, p->stack_count, t->depth_cap);
 	view(p);
 	id = p->stack_count++;
 	t->stacks[id] = (struct stack){parent, frame};
+	t->depths[id] = (uint16_t)(t->depths[parent] + 1);
 	if (id != parent + 1)
 		index_put(&t->by_stack, hash, id);
 	return id;
@@ -291,8 +298,8 @@ size_t profile_bytes(const struct profile *p)
 
 	return sizeof(*p) + sizeof(*t) + strs_bytes(&t->strings) + t->labels.bytes +
 	       t->module_cap * sizeof(*t->modules) + t->frame_cap * sizeof(*t->frames) +
-	       t->stack_cap * sizeof(*t->stacks) + t->series_cap * sizeof(*t->series) +
-	       t->sample_cap * sizeof(*t->samples) + index_bytes(&t->by_module) +
-	       index_bytes(&t->by_frame) + index_bytes(&t->by_stack) + index_bytes(&t->by_series) +
-	       index_bytes(&t->by_sample);
+	       t->stack_cap * sizeof(*t->stacks) + t->depth_cap * sizeof(*t->depths) +
+	       t->series_cap * sizeof(*t->series) + t->sample_cap * sizeof(*t->samples) +
+	       index_bytes(&t->by_module) + index_bytes(&t->by_frame) + index_bytes(&t->by_stack) +
+	       index_bytes(&t->by_series) + index_bytes(&t->by_sample);
 }

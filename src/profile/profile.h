@@ -22,6 +22,8 @@
 
 #include "symbol/symbol.h"
 
+#define PROFILE_DEPTH_MAX 16384 /* frames in a stack, wherever it comes from */
+
 struct module {
 	uint32_t name;     /* string: basename, "[kernel]", "[vdso]" */
 	uint32_t path;     /* string: as mapped, 0 if not known */
@@ -104,8 +106,10 @@ uint32_t profile_series(struct profile *p, const struct label *labels, size_t co
 uint32_t profile_series_find(const struct profile *p, const struct label *labels, size_t count);
 
 /*
- * The stack that calls `frame` from `parent`. At the cap (stacks_max, 1 << 27 unless set) a new
- * stack is not made: its parent is returned and info.capped counts, so that sums stay exact.
+ * The stack that calls `frame` from `parent`. At a cap (stacks_max of them, 1 << 27 unless set, or
+ * PROFILE_DEPTH_MAX frames in one) a new stack is not made: its parent is returned and info.capped
+ * counts, so that sums stay exact. So whoever walks from a stack to its root is there after
+ * PROFILE_DEPTH_MAX steps, whatever was read.
  */
 uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame);
 void profile_set_stacks_max(struct profile *p, uint32_t max);

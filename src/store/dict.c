@@ -143,6 +143,7 @@ static void view_begin(struct dict_view *v)
 	v->modules = mem_alloc_array(v->module_cap = 64, sizeof(*v->modules));
 	v->frames = mem_alloc_array(v->frame_cap = 1024, sizeof(*v->frames));
 	v->stacks = mem_alloc_array(v->stack_cap = 4096, sizeof(*v->stacks));
+	v->depths = mem_alloc_array(v->depth_cap = 4096, sizeof(*v->depths));
 	v->series = mem_alloc_array(v->series_cap = 64, sizeof(*v->series));
 	v->strings[0].bytes = "";
 	v->string_count = v->module_count = v->frame_count = v->stack_count = v->series_count = 1;
@@ -235,12 +236,14 @@ static bool view_stacks(struct dict_view *v, struct unpack *in)
 		return false;
 	while (n--) {
 		MEM_GROW(v->stacks, v->stack_count, v->stack_cap);
+		MEM_GROW(v->depths, v->stack_count, v->depth_cap);
 		uint32_t id = v->stack_count++;
 		uint32_t back = (uint32_t)get(in, id);
 		v->stacks[id].parent = id - back;
 		v->stacks[id].frame = get_id(in, v->frame_count);
-		if (!back)
+		if (!back || v->depths[id - back] == PROFILE_DEPTH_MAX)
 			return false;
+		v->depths[id] = (uint16_t)(v->depths[id - back] + 1);
 	}
 	return !in->bad;
 }
@@ -312,6 +315,7 @@ void dict_view_done(struct dict_view *v)
 	free(v->modules);
 	free(v->frames);
 	free(v->stacks);
+	free(v->depths);
 	free(v->series);
 	free(v->labels);
 	*v = (struct dict_view){};

@@ -54,10 +54,11 @@ struct dict_view {
 	struct module *modules;
 	struct frame *frames;
 	struct stack *stacks;
+	uint16_t *depths; /* of stacks */
 	struct dict_series *series;
 	struct label *labels;
 	uint32_t string_count, module_count, frame_count, stack_count, series_count, label_count;
-	uint32_t string_cap, module_cap, frame_cap, stack_cap, series_cap, label_cap;
+	uint32_t string_cap, module_cap, frame_cap, stack_cap, depth_cap, series_cap, label_cap;
 	struct zip zip;
 	uint8_t **buffers; /* what strings point into */
 	uint32_t bytes_count, bytes_cap;
@@ -65,6 +66,6 @@ struct dict_view {
 };
 
 int dict_view_load(struct dict_view *v, struct sql *s);
-/* One row of the table. 0 or -EBADMSG. */
+/* One row of the table. 0 or -EBADMSG, also for a stack that is deeper than PROFILE_DEPTH_MAX. */
 int dict_view_add(struct dict_view *v, const void *blob, size_t len);
 void dict_view_done(struct dict_view *v);

@@ -32,6 +32,7 @@ static int lines_file(void *ctx, const struct dict_view *v)
 	return 0;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): once at most. */
 static uint32_t line(struct lines *l, const char *value)
 {
 	struct store_timeline *t = l->t;

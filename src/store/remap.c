@@ -62,20 +62,12 @@ static uint32_t frame(struct remap *m, const struct profile *from, uint32_t id, 
 uint32_t remap_stack(struct remap *m, const struct profile *from, uint32_t id, struct profile *to,
 		     const struct remap_caps *caps)
 {
-	uint32_t todo[256];
+	uint32_t todo[PROFILE_DEPTH_MAX];
 	size_t n = 0;
 
 	room(&m->stacks, &m->stack_cap, id);
-	while (id && !m->stacks[id]) {
-		if (n == ARRAY_SIZE(todo)) {
-			/* Deeper than that: the part below first, by itself. */
-			if (remap_stack(m, from, id, to, caps) == REMAP_FULL)
-				return REMAP_FULL;
-			break;
-		}
+	for (; id && !m->stacks[id]; id = from->stacks[id].parent)
 		todo[n++] = id;
-		id = from->stacks[id].parent;
-	}
 
 	uint32_t at = m->stacks[id];
 	profile_set_stacks_max(to, caps->stacks);

@@ -270,6 +270,7 @@ static bool holds_functions(int tag)
 	}
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): no deeper than NESTING_MAX, whatever the file says. */
 static void list_functions(struct debuginfo *d, struct unit *u, Dwarf_Die *parent, int depth)
 {
 	Dwarf_Die die;

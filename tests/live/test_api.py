@@ -480,6 +480,26 @@ def garbage_is_refused_with_words():
 
 
 @test
+def a_stack_is_only_so_deep():
+    """2.5 million frames, in parts that are all valid by themselves, are refused, and harm nobody."""
+    with Server() as s:
+        start = recent()
+        replies = [s.post(m) for m in Collector().chain(start, 2_500_000)]
+        assert {r.status for r in replies} <= {REFUSED, RESET}, [r.status for r in replies][:5]
+        assert "deeper" in replies[0].words, replies[0].words
+        # What goes is kept whole, and read again: the limit itself.
+        for m in Collector().chain(start, 16384):
+            assert s.post(m).status == STORED, Reply(m).words
+        got = folded(s.get("/api/v1/query", query="cpu", format="folded",
+                           **{"from": start - 10000, "to": start + 20000})[1])
+        assert list(got) == [";".join(["f"] * 16384)], [len(k) for k in got]
+        metrics = s.get("/metrics")[1].decode()
+        assert re.search(r"^smolder_windows_malformed_total [1-9]", metrics, re.M), metrics
+        code = s.stop()
+        assert code == 0, (code, s.words)
+
+
+@test
 def what_is_too_large_is_not_read():
     with Server() as s:
         status, body, _ = s.request("POST", "/api/v1/windows", b"x" * (128 * 1024 + 1))

@@ -39,6 +39,21 @@ static void interns_and_adds_up(void **state)
 	profile_free(p);
 }
 
+static void a_stack_is_only_so_deep(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new();
+	uint32_t f = profile_frame(p, &(struct frame){.name = str(p, "f")}), at = 0;
+
+	for (int i = 0; i < PROFILE_DEPTH_MAX; i++)
+		at = profile_stack(p, at, f);
+	assert_int_equal(p->stack_count, PROFILE_DEPTH_MAX + 1);
+	assert_int_equal(p->info.capped, 0);
+	assert_int_equal(profile_stack(p, at, f), at);
+	assert_int_equal(p->info.capped, 1);
+	profile_free(p);
+}
+
 static void a_full_profile_keeps_its_sums(void **state)
 {
 	(void)state;
@@ -126,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interns_and_adds_up),
 		cmocka_unit_test(a_full_profile_keeps_its_sums),
+		cmocka_unit_test(a_stack_is_only_so_deep),
 		cmocka_unit_test(names_from_outside_are_cleaned),
 		cmocka_unit_test(stacks_met_lately_are_known),
 	};
