@@ -54,19 +54,29 @@ int cpus_watch(void)
 	return fd;
 }
 
-/* A uevent starts with "online@/devices/system/cpu/cpu3" or "offline@…"; others pass by. */
-void cpus_changes(int fd, cpus_fn *fn, void *ctx)
+bool cpus_event(const char *text, cpus_fn *fn, void *ctx)
+{
+	unsigned cpu;
+
+	if (sscanf(text, "online@/devices/system/cpu/cpu%u", &cpu) == 1 && cpu < CPUS_MAX)
+		fn(ctx, cpu, true);
+	else if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) == 1 && cpu < CPUS_MAX)
+		fn(ctx, cpu, false);
+	else
+		return strncmp(text, "add@/module/", 12) == 0 ||
+		       strncmp(text, "remove@/module/", 15) == 0;
+	return false;
+}
+
+bool cpus_changes(int fd, cpus_fn *fn, void *ctx)
 {
 	char text[4096];
+	bool modules = false;
 	ssize_t n;
 
 	while ((n = recv(fd, text, sizeof(text) - 1, 0)) > 0) {
-		unsigned cpu;
 		text[n] = '\0';
-		if (sscanf(text, "online@/devices/system/cpu/cpu%u", &cpu) == 1 && cpu < CPUS_MAX)
-			fn(ctx, cpu, true);
-		else if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) == 1 &&
-			 cpu < CPUS_MAX)
-			fn(ctx, cpu, false);
+		modules |= cpus_event(text, fn, ctx);
 	}
+	return modules || (n < 0 && errno == ENOBUFS);
 }

@@ -52,6 +52,13 @@ struct mmap2_record {
 	char path[];
 };
 
+struct ksymbol_record {
+	struct perf_event_header header;
+	uint64_t addr;
+	uint32_t len;
+	uint16_t type, flags;
+};
+
 struct lost_record {
 	struct perf_event_header header;
 	uint64_t id, lost;
@@ -116,6 +123,7 @@ int sideband_new(struct sideband **ret)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.ksymbol = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
@@ -191,6 +199,7 @@ static bool parse(struct sideband *s, struct perf_event_header *h, struct sideba
 	struct sample_id *id = (void *)((char *)h + h->size - sizeof(*id));
 	struct task_record *task = (void *)h;
 	struct comm_record *comm = (void *)h;
+	struct ksymbol_record *code = (void *)h;
 
 	*e = (struct sideband_event){.time = id->time};
 	switch (h->type) {
@@ -220,6 +229,13 @@ static bool parse(struct sideband *s, struct perf_event_header *h, struct sideba
 		if (h->size < sizeof(struct mmap2_record) + sizeof(*id))
 			return false;
 		on_map(e, (void *)h, (char *)id);
+		return true;
+	case PERF_RECORD_KSYMBOL:
+		if (h->size < sizeof(*code) + sizeof(*id))
+			return false;
+		e->type = SIDEBAND_CODE;
+		e->start = code->addr;
+		e->end = code->addr + code->len;
 		return true;
 	case PERF_RECORD_LOST:
 		if (h->size >= sizeof(struct lost_record))

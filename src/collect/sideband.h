@@ -1,6 +1,7 @@
 /*
  * sideband: what processes do to their memory maps, as the kernel tells it (perf's side-band
- * records): fork, exec, exit, and each executable mapping, with the inode that it maps.
+ * records): fork, exec, exit, and each executable mapping, with the inode that it maps; and where
+ * the kernel's own code came or went (BPF programs; of modules there is no record, see cpus.h).
  * System-wide, in small per-CPU rings that wake nobody and are drained on a timer.
  *
  * Build ids are not asked for, though kernels from 5.12 on have them: where one listener asks, the
@@ -20,6 +21,7 @@ enum sideband_type {
 	SIDEBAND_EXEC, /* pid replaced its program: all mappings are gone, its name is `name` */
 	SIDEBAND_EXIT, /* the process's first thread ended */
 	SIDEBAND_MAP,  /* an executable mapping appeared */
+	SIDEBAND_CODE, /* code of the kernel's came to, or went from, start to end */
 };
 
 struct sideband_event {
@@ -27,7 +29,7 @@ struct sideband_event {
 	uint32_t pid;
 	uint32_t parent;                    /* FORK */
 	uint64_t time;                      /* CLOCK_MONOTONIC */
-	uint64_t start, end, offset;        /* MAP */
+	uint64_t start, end, offset;        /* MAP, CODE */
 	const char *name;                   /* MAP: path; EXEC: comm. Borrowed for the call */
 	uint64_t device, inode, generation; /* MAP: which file it is */
 };

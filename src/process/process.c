@@ -218,6 +218,8 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 	case SIDEBAND_MAP:
 		on_map(ps, e);
 		break;
+	case SIDEBAND_CODE: /* the kernel's */
+		break;
 	}
 }
 

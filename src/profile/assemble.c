@@ -247,6 +247,8 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 		struct site site = {SITE_KERNEL, addr, NULL};
 		if (i < path->user)
 			site = resolve_site(a->resolver, c->process, c->maps, addr);
+		else if (i == path->user)
+			hash = known_hash(hash, resolver_kernel_version(a->resolver));
 		if (site.file == SITE_MEMORY)
 			hash = known_hash(hash, c->version);
 		hash = known_hash(known_hash(hash, site.file), site.offset);
@@ -303,7 +305,10 @@ static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struc
 	};
 	uint64_t seed = (uint64_t)c.detail << 2 | (uint64_t)cut << 1 | incomplete;
 	struct path path;
-	uint64_t hash = path_init(&path, s, user, known_hash(c.version, seed));
+	uint64_t hash = known_hash(c.version, seed);
+	if (s->kernel_frames)
+		hash = known_hash(hash, resolver_kernel_version(a->resolver));
+	hash = path_init(&path, s, user, hash);
 	a->profile->info.truncated += cut;
 
 	const struct known_stack *seen = known_find(a->known, hash);
@@ -406,13 +411,22 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 void assembler_event(struct assembler *a, const struct sideband_event *e)
 {
 	begin_lap(a);
-	processes_event(a->processes, e);
+	if (e->type == SIDEBAND_CODE)
+		resolver_kernel_changed(a->resolver, e->start, e->end);
+	else
+		processes_event(a->processes, e);
 	lap(a, STAGE_PROCESS);
+}
+
+void assembler_kernel_changed(struct assembler *a)
+{
+	resolver_kernel_changed(a->resolver, 0, UINT64_MAX);
 }
 
 void assembler_lost(struct assembler *a)
 {
 	processes_distrust(a->processes);
+	assembler_kernel_changed(a);
 }
 
 void assembler_settle(struct assembler *a, uint64_t now)

@@ -2,7 +2,7 @@
  * assemble: samples of addresses become stacks of functions in a profile.
  *
  * It owns what stands between the two: the table of processes, the symbol tables, the kernel's
- * names. Each (file, offset) and each kernel address is resolved once.
+ * names.
  */
 #pragma once
 
@@ -48,6 +48,9 @@ void assembler_free(struct assembler *a);
 /* In order of time, as collect/stream hands them out. */
 void assembler_sample(struct assembler *a, const struct wire_sample *s);
 void assembler_event(struct assembler *a, const struct sideband_event *e);
+
+/* Modules of the kernel came or went: their addresses may be another's. */
+void assembler_kernel_changed(struct assembler *a);
 
 /* Events were lost: mappings are read anew, and what was sampled before that has no user stack. */
 void assembler_lost(struct assembler *a);

@@ -137,7 +137,10 @@ static void on_cpu(void *ctx, unsigned cpu, bool online)
 
 static void on_hotplug(void *ctx, int fd)
 {
-	cpus_changes(fd, on_cpu, ctx);
+	struct collector *c = ctx;
+
+	if (cpus_changes(fd, on_cpu, c))
+		assembler_kernel_changed(c->assembler);
 }
 
 int collector_watch(struct collector *c, struct loop *l)

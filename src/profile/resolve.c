@@ -21,6 +21,7 @@ struct place { /* a resolved (file, offset), or a block of them in one function 
 	uint32_t chain; /* its frame, if it is one; else where in resolver.chains they stand */
 	uint8_t frames;
 	bool named;
+	uint32_t version; /* of the kernel's names; 0: holds for ever */
 };
 
 _Static_assert(RESOLVE_MAX <= UINT8_MAX, "a place counts its frames in a byte");
@@ -34,6 +35,10 @@ struct resolver {
 	struct kallsyms *kernel; /* NULL: not read yet, or not readable */
 	bool kernel_tried;
 	uint64_t kernel_read_ns;
+	uint32_t kernel_version; /* of what is loaded into the kernel, from 1 */
+	uint32_t kernel_read_version;
+	uint32_t *passing; /* places of the kernel's that do not hold for ever */
+	uint32_t passing_count, passing_cap;
 
 	uint32_t *symbol_files; /* by id of struct files; 0: not added yet */
 	uint32_t *modules;      /* by id of struct files: module of the profile */
@@ -67,6 +72,7 @@ struct resolver *resolver_new(struct profile *p, struct processes *ps,
 	if (o->inlines || o->lines)
 		r->lines = lines_new(o->lines_bytes ? o->lines_bytes : LINES_BYTES);
 	r->place_count = 1;
+	r->kernel_version = 1;
 	return r;
 }
 
@@ -81,6 +87,7 @@ void resolver_free(struct resolver *r)
 	free(r->modules);
 	free(r->line_files);
 	free(r->places);
+	free(r->passing);
 	free(r->chains);
 	index_done(&r->by_place);
 	free(r);
@@ -120,19 +127,24 @@ static void set_line(struct resolver *r, struct frame *f, const struct lines_fra
 	f->line = at->line;
 }
 
+static struct frame frame_of(struct resolver *r, const struct symbol *sym, uint32_t module)
+{
+	return (struct frame){
+		.name = intern(r, sym->name),
+		.module = module,
+		.addr = r->options.functions ? 0 : sym->addr,
+		.kind = sym->kind,
+	};
+}
+
 /* The frames of a place, innermost first; `lines`: of the file's debug info, 0 if there is none. */
 static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t offset,
 				     const struct symbol *sym, uint32_t module, bool named,
 				     uint32_t lines)
 {
 	struct lines_frame at[LINES_DEPTH];
-	struct frame f = {
-		.name = intern(r, sym->name),
-		.module = module,
-		.addr = r->options.functions ? 0 : sym->addr,
-		.kind = sym->kind,
-	};
-	struct place place = {offset, file, r->chain_count, 0, named};
+	struct frame f = frame_of(r, sym, module);
+	struct place place = {offset, file, r->chain_count, 0, named, 0};
 	uint32_t in_block = (uint32_t)(offset % BLOCK);
 	bool block = r->options.functions && !lines && sym->before >= in_block &&
 		     sym->after >= BLOCK - in_block;
@@ -195,33 +207,85 @@ static uint32_t put_module(struct resolver *r, const char *name, const char *pat
 	return profile_module(r->profile, &m);
 }
 
-/* The kernel's names are read when the first kernel frame is met, and again for one not known. */
+/*
+ * The kernel's names are read when the first kernel frame is met, and again for one not known or,
+ * if they were read from a file, when something else was loaded since.
+ */
 static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct symbol *ret,
 			const char **ret_module)
 {
-	if (r->kernel && kallsyms_find(r->kernel, ip, ret, ret_module) == 0)
+	bool pause = r->kernel_tried && time < r->kernel_read_ns + KERNEL_RELOAD_NS;
+	bool old = r->kernel && !kallsyms_is_asked(r->kernel) &&
+		   r->kernel_read_version != r->kernel_version;
+
+	if (r->kernel && (pause || !old) && kallsyms_find(r->kernel, ip, ret, ret_module) == 0)
 		return true;
-	if (r->kernel_tried && (!r->kernel || time < r->kernel_read_ns + KERNEL_RELOAD_NS))
+	if (pause || (r->kernel_tried && !r->kernel))
 		return false;
 	kallsyms_free(r->kernel);
 	r->kernel = NULL;
 	r->stats.kernel_error = kallsyms_load(NULL, &r->kernel);
 	r->kernel_tried = true;
 	r->kernel_read_ns = time;
+	r->kernel_read_version = r->kernel_version;
 	return r->kernel && kallsyms_find(r->kernel, ip, ret, ret_module) == 0;
+}
+
+/* What answers of now are true for. */
+static uint32_t kernel_names_version(const struct resolver *r)
+{
+	return r->kernel && kallsyms_is_asked(r->kernel) ? r->kernel_version
+							 : r->kernel_read_version;
+}
+
+/* Whose address may be another's later. Where names are hidden, they stay so. */
+static bool is_passing(const struct resolver *r, const char *module, bool named)
+{
+	return r->kernel && (!named || strcmp(module, "[kernel]") != 0);
 }
 
 static const struct place *kernel_place(struct resolver *r, uint64_t ip, uint64_t time)
 {
-	const struct place *at = find_in_block(r, SITE_KERNEL, ip);
+	const struct place *known = find_in_block(r, SITE_KERNEL, ip);
+	if (known && (!known->version || known->version == r->kernel_version))
+		return known;
 
-	if (!at) {
-		struct symbol sym = {.name = "[kernel]", .kind = FRAME_KERNEL};
-		const char *module = "[kernel]";
-		bool named = find_kernel(r, ip, time, &sym, &module);
-		at = put_place(r, SITE_KERNEL, ip, &sym, put_module(r, module, NULL, 0), named, 0);
+	struct symbol sym = {.name = "[kernel]", .kind = FRAME_KERNEL};
+	const char *module = "[kernel]";
+	bool named = find_kernel(r, ip, time, &sym, &module);
+	uint32_t file = put_module(r, module, NULL, 0);
+	if (known) { /* the one frame that it is may be another */
+		struct place *again = &r->places[known - r->places];
+		struct frame f = frame_of(r, &sym, file);
+		again->chain = profile_frame(r->profile, &f);
+		again->named = named;
+		again->version = kernel_names_version(r);
+		return again;
 	}
-	return at;
+	uint32_t id = r->place_count;
+	put_place(r, SITE_KERNEL, ip, &sym, file, named, 0);
+	if (is_passing(r, module, named)) {
+		r->places[id].version = kernel_names_version(r);
+		MEM_GROW(r->passing, r->passing_count, r->passing_cap);
+		r->passing[r->passing_count++] = id;
+	}
+	return &r->places[id];
+}
+
+void resolver_kernel_changed(struct resolver *r, uint64_t start, uint64_t end)
+{
+	for (uint32_t i = 0; i < r->passing_count; i++) {
+		uint64_t addr = r->places[r->passing[i]].offset;
+		if (addr >= start && addr < end) {
+			r->kernel_version++;
+			return;
+		}
+	}
+}
+
+uint32_t resolver_kernel_version(const struct resolver *r)
+{
+	return r->kernel_version;
 }
 
 /* The debug info of a file that is still the one which was mapped; 0: none. */
@@ -369,6 +433,7 @@ size_t resolve_frames(struct resolver *r, struct process *p, const struct site *
 		break;
 	case SITE_KERNEL:
 		place = kernel_place(r, at->offset, time);
+		*ret_lasting &= !place->version || place->version == r->kernel_version;
 		break;
 	case SITE_VDSO:
 		place = vdso_place(r, at->offset);

@@ -2,8 +2,9 @@
  * resolve: an address of a process, or of the kernel, becomes frames of a profile: the function
  * and, where debug info tells, the calls that were inlined there.
  *
- * Each (file, offset) and each kernel address is looked up once; symbol tables and debug info are
- * shared by all processes and stay under a cap of bytes each.
+ * Each (file, offset) and each kernel address is looked up once, but for those of kernel modules
+ * and BPF programs, which come and go: they are asked for again when something did. Symbol tables
+ * and debug info are shared by all processes and stay under a cap of bytes each.
  */
 #pragma once
 
@@ -60,6 +61,12 @@ size_t resolve_frames(struct resolver *r, struct process *p, const struct site *
 
 /* Changes when a program has named more of the code that it made itself; of no other process. */
 uint64_t resolver_version(const struct process *p);
+
+/* Code of the kernel's came or went there: what was known of it is asked for again. */
+void resolver_kernel_changed(struct resolver *r, uint64_t start, uint64_t end);
+
+/* Another one when names of the kernel's may have changed. */
+uint32_t resolver_kernel_version(const struct resolver *r);
 
 struct resolver_count { /* frames of all samples, and those without a name */
 	uint64_t frames, unnamed;

@@ -1,7 +1,7 @@
 /*
  * The file is 5 MB of lines "ADDRESS TYPE NAME[\t[MODULE]]" and is read once, in one pass over a
  * reused buffer. Kept are the functions, 8 bytes each and their names in one blob; not kept are
- * data and the __pfx_ marks in front of functions, which are half of all lines and never run.
+ * data.
  */
 #include "symbol/kallsyms.h"
 
@@ -104,10 +104,13 @@ static void parse_line(struct kallsyms *k, const char *p, const char *end)
 		k->zeros++;
 		return;
 	}
-	if ((type != 't' && type != 'w') || memcmp(name, "__pfx_", MIN(end - name, 6)) == 0)
+	if (type != 't' && type != 'w')
 		return;
 	const char *tab = memchr(name, '\t', (size_t)(end - name));
 	size_t len = (size_t)((tab ? tab : end) - name);
+	size_t mark = ksym_padding(name, len);
+	name += mark;
+	len -= mark;
 	keep(k, addr, name, len, tab ? tab + 1 : NULL, tab ? (size_t)(end - tab - 1) : 0);
 }
 
@@ -180,6 +183,11 @@ int kallsyms_load(const char *path, struct kallsyms **ret)
 }
 
 /* ---- lookups -------------------------------------------------------------------------------- */
+
+bool kallsyms_is_asked(const struct kallsyms *k)
+{
+	return k->ask;
+}
 
 static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
 {

@@ -1,8 +1,13 @@
 /*
  * kallsyms: kernel address -> name; modules and BPF programs included.
+ *
+ * The padding in front of a function, which has a mark of its own (__pfx_NAME, __cfi_NAME), counts
+ * to that function: what runs there runs for it, and what was interrupted at its first instruction
+ * is looked up one byte before.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,5 +29,8 @@ void kallsyms_free(struct kallsyms *k);
  * until the next call.
  */
 int kallsyms_find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module);
+
+/* Names are the kernel's of this moment; else those of when the file was read. */
+bool kallsyms_is_asked(const struct kallsyms *k);
 
 size_t kallsyms_bytes(const struct kallsyms *k);

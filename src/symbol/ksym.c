@@ -67,6 +67,28 @@ int ksym_open(struct ksym **ret)
 	return 0;
 }
 
+static bool has_prefix(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* bpf_prog_TAG, bpf_prog_TAG_NAME; and what the kernel makes to call them. */
+static bool is_bpf(const char *name)
+{
+	enum { TAG = 16 };
+
+	if (has_prefix(name, "bpf_prog_")) {
+		const char *tag = name + strlen("bpf_prog_");
+		return strspn(tag, "0123456789abcdef") == TAG && (!tag[TAG] || tag[TAG] == '_');
+	}
+	if (has_prefix(name, "bpf_trampoline_")) {
+		const char *number = name + strlen("bpf_trampoline_");
+		return *number >= '0' && *number <= '9';
+	}
+	return strcmp(name, "bpf_dispatcher_xdp") == 0 ||
+	       has_prefix(name, "bpf__" /* struct_ops */);
+}
+
 int ksym_parse(char *text, char **ret_name, uint64_t *ret_offset, uint64_t *ret_size,
 	       const char **ret_module)
 {
@@ -91,8 +113,18 @@ int ksym_parse(char *text, char **ret_name, uint64_t *ret_offset, uint64_t *ret_
 		return -EINVAL;
 	*plus = '\0';
 	*ret_name = text;
-	*ret_module = module ? module : "[kernel]";
+	*ret_module = module ? module : is_bpf(text) ? "[bpf]" : "[kernel]";
 	return 0;
+}
+
+size_t ksym_padding(const char *name, size_t len)
+{
+	enum { MARK = 6 };
+
+	return len > MARK && (memcmp(name, "__pfx_", MARK) == 0 ||
+			      memcmp(name, "__cfi_", MARK) == 0)
+		       ? MARK
+		       : 0;
 }
 
 /* The number of functions that start at or before ip. */
@@ -154,6 +186,7 @@ int ksym_find(struct ksym *k, uint64_t ip, struct symbol *ret, const char **ret_
 	uint64_t offset, size;
 	if (ask(k, ip) < 0 || ksym_parse(k->bpf->bss->text, &name, &offset, &size, &module) < 0)
 		return -ENOENT;
+	name += ksym_padding(name, strlen(name));
 	struct func f = {ip - offset, (uint32_t)MIN(size, (uint64_t)UINT32_MAX), name, module};
 	answer(&f, ip, ret, ret_module);
 	if (is_lasting(&f))

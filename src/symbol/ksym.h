@@ -24,8 +24,12 @@ int ksym_find(struct ksym *k, uint64_t ip, struct symbol *ret, const char **ret_
 
 /*
  * Takes "name+0x1f/0x2a0 [module]" apart, in place: 0 or -EINVAL. The module keeps its brackets,
- * "[kernel]" when there is none.
+ * "[kernel]" when there is none. Of BPF programs the kernel tells none: "[bpf]", by their names.
  */
 int ksym_parse(char *text, char **ret_name, uint64_t *ret_offset, uint64_t *ret_size,
 	       const char **ret_module);
+
+/* How much of a name marks the padding in front of the function that it names: 0 for most. */
+size_t ksym_padding(const char *name, size_t len);
+
 size_t ksym_bytes(const struct ksym *k);

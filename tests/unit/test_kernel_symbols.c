@@ -5,7 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
+
 #include "base/mem.h"
+#include "collect/sideband.h"
+#include "profile/resolve.h"
 #include "symbol/kallsyms.h"
 #include "symbol/ksym.h"
 
@@ -42,7 +46,8 @@ static void finds_functions_modules_and_programs(void **state)
 		enum frame_kind kind;
 	} t[] = {
 		{0xffffffff81000000, 0xffffffff81000000, "_stext", "[kernel]", FRAME_KERNEL},
-		{0xffffffff810000ff, 0xffffffff81000000, "_stext", "[kernel]", FRAME_KERNEL},
+		{0xffffffff810000ef, 0xffffffff81000000, "_stext", "[kernel]", FRAME_KERNEL},
+		{0xffffffff810000ff, 0xffffffff810000f0, "do_it", "[kernel]", FRAME_KERNEL},
 		{0xffffffff81000100, 0xffffffff81000100, "do_it", "[kernel]", FRAME_KERNEL},
 		{0xffffffff810003ff, 0xffffffff81000100, "do_it", "[kernel]", FRAME_KERNEL},
 		{0xffffffff81000401, 0xffffffff81000400, "weak", "[kernel]", FRAME_KERNEL},
@@ -92,6 +97,16 @@ static void takes_the_kernels_answer_apart(void **state)
 		{"do_it+0x1f/0x2a0", "do_it", "[kernel]", 0x1f, 0x2a0},
 		{"ext4_get+0x0/0x10 [ext4]", "ext4_get", "[ext4]", 0, 0x10},
 		{"a+b [x]+0x1/0x2 [m]", "a+b [x]", "[m]", 1, 2},
+		{"bpf_prog_0123456789abcdef_p+0x1/0x2", "bpf_prog_0123456789abcdef_p", "[bpf]", 1,
+		 2},
+		{"bpf_prog_0123456789abcdef+0x1/0x2", "bpf_prog_0123456789abcdef", "[bpf]", 1, 2},
+		{"bpf_prog_alloc_no_stats+0x1/0x2", "bpf_prog_alloc_no_stats", "[kernel]", 1, 2},
+		{"bpf_prog_+0x1/0x2", "bpf_prog_", "[kernel]", 1, 2},
+		{"bpf_trampoline_6442+0x1/0x2", "bpf_trampoline_6442", "[bpf]", 1, 2},
+		{"bpf_trampoline_enter+0x1/0x2", "bpf_trampoline_enter", "[kernel]", 1, 2},
+		{"bpf_dispatcher_xdp+0x1/0x2", "bpf_dispatcher_xdp", "[bpf]", 1, 2},
+		{"bpf_dispatcher_prepare+0x1/0x2", "bpf_dispatcher_prepare", "[kernel]", 1, 2},
+		{"bpf__tcp_ops_init+0x1/0x2", "bpf__tcp_ops_init", "[bpf]", 1, 2},
 		{"0xffffffff81000000", NULL, NULL, 0, 0},
 		{"+0x1/0x2", NULL, NULL, 0, 0},
 		{"f+0x3/0x2", NULL, NULL, 0, 0},
@@ -163,6 +178,84 @@ static void both_ways_agree(void **state)
 	kallsyms_free(ask);
 }
 
+/*
+ * A BPF program of that name, of some KB: where it begins is random, by less than that. False if
+ * its address is not told. Caller closes *ret_fd.
+ */
+static bool load_program(const char *name, int *ret_fd, uint64_t *ret_addr)
+{
+	struct bpf_insn insns[1000];
+
+	for (size_t i = 0; i < ARRAY_SIZE(insns); i++)
+		insns[i] = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K};
+	insns[ARRAY_SIZE(insns) - 1] = (struct bpf_insn){.code = BPF_JMP | BPF_EXIT};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, name, "GPL", insns, ARRAY_SIZE(insns),
+			       NULL);
+	struct bpf_prog_info info = {.nr_jited_ksyms = 1, .jited_ksyms = (uintptr_t)ret_addr};
+	uint32_t len = sizeof(info);
+
+	*ret_addr = 0;
+	*ret_fd = fd;
+	return fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && *ret_addr;
+}
+
+static void on_event(void *ctx, const struct sideband_event *e)
+{
+	if (e->type == SIDEBAND_CODE)
+		resolver_kernel_changed(ctx, e->start, e->end);
+}
+
+static const char *name_of(struct resolver *r, struct profile *p, uint64_t addr)
+{
+	struct site site = {SITE_KERNEL, addr, NULL};
+	uint32_t frames[RESOLVE_MAX];
+	bool lasting = true;
+
+	assert_int_equal(resolve_frames(r, NULL, &site, 1, false, &lasting, frames), 1);
+	assert_true(lasting);
+	return profile_str(p, p->frames[frames[0]].name);
+}
+
+/* The address of a BPF program that went is soon another's. */
+static void names_of_programs_go_with_them(void **state)
+{
+	(void)state;
+	struct profile *p = profile_new();
+	struct processes *ps = processes_new();
+	struct resolver_options o = {.functions = true};
+	struct resolver *r = resolver_new(p, ps, &o);
+	struct sideband *b;
+	uint64_t addr, other;
+	int fd, fds[256], count = 0;
+
+	if (sideband_new(&b) < 0 || !load_program("first", &fd, &addr))
+		skip(); /* needs root, and a kernel that compiles BPF */
+	sideband_drain(b, on_event, r);
+	addr += 1000; /* whoever comes next is there as well */
+	assert_non_null(strstr(name_of(r, p, addr), "first"));
+	uint32_t version = resolver_kernel_version(r);
+	load_program("elsewhere", &fds[count++], &other);
+	sideband_drain(b, on_event, r); /* what nobody asked for changes nothing */
+	assert_int_equal(resolver_kernel_version(r), version);
+
+	close(fd);
+	while (addr - other >= 1500 && count < (int)ARRAY_SIZE(fds)) {
+		usleep(1000); /* it goes when no CPU can be in it */
+		assert_true(load_program("second", &fds[count++], &other));
+	}
+	assert_in_range(addr - other, 500, 1500);
+	sideband_drain(b, on_event, r);
+	assert_int_not_equal(resolver_kernel_version(r), version);
+	assert_non_null(strstr(name_of(r, p, addr), "second"));
+
+	for (int i = 0; i < count; i++)
+		close(fds[i]);
+	sideband_free(b);
+	resolver_free(r);
+	processes_free(ps);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +263,7 @@ int main(void)
 		cmocka_unit_test(says_why_there_are_none),
 		cmocka_unit_test(takes_the_kernels_answer_apart),
 		cmocka_unit_test(both_ways_agree),
+		cmocka_unit_test(names_of_programs_go_with_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,6 +253,30 @@ static void cpu_lists_are_read(void **state)
 	}
 }
 
+static void word_of_cpus_and_modules_is_told_apart(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool module;
+		uint64_t cpus;
+	} t[] = {
+		{"online@/devices/system/cpu/cpu3", false, 8},
+		{"offline@/devices/system/cpu/cpu2", false, 4},
+		{"online@/devices/system/cpu/cpu99999", false, 0},
+		{"add@/module/ext4", true, 0},
+		{"remove@/module/ext4", true, 0},
+		{"change@/devices/virtual/block/loop0", false, 0},
+		{"", false, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		uint64_t cpus = 0;
+		assert_int_equal(cpus_event(t[i].text, collect_cpu, &cpus), t[i].module);
+		assert_int_equal(cpus, t[i].cpus);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +290,7 @@ int main(void)
 		cmocka_unit_test(the_ended_are_forgotten),
 		cmocka_unit_test(own_mappings_are_read),
 		cmocka_unit_test(cpu_lists_are_read),
+		cmocka_unit_test(word_of_cpus_and_modules_is_told_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
