@@ -114,6 +114,8 @@ static int of_files(struct diff *d, char **files, const struct renderer *r)
 			  base->info.unit, files[1], p->info.unit);
 		return 1;
 	}
+	CLEANUP(freep) char *subject = mem_printf("%s against %s", files[1], files[0]);
+	d->shown.out.options.subject = subject;
 	return write_both(d, r, &base, &p);
 }
 
@@ -168,6 +170,8 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 		p->info.type = profile_keep(p, base->info.type);
 		p->info.unit = profile_keep(p, base->info.unit);
 	}
+	CLEANUP(freep) char *subject = source_subject(s, &ask);
+	d->shown.out.options.subject = subject;
 	code = write_both(d, r, &base, &p);
 	if (!code) {
 		source_report(base, &base_answer, "base ");

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/look.h"
+#include "cli/source.h"
 #include "ingest/ingest.h"
 
 struct flame {
@@ -206,5 +207,6 @@ int cmd_flame(int argc, char **argv)
 	if (p->info.truncated)
 		log_warn("%llu samples were cut to %u frames",
 			 (unsigned long long)p->info.truncated, INGEST_DEPTH_MAX);
+	f.out.options.subject = f.file_count ? source_file_name(f.files[0]) : NULL;
 	return write_profile(&f, r, p);
 }

@@ -37,7 +37,7 @@ static const struct option long_options[] = {
 DEFINE_CLEANUP(struct profile *, profile_free)
 DEFINE_CLEANUP(struct source *, source_close)
 
-static int of_files(const struct shown *q, char **files, int count, const struct renderer *r)
+static int of_files(struct shown *q, char **files, int count, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
@@ -48,10 +48,11 @@ static int of_files(const struct shown *q, char **files, int count, const struct
 		shown_no_function(p, q);
 		return 1;
 	}
+	q->out.options.subject = source_file_name(files[0]);
 	return cli_write(p, r, &q->out, q->out.path);
 }
 
-static int of_store(const struct shown *q, const char *selector, const struct renderer *r)
+static int of_store(struct shown *q, const char *selector, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	struct source_question ask = {.selector = selector};
@@ -72,6 +73,8 @@ static int of_store(const struct shown *q, const char *selector, const struct re
 		shown_no_function(p, q);
 		return 1;
 	}
+	CLEANUP(freep) char *subject = source_subject(s, &ask);
+	q->out.options.subject = subject;
 	code = cli_write(p, r, &q->out, q->out.path);
 	if (!code)
 		source_report(p, &answer, "");

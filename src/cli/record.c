@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 
@@ -278,6 +279,25 @@ static char *default_path(const char *name, const struct renderer *r)
 			  r->extensions);
 }
 
+/* "nginx (1234) on web-1", "web-1" */
+static char *subject(const struct recording_options *o, const char *name)
+{
+	char host[HOST_NAME_MAX + 1] = "";
+	unsigned count = o->pid_count + o->tid_count;
+	uint32_t first = o->pid_count ? o->pids[0] : o->tids[0];
+
+	gethostname(host, sizeof(host) - 1);
+	if (o->cgroup)
+		return mem_printf("%s on %s", o->cgroup, host);
+	if (count > 1)
+		return mem_printf("%s (%u and %u more) on %s", name, first, count - 1, host);
+	if (count)
+		return mem_printf("%s (%u) on %s", name, first, host);
+	if ((o->program && !o->machine) || o->comm)
+		return mem_printf("%s on %s", name, host);
+	return mem_strdup(host);
+}
+
 /* Text for people goes to the terminal, files for programs to a file of a default name. */
 static bool is_for_reading(const struct renderer *r)
 {
@@ -313,6 +333,8 @@ int cmd_record(int argc, char **argv)
 		return code;
 
 	CLEANUP(freep) char *made = NULL;
+	CLEANUP(freep) char *whose = subject(&a->recording, result.name);
+	a->output.options.subject = whose;
 	const char *path = a->output.path;
 	if (!path)
 		path = made = is_for_reading(renderer) ? mem_strdup("-")

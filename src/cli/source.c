@@ -430,11 +430,38 @@ int source_names(struct source *s, const struct source_question *q, const char *
 				  store_labels(s->store, &query, name, false, NAMES_MAX, ret));
 }
 
+char *source_subject(struct source *s, const struct source_question *q)
+{
+	struct store_names hosts = {};
+	char many[32], *subject;
+
+	/* Without it the title is shorter; what hinders it has been said by then. */
+	if (source_names(s, q, "host", &hosts) != 0)
+		hosts = (struct store_names){};
+	snprintf(many, sizeof(many), "%u hosts", hosts.count);
+	const char *host = hosts.count == 1 ? hosts.names[0] : many;
+	if (!hosts.count)
+		subject = mem_strdup(q->selector ? q->selector : "cpu");
+	else if (q->selector && strcmp(q->selector, "cpu") != 0)
+		subject = mem_printf("%s on %s", q->selector, host);
+	else
+		subject = mem_strdup(host);
+	store_names_done(&hosts);
+	return subject;
+}
+
 /* ---- files --------------------------------------------------------------------------------- */
 
 bool source_is_file(const char *arg)
 {
 	return strcmp(arg, "-") == 0 || access(arg, F_OK) == 0;
+}
+
+const char *source_file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strcmp(path, "-") == 0 ? NULL : slash ? slash + 1 : path;
 }
 
 int source_file(const char *path, struct profile *into)

@@ -56,9 +56,13 @@ int source_profile(struct source *s, const struct source_question *q, struct pro
 int source_names(struct source *s, const struct source_question *q, const char *name,
 		 struct store_names *ret);
 
+/* Whose profiles an answer holds, for a title: the selector, and the hosts. Caller frees. */
+char *source_subject(struct source *s, const struct source_question *q);
+
 /* Whether an argument is a file (it is there) rather than a selector; "-" is one. */
 bool source_is_file(const char *arg);
 int source_file(const char *path, struct profile *into); /* 0, or 1 after saying why */
+const char *source_file_name(const char *path);          /* for a title; NULL: standard input */
 
 /* "14:02:00 to 14:05:00: 1,234 samples, 0 lost", and what else is missing, on stderr. */
 void source_report(const struct profile *p, const struct store_answer *a, const char *what);

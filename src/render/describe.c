@@ -2,6 +2,11 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+#define MINUTE_S 60
 
 static void group_digits(uint64_t n, char *ret, size_t size)
 {
@@ -126,8 +131,29 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 	return ret;
 }
 
-const char *describe_title(const struct profile *p, const char *title,
-			   char ret[static TEXT_MAX + 1])
+/* "2026-11-15 14:02:05 UTC", "2026-11-15 14:02:05 to 14:05:05 UTC"; "" where it is not known. */
+static void describe_when(const struct profile_info *info, char ret[static DESCRIBE_MAX])
+{
+	time_t start = (time_t)(info->start_ns / 1000000000);
+	time_t end = (time_t)((info->start_ns + info->duration_ns) / 1000000000);
+	struct tm from, to;
+	char text[64];
+
+	ret[0] = '\0';
+	if (!start || !localtime_r(&start, &from) || !localtime_r(&end, &to))
+		return;
+	strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &from);
+	append(ret, "%s", text);
+	if (end - start >= MINUTE_S) {
+		bool same_day = from.tm_yday == to.tm_yday && from.tm_year == to.tm_year;
+		strftime(text, sizeof(text), same_day ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &to);
+		append(ret, " to %s", text);
+	}
+	append(ret, " %s", from.tm_zone);
+}
+
+/* What it is where nobody says whose it is. */
+static const char *describe_graph(const char *type)
 {
 	static const struct {
 		const char *type, *title;
@@ -135,12 +161,29 @@ const char *describe_title(const struct profile *p, const char *title,
 		     {"cpu", "CPU flame graph"},
 		     {"offcpu", "Off-CPU flame graph"}};
 
-	for (size_t i = 0; !title && i < ARRAY_SIZE(known); i++)
-		if (strcmp(known[i].type, p->info.type) == 0)
-			title = known[i].title;
-	if (!title)
-		title = p->info.type;
-	text_clean(title, strlen(title), ret);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i].type, type) == 0)
+			return known[i].title;
+	return type;
+}
+
+const char *describe_title(const struct profile *p, const struct render_options *o,
+			   char ret[static TEXT_MAX + 1])
+{
+	char when[DESCRIBE_MAX], base[DESCRIBE_MAX] = "";
+
+	if (o->title) {
+		text_clean(o->title, strlen(o->title), ret);
+		return ret;
+	}
+	describe_when(&p->info, when);
+	if (o->tree.base)
+		describe_when(&o->tree.base->info, base);
+	CLEANUP(freep)
+	char *made =
+		mem_printf("%s%s%s%s%s", o->subject ? o->subject : describe_graph(p->info.type),
+			   *when ? ", " : "", when, *base ? ", base " : "", base);
+	text_clean(made, strlen(made), ret);
 	return ret;
 }
 

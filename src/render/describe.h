@@ -27,8 +27,11 @@ const char *describe_change(uint64_t now, uint64_t base, const char *unit,
 const char *describe_profile(const struct profile *p, const struct tree *t,
 			     char ret[static DESCRIBE_MAX]);
 
-/* The title given, made fit to show, or one that the profile's type suggests. */
-const char *describe_title(const struct profile *p, const char *title,
+/*
+ * The title given, made fit to show; else whose profile it is and of when, in local time:
+ * "nginx (1234) on web-1, 2026-11-15 14:02:05 UTC".
+ */
+const char *describe_title(const struct profile *p, const struct render_options *o,
 			   char ret[static TEXT_MAX + 1]);
 
 /* "user", "kernel", "inlined", … */

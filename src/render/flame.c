@@ -10,16 +10,24 @@
  *
  * A frame narrower than FRAME_MIN is merged with its neighbours of the same row into a block, which
  * is drawn from BLOCK_MIN on and is never wider than BLOCK_MAX, so that a click on it comes nearer.
+ *
+ * The static picture has at most STILL_ROWS: that is what a screen of 800 pixels shows at once.
+ * Where there are more, rows that are nearly empty (TOWER of the width) go as well, down to
+ * TOWER_ROWS. What stands on the last row is told there ("… 12 more"); the script shows all, and
+ * scrolls.
  */
-#define WIDTH     1200
-#define PAD       12
-#define HEADER    90
-#define ROW       18
-#define CHARACTER 7.25 /* of the 12 px monospaced fonts asked for, the widest */
-#define TEXT_PAD  3
-#define FRAME_MIN 0.8
-#define BLOCK_MIN 0.3
-#define BLOCK_MAX 24.0
+#define WIDTH      1200
+#define PAD        12
+#define HEADER     90
+#define ROW        18
+#define CHARACTER  7.25 /* of the 12 px monospaced fonts asked for, the widest */
+#define TEXT_PAD   3
+#define FRAME_MIN  0.8
+#define BLOCK_MIN  0.3
+#define BLOCK_MAX  24.0
+#define STILL_ROWS 34u
+#define TOWER      0.05
+#define TOWER_ROWS 14u
 
 #define NODES_MAX 80000 /* embedded: about 1 MB, which a browser opens at once */
 #define BOXES_MAX 5000  /* in the static picture */
@@ -39,7 +47,9 @@ struct drawing {
 	bool icicle;
 	double frame_min, block_min;
 	unsigned width;
-	uint32_t rows;    /* that are not empty */
+	uint32_t deep;              /* rows that are not empty, of the whole tree */
+	uint32_t rows;              /* of the picture */
+	double covered[STILL_ROWS]; /* by row: pixels that are drawn */
 	uint64_t *starts; /* by depth: where the next node of that row starts, in the tree's unit */
 	struct block *blocks; /* by depth: the one being gathered */
 	uint32_t boxes;       /* frames and blocks drawn */
@@ -98,17 +108,25 @@ static void write_label(const struct drawing *d, const char *name, size_t len, d
 	fputs_unlocked(n < len ? "…</text>\n" : "</text>\n", d->out);
 }
 
+/* A box from here to there: whether it is to be drawn, not only counted. */
+static bool count_box(struct drawing *d, double from, double to, uint32_t depth)
+{
+	if (d->out)
+		return depth < d->rows;
+	d->deep = MAX(d->deep, depth + 1);
+	if (depth < STILL_ROWS) {
+		d->boxes++;
+		d->covered[depth] += to - from;
+	}
+	return false;
+}
+
 static void flush_block(struct drawing *d, uint32_t depth)
 {
 	struct block *b = &d->blocks[depth];
 
-	if (b->to - b->from >= d->block_min) {
-		d->boxes++;
-		if (d->out)
-			write_rect(d, "x", b->from, b->to, depth);
-		else
-			d->rows = MAX(d->rows, depth + 1);
-	}
+	if (b->to - b->from >= d->block_min && count_box(d, b->from, b->to, depth))
+		write_rect(d, "x", b->from, b->to, depth);
 	*b = (struct block){};
 }
 
@@ -124,14 +142,32 @@ static void add_to_block(struct drawing *d, double from, double to, uint32_t dep
 	b->count++;
 }
 
+/* In the last row, what has more on it than the picture: how much. */
+static void draw_stub(struct drawing *d, const struct tree_node *n, double from, double to)
+{
+	const struct tree_node *nodes = d->tree->nodes;
+	uint32_t deepest = n->depth;
+	double room = (to - from - 2 * TEXT_PAD) / CHARACTER;
+	char label[32];
+
+	for (const struct tree_node *in = n; in < &nodes[n->next]; in++)
+		deepest = MAX(deepest, in->depth);
+	int len = snprintf(label, sizeof(label), room < 11 ? "+%u" : "… %u more",
+			   deepest - n->depth + 1);
+	write_rect(d, "x", from, to, n->depth);
+	if (room >= len)
+		write_label(d, label, (size_t)len, from, to, n->depth);
+}
+
 static void draw_frame(struct drawing *d, const struct tree_node *n, double from, double to)
 {
 	const struct tree_function *f = &d->tree->functions[n->function];
 	char class[3];
 
-	d->boxes++;
-	if (!d->out) {
-		d->rows = MAX(d->rows, n->depth + 1);
+	if (!count_box(d, from, to, n->depth))
+		return;
+	if (n->depth == d->rows - 1 && d->tree->nodes + n->next > n + 1) {
+		draw_stub(d, n, from, to);
 		return;
 	}
 	if (n->function && n->function == d->tree->merged)
@@ -341,12 +377,22 @@ void flame_asset(FILE *out, const char *start, const char *end)
 	fwrite(start, 1, (size_t)(end - start), out);
 }
 
+/* Where scripts run, the search stands in its place. */
+static void write_hint(const struct drawing *d, FILE *out)
+{
+	if (d->deep > d->rows)
+		fprintf(out,
+			"<text class=\"still\" x=\"%u\" y=\"28\">A browser shows %u more rows"
+			"</text>\n",
+			d->width - PAD, d->deep - d->rows);
+}
+
 static void write_header(const struct tree *t, const struct profile *p,
 			 const struct render_options *o, FILE *out)
 {
 	char title[TEXT_MAX + 1];
 
-	describe_title(p, o->title, title);
+	describe_title(p, o, title);
 	fputs("<title>", out);
 	escape_xml(out, title, strlen(title));
 	fprintf(out, "</title>\n<text class=\"title\" x=\"%d\" y=\"29\">", PAD);
@@ -364,11 +410,16 @@ static void write_header(const struct tree *t, const struct profile *p,
 static void fit_picture(struct drawing *d)
 {
 	for (double wider = 1; wider == 1 || d->boxes > BOXES_MAX; wider *= 2) {
-		d->boxes = d->rows = 0;
+		d->boxes = d->deep = 0;
+		memset(d->covered, 0, sizeof(d->covered));
 		d->frame_min = FRAME_MIN * wider;
 		d->block_min = BLOCK_MIN * wider;
 		draw(d);
 	}
+	d->rows = MIN(d->deep, STILL_ROWS);
+	if (d->deep > STILL_ROWS)
+		while (d->rows > TOWER_ROWS && d->covered[d->rows - 1] < TOWER * d->width)
+			d->rows--;
 }
 
 void flame_write(const struct profile *p, const struct render_options *o, FILE *out)
@@ -394,6 +445,7 @@ void flame_write(const struct profile *p, const struct render_options *o, FILE *
 	palette_css(out);
 	fputs("]]></style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n", out);
 	write_header(t, p, o, out);
+	write_hint(&d, out);
 
 	fputs("<g class=\"frames\">\n", out);
 	d.out = out;

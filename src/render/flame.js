@@ -1,16 +1,20 @@
 /*
- * What a flame graph does: zoom, search, tooltips, a width that follows the window.
+ * What a flame graph does: zoom, search, tooltips, a size that follows the window's.
  *
  * The tree comes as columns (see flame.c), nodes depth first. A view is a range [from, to) of the
  * graph's unit; zooming changes the range, and every frame that overlaps it is drawn, clipped to it.
  * Frames too narrow to see are merged with their neighbours into blocks, as in the static picture.
+ *
+ * The graph is never taller than the window: title and search stay, and the frames scroll below them,
+ * from the root on. They stand in an HTML element over the whole picture (Safari places what scrolls
+ * in a foreignObject as if that were at the origin, so there it is).
  */
 (() => {
 'use strict';
 
 const svg = document.currentScript.closest('svg');
 const data = JSON.parse(svg.querySelector('script[type="application/json"]').textContent);
-const frames = svg.querySelector('.frames');
+const isFile = svg === document.documentElement; // else it is part of a page
 const names = data.names;
 
 // ---- the tree -----------------------------------------------------------------------------------
@@ -121,12 +125,19 @@ const input = make(HTML, 'input', {
 });
 const matched = make(HTML, 'output');
 const trail = make(HTML, 'div', {class: 'trail', role: 'navigation', 'aria-label': 'Zoom'});
-const bar = make(SVG, 'foreignObject', {x: 0, y: 0, width: 100, height: 80},
-	make(HTML, 'div', {class: 'bar'}, make(HTML, 'div', {class: 'search'}, input, matched), trail));
+const frames = make(SVG, 'svg', {class: 'frames', width: '100%'});
+const scroll = make(HTML, 'div', {class: 'scroll', tabindex: -1}, frames);
+const over = make(SVG, 'foreignObject', {x: 0, y: 0, width: '100%', height: '100%'},
+	make(HTML, 'div', {class: 'over'},
+		make(HTML, 'div', {class: 'bar'}, make(HTML, 'div', {class: 'search'}, input, matched), trail),
+		scroll));
 const tip = make(HTML, 'div', {class: 'tip', role: 'tooltip'});
 const tipBox = make(SVG, 'foreignObject', {width: 1, height: 1, visibility: 'hidden'}, tip);
 
 // ---- layout and drawing -------------------------------------------------------------------------
+
+const PAGE_BELOW = 56; // pixels of what stands below the graph on a page
+const ROWS_LEAST = 8; // also in a window that is not tall enough
 
 let width = 0; // of the graph, in pixels
 let rows = 0;
@@ -196,7 +207,7 @@ function drawBox(box, into) {
 	const scale = width / (view.to - view.from || 1);
 	const x = data.pad + (box.from - view.from) * scale, w = (box.to - box.from) * scale;
 	const d = depth[box.node];
-	const y = data.header + (data.icicle ? d : rows - 1 - d) * data.row;
+	const y = (data.icicle ? d : rows - 1 - d) * data.row;
 	const rect = make(SVG, 'rect', {
 		x: x.toFixed(2), y, height: data.row - 1,
 		width: Math.max(w - (w > 3 ? 0.5 : 0), 0.1).toFixed(2),
@@ -223,9 +234,18 @@ function paint() {
 	}
 }
 
+// As tall as its rows, if the window is; on a page, what stands below it shows as well.
+function setHeight() {
+	const inside = rows * data.row + data.pad;
+	const most = Math.max(window.innerHeight - (isFile ? 0 : PAGE_BELOW), data.header + ROWS_LEAST * data.row);
+	frames.setAttribute('height', inside);
+	svg.setAttribute('height', Math.min(data.header + inside, most));
+}
+
 function draw() {
+	/* The root stands at the bottom: keep what was looked at where it was, from there. */
+	const below = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight;
 	const boxes = layOut();
-	const before = rows;
 	rows = boxes.reduce((most, box) => Math.max(most, depth[box.node] + 1), 1);
 
 	const into = document.createDocumentFragment();
@@ -233,12 +253,17 @@ function draw() {
 		drawBox(box, into);
 	frames.replaceChildren(into);
 	paint();
-	svg.setAttribute('height', data.header + rows * data.row + data.pad);
+	setHeight();
 	svg.classList.toggle('zoomed', view.from > 0 || view.to < total[0]);
 	hideTip();
-	/* The root stands at the bottom: keep what was looked at where it was. */
-	if (!data.icicle && before > 0 && before !== rows)
-		window.scrollBy(0, (rows - before) * data.row);
+	if (!data.icicle)
+		scroll.scrollTop = scroll.scrollHeight - scroll.clientHeight - below;
+	showMore();
+}
+
+// Whether there are rows above those that show.
+function showMore() {
+	svg.classList.toggle('more', scroll.scrollTop > 1);
 }
 
 // ---- zoom ---------------------------------------------------------------------------------------
@@ -386,31 +411,43 @@ function showTip(event) {
 
 // ---- events -------------------------------------------------------------------------------------
 
-const heads = [['.title', 10, 320], ['.subtitle', 6.5, 24]].map(([selector, wide, taken]) => {
+const heads = ['.title', '.subtitle'].map(selector => {
 	const element = svg.querySelector(selector);
-	return {element, text: element.textContent, wide, taken};
+	return {element, text: element.textContent};
 });
+
+// What of a head fits into so many pixels, whatever its font.
+function fitHead({element, text}, room) {
+	element.textContent = text;
+	for (let length; (length = element.getComputedTextLength()) > room && element.textContent.length > 3;)
+		element.textContent = fit(text, Math.min(text.length * room / length, element.textContent.length - 1));
+}
 
 function resize() {
 	const room = svg.getBoundingClientRect().width;
-	bar.setAttribute('width', room);
-	for (const {element, text, wide, taken} of heads)
-		element.textContent = fit(text, Math.max((room - taken) / wide, 12));
-	width = Math.max(room - 2 * data.pad, 50);
-	draw();
+	const search = input.getBoundingClientRect().width + 2 * data.pad;
+	fitHead(heads[0], room - data.pad - search);
+	fitHead(heads[1], room - 2 * data.pad);
+	// The scrollbar, if it takes room, is there only after drawing.
+	do {
+		width = Math.max(scroll.clientWidth - 2 * data.pad, 50);
+		draw();
+	} while (width > scroll.clientWidth - 2 * data.pad && width > 50);
 }
 
 function begin() {
-	const inDocument = svg !== document.documentElement;
-	if (inDocument)
+	if (!isFile)
 		svg.querySelector('title')?.remove(); // it would be a tooltip everywhere
 	svg.removeAttribute('viewBox');
 	svg.setAttribute('width', '100%');
 	svg.classList.add('live');
-	svg.append(bar, tipBox);
+	svg.querySelector('.frames').remove(); // the static picture
+	svg.append(over, tipBox);
+	if (isFile) // else a phone takes it for a page 980 pixels wide
+		svg.append(make(HTML, 'meta', {name: 'viewport', content: 'width=device-width, initial-scale=1'}));
 
 	const ruler = make(SVG, 'text', {}, '0'.repeat(100));
-	frames.replaceChildren(ruler); // the static picture goes before it costs a layout
+	frames.replaceChildren(ruler);
 	character = ruler.getComputedTextLength() / 100 || character;
 
 	frames.addEventListener('click', event => {
@@ -422,6 +459,10 @@ function begin() {
 	});
 	frames.addEventListener('pointermove', showTip);
 	frames.addEventListener('pointerleave', hideTip);
+	scroll.addEventListener('scroll', () => {
+		hideTip();
+		showMore();
+	}, {passive: true});
 	input.addEventListener('input', search);
 	window.addEventListener('resize', resize);
 	window.addEventListener('keydown', event => {
@@ -438,6 +479,8 @@ function begin() {
 		}
 	});
 	resize();
+	if (isFile)
+		scroll.focus({preventScroll: true}); // for the keys that scroll
 }
 
 begin();

@@ -98,7 +98,7 @@ int render_html(const struct profile *p, const struct render_options *o, FILE *o
 	      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
 	      out);
-	describe_title(p, o->title, title);
+	describe_title(p, o, title);
 	escape_xml(out, title, strlen(title));
 	fputs("</title>\n<style>\n", out);
 	flame_asset(out, _binary_page_css_start, _binary_page_css_end);

@@ -10,7 +10,8 @@
 #include "query/tree.h"
 
 struct render_options {
-	const char *title; /* NULL: made from the profile */
+	const char *title;   /* NULL: made from the subject and the profile's time */
+	const char *subject; /* whose profile: "nginx (1234) on web-1"; NULL: not known */
 	struct tree_options tree;
 	bool annotations; /* "_[k]" behind kernel frames, "_[j]", "_[i]": flamegraph.pl's marks */
 	unsigned width;   /* svg: pixels; 0: 1200 */

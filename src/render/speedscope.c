@@ -118,7 +118,7 @@ int render_speedscope(const struct profile *p, const struct render_options *o, F
 	struct part part = {.tree = t, .path = path};
 	char title[TEXT_MAX + 1];
 
-	describe_title(p, o->title, title);
+	describe_title(p, o, title);
 
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
 	      "\"exporter\":\"smolder " SMOLDER_VERSION "\",\"name\":",

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
-import {tmpdir} from 'node:os';
+import {hostname, tmpdir} from 'node:os';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
 import {fileURLToPath, pathToFileURL} from 'node:url';
@@ -61,8 +61,8 @@ async function done(page) {
 const frames = page => page.evaluate(() =>
 	[...document.querySelectorAll('.smolder .frames rect')].map(rect => ({
 		label: rect.nextElementSibling?.localName === 'text' ? rect.nextElementSibling.textContent : '',
-		x: Number(rect.getAttribute('x')),
-		y: Number(rect.getAttribute('y')),
+		x: rect.getBoundingClientRect().x,
+		y: rect.getBoundingClientRect().y,
 		width: Number(rect.getAttribute('width')),
 		classes: rect.getAttribute('class'),
 	})));
@@ -287,6 +287,158 @@ test('the page sorts its table and finds functions in the graph', {skip}, async 
 	await page.locator('td.name', {hasText: /^parse$/}).click();
 	assert.equal(await matched(page), '60.00 % matched');
 	await done(page);
+});
+
+// ---- what is seen first ------------------------------------------------------------------------
+
+/* A machine: wide programs of some rows, and towers many screens tall, some wide, most thin. */
+function machine() {
+	let text = '';
+	for (let i = 0; i < 60; i++)
+		text += `app${i % 3};main;loop${i % 3};work${i % 12};step${i};leaf${i} ${50 + i}\n`;
+	for (let i = 0; i < 12; i++)
+		text += `deep;main;${Array.from({length: 60 + 10 * i}, (_, n) => `f${n}`).join(';')} ${i === 11 ? 400 : 9}\n`;
+	return text;
+}
+
+/* A picture of the screen: the share of its pixels that have the colour of a frame, and of its lowest third. */
+async function flameShare(page, png) {
+	const viewer = await page.context().browser().newPage();
+	const share = await viewer.evaluate(async src => {
+		const img = new Image();
+		img.src = src;
+		await img.decode();
+		const canvas = document.createElement('canvas');
+		[canvas.width, canvas.height] = [img.naturalWidth, img.naturalHeight];
+		const context = canvas.getContext('2d', {willReadFrequently: true});
+		context.drawImage(img, 0, 0);
+		const {data} = context.getImageData(0, 0, canvas.width, canvas.height);
+		let coloured = 0;
+		for (let i = 0; i < data.length; i += 4)
+			coloured += Math.max(data[i], data[i + 1], data[i + 2]) -
+				Math.min(data[i], data[i + 1], data[i + 2]) > 40 ? 1 : 0;
+		return coloured / (data.length / 4);
+	}, `data:image/png;base64,${png.toString('base64')}`);
+	await viewer.close();
+	return share;
+}
+
+const SCREENS = [
+	['a laptop', {viewport: {width: 1280, height: 800}}],
+	['a screen', {viewport: {width: 1920, height: 1080}}],
+	['a phone', {viewport: {width: 390, height: 844}, isMobile: true, hasTouch: true}],
+];
+
+/* Where things are on the screen: the frames' root, title, search; and what scrolls. */
+const places = page => page.evaluate(() => {
+	const box = selector => {
+		const {top, bottom, left, right} = document.querySelector(selector).getBoundingClientRect();
+		return {top, bottom, left, right};
+	};
+	const scroll = document.querySelector('.scroll');
+	return {
+		root: box('.frames rect'), title: box('.title'), search: box('.search input'),
+		window: {width: innerWidth, height: innerHeight}, from: scroll.scrollTop,
+		whole: scroll.scrollHeight, shown: scroll.clientHeight,
+	};
+});
+
+async function seesFlames(page, least) {
+	const at = await places(page);
+	assert.ok(at.root.top > 0 && at.root.bottom <= at.window.height, `the root is in view: ${JSON.stringify(at.root)}`);
+	assert.ok(at.root.right <= at.window.width + 1, 'as wide as the window');
+	assert.ok(at.title.top >= 0 && at.search.top >= 0 && at.search.right <= at.window.width, 'title and search show');
+	assert.ok(at.title.right <= at.search.left, 'side by side');
+	const share = await flameShare(page, await page.screenshot());
+	assert.ok(share > least, `${(100 * share).toFixed(1)} % of the first screen are frames`);
+	return at;
+}
+
+for (const [name, options] of SCREENS) {
+	for (const extension of ['svg', 'html']) {
+		test(`on ${name} a deep ${extension} opens at its root, and scrolls below title and search`, {skip}, async () => {
+			const page = await open(flame(machine(), extension), options);
+			const before = await seesFlames(page, 0.1);
+			assert.ok(before.whole > 2 * before.shown, 'there is more than fits');
+			assert.equal(Math.round(before.from + before.shown), before.whole, 'opened at the root');
+
+			// Up by the wheel, as far as it goes: the tip of the tallest tower shows, the head stays.
+			await page.mouse.move(before.window.width / 2, 300);
+			await page.evaluate(() => { document.querySelector('.scroll').scrollTop = 0; });
+			const after = await places(page);
+			assert.ok(after.root.top > after.window.height);
+			assert.deepEqual([after.title, after.search], [before.title, before.search]);
+			assert.ok((await frames(page)).some(f => f.y >= 90 && f.y < 130), 'the tip is in view');
+
+			// A zoom into what is short has its root in view again.
+			await page.evaluate(() => { document.querySelector('.scroll').scrollTop = 1e6; });
+			await clickFrame(page, (await frames(page)).find(f => f.label.startsWith('app0')).label);
+			await seesFlames(page, 0.05);
+			await done(page);
+		});
+	}
+}
+
+test('a deep graph scrolls by wheel, touch pad and keys', {skip}, async () => {
+	const page = await open(flame(machine()));
+	const top = async () => (await places(page)).from;
+	const root = await top();
+	await page.mouse.move(500, 300);
+	await page.mouse.wheel(0, -300);
+	await page.waitForFunction(was => document.querySelector('.scroll').scrollTop < was, root);
+	await page.keyboard.press('Home');
+	await page.waitForFunction(() => document.querySelector('.scroll').scrollTop === 0);
+	await page.keyboard.press('End');
+	await page.waitForFunction(was => document.querySelector('.scroll').scrollTop === was, root);
+	await done(page);
+});
+
+test('a deep icicle opens at its root as well', {skip}, async () => {
+	const page = await open(flame(machine(), 'svg', '--icicle'));
+	const at = await places(page);
+	assert.equal(at.from, 0);
+	assert.ok(at.root.top >= 90 && at.root.top < 120);
+	await done(page);
+});
+
+test('where no script runs, one screen shows the flames', {skip}, async () => {
+	const deep = readFileSync(flame(machine()), 'utf8');
+	const [, width, height] = /<svg[^>]* width="(\d+)" height="(\d+)"/.exec(deep);
+	assert.ok(height <= 720, `${height} pixels tall`);
+	assert.match(deep, /class="still"[^>]*>A browser shows \d+ more rows</);
+	assert.match(deep, />… \d+ more</);
+	const html = path.join(files, 'img.html');
+	writeFileSync(html, `<body style="margin:0"><img src="data:image/svg+xml;base64,${
+		Buffer.from(deep).toString('base64')}">`);
+	const page = await open(html, SCREENS[0][1]);
+	await page.evaluate(() => document.querySelector('img').decode());
+	const share = await flameShare(page, await page.screenshot());
+	assert.ok(share > 0.1, `${(100 * share).toFixed(1)} % of ${width}x${height} are frames`);
+	await done(page);
+
+	// What fits is whole, and says nothing of more.
+	assert.doesNotMatch(readFileSync(flame(SMALL), 'utf8'), /"still"|… \d+ more/);
+	// Thin towers alone do not make it tall.
+	const thin = readFileSync(flame(`${machine().replaceAll(/^deep.*\n/gm, '')}deep;${'x;'.repeat(200)}y 9\n`), 'utf8');
+	assert.ok(Number(/<svg[^>]* height="(\d+)"/.exec(thin)[1]) < 400);
+});
+
+const notRoot = process.getuid() === 0 ? false : 'sampling needs root';
+
+test('a recording of the whole machine shows its flames at once', {skip: skip || notRoot}, async () => {
+	const output = path.join(files, 'machine.svg');
+	const busy = 'const f = n => n ? f(n - 1) + 1 : performance.now() % 3;' +
+		'for (const end = Date.now() + 1500; Date.now() < end;) f(200)';
+	execFileSync(SMOLDER, ['record', '-q', '-a', '-F', '499', '-o', output, '--', process.execPath, '-e', busy],
+		{stdio: 'pipe'});
+	for (const [, options] of SCREENS) {
+		const page = await open(output, options);
+		await seesFlames(page, 0.08);
+		const title = await page.evaluate(() => document.querySelector('title').textContent);
+		assert.ok(title.startsWith(hostname()), title);
+		assert.match(title, /, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d /);
+		await done(page);
+	}
 });
 
 /* 100,000 distinct stacks: a tree of calls, and a forest of stacks with nothing in common. */
