@@ -1,14 +1,17 @@
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/shown.h"
+#include "render/describe.h"
 
 struct diff {
 	struct shown shown;
 	const char *base_from, *base_to;
+	bool is_absolute;
 };
 
 static void help(void)
@@ -28,7 +31,10 @@ static void help(void)
 	     "      --to TIME         the same (now)\n"
 	     "      --base-from TIME  of the older (as long before --from as --to is after it)\n"
 	     "      --base-to TIME    the same (--from, or an hour after --base-from)\n"
-	     "      --normalise       scale the older to the same sum: shares, not amounts");
+	     "      --normalise       scale the older to the same sum: shares, not amounts\n"
+	     "      --absolute        amounts as they are, also where one range is longer (the "
+	     "older\n"
+	     "                        is scaled to the length of the newer)");
 	shown_help();
 	puts("  -h, --help            this\n"
 	     "\n"
@@ -38,17 +44,27 @@ static void help(void)
 	     "  smolder diff before.pb.gz after.pb.gz -o diff.svg");
 }
 
-enum { OPT_BASE_FROM = 256, OPT_BASE_TO, OPT_NORMALISE };
+enum { OPT_BASE_FROM = 256, OPT_BASE_TO, OPT_NORMALISE, OPT_ABSOLUTE };
+
+#define SAME_LENGTH 0.01 /* ranges that differ by less are as long: windows do not end alike */
 
 static const struct option long_options[] = {
 	SHOWN_OPTIONS,
 	{"base-from", required_argument, NULL, OPT_BASE_FROM},
 	{"base-to", required_argument, NULL, OPT_BASE_TO},
 	{"normalise", no_argument, NULL, OPT_NORMALISE},
+	{"absolute", no_argument, NULL, OPT_ABSOLUTE},
 	{"normalize", no_argument, NULL, OPT_NORMALISE}, /* the other spelling is as good */
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
+
+static bool both(const struct diff *d)
+{
+	if (d->is_absolute && d->shown.out.options.tree.normalised)
+		log_error("--normalise and --absolute are two ways to compare; give one");
+	return d->is_absolute && d->shown.out.options.tree.normalised;
+}
 
 static bool option(struct diff *d, int opt, const char *arg)
 {
@@ -63,7 +79,10 @@ static bool option(struct diff *d, int opt, const char *arg)
 		return true;
 	case OPT_NORMALISE:
 		d->shown.out.options.tree.normalised = true;
-		return true;
+		return !both(d);
+	case OPT_ABSOLUTE:
+		d->is_absolute = true;
+		return !both(d);
 	default: /* getopt has said it */
 		return false;
 	}
@@ -84,6 +103,24 @@ static void empty(struct profile **p)
 	*p = none;
 }
 
+/* An hour is more than ten minutes of the same: where lengths are known and differ, what a second
+ * had is compared, and that is said. */
+static void scale_base(struct diff *d, const struct profile *base, const struct profile *p)
+{
+	struct tree_options *o = &d->shown.out.options.tree;
+	double length = (double)p->info.duration_ns, base_length = (double)base->info.duration_ns;
+	char is[DESCRIBE_MAX], was[DESCRIBE_MAX];
+
+	if (d->is_absolute || o->normalised || length <= 0 || base_length <= 0 ||
+	    fabs(length - base_length) <= SAME_LENGTH * MAX(length, base_length))
+		return;
+	o->base_scale = length / base_length;
+	log_info("the base is of %s and the other of %s: the base is shown times %.4g "
+		 "(--absolute: as it is)",
+		 describe_amount(base->info.duration_ns, "nanoseconds", was),
+		 describe_amount(p->info.duration_ns, "nanoseconds", is), o->base_scale);
+}
+
 /* Cuts both to a function, if one is named, and writes them. */
 static int write_both(struct diff *d, const struct renderer *r, struct profile **base,
 		      struct profile **p)
@@ -98,6 +135,7 @@ static int write_both(struct diff *d, const struct renderer *r, struct profile *
 		empty(base);
 	if (!in_p)
 		empty(p);
+	scale_base(d, *base, *p);
 	d->shown.out.options.tree.base = *base;
 	return cli_write(*p, r, &d->shown.out, d->shown.out.path);
 }

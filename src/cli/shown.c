@@ -75,10 +75,12 @@ bool shown_range(const char *from, const char *to, struct timerange *ret)
 
 void shown_keep(const struct shown *s, struct source_question *ask)
 {
-	static const char *const comm[] = {"comm"};
+	static const char *const comm[] = {"comm"}, *const process[] = {"pid", "comm"};
+	const char *const *by = &s->out.options.tree.by;
 
-	ask->keep = s->out.options.tree.by ? &s->out.options.tree.by : comm;
-	ask->keep_count = 1;
+	bool is_pid = *by && strcmp(*by, "pid") == 0;
+	ask->keep = is_pid ? process : *by ? by : comm;
+	ask->keep_count = is_pid ? 2 : 1;
 }
 
 static const char *function_of(const struct shown *s)

@@ -29,6 +29,7 @@ struct source {
 	char *url;           /* a server's, without a slash at its end; NULL: the store */
 	struct store *store; /* NULL: the server */
 	uint64_t timeout_ms, began_ms;
+	const char *said; /* the selector that say_process() was last about; of the command line */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -209,6 +210,19 @@ static bool on_progress(void *ctx, double done)
 	return !s->timeout_ms || waited < s->timeout_ms;
 }
 
+/* What became of a selector that is one word, and no type; once, if it is asked again and again. */
+static void say_process(struct source *s, const char *word)
+{
+	if (s->said && strcmp(s->said, word) == 0)
+		return;
+	s->said = word;
+	const char *name = word + strspn(word, " \t\n\v\f\r");
+	int len = (int)strcspn(name, " \t\n\v\f\r");
+
+	log_info("no profile type is called '%.*s': showing cpu{comm=\"%.*s\"}", len, name,
+		 MIN(len, 15), name);
+}
+
 /* ---- by a server --------------------------------------------------------------------------- */
 
 /* A part of a URL, with all but letters, digits and -._~ encoded. */
@@ -317,6 +331,8 @@ static int profile_by_server(struct source *s, const struct source_question *q,
 	int code = ask_server(s, url, &a);
 	if (code)
 		return code;
+	if (q->selector && fetch_header_number(&a, "X-Smolder-Process"))
+		say_process(s, q->selector);
 	int r = whole_read(a.body, a.len, into);
 	*ret = (struct store_answer){
 		.from_ms = fetch_header_number(&a, "X-Smolder-From"),
@@ -401,7 +417,11 @@ static int begin_query(struct source *s, const struct source_question *q,
 		.keep_count = q->keep_count,
 	};
 	s->began_ms = now_ms();
-	return 0;
+	int r = selector_settle_by(*ret_selector, s->store, q->range.from_ms, q->range.to_ms);
+	ret->type = selector_type(*ret_selector);
+	if (selector_process(*ret_selector))
+		say_process(s, q->selector);
+	return ended_badly(*ret_selector, r);
 }
 
 int source_profile(struct source *s, const struct source_question *q, struct profile *into,

@@ -12,6 +12,7 @@
 #define STEP_NS      100000000ll /* less is drift, not a step */
 #define STEP_BACK_NS (60 * 1000000000ll)
 #define NO_TIME      UINT64_MAX
+#define NS           1000000000ull
 
 /* Whose samples they are. What is compared comes first. */
 struct owner {
@@ -171,6 +172,21 @@ static uint64_t wall_of(const struct windows *ws, uint64_t monotonic)
 	return monotonic >= ws->floor_ns ? MAX(at, ws->floor_ms) : at;
 }
 
+/*
+ * Which tick of its second a sample is, as that tick's time: a clock of 99 Hz ticks once in each
+ * 99th of a second, on each CPU somewhere else in it. Counted by ticks of one grid, what a slot can
+ * hold is known from the rate alone: slots of 20 ms hold two, and one of each second one.
+ */
+static uint64_t tick_of(const struct windows *ws, uint64_t monotonic)
+{
+	uint64_t wall = (uint64_t)((int64_t)monotonic + ws->offset_ns), in_second = wall % NS;
+	uint64_t period = ws->options.period;
+
+	if (period && period <= NS)
+		in_second = MIN(in_second / period, NS / period - 1) * period;
+	return (wall / NS * NS + in_second) / 1000000;
+}
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -257,7 +273,8 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 	}
 	w->rows[row].count++;
 	w->rows[row].value += a->sample->weight;
-	uint64_t slot = (MAX(at, w->start_ms) - w->start_ms) / WINDOW_STEP_MS;
+	uint64_t tick = tick_of(ws, a->sample->time);
+	uint64_t slot = (MAX(tick, w->start_ms) - w->start_ms) / WINDOW_STEP_MS;
 	MEM_GROW(w->ticks, w->tick_count, w->tick_cap);
 	w->ticks[w->tick_count++] =
 		(struct tick){row, (uint16_t)MIN(slot, w->length_ms / WINDOW_STEP_MS - 1)};

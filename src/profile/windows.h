@@ -11,6 +11,11 @@
  * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
  * program are counted together, since each would be a series of its own.
  *
+ * When a sample was taken is kept in slots of 20 ms, by the tick it is of: ticks are counted from
+ * the beginning of each second, one a period, so a slot of every second can hold the same number of
+ * each CPU's (heatmaps divide by it). That is up to a period before the sample, in the time it
+ * stands for.
+ *
  * Bounded: beyond `rows_max` pairs or `owners_max` threads in a window, samples are added to
  * {comm="(other)"} without a stack, and counted.
  */

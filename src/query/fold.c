@@ -62,18 +62,30 @@ static uint32_t fold_label(struct folding *f, uint32_t stack, uint32_t series, c
 	return profile_stack(f->out, stack, mark(f->out, both ? both : name));
 }
 
+/*
+ * The root frame of a label's value. A pid alone says nothing: it is "NAME (PID)", and those too
+ * short-lived to have one (profile/windows.h) are one frame a name.
+ */
+static uint32_t fold_by(struct folding *f, uint32_t series)
+{
+	const char *by = f->options->by, *value = profile_label(f->in, series, by);
+	const char *comm = strcmp(by, "pid") == 0 ? profile_label(f->in, series, "comm") : NULL;
+	CLEANUP(freep) char *text = NULL;
+
+	if (comm && *comm)
+		text = mem_printf("%s (%s)", comm, value && *value ? value : "short-lived");
+	else if (!value || !*value)
+		text = mem_printf("[no %s]", by);
+	return profile_stack(f->out, 0, mark(f->out, text ? text : value));
+}
+
 static uint32_t fold_roots(struct folding *f, uint32_t series)
 {
 	const struct tree_options *o = f->options;
 	uint32_t stack = 0;
 
-	if (o->by) {
-		const char *value = profile_label(f->in, series, o->by);
-		if (value && *value)
-			return profile_stack(f->out, stack, mark(f->out, value));
-		CLEANUP(freep) char *none = mem_printf("[no %s]", o->by);
-		return profile_stack(f->out, stack, mark(f->out, none));
-	}
+	if (o->by)
+		return fold_by(f, series);
 	if (o->by_process)
 		stack = fold_label(f, stack, series, "comm", "pid");
 	else if (o->by_comm)

@@ -10,6 +10,8 @@
 #define MATCH_LIMIT 100000 /* steps; a sane pattern on a name of 100 bytes takes some hundreds */
 #define DEPTH_LIMIT 2000
 #define HEAP_LIMIT  1024 /* KiB */
+#define TYPES_MAX   100
+#define COMM_MAX    15 /* bytes of a process' name that the kernel keeps */
 
 enum op { OP_IS, OP_IS_NOT, OP_LIKE, OP_NOT_LIKE };
 
@@ -24,6 +26,8 @@ struct selector {
 	char type[WINDOW_TYPE_MAX];
 	struct matcher matchers[SELECTOR_MATCHERS];
 	size_t count;
+	char *word;      /* it is this alone; NULL: it has braces, or is settled */
+	bool is_process; /* a word was taken for the name of a process */
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	const struct matcher *failed; /* its pattern ran into a limit */
@@ -264,9 +268,28 @@ static int parse_type(struct parser *p, struct selector *s)
 	return 0;
 }
 
+/*
+ * A word alone, as people write the names of processes: redis-server, python3.11, kworker/0:1. All
+ * but what the syntax is made of may be in it.
+ */
+static bool parse_word(struct parser *p, struct selector *s)
+{
+	size_t len = strcspn(p->at, " \t\n\v\f\r{}\"'`=~!,");
+	const char *end = p->at + len;
+
+	if (!len || *p->at == ':' || end[strspn(end, " \t\n\v\f\r")])
+		return false;
+	s->word = mem_strndup(p->at, len);
+	return true;
+}
+
 static int parse(struct parser *p, struct selector *s)
 {
 	skip_space(p);
+	if (parse_word(p, s)) {
+		snprintf(s->type, sizeof(s->type), "%s", s->word);
+		return 0;
+	}
 	int r = parse_type(p, s);
 	if (r)
 		return r;
@@ -326,7 +349,50 @@ void selector_free(struct selector *s)
 	}
 	pcre2_match_context_free(s->context);
 	pcre2_match_data_free(s->data);
+	free(s->word);
 	free(s);
+}
+
+static bool is_type(const char *word, const struct store_names *types)
+{
+	if (strcmp(word, "cpu") == 0)
+		return true;
+	for (uint32_t i = 0; i < types->count; i++)
+		if (strcmp(types->names[i], word) == 0)
+			return true;
+	return false;
+}
+
+void selector_settle(struct selector *s, const struct store_names *types)
+{
+	CLEANUP(freep) char *word = TAKE_PTR(s->word);
+
+	if (!word || is_type(word, types))
+		return;
+	snprintf(s->type, sizeof(s->type), "cpu");
+	s->matchers[s->count++] = (struct matcher){
+		.label = mem_strdup("comm"), .op = OP_IS, .value = mem_strndup(word, COMM_MAX)};
+	s->is_process = true;
+}
+
+int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms)
+{
+	struct store_query q = {.from_ms = from_ms, .to_ms = to_ms};
+	struct store_names types = {};
+
+	if (!s->word)
+		return 0;
+	int r = store_labels(store, &q, NULL, true, TYPES_MAX, &types);
+	if (r)
+		return r;
+	selector_settle(s, &types);
+	store_names_done(&types);
+	return 0;
+}
+
+const char *selector_process(const struct selector *s)
+{
+	return s->is_process ? s->matchers[0].value : NULL;
 }
 
 const char *selector_type(const struct selector *s)

@@ -80,6 +80,14 @@ static void normalise(uint64_t *selves, uint32_t count, uint64_t to)
 		selves[id] = (uint64_t)(((unsigned __int128)selves[id] * to + sum / 2) / sum);
 }
 
+static void scale(uint64_t *selves, uint32_t count, double by)
+{
+	for (uint32_t id = 0; id < count; id++) {
+		double scaled = round((double)selves[id] * by);
+		selves[id] = scaled < 0x1p64 ? (uint64_t)scaled : UINT64_MAX;
+	}
+}
+
 /* The least total of which there are not more than `max`. */
 static uint64_t least_for_max(const uint32_t buckets[static BUCKETS], uint32_t max)
 {
@@ -138,6 +146,8 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 	if (o->base) {
 		if (o->normalised)
 			normalise(base_selves, p->stack_count, all);
+		else if (o->base_scale > 0)
+			scale(base_selves, p->stack_count, o->base_scale);
 		bases = into_totals(p, mem_dup(base_selves, p->stack_count * sizeof(*bases)));
 	}
 	for (uint32_t id = 1; id < p->stack_count; id++)
@@ -370,6 +380,7 @@ struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 
 	t->unit = o->column == TREE_VALUE ? p->info.unit : "samples";
 	t->base = o->base;
+	t->base_scale = o->base && !o->normalised ? o->base_scale : 0;
 	if (fold_is_needed(p, o))
 		p = t->folded = fold(p, o, &places);
 

@@ -36,7 +36,8 @@ struct tree_options {
 	bool by_comm;    /* root frames from labels: the process, as "COMM" … */
 	bool by_process; /* … or as "COMM (PID)" … */
 	bool by_thread;  /* … then the thread, as "THREAD (TID)" */
-	const char *by;  /* … or the value of this label instead of them; NULL: no */
+	const char *by;  /* … or the value of this label instead of them; NULL: no. Of "pid", with
+			    the series' comm: "COMM (PID)" */
 	bool delimited;  /* a "-" frame between user and kernel frames, as BCC's -d */
 	bool reversed;   /* leaf first: callers */
 	double min_fraction;
@@ -45,6 +46,8 @@ struct tree_options {
 	/* The base's numbers are scaled to the same sum as the others', each stack's rounded: for
 	   ranges or loads of different lengths. */
 	bool normalised;
+	/* Or scaled by this: to the same length of time. 0: as they are. */
+	double base_scale;
 	bool sums; /* of functions, too; not only those of nodes are listed then, … */
 	uint32_t max_functions; /* … others until there are so many; 0: all */
 };
@@ -91,6 +94,7 @@ struct tree {
 	uint64_t least;
 	const char *unit;           /* what total and self count: "samples", "nanoseconds", … */
 	const struct profile *base; /* what was given; NULL: no comparison */
+	double base_scale;          /* as asked for */
 	struct profile *folded;     /* private */
 };
 

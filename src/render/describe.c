@@ -126,6 +126,8 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 		       describe_quantity(t->nodes[0].base_total, t->unit, amount));
 		if (t->base->info.duration_ns)
 			append(ret, " in %.1f s", (double)t->base->info.duration_ns / 1e9);
+		if (t->base_scale > 0)
+			append(ret, ", shown times %.4g", t->base_scale);
 		append_count(ret, t->base->info.lost, "lost");
 	}
 	return ret;

@@ -163,6 +163,8 @@ static bool parse_keep(struct api_job *a)
 	a->by = a->options.tree.by = given(a->request, "by");
 	if (a->by && !add_keep(a, a->by))
 		return false;
+	if (a->by && strcmp(a->by, "pid") == 0 && !add_keep(a, "comm")) /* its name */
+		return false;
 	if (!keep)
 		return true;
 	a->keep_words = mem_strdup(keep);
@@ -424,6 +426,10 @@ static void write_timeline(FILE *out, const struct store_timeline *t, uint64_t m
 		}
 		fputs(l ? ",\n{\"value\":" : "\n{\"value\":", out);
 		escape_json(out, line->value, strlen(line->value));
+		if (line->name) {
+			fputs(",\"name\":", out);
+			escape_json(out, line->name, strlen(line->name));
+		}
 		fprintf(out, ",\"total\":%" PRIu64 ",\"values\":", line->total);
 		write_values(out, line->values, t->steps);
 		fputs("}", out);
@@ -452,7 +458,8 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 
 	if (!went_well(a, store_heat(s, &q, &h)))
 		return;
-	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"counts\":[", h.start_ms, WINDOW_STEP_MS);
+	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"period\":%" PRIu64 ",\"counts\":[",
+		h.start_ms, WINDOW_STEP_MS, h.period);
 	for (uint32_t i = 0; i < h.slots; i++) {
 		if (i)
 			putc_unlocked(',', out);
@@ -478,6 +485,14 @@ static void finish_body(struct api_job *a)
 		a->packs && !binary && a->len >= GZIP_LEAST && gzip_pack(&a->body, &a->len) == 0;
 }
 
+/* A word alone is a type or a process: what is stored tells. */
+static bool settle(struct api_job *a, struct store *s, struct ask *ask)
+{
+	return !ask->selector ||
+	       went_well(a, selector_settle_by(ask->selector, s, ask->range.from_ms,
+					       ask->range.to_ms));
+}
+
 static void run(struct job *j)
 {
 	struct api_job *a = (struct api_job *)j;
@@ -493,7 +508,8 @@ static void run(struct job *j)
 		return;
 	}
 	FILE *out = open_memstream(&a->body, &a->len);
-	a->work(a, s, out);
+	if (settle(a, s, &a->ask) && settle(a, s, &a->base))
+		a->work(a, s, out);
 	fclose(out);
 	store_close(s);
 	if (!a->status)
@@ -573,9 +589,10 @@ static void answer_profile(struct api_job *a)
 			    {"X-Smolder-Samples", words[2]},
 			    {"X-Smolder-Lost", words[3]},
 			    {"X-Smolder-Damaged", words[4]},
-			    {"Content-Security-Policy", sandbox}},
+			    {"Content-Security-Policy", sandbox},
+			    {"X-Smolder-Process", selector_process(a->ask.selector) ? "1" : NULL}},
 	};
-	send_body(a, &answer, 6);
+	send_body(a, &answer, 7);
 }
 
 static void done(struct job *j)

@@ -243,7 +243,10 @@ static void write_profile(struct asked *a, struct store *s, FILE *out)
 	struct render_options options = {};
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
-	int r = store_scan_slots(s, &q, p, &a->answer);
+	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms);
+	q.type = selector_type(a->selector);
+	if (!r)
+		r = store_scan_slots(s, &q, p, &a->answer);
 	if (r == -ENODATA) { /* some collector tells no times: whole windows then */
 		profile_free(p);
 		p = profile_new();

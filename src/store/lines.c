@@ -64,9 +64,18 @@ static uint32_t line(struct lines *l, const char *value)
 
 static uint32_t line_of(struct lines *l, uint32_t series)
 {
-	if (!l->line_of[series])
-		l->line_of[series] =
-			1 + line(l, l->by ? select_label(&l->select, series, l->by) : "");
+	if (!l->line_of[series]) {
+		const char *value = l->by ? select_label(&l->select, series, l->by) : "";
+		uint32_t index = line(l, value);
+		struct store_line *at = &l->t->lines[index];
+
+		if (*value && strcmp(l->by, "pid") == 0 && strcmp(at->value, value) == 0) {
+			/* Series come in order of time: an exec's new name is the later one. */
+			free(at->name);
+			at->name = mem_strdup(select_label(&l->select, series, "comm"));
+		}
+		l->line_of[series] = 1 + index;
+	}
 	return l->line_of[series] - 1;
 }
 
@@ -187,6 +196,7 @@ void store_timeline_done(struct store_timeline *t)
 {
 	for (uint32_t i = 0; i < t->line_count; i++) {
 		free(t->lines[i].value);
+		free(t->lines[i].name);
 		free(t->lines[i].values);
 	}
 	free(t->lines);
@@ -205,6 +215,7 @@ struct heat {
 	uint16_t *steps;
 	size_t step_cap;
 	uint64_t known, unknown;
+	bool period_varies;
 };
 
 static int heat_file(void *ctx, const struct dict_view *v)
@@ -220,7 +231,10 @@ static int heat_blob(void *ctx, struct walk_blob *b)
 	struct heat *h = ctx;
 	struct columns_row row;
 	uint32_t to, known;
+	uint64_t period = strcmp(b->type->unit, "nanoseconds") == 0 ? b->type->period : 0;
 
+	h->period_varies |= h->h->period && h->h->period != period;
+	h->h->period = period;
 	while (columns_next(b->rows, &row)) {
 		uint32_t window = COLUMNS_WINDOW(row.key);
 		known = 0;
@@ -280,6 +294,8 @@ int store_heat(struct store *s, const struct store_query *q, struct store_heat *
 	heat.w = &w;
 	int r = walk(&w);
 	free(heat.steps);
+	if (heat.period_varies)
+		h.period = 0;
 	if (!r && heat.unknown && !heat.known)
 		r = -ENODATA;
 	if (r)

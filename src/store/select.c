@@ -22,7 +22,7 @@ const char *select_string(struct select *s, uint32_t id)
 	return s->strings[id];
 }
 
-const char *select_label(struct select *s, uint32_t series, const char *key)
+static const char *stored_label(struct select *s, uint32_t series, const char *key)
 {
 	const struct dict_series *d = &s->view->series[series];
 
@@ -32,10 +32,17 @@ const char *select_label(struct select *s, uint32_t series, const char *key)
 	return "";
 }
 
+const char *select_label(struct select *s, uint32_t series, const char *key)
+{
+	const char *value = stored_label(s, series, key);
+
+	return *value || strcmp(key, "thread") != 0 ? value : stored_label(s, series, "comm");
+}
+
 /* The labels that are kept, as a series of the answer. */
 static uint32_t kept(struct select *s, const struct store_label *labels, size_t count)
 {
-	struct label keep[ENTRIES_LABELS_MAX];
+	struct label keep[ENTRIES_LABELS_MAX + 1];
 	size_t n = 0;
 
 	if (!s->into)
@@ -55,14 +62,17 @@ static uint32_t kept(struct select *s, const struct store_label *labels, size_t 
 bool select_ask(struct select *s, uint32_t series)
 {
 	const struct dict_series *d = &s->view->series[series];
-	struct store_label labels[ENTRIES_LABELS_MAX];
+	struct store_label labels[ENTRIES_LABELS_MAX + 1];
+	uint32_t count = d->count;
 
-	for (uint32_t i = 0; i < d->count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct label *l = &s->view->labels[d->first + i];
 		labels[i] =
 			(struct store_label){select_string(s, l->key), select_string(s, l->value)};
 	}
-	bool want = !s->q->match || s->q->match(s->q->match_ctx, labels, d->count);
-	s->to[series] = want ? 2 + kept(s, labels, d->count) : 1;
+	if (!*stored_label(s, series, "thread") && *stored_label(s, series, "comm"))
+		labels[count++] = (struct store_label){"thread", stored_label(s, series, "comm")};
+	bool want = !s->q->match || s->q->match(s->q->match_ctx, labels, count);
+	s->to[series] = want ? 2 + kept(s, labels, count) : 1;
 	return want;
 }

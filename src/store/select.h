@@ -32,6 +32,9 @@ static inline bool select_series(struct select *s, uint32_t series, uint32_t *re
 	return s->to[series] > 1;
 }
 
-/* The value of a label of a series, "" if it has none; borrowed until select_end(). */
+/*
+ * The value of a label of a series, "" if it has none; borrowed until select_end(). What is called
+ * as its process has no `thread` in the store: that is its process' name.
+ */
 const char *select_label(struct select *s, uint32_t series, const char *key);
 const char *select_string(struct select *s, uint32_t id);

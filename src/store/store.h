@@ -110,6 +110,7 @@ int store_scan(struct store *s, const struct store_query *q, struct profile *int
  */
 struct store_line {
 	char *value;      /* of the label, "" where it has none */
+	char *name;       /* of the process, where lines are by pid: its latest; else NULL */
 	uint64_t *values; /* one a step */
 	uint64_t total;
 };
@@ -133,6 +134,7 @@ void store_timeline_done(struct store_timeline *t);
 struct store_heat {
 	uint64_t start_ms;
 	uint32_t slots;
+	uint64_t period;  /* ns of a sample; 0: not of a clock, or it varies */
 	uint32_t *counts; /* one a slot */
 };
 

@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	if (selector_parse(text, &s, &err) == 0) {
+		selector_settle(s, &(struct store_names){});
 		for (size_t n = 0; n <= 2; n++)
 			selector_match(s, labels, n);
 		selector_failed(s, &err);

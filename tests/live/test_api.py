@@ -283,11 +283,62 @@ def slots_are_exact_to_20_ms():
         assert t["total"] == at(start, start + 40000, range(10)), t["total"]
         h = s.json("/api/v1/heatmap", **{"from": start, "to": start + 20000})
         assert h["start"] == start and h["step"] == 20 and len(h["counts"]) == 1000
+        assert h["period"] == PERIOD
         for slot in (0, 5, 100, 499, 500, 501):
             assert h["counts"][slot] * PERIOD == at(start + slot * 20, start + slot * 20 + 20), slot
         s.json("/api/v1/heatmap", 400, **{"from": start, "to": start + 700000})
         for bad in ("5-2", "x", "0-50", "1-"):
             s.json("/api/v1/query", 400, slots=bad)
+
+
+@test
+def pids_and_threads_have_names():
+    """A pid says which process it is; a thread that is called as its process is called that."""
+    start = recent()
+    span = {"from": start, "to": start + 20000}
+    with Server() as s:
+        c = Collector()
+        for w, comm in ((0, "sh"), (1, "nginx")):  # an exec
+            s.post(c.message(start + w * 10000, [
+                row(("main@app",), 4, comm=comm, pid="7", host="h"),
+                row(("main@app", "io@app"), 3, comm=comm, pid="7", thread="io#", host="h"),
+                row(("main@app",), 2, comm="cc1", host="h")]))
+        t = s.json("/api/v1/series", by="pid", **span)
+        assert [(x["value"], x.get("name"), x["total"] // PERIOD) for x in t["lines"]] == [
+            ("7", "nginx", 14), ("", None, 4)], t["lines"]
+        t = s.json("/api/v1/series", by="thread", **span)
+        assert [(x["value"], x["total"] // PERIOD) for x in t["lines"]] == [
+            ("io#", 6), ("cc1", 4), ("nginx", 4), ("sh", 4)], t["lines"]
+
+        def roots(**params):
+            answer = s.json("/api/v1/query", **span, **params)
+            names, nodes = answer["functions"]["name"], answer["nodes"]
+            return {names[f]: n // PERIOD for f, d, n in
+                    zip(nodes["function"], nodes["depth"], nodes["total"]) if d == 1}
+
+        assert roots(by="pid") == {"nginx (7)": 7, "sh (7)": 7, "cc1 (short-lived)": 4}
+        assert roots(by="thread") == {"nginx": 4, "sh": 4, "io#": 6, "cc1": 4}
+        assert roots(by="thread", query='cpu{thread="nginx"}') == {"nginx": 4}
+        assert roots(by="thread", query='cpu{thread!="nginx"}') == {"sh": 4, "io#": 6, "cc1": 4}
+        assert s.json("/api/v1/labels/thread/values", **span)["values"] == ["cc1", "io#", "nginx", "sh"]
+
+
+@test
+def a_bare_word_is_a_type_or_a_process():
+    start = recent()
+    span = {"from": start, "to": start + 40000}
+    with Server() as s:
+        fill(s, Sums(), start)
+        want = s.json("/api/v1/query", query='cpu{comm="nginx"}', **span)
+        status, body, headers = s.get("/api/v1/query", query="nginx", **span)
+        assert status == 200 and json.loads(body) == want and want["samples"] > 0
+        assert headers["X-Smolder-Process"] == "1"
+        _, body, headers = s.get("/api/v1/query", query="cpu", **span)
+        assert json.loads(body)["samples"] > want["samples"] and "X-Smolder-Process" not in headers
+        t = s.json("/api/v1/series", query="nginx", by="comm", **span)
+        assert [x["value"] for x in t["lines"]] == ["nginx"]
+        d = s.json("/api/v1/diff", query="nginx", base_query="db", **span)
+        assert d["base"]["samples"] > 0 and d["samples"] == want["samples"]
 
 
 @test

@@ -47,6 +47,45 @@ def ran(*args, **kw):
 
 
 @test
+def a_word_that_is_no_type_is_a_process():
+    with Server() as s:
+        start = recent()
+        fill(s, start)
+        span = ("--from", str(start), "--to", str(start + 40000), "-f", "folded")
+        for source in (("--server", s.url), ("--store", s.store)):
+            want = ran("query", 'cpu{comm="nginx"}', *span, *source)
+            p = ran("query", "nginx", *span, *source)
+            assert p.stdout == want.stdout and p.stdout
+            note = """no profile type is called 'nginx': showing cpu{comm="nginx"}"""
+            assert note in p.stderr and note not in want.stderr, p.stderr
+            p = ran("diff", "nginx", *span, *source)
+            assert p.stderr.count(note) == 1, p.stderr
+            p = smolder("query", "redis-server", *span, *source)
+            assert p.returncode == 1 and "nothing matches" in p.stderr, p.stderr
+
+
+@test
+def a_longer_base_is_scaled_to_the_length():
+    with Server() as s:
+        start, c = recent(9), Collector()
+        for w in range(9):  # the same all the time
+            s.post(c.message(start + w * 10000, [row(("main@app",), 30, comm="app")]))
+        at = [str(start + n * 10000) for n in range(10)]
+        ranges = ("--from", at[6], "--to", at[9], "--base-from", at[0], "--base-to", at[6])
+        for source in (("--server", s.url), ("--store", s.store)):
+            p = ran("diff", *ranges, "-f", "folded", *source)
+            assert folded(p.stdout) == {"app;main 90": 90}, p.stdout
+            assert "the base is of 60.0 s and the other of 30.0 s: the base is shown times 0.5" in p.stderr, p.stderr
+            p = ran("diff", *ranges, "--absolute", "-f", "folded", *source)
+            assert folded(p.stdout) == {"app;main 180": 90}, p.stdout
+            assert "shown times" not in p.stderr, p.stderr
+            p = ran("diff", "--from", at[6], "--to", at[9], "--base-from", at[0], "--base-to", at[3], *source)
+            assert "shown times" not in p.stderr, p.stderr
+        p = smolder("diff", "--absolute", "--normalise", "--store", s.store)
+        assert p.returncode == 2 and "give one" in p.stderr, (p.returncode, p.stderr)
+
+
+@test
 def a_server_and_its_store_give_the_same():
     with Server() as s:
         start = recent()

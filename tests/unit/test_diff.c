@@ -98,6 +98,36 @@ static void a_base_is_scaled_to_the_same_sum(void **state)
 	profile_free(p);
 }
 
+static void a_base_is_scaled_by_a_factor(void **state)
+{
+	(void)state;
+	struct profile *base = SAMPLE("main;a 100", "main;b 301");
+	struct profile *p = SAMPLE("main;a 10", "main;b 30");
+
+	assert_tree(p,
+		    "all 40/0 201/0\n  main 40/0 201/0\n    a 10/10 50/50\n    b 30/30 151/151\n",
+		    .base = base, .base_scale = 0.5);
+	profile_free(base);
+	profile_free(p);
+}
+
+static void a_pid_has_the_name_of_its_process(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("comm=nginx,pid=7|main 4", "comm=sh|main 2", "pid=9|main 1");
+
+	assert_tree(p,
+		    "all 7/0 0/0\n"
+		    "  9 1/0 0/0\n"
+		    "    main 1/1 0/0\n"
+		    "  nginx (7) 4/0 0/0\n"
+		    "    main 4/4 0/0\n"
+		    "  sh (short-lived) 2/0 0/0\n"
+		    "    main 2/2 0/0\n",
+		    .by = "pid");
+	profile_free(p);
+}
+
 static void labels_group_both(void **state)
 {
 	(void)state;
@@ -219,6 +249,8 @@ int main(void)
 		cmocka_unit_test(both_are_in_the_tree),
 		cmocka_unit_test(what_is_left_out_is_left_out_of_both),
 		cmocka_unit_test(a_base_is_scaled_to_the_same_sum),
+		cmocka_unit_test(a_base_is_scaled_by_a_factor),
+		cmocka_unit_test(a_pid_has_the_name_of_its_process),
 		cmocka_unit_test(labels_group_both),
 		cmocka_unit_test(the_table_begins_with_what_changed_most),
 		cmocka_unit_test(callers_and_callees_have_the_same_sum),

@@ -75,6 +75,46 @@ static void types_have_colons(void **state)
 	selector_free(s);
 }
 
+static void a_word_that_is_no_type_is_a_process(void **state)
+{
+	(void)state;
+	char *heap[] = {(char *)"heap"};
+	const struct store_names types = {.names = heap, .count = 1};
+	static const struct {
+		const char *text, *type, *process;
+	} cases[] = {
+		{"cpu", "cpu", NULL},
+		{"heap", "heap", NULL},
+		{"nginx", "cpu", "nginx"},
+		{" nginx ", "cpu", "nginx"},
+		{"redis-server", "cpu", "redis-server"},
+		{"python3.11", "cpu", "python3.11"},
+		{"kworker/0:1", "cpu", "kworker/0:1"},
+		{"7zz", "cpu", "7zz"},
+		{"tokio-runtime-worker", "cpu", "tokio-runtime-w"}, /* as the kernel cuts it */
+		{"nginx{}", "nginx", NULL}, /* who writes braces means a type */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct selector_error err = {};
+		struct selector *s;
+		assert_int_equal(selector_parse(cases[i].text, &s, &err), 0);
+		selector_settle(s, &types);
+		selector_settle(s, &types); /* once more changes nothing */
+		assert_string_equal(selector_type(s), cases[i].type);
+		const char *process = selector_process(s);
+		if (!cases[i].process) {
+			assert_null(process);
+		} else {
+			const struct store_label is[] = {{"comm", cases[i].process}};
+			assert_string_equal(process, cases[i].process);
+			assert_true(selector_match(s, is, 1));
+			assert_false(selector_match(s, (struct store_label[]){{"comm", "x"}}, 1));
+		}
+		selector_free(s);
+	}
+}
+
 static void wrong_ones_are_told_where(void **state)
 {
 	(void)state;
@@ -292,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operators_match_as_in_prometheus),
 		cmocka_unit_test(types_have_colons),
+		cmocka_unit_test(a_word_that_is_no_type_is_a_process),
 		cmocka_unit_test(wrong_ones_are_told_where),
 		cmocka_unit_test(a_pattern_without_end_is_an_error),
 		cmocka_unit_test(there_are_caps),

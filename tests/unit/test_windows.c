@@ -12,16 +12,21 @@ struct fixture {
 	uint64_t monotonic, wall;
 };
 
-static struct fixture make(uint32_t rows_max)
+static struct fixture make_with(uint32_t rows_max, uint64_t period)
 {
 	struct fixture f = {.dict = profile_new(), .processes = processes_new()};
-	struct windows_options o = {.host = "h", .period = 10, .rows_max = rows_max};
+	struct windows_options o = {.host = "h", .period = period, .rows_max = rows_max};
 
 	f.windows = windows_new(f.dict, &o);
 	f.monotonic = 1000 * SECOND;
 	f.wall = WALL;
 	windows_clock(f.windows, f.monotonic, f.monotonic, f.wall);
 	return f;
+}
+
+static struct fixture make(uint32_t rows_max)
+{
+	return make_with(rows_max, 10);
 }
 
 static void done(struct fixture *f)
@@ -63,6 +68,45 @@ static uint64_t sum(const struct window *w)
 		n += w->rows[i].count;
 	assert_int_equal(n, w->time_count);
 	return n;
+}
+
+/* 99 ticks a second on a CPU that begins somewhere in a tick: which slots of the second they are
+ * in. */
+static void slots_of_a_second(uint64_t phase, uint64_t period, uint32_t ret[static 50])
+{
+	struct fixture f = make_with(0, period);
+	struct window w;
+
+	memset(ret, 0, 50 * sizeof(*ret));
+	pass(&f, 0.5, 0); /* in the middle of the window's first second */
+	for (uint64_t tick = 0; tick < SECOND / period; tick++)
+		put(&f, 1, "a", 5, f.monotonic - SECOND / 2 + phase + tick * period);
+	pass(&f, 20, 0);
+	settle(&f);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	for (uint32_t i = 0; i < w.time_count; i++)
+		if (w.times[i] < 50)
+			ret[w.times[i]]++;
+	window_done(&w);
+	done(&f);
+}
+
+static void what_a_slot_holds_follows_from_the_rate(void **state)
+{
+	(void)state;
+	uint32_t first[50], other[50];
+
+	for (uint64_t hz = 19; hz <= 997; hz = hz == 19 ? 99 : hz * 10 + 7) {
+		uint64_t period = SECOND / hz, sum_ = 0;
+		slots_of_a_second(0, period, first);
+		for (int i = 0; i < 50; i++)
+			sum_ += first[i];
+		assert_int_equal(sum_, hz);
+		for (uint64_t phase = 1; phase < period; phase += period / 7) {
+			slots_of_a_second(phase, period, other);
+			assert_memory_equal(first, other, sizeof(first));
+		}
+	}
 }
 
 static void windows_are_aligned_and_add_up(void **state)
@@ -281,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_are_aligned_and_add_up),
+		cmocka_unit_test(what_a_slot_holds_follows_from_the_rate),
 		cmocka_unit_test(a_clock_that_steps_back_makes_no_window_twice),
 		cmocka_unit_test(sleep_and_steps_forward_leave_a_gap),
 		cmocka_unit_test(a_large_step_back_is_followed),
