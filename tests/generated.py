@@ -15,6 +15,13 @@ VARIANTS = {
     "gcc-fp": [a for a in GCC if a != "-fomit-frame-pointer"] + ["-fno-omit-frame-pointer"],
     "clang": CLANG,
 }
+# Programs that the tables of .eh_frame do not reach into everywhere: another libc, another machine.
+OTHERS = {
+    "musl": ["musl-gcc", *GCC[1:]],
+    "musl-static": ["musl-gcc", *GCC[1:], "-static"],
+    "gcc-32": GCC + ["-m32", "-msse2"],
+    "gcc-32-static": GCC + ["-m32", "-msse2", "-static"],
+}
 
 
 def build(name, source, command):
@@ -26,7 +33,7 @@ def build(name, source, command):
 def program(tag, seed, variant="gcc", rows=0):
     g = callgraph.Graph(tag, seed)
     return g, build(f"edges-{tag}-{variant}{'-large' * bool(rows)}", g.program(rows),
-                    VARIANTS[variant])
+                    {**VARIANTS, **OTHERS}[variant])
 
 
 def distinct(path, to, number):

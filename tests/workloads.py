@@ -68,6 +68,7 @@ PROGRAMS = {
     "runtime-stripped": ("runtime.go", ["go", "build", "-ldflags=-s -w"]),
     "runtime-pie": ("runtime.go", ["go", "build", "-buildmode=pie", "-ldflags=-s -w"]),
     "cgo": ("cgo.go", ["go", "build"]),
+    "deep": ("deep.go", ["go", "build"]),
     "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }
 SCRIPTS = {
@@ -165,9 +166,12 @@ def _begin():
 
 
 class Workload:
-    """A running program of its own process group: ended, and its last words read, on exit."""
+    """A running program of its own process group: ended, and its last words read, on exit.
 
-    def __init__(self, argv, **popen):
+    One that says nothing when it is ready (`says=None`) is taken as it is.
+    """
+
+    def __init__(self, argv, says="ready ", **popen):
         self.lines = []
         self.truth = None
         self._rest = b""
@@ -175,9 +179,10 @@ class Workload:
                                         stdin=subprocess.DEVNULL, start_new_session=True,
                                         preexec_fn=_begin, **popen)
         try:
-            ready = self.wait_line("ready ")
             self.pid = self.process.pid
-            self.said_pid = int(ready.split()[1])  # its own idea, in its pid namespace
+            if says:
+                ready = self.wait_line(says)
+                self.said_pid = int(ready.split()[1])  # its own idea, in its pid namespace
         except BaseException:
             self._kill()
             raise

@@ -382,7 +382,11 @@ static uint32_t jit_frame(struct resolver *r, struct process *p, uint64_t addr, 
 	*ret_lasting &= resolver_version(p) == version;
 	if (!*ret_named && path[0] == '[')
 		sym.name = path; /* [heap], [stack], [vsyscall] */
-	struct frame f = {.name = intern(r, sym.name), .kind = FRAME_JIT};
+	struct frame f = {
+		.name = intern(r, sym.name),
+		.addr = r->options.functions ? 0 : addr,
+		.kind = FRAME_JIT,
+	};
 	return profile_frame(r->profile, &f);
 }
 
