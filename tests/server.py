@@ -16,15 +16,15 @@ LISTENING = r"listening on (https?)://([\d.]+):(\d+)"
 
 
 class Server:
-    def __init__(self, *args, store=None, **popen):
-        self.owned = store is None
+    def __init__(self, *args, store=None, program=SMOLDER, **popen):
+        self.owned, self.program = store is None, program
         self.store = store or tempfile.mkdtemp(prefix="smolder-test-")
         self.args = args
         self.start(**popen)
 
     def start(self, **popen):
         self.process = subprocess.Popen(
-            [SMOLDER, "serve", "--store", self.store, "--listen", "127.0.0.1:0", *self.args],
+            [self.program, "serve", "--store", self.store, "--listen", "127.0.0.1:0", *self.args],
             stderr=subprocess.PIPE, text=True, **popen)
         self.first = line = self.process.stderr.readline()
         m = re.search(LISTENING, line)

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -23,7 +25,10 @@
 #define TAKING_MS       600000     /* for an answer to be taken */
 #define DISCARD_MAX     (1u << 20) /* of a body that is too long: then the connection ends */
 #define TIMEOUTS_MS     5000       /* how often idle connections are looked for */
+#define LAST_MS         500        /* for the last answers to be taken */
+#define RUNS_MAX        64         /* of the daemon, before others have their turn */
 #define PPROF           "/debug/pprof/"
+#define GOING_DOWN      "the server is going down"
 
 /* In order of the last thing that happened on them: `since_ms`. */
 struct connection {
@@ -46,7 +51,9 @@ struct http {
 	http_guard_fn *guard;
 	const char *const *unguarded;
 	int epoll;
-	bool running; /* inside MHD_run */
+	int wake; /* an eventfd: the daemon has more to do */
+	bool stopping;
+	int listener; /* that the daemon listened on, when it does no more; else -1 */
 	struct connection *oldest, *newest;
 	uint32_t connection_count; /* that are not dropped */
 	struct http_stats stats;
@@ -118,9 +125,7 @@ static bool origin_is_fine(const char *origin, const char *host)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void run_soon(struct http *h);
-
-static struct MHD_Response *response_of(const struct http_answer *a)
+static struct MHD_Response *response_of(const struct http *h, const struct http_answer *a)
 {
 	struct MHD_Response *response =
 		MHD_create_response_from_buffer(a->len, a->body, MHD_RESPMEM_MUST_FREE);
@@ -137,6 +142,8 @@ static struct MHD_Response *response_of(const struct http_answer *a)
 	}
 	if (!cached)
 		MHD_add_response_header(response, "Cache-Control", "no-store");
+	if (h->stopping)
+		MHD_add_response_header(response, "Connection", "close");
 	return response;
 }
 
@@ -158,7 +165,7 @@ void http_hold(struct http_request *r)
 
 void http_answer(struct http_request *r, const struct http_answer *a)
 {
-	struct MHD_Response *response = response_of(a);
+	struct MHD_Response *response = response_of(r->http, a);
 
 	if (!r->held) {
 		queue(r, a->status, response);
@@ -167,7 +174,7 @@ void http_answer(struct http_request *r, const struct http_answer *a)
 	r->late = response;
 	r->late_status = a->status;
 	MHD_resume_connection(r->connection);
-	run_soon(r->http);
+	eventfd_write(r->http->wake, 1);
 }
 
 static void fail(struct http_request *r, unsigned status, const char *allow, const char *text)
@@ -453,6 +460,8 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 
 	r->http->stats.requests++;
 	r->plain = strncmp(url, PPROF, strlen(PPROF)) == 0;
+	if (r->http->stopping)
+		return refuse(r, 503, NULL, GOING_DOWN);
 	if (!host_is_fine(r->http, host))
 		return refuse(
 			r, 403, NULL,
@@ -522,6 +531,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		return take_body(r, upload, upload_len);
 	if (r->discarded)
 		return refuse(r, 413, NULL, "the body is too large");
+	if (r->http->stopping)
+		return refuse(r, 503, NULL, GOING_DOWN);
 	r->route->fn(r->http->ctx, r);
 	return MHD_YES;
 }
@@ -553,14 +564,21 @@ static void run(void *ctx, int what)
 	MHD_UNSIGNED_LONG_LONG timeout;
 
 	(void)what;
-	h->running = true;
 	/* It may have more to do at once, which its descriptor does not tell. */
-	for (int i = 0; i < 64; i++) {
+	for (int i = 0; i < RUNS_MAX; i++) {
 		MHD_run(h->daemon);
 		if (MHD_get_timeout(h->daemon, &timeout) != MHD_YES || timeout > 0)
-			break;
+			return;
 	}
-	h->running = false;
+	eventfd_write(h->wake, 1);
+}
+
+static void on_wake(void *ctx, int fd)
+{
+	eventfd_t ignored;
+
+	eventfd_read(fd, &ignored);
+	run(ctx, 0);
 }
 
 static void on_timer(void *ctx, int what)
@@ -569,10 +587,26 @@ static void on_timer(void *ctx, int what)
 	run(ctx, what);
 }
 
-static void run_soon(struct http *h)
+static bool has_answers(const struct http *h)
 {
-	if (!h->running)
+	for (const struct connection *c = h->oldest; c; c = c->next)
+		if (!c->dropped && c->request && (c->request->late || c->request->answered))
+			return true;
+	return false;
+}
+
+/* Until all answers are taken, or for as long as it is waited for that. */
+static void send_last(struct http *h)
+{
+	uint64_t end = now_ms() + LAST_MS;
+
+	do {
+		struct pollfd p = {.fd = h->epoll, .events = POLLIN};
 		run(h, 0);
+		if (!has_answers(h))
+			return;
+		poll(&p, 1, 10);
+	} while (now_ms() < end);
 }
 
 /* ---- listening ----------------------------------------------------------------------------- */
@@ -727,7 +761,8 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 	CLEANUP(http_freep) struct http *h = mem_alloc(sizeof(*h));
 	int fd;
 
-	h->epoll = -1;
+	h->epoll = h->listener = -1;
+	h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->loop = l;
 	h->routes = o->routes;
 	h->ctx = o->ctx;
@@ -744,7 +779,9 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 		return r;
 	}
 	h->epoll = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-	r = loop_fd(l, h->epoll, run, h);
+	r = h->wake < 0 ? -EMFILE : loop_fd(l, h->epoll, run, h);
+	if (!r)
+		r = loop_fd(l, h->wake, on_wake, h);
 	if (!r)
 		r = loop_timer(l, TIMEOUTS_MS, on_timer, h);
 	if (r)
@@ -753,14 +790,29 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 	return 0;
 }
 
+void http_stop(struct http *h)
+{
+	if (!h || h->stopping || !h->daemon)
+		return;
+	h->stopping = true;
+	h->listener = MHD_quiesce_daemon(h->daemon);
+}
+
 void http_free(struct http *h)
 {
 	if (!h)
 		return;
+	http_stop(h);
 	if (h->epoll >= 0)
 		loop_forget_fd(h->loop, h->epoll);
-	if (h->daemon)
+	if (h->wake >= 0)
+		loop_forget_fd(h->loop, h->wake);
+	if (h->daemon) {
+		send_last(h);
 		MHD_stop_daemon(h->daemon);
+	}
+	fd_closep(&h->listener);
+	fd_closep(&h->wake);
 	for (size_t i = 0; i < h->host_count; i++)
 		free(h->hosts[i]);
 	free(h->hosts);

@@ -14,7 +14,8 @@
  * longest is closed.
  *
  * A route answers at once with http_answer(), or calls http_hold(), and answers later from the
- * same thread.
+ * same thread. Answering calls no other route: what was held is sent from the loop, or by
+ * http_free().
  */
 #pragma once
 
@@ -60,7 +61,13 @@ struct http_error {
 /* 0 or -errno with *ret_err. */
 int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 	     struct http_error *ret_err);
-void http_free(struct http *h); /* requests that are held must have been answered */
+/*
+ * The end, in two steps. After the first nobody connects and no route is called: requests that come
+ * on connections which are open get 503. Then those that are held are answered, by whoever holds
+ * them; http_free() gives clients half a second to take those answers. NULL is fine for both.
+ */
+void http_stop(struct http *h);
+void http_free(struct http *h);
 
 const char *http_address(const struct http *h); /* "127.0.0.1:7117", with the real port */
 bool http_is_public(const struct http *h);      /* it listens beyond this machine */

@@ -233,6 +233,7 @@ void server_free(struct server *s)
 {
 	if (!s)
 		return;
+	http_stop(s->http);
 	if (s->windows_fd >= 0)
 		loop_forget_fd(s->loop, s->windows_fd);
 	if (s->tend_fd >= 0) {
