@@ -92,7 +92,7 @@ def record(*args, **kw):
 class Terminal:
     """smolder with its stderr (and its terminal) on a pty that the test reads and types on."""
 
-    def __init__(self, *args, stdout=subprocess.PIPE, **popen):
+    def __init__(self, *args, stdout=subprocess.PIPE, before=(), **popen):
         self.master, slave = pty.openpty()
         self.text = ""
 
@@ -101,8 +101,8 @@ class Terminal:
             hurry_along()
             fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 
-        self.process = subprocess.Popen([SMOLDER, *map(str, args)], stdin=slave, stderr=slave,
-                                        stdout=stdout, preexec_fn=session, **popen)
+        self.process = subprocess.Popen([*before, SMOLDER, *map(str, args)], stdin=slave,
+                                        stderr=slave, stdout=stdout, preexec_fn=session, **popen)
         os.close(slave)
 
     def read_until(self, pattern, seconds=PATIENCE):
@@ -124,10 +124,15 @@ class Terminal:
     def interrupt(self):
         os.write(self.master, b"\x03")
 
+    def close(self):
+        """As when the window of a terminal is closed."""
+        os.close(self.master)
+        self.master = None
+
     def end(self, timeout=PATIENCE):
         """Reads all it says; returns its exit code."""
         deadline = time.monotonic() + timeout
-        while select.select([self.master], [], [], max(0, deadline - time.monotonic()))[0]:
+        while self.master and select.select([self.master], [], [], max(0, deadline - time.monotonic()))[0]:
             try:
                 got = os.read(self.master, 65536)
             except OSError:
@@ -146,7 +151,8 @@ class Terminal:
             self.process.wait()
         if self.process.stdout:
             self.process.stdout.close()
-        os.close(self.master)
+        if self.master:
+            self.close()
 
 
 def public_copy(directory):

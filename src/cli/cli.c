@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -134,4 +135,22 @@ char *cli_cache_dir(void)
 	if (cache && cache[0] == '/')
 		return mem_printf("%s/smolder", cache);
 	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
+}
+
+bool cli_ignored(int signo)
+{
+	struct sigaction a;
+
+	return sigaction(signo, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
+}
+
+int cli_end_signals(struct loop *l, int only, loop_fn *fn, void *ctx)
+{
+	if (only)
+		return loop_signal(l, only, fn, ctx);
+	int err = loop_signal(l, SIGTERM, fn, ctx);
+	err = err ? err : loop_signal(l, SIGINT, fn, ctx);
+	if (!err && !cli_ignored(SIGHUP))
+		err = loop_signal(l, SIGHUP, fn, ctx);
+	return err;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/loop.h"
 #include "collect/sampler.h"
 #include "render/render.h"
 
@@ -65,3 +66,10 @@ void cli_cannot_sample(int err, const struct sampler_error *why, const char *eve
 
 /* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
 char *cli_cache_dir(void);
+
+/* Whether whoever started us wants this signal to be ignored, as nohup does with SIGHUP. */
+bool cli_ignored(int signo);
+
+/* Calls back on `only`, if it is not 0, else on SIGTERM, SIGINT, and SIGHUP unless ignored. 0 or
+ * -errno. */
+int cli_end_signals(struct loop *l, int only, loop_fn *fn, void *ctx);

@@ -26,6 +26,7 @@
 #define LATER_NS       1000000000ull
 #define LATER_MAX_NS   (30 * LATER_NS)
 #define STOP_NS        5000000000ull /* for the last windows to arrive */
+#define TABLES_MS      200           /* for unwind tables at the end: Ctrl-C should not take long */
 #define LIVE_WINDOW_MS 1000
 #define METRICS_MAX    96
 #define DRAIN_MS       250   /* seldom: each drain has a price of its own */
@@ -377,7 +378,7 @@ static void stop(struct collecting *c)
 	c->stop_ns = clock_ns(CLOCK_MONOTONIC) + STOP_NS;
 	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
 		      clock_ns(CLOCK_REALTIME));
-	collector_stop(c->collector);
+	collector_stop(c->collector, TABLES_MS);
 	take_windows(c, true);
 	pump(c);
 	end_if_sent(c);
@@ -480,8 +481,7 @@ static int watch(struct collecting *c)
 	struct sampler_options pace = {.frequency = o->frequency};
 
 	c->loop = loop_new();
-	int err = loop_signal(c->loop, SIGTERM, on_stop, c);
-	err = err ? err : loop_signal(c->loop, SIGINT, on_stop, c);
+	int err = cli_end_signals(c->loop, o->end_signal, on_stop, c);
 	err = err ? err : loop_timer(c->loop, collector_pace(&pace, DRAIN_MS), on_tick, c);
 	if (o->alive_fd >= 0)
 		err = err ? err : loop_timer(c->loop, ALIVE_MS, on_alive, c);
@@ -515,6 +515,8 @@ int collecting_run(const struct collecting_options *options)
 	arena_done(&c.names);
 	c.metric_count = 0;
 	measure_refused(&c); /* says what was refused since the last window */
+	if (!err && o.alive_fd >= 0 && !c.renew)
+		return 0; /* our parent waits for our end, and a table may be in the making */
 	loop_free(c.loop);
 	sender_free(c.sender);
 	windows_free(c.windows);

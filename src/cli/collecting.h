@@ -37,6 +37,7 @@ struct collecting_options {
 	int counters_fd;        /* that outlive us; 0: none */
 	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
 	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */
+	int end_signal; /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */
 	struct transport transport;
 	int (*confine)(void); /* after all is open, before the first sample is looked at; or NULL */
 };
@@ -44,7 +45,7 @@ struct collecting_options {
 void collecting_reply(struct collecting *c, const void *bytes, size_t len);
 void collecting_lost_server(struct collecting *c); /* no reply will come: send again in a moment */
 
-/* Runs until SIGTERM or SIGINT; then sends what there is. The exit code. */
+/* Runs until a signal ends it; then sends what there is. The exit code. */
 int collecting_run(const struct collecting_options *o);
 
 /* The transport of `run`: an inherited SOCK_SEQPACKET socket, one message a packet. */

@@ -19,7 +19,8 @@
 #include "profile/collector.h"
 
 /* Often: a new process is soon known to the BPF side. */
-#define DRAIN_MS 100
+#define DRAIN_MS  100
+#define TABLES_MS 5000 /* unwind tables are waited for at the end */
 
 struct recording {
 	struct recording_options *options;
@@ -224,9 +225,7 @@ static int watch(struct recording *r)
 	int err = 0;
 
 	r->loop = loop_new();
-	err = err ? err : loop_signal(r->loop, SIGINT, on_signal, r);
-	err = err ? err : loop_signal(r->loop, SIGTERM, on_signal, r);
-	err = err ? err : loop_signal(r->loop, SIGHUP, on_signal, r);
+	err = err ? err : cli_end_signals(r->loop, 0, on_signal, r);
 	if (r->has_program)
 		err = err ? err : loop_signal(r->loop, SIGCHLD, on_child, r);
 	err = err ? err : loop_timer(r->loop, every, on_tick, r);
@@ -328,7 +327,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 
 	sampler_stop(collector_sampler(r->collector));
 	describe(r);
-	collector_stop(r->collector);
+	collector_stop(r->collector, TABLES_MS);
 	log_progress_done();
 	collector_stats(r->collector, &stats);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;

@@ -26,6 +26,14 @@
 #define BACKOFF_MAX_NS 30000000000ull
 #define KILLED_MAX_NS  2000000000ull  /* one that was killed did not fail by itself */
 #define HEALTHY_NS     60000000000ull /* after so long a half's failures are forgotten */
+#define IMPATIENT_NS   500000000ull   /* a second Ctrl-C after so long is meant */
+
+/*
+ * What ends a half is the parent's word alone. Ctrl-C and a terminal's end go to all processes of a
+ * terminal, systemd's SIGTERM to all of a service: a server that ended at once would not be there
+ * for the collector's last windows.
+ */
+#define END_HALF SIGUSR1
 
 /*
  * The parent of both halves. It keeps what must outlive them: both ends of the socket between them,
@@ -54,7 +62,9 @@ struct run {
 	int counters_fd;
 	uint8_t lineage[8]; /* names the counters */
 	bool said_ready, stopping, reloading;
-	uint64_t reload_ns; /* when it began: halves that started before are the old ones */
+	uint64_t stopping_ns; /* since when */
+	int terminal_fd;      /* that we were started on; -1: none, or nohup */
+	uint64_t reload_ns;   /* when it began: halves that started before are the old ones */
 	int code;
 };
 
@@ -77,6 +87,7 @@ static int be_collector(const struct run *r, int alive_fd)
 	struct collecting_options o = {.alive_fd = alive_fd,
 				       .counters_fd = r->counters_fd,
 				       .lineage = r->lineage,
+				       .end_signal = END_HALF,
 				       .transport = fd_transport(&t),
 				       .confine = confine};
 	CLEANUP(freep) char *cache = service_collector(&r->settings, &o);
@@ -93,7 +104,8 @@ static int be_server(const struct run *r, int alive_fd)
 				    .secrets = &secrets,
 				    .store = r->store,
 				    .windows_fd = r->pair[SERVER],
-				    .alive_fd = alive_fd};
+				    .alive_fd = alive_fd,
+				    .end_signal = END_HALF};
 
 	close(r->pair[COLLECTOR]);
 	close(r->counters_fd);
@@ -106,7 +118,7 @@ static int be_server(const struct run *r, int alive_fd)
 		log_error("cannot become the user %s: %s", r->user.name, strerror(-err));
 		return 1;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGTERM); /* becoming another user has cleared it */
+	prctl(PR_SET_PDEATHSIG, END_HALF); /* becoming another user has cleared it */
 	code = serving_run(&o);
 	secrets_done(&secrets);
 	return code;
@@ -134,9 +146,12 @@ static void spawn(struct run *r, int which)
 	fflush(NULL);
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		prctl(PR_SET_PDEATHSIG, END_HALF);
 		if (getppid() != parent)
 			_exit(1);
+		signal(SIGINT, SIG_IGN);
+		signal(SIGTERM, SIG_IGN);
+		signal(SIGHUP, SIG_IGN);
 		loop_free(r->loop); /* with it, the parent's signals are ours no more */
 		close(fds[0]);
 		for (int i = 0; i < HALVES; i++)
@@ -221,9 +236,9 @@ static void stop_next(struct run *r)
 {
 	/* The collector first: its last windows go to the server. */
 	if (r->halves[COLLECTOR].pid > 0)
-		kill(r->halves[COLLECTOR].pid, SIGTERM);
+		kill(r->halves[COLLECTOR].pid, END_HALF);
 	else if (r->halves[SERVER].pid > 0)
-		kill(r->halves[SERVER].pid, SIGTERM);
+		kill(r->halves[SERVER].pid, END_HALF);
 	else
 		loop_stop(r->loop);
 }
@@ -316,15 +331,16 @@ static void on_stop(void *ctx, int signo)
 	struct run *r = ctx;
 
 	(void)signo;
-	if (r->stopping) { /* the second time: at once */
+	if (!r->stopping) {
+		notify("STOPPING=1");
+		r->stopping = true;
+		r->stopping_ns = now_ns();
+		stop_next(r);
+	} else if (now_ns() - r->stopping_ns > IMPATIENT_NS) { /* the second time: at once */
 		for (int i = 0; i < HALVES; i++)
 			if (r->halves[i].pid > 0)
 				kill(r->halves[i].pid, SIGKILL);
-		return;
 	}
-	notify("STOPPING=1");
-	r->stopping = true;
-	stop_next(r);
 }
 
 /* Both halves begin anew with what the configuration says now; what one has taken, it sends. */
@@ -332,8 +348,13 @@ static void on_reload(void *ctx, int signo)
 {
 	struct run *r = ctx;
 
-	(void)signo;
-	if (r->stopping || !service_reload(&r->settings))
+	if (r->stopping)
+		return;
+	if (r->terminal_fd >= 0 && !isatty(r->terminal_fd)) { /* it was closed */
+		on_stop(r, signo);
+		return;
+	}
+	if (!service_reload(&r->settings))
 		return;
 	notify("RELOADING=1");
 	log_info("the configuration was read again");
@@ -341,7 +362,7 @@ static void on_reload(void *ctx, int signo)
 	r->reload_ns = now_ns();
 	for (int i = 0; i < HALVES; i++)
 		if (r->halves[i].pid > 0)
-			kill(r->halves[i].pid, SIGTERM);
+			kill(r->halves[i].pid, END_HALF);
 }
 
 /* The server's user must be able to reach the store. */
@@ -405,6 +426,8 @@ static int watch(struct run *r)
 {
 	uint64_t watchdog = notify_watchdog_ms();
 
+	for (int fd = STDERR_FILENO; fd >= 0 && r->terminal_fd < 0 && !cli_ignored(SIGHUP); fd--)
+		r->terminal_fd = isatty(fd) ? fd : -1;
 	r->loop = loop_new();
 	int err = loop_signal(r->loop, SIGTERM, on_stop, r);
 	err = err ? err : loop_signal(r->loop, SIGINT, on_stop, r);
@@ -427,8 +450,10 @@ static void help(void)
 	     "the\n"
 	     "browser. Needs root; what reads other processes keeps only the capabilities it "
 	     "uses,\n"
-	     "what answers requests runs as an ordinary user. SIGTERM ends it, SIGHUP reads the\n"
-	     "configuration again.\n");
+	     "what answers requests runs as an ordinary user. Ctrl-C, SIGTERM and a terminal that "
+	     "is "
+	     "closed\n"
+	     "end it, SIGHUP reads the configuration again.\n");
 	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
 					    SET_TIMES, SET_FREQUENCY, SET_USER, SET_HOST,
 					    SET_TABLES, SET_LINES, SET_TOKEN_FILE, SET_TLS_CERT,
@@ -440,6 +465,7 @@ int cmd_run(int argc, char **argv)
 	struct run r = {.halves = {[SERVER] = {.name = "server", .pid = -1, .alive_fd = -1},
 				   [COLLECTOR] = {.name = "collector", .pid = -1, .alive_fd = -1}},
 			.pair = {-1, -1},
+			.terminal_fd = -1,
 			.counters_fd = -1};
 	int code = service_options("run", argc, argv, help, &r.settings);
 

@@ -14,7 +14,8 @@ struct serving_options {
 	const char *store; /* the directory */
 	int windows_fd;    /* a SOCK_SEQPACKET socket that messages come by; -1: only HTTP */
 	int alive_fd;      /* a byte when it answers, then every few seconds; -1: none */
+	int end_signal;    /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */
 };
 
-/* Runs until SIGTERM or SIGINT. The exit code. */
+/* Runs until a signal ends it. The exit code. */
 int serving_run(const struct serving_options *o);

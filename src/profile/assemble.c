@@ -441,12 +441,15 @@ void assembler_settle(struct assembler *a, uint64_t now)
 	lap(a, STAGE_PROCESS);
 }
 
-void assembler_finish(struct assembler *a)
+void assembler_finish(struct assembler *a, unsigned wait_ms)
 {
+	uint64_t end = now_ns() + wait_ms * 1000000ull;
+
 	a->passed_ns = UINT64_MAX;
 	while (a->held_count) {
 		size_t before = a->held_count;
-		uint64_t made = unwinder_finish(a->unwinder);
+		uint64_t now = now_ns(), left = end - MIN(end, now);
+		uint64_t made = unwinder_finish(a->unwinder, (unsigned)(left / 1000000));
 		retry_held(a, 0, !made);
 		if (!made && a->held_count == before)
 			break;

@@ -58,8 +58,9 @@ void assembler_lost(struct assembler *a);
 /* After each drain. */
 void assembler_settle(struct assembler *a, uint64_t now);
 
-/* After the last drain: no sample is held back any longer. */
-void assembler_finish(struct assembler *a);
+/* After the last drain: no sample is held back any longer than it takes to make tables, or than
+ * `wait_ms`; a walk that still lacks one then does without. */
+void assembler_finish(struct assembler *a, unsigned wait_ms);
 
 /* The table of processes; borrowed. */
 struct processes *assembler_processes(const struct assembler *a);

@@ -98,8 +98,6 @@ static void drain(struct collector *c, bool last)
 	if (last) /* once more: events up to where the first one read mappings */
 		stream_drain(c->stream, &h, last);
 	assembler_settle(c->assembler, clock_ns(CLOCK_MONOTONIC));
-	if (last)
-		assembler_finish(c->assembler);
 }
 
 void collector_drain(struct collector *c)
@@ -119,10 +117,11 @@ void collector_drain(struct collector *c)
 	c->untimed -= drains;
 }
 
-void collector_stop(struct collector *c)
+void collector_stop(struct collector *c, unsigned wait_ms)
 {
 	sampler_stop(c->sampler);
 	drain(c, true);
+	assembler_finish(c->assembler, wait_ms);
 }
 
 static void on_cpu(void *ctx, unsigned cpu, bool online)

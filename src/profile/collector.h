@@ -28,8 +28,8 @@ int collector_watch(struct collector *c, struct loop *l);
 
 void collector_drain(struct collector *c);
 
-/* No more samples; what was taken is drained, and none is held back any longer. */
-void collector_stop(struct collector *c);
+/* No more samples; what was taken is drained. `wait_ms`: how long unwind tables are waited for. */
+void collector_stop(struct collector *c, unsigned wait_ms);
 
 /* How often to drain, in ms, at most every `max`: so that samples alone never fill half of a ring.
  */

@@ -13,7 +13,6 @@
 #define MAX_BYTES      (24u << 20)
 #define UNUSED_NS      (300ull * 1000000000) /* a table that no walk used for so long goes */
 #define RETIRED_MAX    256 /* versions of mappings that samples on their way may still name */
-#define WAIT_MS        5000
 #define GRACE_EVERY_NS 1000000000ull
 #define HALVE_EVERY_NS 10000000000ull
 #define ROOM_SHARE     16 /* of the rows that can be: what is made free more than needed */
@@ -640,9 +639,9 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 	}
 }
 
-unsigned unwinder_finish(struct unwinder *u)
+unsigned unwinder_finish(struct unwinder *u, unsigned wait_ms)
 {
-	builder_wait(u->builder, WAIT_MS);
+	builder_wait(u->builder, wait_ms);
 	return take_tables(u);
 }
 

@@ -53,8 +53,9 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 /* After each drain, when every sample of it was walked or is held back. `now`: CLOCK_MONOTONIC. */
 void unwinder_settle(struct unwinder *u, uint64_t now);
 
-/* After the last drain: waits for the tables that are being made; returns how many came. */
-unsigned unwinder_finish(struct unwinder *u);
+/* After the last drain: waits for the tables that are being made, so long at most; returns how many
+ * came. */
+unsigned unwinder_finish(struct unwinder *u, unsigned wait_ms);
 
 struct unwinder_stats {
 	uint64_t walks[WIRE_WALKS];
