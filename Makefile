@@ -167,7 +167,7 @@ soak: deps-test
 
 run: deps
 	+@$(MAKE) --no-print-directory $(BIN)
-	tools/run $(BIN)
+	tools/run $(BIN) $(ARGS)
 
 lint: deps-test
 	+@$(MAKE) --no-print-directory $(BIN)

@@ -30,6 +30,17 @@ static int look_up(const char *name, struct privilege_user *ret)
 	return 0;
 }
 
+void privilege_user_of(uid_t uid, gid_t gid, struct privilege_user *ret)
+{
+	const struct passwd *p = getpwuid(uid);
+
+	*ret = (struct privilege_user){.uid = uid, .gid = p ? p->pw_gid : gid};
+	if (p)
+		snprintf(ret->name, sizeof(ret->name), "%s", p->pw_name);
+	else
+		snprintf(ret->name, sizeof(ret->name), "uid %u", uid);
+}
+
 int privilege_find_user(const char *name, struct privilege_user *ret)
 {
 	const char *caller = getenv("SUDO_USER");

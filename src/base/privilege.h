@@ -20,6 +20,9 @@ struct privilege_user {
  */
 int privilege_find_user(const char *name, struct privilege_user *ret);
 
+/* The user of that number; without a name in the list of users, it is called "uid N". */
+void privilege_user_of(uid_t uid, gid_t gid, struct privilege_user *ret);
+
 /* Becomes that user, without any capability. Does nothing when not root. 0 or -errno. */
 int privilege_become(const struct privilege_user *u);
 

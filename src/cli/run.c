@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -16,6 +15,7 @@
 #include "base/privilege.h"
 #include "cli/cli.h"
 #include "cli/collecting.h"
+#include "cli/place.h"
 #include "cli/service.h"
 #include "cli/serving.h"
 #include "collect/sampler.h"
@@ -365,45 +365,15 @@ static void on_reload(void *ctx, int signo)
 			kill(r->halves[i].pid, END_HALF);
 }
 
-/* The server's user must be able to reach the store. */
-static int make_store(const struct run *r)
-{
-	CLEANUP(freep) char *path = mem_strdup(r->store);
-
-	for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
-		*slash = '\0';
-		if (mkdir(path, 0755) != 0 && errno != EEXIST)
-			break;
-		*slash = '/';
-	}
-	if (mkdir(path, 0750) != 0 && errno != EEXIST) {
-		log_error("cannot make the store %s: %s", r->store, strerror(errno));
-		return 1;
-	}
-	struct stat st;
-	if (geteuid() == 0 && stat(path, &st) == 0 && st.st_uid != r->user.uid &&
-	    chown(path, r->user.uid, r->user.gid) != 0) {
-		log_error("cannot give the store %s to the user %s: %s", r->store, r->user.name,
-			  strerror(errno));
-		return 1;
-	}
-	return 0;
-}
-
 static int start(struct run *r)
 {
-	const char *user = settings_text(&r->settings, SET_USER);
-
-	if (privilege_find_user(user, &r->user) != 0) {
-		log_error("there is no user '%s' for the server to run as", user ? user : "nobody");
-		return 1;
-	}
 	r->store = service_store_dir(&r->settings);
 	if (!r->store) {
 		log_error("there is no place for the store: say --store DIR");
 		return 1;
 	}
-	if (make_store(r))
+	if (place_user(r->store, settings_text(&r->settings, SET_USER), &r->user) ||
+	    place_prepare(r->store, &r->user))
 		return 1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, r->pair) != 0) {
 		log_error("cannot make a socket: %s", strerror(errno));

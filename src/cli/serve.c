@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/place.h"
 #include "cli/service.h"
 #include "serve/server.h"
 
@@ -126,13 +127,19 @@ int cmd_serve(int argc, char **argv)
 		goto out;
 	if (!code) {
 		CLEANUP(freep) char *store = service_store_dir(&s);
+		struct privilege_user self = {.uid = geteuid(), .gid = getegid()};
 		int fd = (int)settings_number(&s, SET_WINDOWS_FD);
 		struct serving_options o = {.settings = &s,
 					    .secrets = &secrets,
 					    .store = store,
 					    .windows_fd = fd ? fd : -1,
 					    .alive_fd = -1};
-		code = serving_run(&o);
+		code = !store;
+		if (!store)
+			log_error("there is no place for the store: say --store DIR");
+		code = code ? code : place_become_owner(store);
+		code = code ? code : place_prepare(store, &self);
+		code = code ? code : serving_run(&o);
 	}
 	secrets_done(&secrets);
 out:

@@ -30,7 +30,8 @@ static const struct {
 	[SET_TIMES] = {"times", DURATION, "24h", "TIME  how long each sample's time is kept (24h)"},
 	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples a second and CPU (99)"},
 	[SET_USER] = {"user", TEXT, NULL,
-		      "NAME  whom the server runs as (smolder, who called sudo, or nobody)"},
+		      "NAME  whom the server runs as (the store's owner, smolder, who called sudo, "
+		      "or nobody)"},
 	[SET_HOST] = {"host", TEXT, NULL, "NAME  of this machine in labels (its own)"},
 	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  of unwind tables at most (24MiB)"},
 	[SET_LINES] = {"lines", LIST, NULL,

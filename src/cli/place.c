@@ -1,0 +1,298 @@
+#include "cli/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define DEPTH_MAX 2 /* of a store: DIR/raw/2026-11-15.db */
+
+int place_user(const char *dir, const char *name, struct privilege_user *ret)
+{
+	struct stat st;
+
+	if (!name && geteuid() == 0 && dir && stat(dir, &st) == 0 && st.st_uid != 0) {
+		privilege_user_of(st.st_uid, st.st_gid, ret);
+		return 0;
+	}
+	if (privilege_find_user(name, ret) == 0)
+		return 0;
+	log_error("there is no user '%s' for the server to run as; say one that there is with "
+		  "--user NAME",
+		  name ? name : "nobody");
+	return 1;
+}
+
+/* ---- can the user get there? --------------------------------------------------------------- */
+
+/* What the user could not do: with the first `len` characters of the path. */
+struct obstacle {
+	size_t len;
+	int error; /* 0: there is none */
+	bool at_store;
+};
+
+/* Goes down the path as far as it exists. */
+static struct obstacle look(const char *dir)
+{
+	CLEANUP(freep) char *path = mem_strdup(dir);
+	size_t len = strlen(path);
+
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	for (size_t i = 1; i < len; i++) {
+		if (path[i] != '/')
+			continue;
+		path[i] = '\0';
+		int r = faccessat(AT_FDCWD, path, X_OK, AT_EACCESS);
+		if (r != 0 && errno == ENOENT)
+			return (struct obstacle){};
+		if (r != 0)
+			return (struct obstacle){.len = i, .error = errno};
+		path[i] = '/';
+	}
+	struct stat st;
+	if (stat(path, &st) == 0 && st.st_uid == geteuid() &&
+	    faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0)
+		return (struct obstacle){.len = len, .error = errno, .at_store = true};
+	return (struct obstacle){};
+}
+
+/* Only as that user can it be known (groups, access lists, file systems that do not trust root). */
+static struct obstacle look_as(const char *dir, const struct privilege_user *u)
+{
+	struct obstacle found = {.error = EIO};
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return (struct obstacle){.error = errno};
+	pid_t pid = fork();
+	if (pid == 0) {
+		int r = privilege_become(u);
+		found = r ? (struct obstacle){.error = -r} : look(dir);
+		_exit(write(fds[1], &found, sizeof(found)) == sizeof(found) ? 0 : 1);
+	}
+	close(fds[1]);
+	if (pid < 0 || read(fds[0], &found, sizeof(found)) != sizeof(found))
+		found = (struct obstacle){.error = errno ? errno : EIO};
+	close(fds[0]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return found;
+}
+
+static int check_way(const char *dir, const struct privilege_user *u)
+{
+	struct obstacle o = look_as(dir, u);
+	struct stat st;
+
+	if (!o.error)
+		return 0;
+	CLEANUP(freep) char *where = mem_printf("%.*s", (int)o.len, dir);
+	if (!o.len)
+		log_error("cannot look at the store %s as the user %s: %s", dir, u->name,
+			  strerror(o.error));
+	else if (stat(where, &st) == 0)
+		log_error("the server runs as %s, who may not %s %s (mode %04o, of uid %u): keep "
+			  "the store elsewhere with --store DIR, or run the server as someone who "
+			  "may with --user NAME",
+			  u->name, o.at_store ? "write to" : "enter", where, st.st_mode & 07777,
+			  st.st_uid);
+	else
+		log_error("the server runs as %s, who cannot get to %s: %s", u->name, where,
+			  strerror(o.error));
+	return 1;
+}
+
+/* ---- a store that is root's ----------------------------------------------------------------- */
+
+/* Names in the directory of a store, as in docs/store.md. */
+static bool is_ours(const char *name, unsigned depth)
+{
+	static const char *const top[] = {"raw", "roll", "times", "pid", "accounts.db*"};
+
+	if (depth > 0)
+		return fnmatch("*.db*", name, 0) == 0;
+	for (size_t i = 0; i < ARRAY_SIZE(top); i++)
+		if (fnmatch(top[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+struct handover {
+	uid_t uid;
+	gid_t gid;
+	struct given {
+		int fd;
+		gid_t group; /* that it had */
+	} * given;           /* to take back if not all can be given */
+	size_t count, cap;
+	char *why; /* caller frees; NULL: all is well */
+};
+
+static void give(struct handover *h, int fd, gid_t group, const char *path)
+{
+	if (fchown(fd, h->uid, h->gid) != 0) {
+		h->why = mem_printf("%s: %s", path, strerror(errno));
+		close(fd);
+		return;
+	}
+	MEM_GROW(h->given, h->count, h->cap);
+	h->given[h->count++] = (struct given){fd, group};
+}
+
+static void give_all(struct handover *h, int dir_fd, const char *path, unsigned depth)
+{
+	int again = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = again < 0 ? NULL : fdopendir(again);
+
+	if (!d) {
+		h->why = mem_printf("%s: %s", path, strerror(errno));
+		fd_closep(&again);
+		return;
+	}
+	for (const struct dirent *e; !h->why && (e = readdir(d));) {
+		struct stat st;
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		CLEANUP(freep) char *full = mem_printf("%s/%s", path, e->d_name);
+		if (!is_ours(e->d_name, depth)) {
+			h->why = mem_printf("%s is no part of a store", full);
+			break;
+		}
+		int fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &st) != 0) {
+			h->why = mem_printf("%s: %s", full, strerror(errno));
+			fd_closep(&fd);
+			break;
+		}
+		bool folder = S_ISDIR(st.st_mode), file = S_ISREG(st.st_mode) && st.st_nlink == 1;
+		if (st.st_uid != 0 && st.st_uid != h->uid)
+			h->why = mem_printf("%s belongs to uid %u", full, st.st_uid);
+		else if (!folder && !file)
+			h->why = mem_printf("%s is no part of a store", full);
+		if (!h->why && folder && depth + 1 < DEPTH_MAX)
+			give_all(h, fd, full, depth + 1);
+		if (h->why || st.st_uid == h->uid)
+			close(fd);
+		else
+			give(h, fd, st.st_gid, full);
+	}
+	closedir(d);
+}
+
+/* What root has in there becomes the user's, all of it or nothing. */
+static int hand_over(const char *dir, const struct privilege_user *u)
+{
+	struct handover h = {.uid = u->uid, .gid = u->gid};
+	struct stat st;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		h.why = mem_printf("%s: %s", dir, strerror(errno));
+	else if (st.st_uid != 0 && st.st_uid != u->uid)
+		h.why = mem_printf("%s belongs to uid %u", dir, st.st_uid);
+	else if (st.st_uid == 0 && st.st_mode & (S_IWGRP | S_IWOTH))
+		h.why = mem_printf("%s is root's and others may write to it", dir);
+	else
+		give_all(&h, fd, dir, 0);
+	if (!h.why && st.st_uid == 0)
+		give(&h, TAKE_FD(fd), st.st_gid, dir);
+	fd_closep(&fd);
+	for (size_t i = 0; i < h.count; i++) {
+		if (h.why && fchown(h.given[i].fd, 0, h.given[i].group) != 0)
+			log_error("cannot take back what was given to the user %s: %s", u->name,
+				  strerror(errno));
+		close(h.given[i].fd);
+	}
+	free(h.given);
+	if (!h.why)
+		return 0;
+	log_error("the store %s cannot be given to %s, whom the server runs as: %s; keep it in a "
+		  "directory of its own with --store DIR, or run the server as its owner with "
+		  "--user NAME",
+		  dir, u->name, h.why);
+	free(h.why);
+	return 1;
+}
+
+/* ---- a new one ------------------------------------------------------------------------------ */
+
+/* Whatever the umask: directories on the way are for all to enter, the store is its user's. */
+static int make(const char *dir, const struct privilege_user *u)
+{
+	CLEANUP(freep) char *path = mem_strdup(dir);
+	size_t first = 0, len = strlen(path); /* the first one that was made ends there */
+	bool root = geteuid() == 0;
+	int error = 0;
+
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	for (size_t i = 1; i <= len && !error; i++) {
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		path[i] = '\0';
+		if (mkdir(path, 0700) == 0) {
+			first = first ? first : i;
+			bool last = i == len;
+			if ((root && chmod(path, last ? 0750 : 0755) != 0) ||
+			    (root && last && chown(path, u->uid, u->gid) != 0))
+				error = errno;
+		} else if (errno != EEXIST) {
+			error = errno;
+		}
+		if (!error && i < len)
+			path[i] = '/';
+	}
+	if (!error)
+		return 0;
+	log_error("cannot make %s for the store %s: %s", path, dir, strerror(error));
+	for (size_t i = strlen(path); first && i >= first; i--) { /* as it was */
+		if (path[i] == '/' || path[i] == '\0') {
+			path[i] = '\0';
+			rmdir(path);
+		}
+	}
+	return 1;
+}
+
+int place_prepare(const char *dir, const struct privilege_user *u)
+{
+	bool other = geteuid() == 0 && u->uid != 0;
+	struct stat st;
+
+	if (other && check_way(dir, u))
+		return 1;
+	if (stat(dir, &st) != 0 && errno == ENOENT)
+		return make(dir, u);
+	return other ? hand_over(dir, u) : 0;
+}
+
+int place_become_owner(const char *dir)
+{
+	struct privilege_user u;
+	struct stat st;
+
+	if (geteuid() != 0 || stat(dir, &st) != 0 || st.st_uid == 0)
+		return 0;
+	privilege_user_of(st.st_uid, st.st_gid, &u);
+	if (place_prepare(dir, &u))
+		return 1;
+	int err = privilege_become(&u);
+	if (err) {
+		log_error("cannot become the user %s, whose store %s is: %s", u.name, dir,
+			  strerror(-err));
+		return 1;
+	}
+	log_info("serving as %s, whose store %s is", u.name, dir);
+	return 0;
+}
