@@ -40,6 +40,8 @@ PROGRAMS = {
     "syscalls": ("syscalls.c", C),
     "pingpong": ("pingpong.c", C),
     "forks": ("forks.c", C),
+    "crowd": ("crowd.c", C),
+    "quick": ("quick.c", ["gcc", "-O2", "-static", "-nostdlib", "-fno-stack-protector"]),
     "exec": ("exec.c", C),
     "exec-after": ("exec.c", C + ["-DAFTER"]),
     "exec-thread": ("exec.c", C + ["-DTHREAD"]),

@@ -20,7 +20,7 @@
 
 /* Often: a new process is soon known to the BPF side. */
 #define DRAIN_MS  100
-#define TABLES_MS 5000 /* unwind tables are waited for at the end */
+#define TABLES_MS 2000 /* unwind tables are waited for at the end, where someone waits for us */
 
 struct recording {
 	struct recording_options *options;
@@ -359,6 +359,9 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  "different",
 		  (unsigned long long)c->kernel_walked, (unsigned long long)c->kernel_asked,
 		  (unsigned long long)c->kernel_compared, (unsigned long long)c->kernel_different);
+	if (stats.priority_error)
+		log_debug("recorded at the priority of all others: %s",
+			  strerror(-stats.priority_error));
 	describe_lines(&a->names.lines);
 	describe_walks(&a->unwind);
 	if (c->not_copied)

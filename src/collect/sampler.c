@@ -38,6 +38,7 @@ struct sampler {
 	struct perf_event_attr attr;
 	uint64_t malformed;
 	uint64_t failed_cpus;
+	uint64_t fill; /* of the fullest ring, at the last drain */
 };
 
 static const struct sampler_event events[] = {
@@ -357,6 +358,7 @@ static void drain_cpu(struct sampler *s, unsigned cpu, uint64_t until, sampler_f
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
 
+	s->fill = MAX(s->fill, head - MAX(c->read, base));
 	for (c->read = MAX(c->read, base); c->read < head;) {
 		const struct wire_sample *h = sample_at(s, cpu, c->read);
 		if (!is_sound(h, head - c->read)) {
@@ -390,8 +392,15 @@ static void wipe_stacks(struct sampler *s, unsigned cpu)
 
 void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx)
 {
+	s->fill = 0;
 	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
 		drain_cpu(s, cpu, until, fn, ctx);
+}
+
+uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room)
+{
+	*ret_room = s->ring_bytes;
+	return s->fill;
 }
 
 void sampler_release(struct sampler *s)

@@ -72,6 +72,9 @@ typedef void sampler_fn(void *ctx, const struct wire_sample *s);
 void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx);
 void sampler_release(struct sampler *s);
 
+/* How many bytes the fullest ring had at the last drain, of how many. */
+uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room);
+
 /* No more samples from here on; what is in the rings can still be drained. */
 void sampler_stop(struct sampler *s);
 

@@ -12,6 +12,8 @@
 #include <bpf/libbpf.h>
 
 #define RING_PAGES  64
+#define CPUS_FEW    8    /* have twice as much each: 512 KB is what any user may map */
+#define WAKE_SHARE  4    /* of a ring: so much more in it wakes whoever waits */
 #define RECORD_ROOM 4400 /* bytes: a path, and what goes with it */
 #define RECORD_MAX  8192 /* a path is at most 4096 */
 
@@ -24,6 +26,7 @@ struct sideband {
 	struct ring *rings; /* by CPU */
 	unsigned count;
 	size_t page_size;
+	size_t pages; /* of a ring */
 	uint64_t lost;
 	struct perf_event_attr attr;
 	uint64_t record[RECORD_MAX / 8]; /* a record that wraps around is put together here */
@@ -77,7 +80,7 @@ static int open_cpu(struct sideband *s, unsigned cpu)
 	if (fd < 0)
 		return -errno;
 
-	void *page = mmap(NULL, (RING_PAGES + 1) * s->page_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+	void *page = mmap(NULL, (s->pages + 1) * s->page_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			  fd, 0);
 	if (page == MAP_FAILED) {
 		int err = -errno;
@@ -95,7 +98,7 @@ static void close_cpu(struct sideband *s, unsigned cpu)
 
 	if (r->fd < 0)
 		return;
-	munmap(r->page, (RING_PAGES + 1) * s->page_size);
+	munmap(r->page, (s->pages + 1) * s->page_size);
 	close(r->fd);
 	r->fd = -1;
 }
@@ -109,6 +112,7 @@ int sideband_new(struct sideband **ret)
 	struct sideband *s = mem_alloc(sizeof(*s));
 	s->count = (unsigned)cpus;
 	s->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	s->pages = s->count <= CPUS_FEW ? 2 * RING_PAGES : RING_PAGES;
 	s->rings = mem_alloc_array(s->count, sizeof(*s->rings));
 	for (unsigned i = 0; i < s->count; i++)
 		s->rings[i].fd = -1;
@@ -127,7 +131,7 @@ int sideband_new(struct sideband **ret)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = UINT32_MAX, /* wake nobody */
+		.wakeup_watermark = (uint32_t)(s->pages * s->page_size / WAKE_SHARE),
 	};
 
 	int opened = 0, r = 0;
@@ -163,6 +167,11 @@ void sideband_cpu(struct sideband *s, unsigned cpu, bool online)
 	close_cpu(s, cpu);
 	if (open_cpu(s, cpu) != 0)
 		s->lost++; /* what happens on that CPU is not told: mappings are read instead */
+}
+
+int sideband_fd(const struct sideband *s, unsigned cpu)
+{
+	return cpu < s->count ? s->rings[cpu].fd : -EINVAL;
 }
 
 uint64_t sideband_lost(const struct sideband *s)
@@ -249,7 +258,7 @@ static bool parse(struct sideband *s, struct perf_event_header *h, struct sideba
 static void drain_ring(struct sideband *s, struct ring *r, sideband_fn *fn, void *ctx)
 {
 	char *data = (char *)r->page + s->page_size;
-	uint64_t size = RING_PAGES * s->page_size;
+	uint64_t size = s->pages * s->page_size;
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = r->page->data_tail;
 	if (head - tail + RECORD_ROOM > size)

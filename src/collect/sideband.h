@@ -2,7 +2,9 @@
  * sideband: what processes do to their memory maps, as the kernel tells it (perf's side-band
  * records): fork, exec, exit, and each executable mapping, with the inode that it maps; and where
  * the kernel's own code came or went (BPF programs; of modules there is no record, see cpus.h).
- * System-wide, in small per-CPU rings that wake nobody and are drained on a timer.
+ * System-wide, in small per-CPU rings that are drained on a timer, or sooner: each quarter of a
+ * ring that is written makes its fd readable. Thousands of programs started a second fill one in
+ * less time than lies between two ticks.
  *
  * Build ids are not asked for, though kernels from 5.12 on have them: where one listener asks, the
  * kernel marks the records of all others as if they had one (up to 6.18 at least), and a
@@ -42,6 +44,9 @@ void sideband_free(struct sideband *s);
 /* Hands over everything that is waiting, in order of time for each CPU, not between CPUs. */
 typedef void sideband_fn(void *ctx, const struct sideband_event *e);
 void sideband_drain(struct sideband *s, sideband_fn *fn, void *ctx);
+
+/* Of a CPU's ring, to wait for; -1: it has none, -EINVAL: there is no such CPU. */
+int sideband_fd(const struct sideband *s, unsigned cpu);
 
 /* Records the kernel could not store. When it grows, what is known of mappings may be stale. */
 uint64_t sideband_lost(const struct sideband *s);

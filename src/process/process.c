@@ -208,7 +208,11 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 		p->maps = maps_new();
 		p->stale = p->distrusted;
 		p->read_pause_ns = READ_PAUSE_NS;
-		p->next_read_ns = 0;
+		/* Events tell all from here on: an address that nothing covers is most likely none.
+		 */
+		p->next_read_ns = p->stale ? 0 : e->time + READ_PAUSE_NS;
+		maps_unref(p->early);
+		p->early = NULL;
 		break;
 	case SIDEBAND_EXIT:
 		p = lookup(ps, e->pid);

@@ -1,6 +1,7 @@
 /*
  * collector: the stages from the kernel to stacks of functions, joined: sampler, side-band, stream,
- * assembler. Whoever owns it calls collector_drain() on a timer.
+ * assembler. Whoever owns it calls collector_drain() on a timer. While the loop runs it is drained
+ * sooner as well, when rings fill up before the next tick.
  */
 #pragma once
 
@@ -16,14 +17,14 @@ struct collector;
 
 /*
  * Samples flow from here on, and become stacks of `p`, which is borrowed. `assemble.maps` is set
- * here. 0, or -errno with what failed in *ret_err.
+ * here. The calling thread gets a high priority. 0, or -errno with what failed in *ret_err.
  */
 int collector_new(struct profile *p, const struct sampler_options *sampler,
 		  const struct assembler_options *assemble, struct collector **ret,
 		  struct sampler_error *ret_err);
 void collector_free(struct collector *c);
 
-/* CPUs that come and go are followed while the loop runs. 0 or -errno. */
+/* CPUs that come and go are followed, and rings watched, while the loop runs. 0 or -errno. */
 int collector_watch(struct collector *c, struct loop *l);
 
 void collector_drain(struct collector *c);
@@ -43,6 +44,7 @@ struct collector_stats {
 	struct assembler_stats assembler;
 	uint64_t sideband_lost;
 	int sideband_error; /* 0, or why there is none */
+	int priority_error; /* 0, or why we wait for our turn like all others */
 };
 
 void collector_stats(const struct collector *c, struct collector_stats *ret);

@@ -1,6 +1,6 @@
 /*
- * builder: makes unwind tables of files on a thread of its own, at the lowest priority, so that
- * parsing a library of a million rows never delays a drain.
+ * builder: makes unwind tables of files on a thread of its own, so that parsing a library of a
+ * million rows never delays a drain; at a high priority, since samples wait for it meanwhile.
  */
 #pragma once
 

@@ -152,10 +152,11 @@ static void a_fork_has_early_mappings_of_its_own(void **state)
 	e.parent = self, e.time = 2;
 	processes_event(ps, &e);
 	struct process *child = processes_get(ps, B, 5, 3);
-	e = event(SIDEBAND_EXEC, B); /* another program: what it had before is not known */
+	e = event(SIDEBAND_EXEC, B); /* another program */
 	e.time = 4;
 	processes_event(ps, &e);
-	assert_null(maps_find(child->early, here));
+	assert_null(child->early); /* events tell all of it */
+	assert_null(maps_find(child->maps, here));
 	assert_non_null(maps_find(parent->early, here));
 
 	e = event(SIDEBAND_FORK, A); /* after the reading, all is known */
@@ -219,6 +220,44 @@ static void own_mappings_are_read(void **state)
 	struct mapping again = *m;
 	again.file = 0;
 	assert_int_equal(process_file(ps, p, &again), file);
+	processes_free(ps);
+}
+
+static void tell(struct processes *ps, struct sideband_event e)
+{
+	processes_event(ps, &e);
+}
+
+/* A program is known from its exec on, whatever address a sample has, and whatever was read before.
+ */
+static void a_program_is_what_events_say_since_its_exec(void **state)
+{
+	(void)state;
+	struct processes *ps = processes_new();
+	uint32_t me = (uint32_t)getpid();
+	uint64_t somewhere = (uint64_t)(uintptr_t)processes_new;
+	struct process *p = processes_get(ps, me, 1, 10); /* which reads what we have mapped */
+	struct processes_stats stats;
+
+	assert_non_null(p->early);
+	struct maps *before = maps_ref(p->early); /* as a sample that waits has it */
+	tell(ps,
+	     (struct sideband_event){.type = SIDEBAND_EXEC, .pid = me, .time = 20, .name = "x"});
+	tell(ps, (struct sideband_event){.type = SIDEBAND_MAP,
+					 .pid = me,
+					 .time = 30,
+					 .start = 0x1000,
+					 .end = 0x2000,
+					 .name = "/bin/x"});
+	assert_null(maps_find(before, somewhere)); /* may have been of the new program */
+	maps_unref(before);
+	p = processes_get(ps, me, 1, 40);
+	assert_null(p->early);
+	assert_non_null(process_find(ps, p, 0x1000, true, 40));
+	assert_null(process_find(ps, p, 0x5000, true, 40));
+	assert_non_null(process_find(ps, p, 0x1000, true, 50));
+	processes_stats(ps, &stats);
+	assert_int_equal(stats.maps_read, 1);
 	processes_free(ps);
 }
 
@@ -289,6 +328,7 @@ int main(void)
 		cmocka_unit_test(a_reused_pid_is_another_process),
 		cmocka_unit_test(the_ended_are_forgotten),
 		cmocka_unit_test(own_mappings_are_read),
+		cmocka_unit_test(a_program_is_what_events_say_since_its_exec),
 		cmocka_unit_test(cpu_lists_are_read),
 		cmocka_unit_test(word_of_cpus_and_modules_is_told_apart),
 	};

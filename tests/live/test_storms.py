@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Bad days: programs that start by the thousand, more threads than CPUs by far."""
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folded  # noqa: E402
+import workloads  # noqa: E402
+from always import always  # noqa: E402
+from recording import live, record  # noqa: E402
+from tap import hurry, main  # noqa: E402
+
+
+def marked(stacks):
+    """The share of samples whose stack is not whole."""
+    return sum(n for f, n in stacks if "[incomplete]" in f or "[truncated]" in f) / stacks.total
+
+
+@live
+def run_keeps_up_with_thousands_of_programs_a_second():
+    # Side-band records of a quarter of a second are several times what their rings hold.
+    with always() as a, workloads.start("shares"):
+        with contextlib.ExitStack() as storm:
+            for _ in range(2):
+                storm.enter_context(workloads.start("forks", "1000000", workloads.path("quick")))
+            a.wait_stored(100)
+        lost = sum(a.collectors("smolder_collector_sideband_lost_total"))
+        got = a.query("-f", "folded", '{comm="shares"}')
+    assert got.returncode == 0, got.stderr
+    stacks = folded.parse(got.stdout)
+    assert stacks.total >= 100, f"only {stacks.total} samples"
+    assert marked(stacks) < 0.2, f"{marked(stacks):.3f} are not whole, {lost:.0f} records lost"
+
+
+@live
+def a_recording_ends_on_time_among_hundreds_of_threads():
+    # What was recorded waits for tables that are not on disk, as on a new machine.
+    with tempfile.TemporaryDirectory() as cache, contextlib.ExitStack() as stack:
+        stack.enter_context(workloads.start("node"))
+        os.setpriority(os.PRIO_PROCESS, 0, 0)  # as all others: what tests get does not count here
+        stack.callback(hurry)
+        # In this session: the kernel may share out the CPU by sessions.
+        crowd = subprocess.Popen([workloads.path("crowd"), "200"], stdout=subprocess.DEVNULL)
+        stack.callback(crowd.wait)
+        stack.callback(crowd.kill)
+        began = time.monotonic()
+        r = record("-a", "-d", 2, env=dict(os.environ, XDG_CACHE_HOME=cache)).ok()
+        took = time.monotonic() - began
+    assert r.samples > 100, r.err
+    assert took < 10, f"2 s took {took:.1f} s: {r.err}"
+
+
+main()
