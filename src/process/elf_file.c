@@ -10,9 +10,10 @@
 #define SECTIONS_MAX                                                                               \
 	65536 /* -ffunction-sections reaches thousands, in objects; 4 MB of headers                \
 	       */
-#define NAMES_MAX (1 << 20)
-#define NOTES_MAX (64 << 10)
-#define PAGE      4096u
+#define NAMES_MAX   (1 << 20)
+#define NOTES_MAX   (64 << 10)
+#define DYNAMIC_MAX (64 << 10)
+#define PAGE        4096u
 
 static bool inside(const struct elf_file *e, uint64_t offset, uint64_t len)
 {
@@ -41,6 +42,103 @@ static void *read_new(const struct elf_file *e, uint64_t len, uint64_t offset)
 	return TAKE_PTR(p);
 }
 
+/* ---- headers -------------------------------------------------------------------------------- */
+
+/* What is 32-bit, as if it were 64-bit. */
+static void widen_head(const Elf32_Ehdr *n, Elf64_Ehdr *ret)
+{
+	*ret = (Elf64_Ehdr){
+		.e_type = n->e_type,
+		.e_machine = n->e_machine,
+		.e_entry = n->e_entry,
+		.e_phoff = n->e_phoff,
+		.e_shoff = n->e_shoff,
+		.e_phentsize = n->e_phentsize == sizeof(Elf32_Phdr) ? sizeof(Elf64_Phdr) : 0,
+		.e_phnum = n->e_phnum,
+		.e_shentsize = n->e_shentsize == sizeof(Elf32_Shdr) ? sizeof(Elf64_Shdr) : 0,
+		.e_shnum = n->e_shnum,
+		.e_shstrndx = n->e_shstrndx,
+	};
+	memcpy(ret->e_ident, n->e_ident, sizeof(ret->e_ident));
+}
+
+static void widen_segment(const Elf32_Phdr *n, Elf64_Phdr *ret)
+{
+	*ret = (Elf64_Phdr){
+		.p_type = n->p_type,
+		.p_flags = n->p_flags,
+		.p_offset = n->p_offset,
+		.p_vaddr = n->p_vaddr,
+		.p_paddr = n->p_paddr,
+		.p_filesz = n->p_filesz,
+		.p_memsz = n->p_memsz,
+		.p_align = n->p_align,
+	};
+}
+
+static void widen_section(const Elf32_Shdr *n, Elf64_Shdr *ret)
+{
+	*ret = (Elf64_Shdr){
+		.sh_name = n->sh_name,
+		.sh_type = n->sh_type,
+		.sh_flags = n->sh_flags,
+		.sh_addr = n->sh_addr,
+		.sh_offset = n->sh_offset,
+		.sh_size = n->sh_size,
+		.sh_link = n->sh_link,
+		.sh_info = n->sh_info,
+		.sh_addralign = n->sh_addralign,
+		.sh_entsize = n->sh_entsize,
+	};
+}
+
+static int read_head(const struct elf_file *e, Elf64_Ehdr *ret)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf32_Ehdr narrow;
+		Elf64_Ehdr wide;
+	} h;
+	bool narrow = e->size >= EI_NIDENT && elf_file_read(e, &h, EI_NIDENT, 0) == 0 &&
+		      h.ident[EI_CLASS] == ELFCLASS32;
+	size_t size = narrow ? sizeof(h.narrow) : sizeof(h.wide);
+	int r = elf_file_read(e, &h, size, 0);
+	if (r < 0)
+		return e->size < size ? -EINVAL : r;
+	if (narrow)
+		widen_head(&h.narrow, ret);
+	else
+		*ret = h.wide;
+	return 0;
+}
+
+/* `count` headers of segments; caller frees. NULL: they are not all there. */
+static Elf64_Phdr *read_segments(const struct elf_file *e, uint64_t count, uint64_t offset)
+{
+	if (!e->narrow)
+		return read_new(e, count * sizeof(Elf64_Phdr), offset);
+	CLEANUP(freep) Elf32_Phdr *from = read_new(e, count * sizeof(*from), offset);
+	if (!from)
+		return NULL;
+	Elf64_Phdr *to = mem_alloc_array(count, sizeof(*to));
+	for (uint64_t i = 0; i < count; i++)
+		widen_segment(&from[i], &to[i]);
+	return to;
+}
+
+static Elf64_Shdr *read_section_heads(const struct elf_file *e, uint64_t count, uint64_t offset)
+{
+	if (!e->narrow)
+		return read_new(e, count * sizeof(Elf64_Shdr), offset);
+	CLEANUP(freep) Elf32_Shdr *from = read_new(e, count * sizeof(*from), offset);
+	if (!from)
+		return NULL;
+	Elf64_Shdr *to = mem_alloc_array(count, sizeof(*to));
+	for (uint64_t i = 0; i < count; i++)
+		widen_section(&from[i], &to[i]);
+	return to;
+}
+
 static void read_sections(struct elf_file *e, const Elf64_Ehdr *h, const Elf64_Shdr *first)
 {
 	/* Counts that do not fit the header's 16 bits stand in the first section. */
@@ -48,7 +146,7 @@ static void read_sections(struct elf_file *e, const Elf64_Ehdr *h, const Elf64_S
 	uint32_t names = h->e_shstrndx == SHN_XINDEX ? first->sh_link : h->e_shstrndx;
 	if (count == 0 || count > SECTIONS_MAX || names >= count)
 		return;
-	e->sections = read_new(e, count * sizeof(*e->sections), h->e_shoff);
+	e->sections = read_section_heads(e, count, h->e_shoff);
 	if (!e->sections)
 		return;
 	e->section_count = (uint32_t)count;
@@ -62,27 +160,30 @@ static void read_sections(struct elf_file *e, const Elf64_Ehdr *h, const Elf64_S
 static int read_headers(struct elf_file *e, bool relocatable)
 {
 	Elf64_Ehdr h;
-	int r = elf_file_read(e, &h, sizeof(h), 0);
+	int r = read_head(e, &h);
 	if (r < 0)
-		return e->size < sizeof(h) ? -EINVAL : r;
+		return r;
 	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
 		return -EINVAL;
-	if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
+	e->narrow = h.e_ident[EI_CLASS] == ELFCLASS32;
+	if ((!e->narrow && h.e_ident[EI_CLASS] != ELFCLASS64) || h.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOTSUP;
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN && (h.e_type != ET_REL || !relocatable))
 		return -EINVAL;
 	e->machine = h.e_machine;
+	e->entry = h.e_entry;
 
-	Elf64_Shdr first = {};
-	bool sections = h.e_shoff && h.e_shentsize == sizeof(Elf64_Shdr) &&
-			elf_file_read(e, &first, sizeof(first), h.e_shoff) == 0;
-	uint64_t count = h.e_phnum == PN_XNUM && sections ? first.sh_info : h.e_phnum;
+	CLEANUP(freep)
+	Elf64_Shdr *first = h.e_shoff && h.e_shentsize == sizeof(Elf64_Shdr)
+				    ? read_section_heads(e, 1, h.e_shoff)
+				    : NULL;
+	uint64_t count = h.e_phnum == PN_XNUM && first ? first->sh_info : h.e_phnum;
 	if (count && h.e_phentsize == sizeof(Elf64_Phdr) && count <= SEGMENTS_MAX) {
-		e->segments = read_new(e, count * sizeof(*e->segments), h.e_phoff);
+		e->segments = read_segments(e, count, h.e_phoff);
 		e->segment_count = e->segments ? (uint32_t)count : 0;
 	}
-	if (sections)
-		read_sections(e, &h, &first);
+	if (first)
+		read_sections(e, &h, first);
 	return e->segments || e->sections ? 0 : -EINVAL;
 }
 
@@ -191,6 +292,32 @@ int elf_file_debuglink(const struct elf_file *e, char **ret_name, uint32_t *ret_
 	return 0;
 }
 
+size_t elf_file_symbol_size(const struct elf_file *e)
+{
+	return e->narrow ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
+}
+
+int elf_file_symbols(const struct elf_file *e, const Elf64_Shdr *table, uint64_t first,
+		     size_t count, Elf64_Sym *ret)
+{
+	size_t each = elf_file_symbol_size(e);
+	int r = elf_file_read(e, ret, count * each, table->sh_offset + first * each);
+
+	for (size_t i = count; r == 0 && e->narrow && i-- > 0;) { /* in place, so from the end */
+		Elf32_Sym n;
+		memcpy(&n, (const char *)ret + i * each, sizeof(n));
+		ret[i] = (Elf64_Sym){
+			.st_name = n.st_name,
+			.st_info = n.st_info,
+			.st_other = n.st_other,
+			.st_shndx = n.st_shndx,
+			.st_value = n.st_value,
+			.st_size = n.st_size,
+		};
+	}
+	return r;
+}
+
 /* ---- notes ---------------------------------------------------------------------------------- */
 
 /* The contents of the note (owner, type) in the `len` bytes at p, or NULL. */
@@ -254,6 +381,28 @@ bool elf_file_is_go(const struct elf_file *e)
 
 	return id || elf_file_section(e, ".gopclntab") ||
 	       elf_file_section(e, ".data.rel.ro.gopclntab");
+}
+
+bool elf_file_is_program(const struct elf_file *e)
+{
+	const Elf64_Phdr *dynamic = NULL;
+
+	for (uint32_t i = 0; i < e->segment_count; i++)
+		if (e->segments[i].p_type == PT_DYNAMIC)
+			dynamic = &e->segments[i];
+	if (!dynamic || dynamic->p_filesz > DYNAMIC_MAX)
+		return !dynamic;
+	CLEANUP(freep) char *data = read_new(e, dynamic->p_filesz, dynamic->p_offset);
+	size_t each = e->narrow ? sizeof(Elf32_Dyn) : sizeof(Elf64_Dyn);
+	for (size_t at = 0; data && at + each <= dynamic->p_filesz; at += each) {
+		int64_t tag = 0;
+		memcpy(&tag, data + at, each / 2);
+		if (tag == DT_NULL)
+			return true;
+		if (tag == DT_SONAME)
+			return false;
+	}
+	return false;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------ */

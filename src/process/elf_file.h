@@ -1,10 +1,11 @@
 /*
  * elf_file: the headers of an ELF file that may lie, and bounded reads of the rest.
  *
- * ELF64 little-endian only. Everything is read with pread, never mapped, so that a file which is
- * truncated under us gives -EIO and not SIGBUS; every offset is checked against the file's size at
- * open. Tables are read by the modules that know them (symtab, plt, gopclntab). libelf is not used
- * here: it maps or copies whole sections and hands out symbols one call at a time.
+ * Little-endian only; what is 32-bit is turned into the 64-bit form as it is read. Everything is
+ * read with pread, never mapped, so that a file which is truncated under us gives -EIO and not
+ * SIGBUS; every offset is checked against the file's size at open. Tables are read by the modules
+ * that know them (symtab, plt, gopclntab). libelf is not used here: it maps or copies whole
+ * sections and hands out symbols one call at a time.
  *
  * Embedded; not thread-safe.
  */
@@ -22,6 +23,8 @@ struct elf_file {
 	const uint8_t *mem; /* borrowed; NULL: `fd` */
 	uint64_t size;
 	uint16_t machine;
+	bool narrow; /* ELF32: an address in the file is four bytes, and tables are laid out so */
+	uint64_t entry;
 	Elf64_Phdr *segments;
 	Elf64_Shdr *sections;
 	char *names; /* of sections; NUL-terminated */
@@ -30,8 +33,8 @@ struct elf_file {
 
 /*
  * Reads the headers. 0; -EINVAL not a regular file, or not a program or a library; -ENOTSUP ELF of
- * another kind (32-bit, big-endian); -EIO truncated. Section headers that make no sense count as
- * none: segments alone are enough to run a program, so they are enough here.
+ * another kind (big-endian); -EIO truncated. Section headers that make no sense count as none:
+ * segments alone are enough to run a program, so they are enough here.
  */
 int elf_file_init(struct elf_file *e, int fd);
 int elf_file_init_debug(struct elf_file *e, int fd); /* takes relocatable files as well (dwz's) */
@@ -42,6 +45,11 @@ size_t elf_file_bytes(const struct elf_file *e);
 /* Exactly `len` bytes at `offset`: 0, or -EIO when they are not all there. */
 int elf_file_read(const struct elf_file *e, void *buf, size_t len, uint64_t offset);
 
+/* `count` symbols of a table, from the index `first` on, and how long one is there: 0 or -EIO. */
+int elf_file_symbols(const struct elf_file *e, const Elf64_Shdr *table, uint64_t first,
+		     size_t count, Elf64_Sym *ret);
+size_t elf_file_symbol_size(const struct elf_file *e);
+
 /* The section of that name whose contents lie inside the file, or NULL. Borrowed. */
 const Elf64_Shdr *elf_file_section(const struct elf_file *e, const char *name);
 const Elf64_Shdr *elf_file_section_of_type(const struct elf_file *e, uint32_t type);
@@ -51,6 +59,7 @@ const Elf64_Shdr *elf_file_section_covering(const struct elf_file *e, uint64_t v
 /* The GNU build id, cut at ELF_BUILD_ID_MAX bytes: its length, 0 if there is none. */
 size_t elf_file_build_id(const struct elf_file *e, uint8_t ret[static ELF_BUILD_ID_MAX]);
 bool elf_file_is_go(const struct elf_file *e);
+bool elf_file_is_program(const struct elf_file *e); /* and no library: one has a name (DT_SONAME) */
 
 /* .gnu_debuglink: the name of the debug file (no slashes; caller frees) and its CRC, or -ENOENT. */
 int elf_file_debuglink(const struct elf_file *e, char **ret_name, uint32_t *ret_crc);

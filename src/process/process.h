@@ -85,6 +85,8 @@ struct mapping *process_find(struct processes *ps, struct process *p, uint64_t a
 /* The file of a mapping (see files.h), 0 for memory without one; and its path as mapped. */
 uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m);
 const char *process_path(const struct processes *ps, const struct mapping *m);
+bool process_is_vdso(const struct processes *ps,
+		     const struct mapping *m); /* ours, not a 32-bit one */
 struct files *processes_files(struct processes *ps);
 
 /* Forgets the processes that ended; call it after each drain. */

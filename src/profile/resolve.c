@@ -417,7 +417,7 @@ struct site resolve_site(struct resolver *r, struct process *p, const struct map
 	uint32_t file = process_file(r->processes, p, m);
 	if (file)
 		return (struct site){file, offset, m};
-	if (strcmp(process_path(r->processes, m), "[vdso]") == 0)
+	if (process_is_vdso(r->processes, m))
 		return (struct site){SITE_VDSO, offset, m};
 	return (struct site){SITE_MEMORY, addr, m};
 }

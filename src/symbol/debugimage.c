@@ -33,15 +33,20 @@ struct source {
 
 static bool read_header(const struct elf_file *e, struct source *s)
 {
-	Elf64_Chdr h;
+	union {
+		Elf32_Chdr narrow;
+		Elf64_Chdr wide;
+	} h;
+	size_t size = e->narrow ? sizeof(h.narrow) : sizeof(h.wide);
 
-	if (s->section->sh_size < sizeof(h) ||
-	    elf_file_read(e, &h, sizeof(h), s->section->sh_offset) < 0 ||
-	    (h.ch_type != ELFCOMPRESS_ZLIB && h.ch_type != 2 /* zstd, since glibc 2.36 */))
+	if (s->section->sh_size < size || elf_file_read(e, &h, size, s->section->sh_offset) < 0)
 		return false;
-	s->packing = h.ch_type == ELFCOMPRESS_ZLIB ? ZLIB : ZSTD;
-	s->header = sizeof(h);
-	s->size = h.ch_size;
+	uint32_t type = e->narrow ? h.narrow.ch_type : h.wide.ch_type;
+	if (type != ELFCOMPRESS_ZLIB && type != 2 /* zstd, since glibc 2.36 */)
+		return false;
+	s->packing = type == ELFCOMPRESS_ZLIB ? ZLIB : ZSTD;
+	s->header = size;
+	s->size = e->narrow ? h.narrow.ch_size : h.wide.ch_size;
 	return true;
 }
 

@@ -100,24 +100,48 @@ static bool check(struct fdes *f, const struct elf_file *e, struct fdes_entry *a
 	return true;
 }
 
-int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start,
-	      uint64_t *ret_end)
+static uint64_t start_of(const struct fdes *f, const struct fdes_entry *at)
+{
+	return f->vaddr + (uint64_t)(int64_t)at->start;
+}
+
+/* The last function that starts at or before vaddr, with its size; NULL: there is none. */
+static const struct fdes_entry *find_before(struct fdes *f, const struct elf_file *e,
+					    uint64_t vaddr)
 {
 	if (!f->read)
 		read_table(f, e);
 	struct fdes_entry *at = search(f, (int64_t)(vaddr - f->vaddr));
 	if (!at || !elf_file_is_text(e, vaddr))
-		return -ENOENT;
-
+		return NULL;
 	bool checked = f->checked[(at - f->list) / 8] >> (at - f->list) % 8 & 1;
-	uint64_t start = f->vaddr + (uint64_t)(int64_t)at->start;
-	if ((!checked && !check(f, e, at)) || vaddr - start >= at->size)
+	return checked || check(f, e, at) ? at : NULL;
+}
+
+int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start,
+	      uint64_t *ret_end)
+{
+	const struct fdes_entry *at = find_before(f, e, vaddr);
+
+	if (!at || vaddr - start_of(f, at) >= at->size)
 		return -ENOENT;
-	*ret_start = start;
-	*ret_end = start + at->size;
+	*ret_start = start_of(f, at);
+	*ret_end = *ret_start + at->size;
 	if (at + 1 < f->list + f->count) /* they may overlap: the later one counts */
-		*ret_end = MIN(*ret_end, f->vaddr + (uint64_t)(int64_t)at[1].start);
+		*ret_end = MIN(*ret_end, start_of(f, at + 1));
 	return 0;
+}
+
+void fdes_between(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_low,
+		  uint64_t *ret_high)
+{
+	const struct fdes_entry *at = find_before(f, e, vaddr);
+	const struct fdes_entry *next = at ? at + 1 : f->list;
+
+	*ret_low = at ? MIN(vaddr, start_of(f, at) + at->size) : 0;
+	*ret_high = f->count && next < f->list + f->count && start_of(f, next) > vaddr
+			    ? start_of(f, next)
+			    : UINT64_MAX;
 }
 
 size_t fdes_bytes(const struct fdes *f)

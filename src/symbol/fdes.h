@@ -26,5 +26,10 @@ struct fdes {
 /* The function around vaddr. 0, or -ENOENT: none is known to lie there. */
 int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start,
 	      uint64_t *ret_end);
+
+/* What the table leaves free around vaddr, which is in none: from the end of one function to the
+ * next. */
+void fdes_between(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_low,
+		  uint64_t *ret_high);
 size_t fdes_bytes(const struct fdes *f);
 void fdes_done(struct fdes *f);

@@ -7,8 +7,17 @@
 #include "process/reloc.h"
 #include "symbol/debugfile.h"
 #include "symbol/fdes.h"
+#include "symbol/gaps.h"
 
-enum source { SOURCE_SYMTAB, SOURCE_DEBUG, SOURCE_PACKED, SOURCE_DYNSYM, SOURCE_GO, SOURCES };
+enum source {
+	SOURCE_SYMTAB,
+	SOURCE_DEBUG,
+	SOURCE_PACKED,
+	SOURCE_DYNSYM,
+	SOURCE_GO,
+	SOURCE_ENTRY,
+	SOURCES
+};
 
 struct names { /* a string table: a piece of a file or of memory */
 	const struct elf_file *file;
@@ -18,6 +27,7 @@ struct names { /* a string table: a piece of a file or of memory */
 
 struct object {
 	struct fdes fdes;
+	uint64_t guessed_start, guessed_end; /* of the last function whose size was not told */
 	struct elf_file main, debug;
 	int debug_fd;
 	struct symtab table;
@@ -118,6 +128,16 @@ static int add_go(void *table, uint64_t start, uint64_t size, uint64_t record)
 	return 0;
 }
 
+static void add_entry(struct object *o)
+{
+	static const char start[] = "_start";
+
+	if (!elf_file_is_text(&o->main, o->main.entry) || !elf_file_is_program(&o->main))
+		return;
+	o->names[SOURCE_ENTRY] = (struct names){.mem = start, .size = sizeof(start)};
+	symtab_add(&o->table, o->main.entry, 0, 0, SOURCE_ENTRY, SYMTAB_UNTYPED);
+}
+
 static void load(struct object *o, const struct object_source *source)
 {
 	const Elf64_Shdr *full = elf_file_section_of_type(&o->main, SHT_SYMTAB);
@@ -135,6 +155,7 @@ static void load(struct object *o, const struct object_source *source)
 	}
 	if (gopclntab_init(&o->go, &o->main) == 0)
 		gopclntab_each(&o->go, &o->main, add_go, &o->table);
+	add_entry(o);
 	symtab_finish(&o->table);
 }
 
@@ -157,18 +178,61 @@ int object_open(const struct object_source *source, uint32_t max_symbols, struct
 
 /* ---- looking up ----------------------------------------------------------------------------- */
 
-int object_find(const struct object *o, uint64_t vaddr, struct object_hit *ret)
+/* What the section, or at least the segment, and the table for exceptions leave around vaddr. */
+static void find_room(struct object *o, uint64_t vaddr, uint64_t *ret_low, uint64_t *ret_high)
+{
+	fdes_between(&o->fdes, &o->main, vaddr, ret_low, ret_high);
+	const Elf64_Shdr *s = elf_file_section_covering(&o->main, vaddr);
+	if (s) {
+		*ret_low = MAX(*ret_low, s->sh_addr);
+		*ret_high = MIN(*ret_high, s->sh_addr + s->sh_size);
+	}
+	for (uint32_t i = 0; i < o->main.segment_count; i++) {
+		const Elf64_Phdr *p = &o->main.segments[i];
+		if (p->p_type == PT_LOAD && vaddr >= p->p_vaddr &&
+		    vaddr - p->p_vaddr < p->p_filesz) {
+			*ret_low = MAX(*ret_low, p->p_vaddr);
+			*ret_high = MIN(*ret_high, p->p_vaddr + p->p_filesz);
+		}
+	}
+}
+
+/* How far a function reaches whose size is not told. */
+static uint64_t guess_end(struct object *o, uint64_t start)
+{
+	uint64_t ignored, end;
+
+	if (o->guessed_end && o->guessed_start == start)
+		return o->guessed_end;
+	if (fdes_find(&o->fdes, &o->main, start, &ignored, &end) < 0) {
+		find_room(o, start, &ignored, &end);
+		end = gaps_end(&o->main, start, end);
+	}
+	o->guessed_start = start;
+	o->guessed_end = end;
+	return end;
+}
+
+int object_find(struct object *o, uint64_t vaddr, struct object_hit *ret)
 {
 	*ret = (struct object_hit){};
 	if (symtab_find(&o->table, vaddr, &ret->in_table)) {
-		ret->start = ret->in_table.start;
-		return 0;
+		struct symtab_hit *hit = &ret->in_table;
+		uint64_t end = hit->guessed ? guess_end(o, hit->start) : hit->to;
+		ret->start = hit->start;
+		if (vaddr < end) {
+			hit->to = MIN(hit->to, end);
+			return 0;
+		}
+		hit->from = MAX(hit->from, end);
 	}
 	struct plt_stub stub;
 	if (plt_find(&o->main, vaddr, &stub) < 0)
 		return -ENOENT;
+	uint64_t from = ret->in_table.from, to = ret->in_table.to;
 	bool named = stub.name || symtab_find(&o->table, stub.target, &ret->in_table);
-	ret->in_table.from = ret->in_table.to = 0; /* of the target, not of the stub */
+	ret->in_table.from = named ? 0 : from; /* those of the target are not the stub's */
+	ret->in_table.to = named ? 0 : to;
 	if (!named)
 		return -ENOENT;
 	ret->start = stub.start;
@@ -256,7 +320,17 @@ int object_name(const struct object *o, const struct object_hit *hit, char ret[s
 	return 0;
 }
 
-int object_function(struct object *o, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
+int object_function(struct object *o, uint64_t vaddr, const struct object_hit *none,
+		    uint64_t *ret_start, uint64_t *ret_end)
 {
-	return fdes_find(&o->fdes, &o->main, vaddr, ret_start, ret_end);
+	uint64_t low, high;
+
+	if (fdes_find(&o->fdes, &o->main, vaddr, ret_start, ret_end) == 0)
+		return 0;
+	if (!elf_file_is_text(&o->main, vaddr))
+		return -ENOENT;
+	find_room(o, vaddr, &low, &high);
+	return gaps_find(&o->main, vaddr, MAX(low, none->in_table.from),
+			 MIN(high, none->in_table.to ? none->in_table.to : high), ret_start,
+			 ret_end);
 }

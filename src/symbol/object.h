@@ -7,6 +7,10 @@
  *	.dynsym, unless .symtab holds it too
  *	.gopclntab of Go programs
  *	PLT stubs, decoded when an address is in one
+ *	a program's entry, which is _start if nothing else names it
+ *
+ * A function whose size is not told does not reach beyond what the table for exceptions says of it,
+ *or of the next one; nor, where that has no word, beyond the padding before the next (gaps.h).
  *
  * Names stay in the file until asked for. Not thread-safe.
  */
@@ -50,11 +54,15 @@ uint32_t object_symbols(const struct object *o);
 uint64_t object_dropped(const struct object *o); /* symbols that did not fit */
 int object_fds(const struct object *o);          /* descriptors that it holds itself */
 
-/* 0 or -ENOENT. */
-int object_find(const struct object *o, uint64_t vaddr, struct object_hit *ret);
+/* 0; -ENOENT, with from and to of in_table only. */
+int object_find(struct object *o, uint64_t vaddr, struct object_hit *ret);
 
-/* Where a function without a name starts and ends: 0 or -ENOENT (see fdes.h). */
-int object_function(struct object *o, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end);
+/*
+ * Where a function without a name starts and ends: 0 or -ENOENT (see fdes.h, gaps.h). `none`: what
+ * object_find() said of vaddr.
+ */
+int object_function(struct object *o, uint64_t vaddr, const struct object_hit *none,
+		    uint64_t *ret_start, uint64_t *ret_end);
 
 /* Reads the name of a hit and demangles it. 0, or -EIO when it cannot be read back. */
 int object_name(const struct object *o, const struct object_hit *hit, char ret[static DEMANGLE_MAX],

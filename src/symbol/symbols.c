@@ -368,7 +368,7 @@ static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
 	if (p.named) {
 		p.start = p.hit.start;
 	} else {
-		if (object_function(f->object, p.vaddr, &p.start, &end) == 0) {
+		if (object_function(f->object, p.vaddr, &p.hit, &p.start, &end) == 0) {
 			same->from = MAX(same->from, p.start);
 			same->to = MIN(same->to, end);
 		} else {

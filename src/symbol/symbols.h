@@ -8,8 +8,9 @@
  * closed, and opened again by its path. Who asks remembers the answers (profile/resolve.h).
  *
  * An address without a name prints as "[file+0xSTART]" with the start of its function, where the
- * file's table for exceptions tells that, so that a function is one frame; else with the address
- * itself. Files may be anything: what cannot be read is counted. Not thread-safe.
+ * file's table for exceptions or the padding between functions tells that, so that a function is
+ * one frame; else with the address itself. Files may be anything: what cannot be read is counted.
+ * Not thread-safe.
  */
 #pragma once
 
@@ -48,7 +49,7 @@ struct symbols_stats {
 	uint64_t lookups;
 	uint64_t names;      /* read from files and demangled */
 	uint64_t unnamed;    /* lookups that ended without a name */
-	uint64_t failures;   /* files that could not be read, or are no ELF64 programs */
+	uint64_t failures;   /* files that could not be read, or are no programs */
 	uint64_t mismatches; /* files whose build id is not the one that was mapped */
 	uint64_t dropped;    /* symbols that did not fit a table */
 };

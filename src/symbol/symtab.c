@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-#define SIZE_MAX_27 ((1u << 27) - 1)
+#define SIZE_LIMIT  ((1u << 26) - 1)
 #define SYMBOLS_MAX (8u << 20) /* read from one section: 192 MB; the largest browsers have 2 M */
 #define CHUNK       8192u      /* symbols a read */
 #define ALIASES_MAX 16u
@@ -54,7 +54,7 @@ void symtab_add(struct symtab *t, uint64_t vaddr, uint64_t size, uint64_t name, 
 	t->entries[t->count++] = (struct symtab_entry){
 		.start = (uint32_t)(vaddr - t->base),
 		.name = (uint32_t)name,
-		.size = (uint32_t)MIN(size, (uint64_t)SIZE_MAX_27),
+		.size = (uint32_t)MIN(size, (uint64_t)SIZE_LIMIT),
 		.source = source & 7,
 		.rank = rank & 3,
 	};
@@ -81,7 +81,7 @@ int symtab_add_section(struct symtab *t, const struct elf_file *e, const Elf64_S
 		       unsigned source)
 {
 	const Elf64_Shdr *names = elf_file_section_at(e, symbols->sh_link);
-	uint64_t count = MIN(symbols->sh_size / sizeof(Elf64_Sym), (uint64_t)SYMBOLS_MAX);
+	uint64_t count = MIN(symbols->sh_size / elf_file_symbol_size(e), (uint64_t)SYMBOLS_MAX);
 	if (!names)
 		return -EIO;
 
@@ -89,8 +89,7 @@ int symtab_add_section(struct symtab *t, const struct elf_file *e, const Elf64_S
 	reserve(t, count);
 	for (uint64_t at = 0; at < count; at += CHUNK) {
 		size_t n = (size_t)MIN(count - at, (uint64_t)CHUNK);
-		int r = elf_file_read(e, chunk, n * sizeof(*chunk),
-				      symbols->sh_offset + at * sizeof(*chunk));
+		int r = elf_file_symbols(e, symbols, at, n, chunk);
 		if (r < 0)
 			return r;
 		add_symbols(t, chunk, n, source, names->sh_size);
@@ -157,8 +156,10 @@ void symtab_finish(struct symtab *t)
 			continue;
 		} else {
 			uint64_t end = MIN((uint64_t)next, limit_of(t, start));
-			for (uint32_t k = 0; k < kept; k++)
-				e[out + k].size = (uint32_t)MIN(end - start, (uint64_t)SIZE_MAX_27);
+			for (uint32_t k = 0; k < kept; k++) {
+				e[out + k].size = (uint32_t)MIN(end - start, (uint64_t)SIZE_LIMIT);
+				e[out + k].guessed = true;
+			}
 		}
 		out += kept;
 	}
@@ -205,6 +206,7 @@ bool symtab_find(const struct symtab *t, uint64_t vaddr, struct symtab_hit *ret)
 		i--;
 	ret->first = i;
 	ret->count = last - i + 1;
+	ret->guessed = e[i].guessed;
 	ret->start = t->base + e[i].start;
 	ret->from = MAX(ret->from, ret->start);
 	ret->to = MIN(ret->to, ret->start + e[last].size);

@@ -8,8 +8,8 @@
  *	sized before unsized; Go's own table, then global and weak, then local, then untyped;
  *	those that are left are aliases, kept side by side: who reads the names chooses
  *
- * A function without a size reaches to the next one or to the end of its section, unless it lies
- * inside a sized one: then it is a label, and dropped. Bounded by `max`. Embedded.
+ * A function without a size reaches to the next one or to the end of its section at most, unless it
+ * lies inside a sized one: then it is a label, and dropped. Bounded by `max`. Embedded.
  */
 #pragma once
 
@@ -22,9 +22,10 @@
 enum symtab_rank { SYMTAB_GO, SYMTAB_GLOBAL, SYMTAB_LOCAL, SYMTAB_UNTYPED };
 
 struct symtab_entry {
-	uint32_t start;     /* above symtab.base */
-	uint32_t name;      /* offset in the names of `source` */
-	uint32_t size : 27; /* of code; longer functions are cut */
+	uint32_t start;       /* above symtab.base */
+	uint32_t name;        /* offset in the names of `source` */
+	uint32_t size : 26;   /* of code; longer functions are cut */
+	uint32_t guessed : 1; /* the file tells no size */
 	uint32_t source : 3;
 	uint32_t rank : 2;
 };
@@ -41,6 +42,7 @@ struct symtab_hit {
 	uint32_t first, count; /* entries that start where the function does */
 	uint64_t start;
 	uint64_t from, to; /* addresses with the same answer */
+	bool guessed;      /* it has no size: who asks must see if it reaches so far */
 };
 
 void symtab_init(struct symtab *t, const struct elf_file *text, uint32_t max);

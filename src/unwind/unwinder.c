@@ -124,9 +124,7 @@ static struct table *table_of(struct unwinder *u, uint32_t file)
 /* The file of a mapping: 0 is the vdso, NO_FILE memory without one. */
 static uint32_t file_of(struct unwinder *u, struct process *p, struct mapping *m)
 {
-	const char *path = process_path(u->processes, m);
-
-	if (strcmp(path, "[vdso]") == 0)
+	if (process_is_vdso(u->processes, m))
 		return 0;
 	uint32_t file = process_file(u->processes, p, m);
 	return file ? file : NO_FILE;

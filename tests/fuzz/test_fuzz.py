@@ -27,6 +27,21 @@ static int local(int x) { return x * 7 + weak(); }
 int global(int x) { return local(x) + puts("x"); }
 int main(int argc, char **argv) { (void)argv; return global(argc); }
 """
+# Functions that have neither sizes nor frame information.
+UNSIZED = """
+.globl _start
+_start: jmp 1f
+.p2align 4
+nop
+1: ret
+.p2align 4
+.globl next
+next: jmp _start
+.p2align 4
+nop
+jmp *%rax
+.section .note.GNU-stack,"",@progbits
+"""
 
 
 def seconds():
@@ -55,7 +70,11 @@ def elf_seeds(tmp):
         out.write(lzma.compress(f.read()))
     run("objcopy", "--add-section", f".gnu_debugdata={exe}.xz", exe + ".min", exe + ".packed")
     run("objcopy", f"--add-gnu-debuglink={exe}.debug", exe + ".min", exe + ".linked")
-    for name in ("", ".min", ".packed", ".linked", ".debug"):
+    run("gcc", "-m32", "-O0", "-Wl,-z,noseparate-code", "-o", exe + ".narrow", src)
+    with open(src + ".s", "w") as f:
+        f.write(UNSIZED)
+    run("gcc", "-nostdlib", "-static", "-o", exe + ".unsized", src + ".s")
+    for name in ("", ".min", ".packed", ".linked", ".debug", ".narrow", ".unsized"):
         with open(exe + name, "rb") as f:
             yield f.read()
     with open(exe, "rb") as f:

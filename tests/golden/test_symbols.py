@@ -155,10 +155,14 @@ def segments(elf):
     """(offset, address, size) of what is loaded, as the test's own reading of the headers."""
     with open(elf, "rb") as f:
         data = f.read()
-    at, = struct.unpack_from("<Q", data, 32)
-    count, = struct.unpack_from("<H", data, 56)
+    narrow = data[4] == 1
+    at, = struct.unpack_from("<I" if narrow else "<Q", data, 28 if narrow else 32)
+    count, = struct.unpack_from("<H", data, 44 if narrow else 56)
     for i in range(count):
-        kind, _, off, addr, _, size = struct.unpack_from("<IIQQQQ", data, at + 56 * i)
+        if narrow:
+            kind, off, addr, _, size = struct.unpack_from("<IIIII", data, at + 32 * i)
+        else:
+            kind, _, off, addr, _, size = struct.unpack_from("<IIQQQQ", data, at + 56 * i)
         if kind == 1:
             yield off, addr, size
 
@@ -232,6 +236,99 @@ def aliases_labels_and_functions_without_a_size():
     assert got["unsized+2"][2] == "unsized", got   # reaches to the next
     assert got["inside"][2] == "sized", got        # a label is no function
     assert got["inside"][1] == addr["sized"], got
+
+
+@test
+def every_function_of_a_32_bit_program():
+    exe = c_program("-m32", "-fno-pic", "-no-pie")
+    check(exe, nm(exe), 8, skip_names=MARKS)
+    run("objcopy", "--only-keep-debug", exe, exe + ".debug")
+    run("strip", "-o", exe + ".min", exe)
+    run("objcopy", f"--add-gnu-debuglink={exe}.debug", exe + ".min", exe + ".linked")
+    check(exe + ".linked", nm(exe), 8, skip_names=MARKS)
+
+
+# Two exported functions without a size, as yasm writes them, among others that no symbol names. `cfi`
+# describes all but the first two.
+HIDDEN = r"""
+.text
+.macro fn name
+.p2align 4
+\name:
+.endm
+.macro body
+	.rept 20
+	imul %edx, %eax
+	.endr
+.endm
+.globl known, last, main
+fn known
+	jmp 2f                          # over the head of a loop: the function goes on
+	.p2align 4
+1:	body
+2:	dec %edi
+	jnz 1b
+	jmp known
+fn .Lhidden
+	body
+	ret
+fn .Lhidden_too
+BEGIN
+	body
+	jmp *%rax
+END
+fn last
+BEGIN
+	body
+	ret
+END
+fn .Lhidden_at_the_end
+BEGIN
+	body
+	ret
+END
+.type main, @function
+fn main
+BEGIN
+	ret
+END
+.size main, .-main
+.section .rodata
+.globl where
+where: .quad known - known, .Lhidden - known, .Lhidden_too - known, last - known
+	.quad .Lhidden_at_the_end - known, main - known
+.section .note.GNU-stack,"",@progbits
+"""
+
+
+@test
+def a_function_without_a_size_is_not_all_that_follows():
+    for begin, end in (("", ""), (".cfi_startproc", ".cfi_endproc")):
+        text = HIDDEN.replace("BEGIN", begin).replace("END", end)
+        exe = path("hidden" + begin)
+        run("gcc", "-o", exe, "-nostartfiles", "-Wl,-e,main", "-static", write("hidden.s", text))
+        symbols = {line.split()[2]: int(line.split()[0], 16)
+                   for line in run("nm", exe).decode().splitlines()}
+        where = next(off + symbols["where"] - addr for off, addr, size in segments(exe)
+                     if addr <= symbols["where"] < addr + size)
+        with open(exe, "rb") as f:
+            starts = [symbols["known"] + n for n in struct.unpack_from("<6Q", f.read(), where)]
+        names = ["known", None, None, "last", None, "main"]
+        for start, after, name in zip(starts, starts[1:] + [0], names):
+            want = name or f"[{os.path.basename(exe)}+0x{start:x}]"
+            points = [start, start + 17, start + 40] + [after - 1] * (name == "known")
+            got = {n for _, _, n in ask(exe, points if name != "main" else [start])}
+            assert got == {want}, (begin, hex(start), got, want)
+
+
+@test
+def the_entry_of_a_stripped_program_is_its_start():
+    exe = c_program()
+    run("strip", "-o", exe + ".bare", exe)
+    start = next(a for a, (_, ns) in nm(exe).items() if "_start" in ns)
+    got = ask(exe + ".bare", [start, start + 0x20, start + 0x30])
+    assert [n for _, _, n in got[:2]] == ["_start", "_start"], got
+    assert got[2][2].startswith("["), got
 
 
 @test
@@ -416,10 +513,12 @@ def functions_without_a_name_are_one_frame_each():
                                           where["main"])]
     assert len(mine) == 4, (ranges, where)
     check_functions(exe + ".min", exe, mine)
-    # No function is described there: the address alone.
+    # No function is described there: it begins between the one before and the address.
     gap = where["unsized"]
     assert not any(a <= gap < b for a, b in ranges)
-    assert ask(exe + ".min", [gap], layout=exe)[0][2] == f"[{os.path.basename(exe)}.min+0x{gap:x}]"
+    got = re.fullmatch(r"\[(.*)\+0x([0-9a-f]+)\]", ask(exe + ".min", [gap], layout=exe)[0][2])
+    assert got[1] == os.path.basename(exe) + ".min", got
+    assert max((b for _, b in ranges if b <= gap), default=0) <= int(got[2], 16) <= gap, got
 
 
 @test
