@@ -478,8 +478,9 @@ class Judge:
         return f"{name} of {os.path.basename(path)}" if path else hex(addr)
 
     def restorer(self, frame):
-        code = self._read(frame.file, frame.addr, 12)
-        return any(code[i:].startswith(r) for r in RESTORERS for i in (0, 1))
+        """Whether it is where signal handlers return to, at the beginning or further on."""
+        code = self._read(frame.file, frame.addr - 8, 20)
+        return any(0 <= code.find(r) <= 9 < code.find(r) + 2 + len(r) for r in RESTORERS)
 
     def root(self, frame):
         """Whether a stack may begin there."""
