@@ -106,12 +106,13 @@ LEAVES = {
     "spinalign": "_Alignas(64) volatile char b[64]; b[0] = 1; return burn(x, 8000) + b[0];",
     "calls": "long r = 0; for (int i = 0; i < 300; i++) r += NAME_tiny(x + i); return r;",
 }
-# What of libc (or the vdso) each kind may have right below it: names, however libc is stripped.
+# What of libc (or the vdso) each kind may have right below it: glibc's names, however it is stripped, and
+# musl's.
 MEMORY = r"(__)?(mem(cpy|move|set)|.*_(avx|sse|evex|erms).*|mempcpy)"
 SORT = (r"qsort(_r)?|bsearch|__?qsort_r|msort_with_tmp(\.part\.0)?|quicksort|_quicksort|"
-        r"(__)?sysconf|(__libc_)?(malloc|free)|" + MEMORY)
-TIME = r"(__)?(vdso_)?clock_gettime|__clock_gettime(64)?|do_hres.*|.*vclock.*|.*pvclock.*|__vdso_.*"
-SYSTEM = r"(__)?getppid|syscall|(__)?mmap(64)?|(__)?munmap"
+        r"(__)?sysconf|(__libc_)?(malloc|free)|sift|trinkle|cycle|wrapper_cmp|" + MEMORY)
+TIME = r"(__)?(vdso_)?clock_gettime|__clock_gettime(64)?|do_hres.*|.*vclock.*|.*pvclock.*|__vdso_.*|cgt_init|__syscall_ret"
+SYSTEM = r"(__)?getppid|syscall|(__)?mmap(64)?|(__)?munmap|__syscall_ret|__vm_wait"
 JUMP = (r"_*(sig)?(set|long)jmp.*|_longjmp_unwind|__libc_siglongjmp|__pthread_cleanup_upto|"
         r"__sigjmp_save")
 BELOW = {"sort": SORT, "search": SORT, "clock": TIME, "system": SYSTEM, "fault": SYSTEM + "|" + MEMORY,
