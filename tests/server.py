@@ -12,7 +12,7 @@ import urllib.parse
 from tap import SMOLDER
 from windows import Reply
 
-LISTENING = r"listening on (https?)://([\d.]+):(\d+)"
+LISTENING = r"listening on (https?)://(\[?[\w.:]+\]?):(\d+)"
 
 
 class Server:
@@ -33,7 +33,7 @@ class Server:
             self.first += line
             m = re.search(LISTENING, line)
         assert m, f"the server said: {self.first}"
-        self.host, self.port = m[2], int(m[3])
+        self.host, self.port = m[2].strip("[]"), int(m[3])
         self.url = f"{m[1]}://{m[2]}:{m[3]}"
 
     def stop(self, how=signal.SIGTERM):

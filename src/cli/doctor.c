@@ -3,9 +3,12 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/allowed.h"
 #include "cli/cli.h"
+#include "cli/service.h"
 #include "collect/probe.h"
 #include "render/escape.h"
+#include "serve/peer.h"
 
 enum { WIDTH = 100, NAME_WIDTH = 20, INDENT = 8 + NAME_WIDTH };
 
@@ -101,6 +104,35 @@ static void print_json(const struct probe_item *items, size_t count, bool works)
 	puts("\n]}");
 }
 
+/* As the configuration says, for a server that is started by who asks. */
+static void probe_access(struct probe_item *it)
+{
+	struct settings s = {};
+	struct settings_error err;
+	struct allowed allowed;
+
+	*it = (struct probe_item){.name = "who may look", .state = PROBE_INFO};
+	settings_read(&s, SERVICE_CONFIG, &err);
+	if (peer_check() != 0) {
+		it->state = PROBE_WARN;
+		snprintf(it->text, sizeof(it->text),
+			 "this kernel does not say which user asks (CONFIG_INET_DIAG): nobody may "
+			 "look at 'run' or 'serve' but who brings a token");
+		snprintf(it->fix, sizeof(it->fix), "--token-file FILE");
+	} else if (allowed_read(&s, &allowed) == 0) {
+		CLEANUP(freep) char *who = access_describe(&allowed.options);
+		snprintf(it->text, sizeof(it->text),
+			 "%.300s, at 'run' or 'serve' that you start here; --allow-user and "
+			 "--allow-group let others%s",
+			 who, settings_text(&s, SET_TOKEN_FILE) ? ", and so does the token" : "");
+		allowed_done(&allowed);
+	} else {
+		it->state = PROBE_WARN;
+		snprintf(it->text, sizeof(it->text), SERVICE_CONFIG " names somebody unknown");
+	}
+	settings_done(&s);
+}
+
 int cmd_doctor(int argc, char **argv)
 {
 	enum { OPT_JSON = 256 };
@@ -129,8 +161,9 @@ int cmd_doctor(int argc, char **argv)
 		return cli_usage("doctor");
 	}
 
-	struct probe_item items[PROBE_MAX];
-	size_t count = probe_all(items, ARRAY_SIZE(items));
+	struct probe_item items[PROBE_MAX + 1];
+	size_t count = probe_all(items, PROBE_MAX);
+	probe_access(&items[count++]);
 	bool works = true;
 	for (size_t i = 0; i < count; i++)
 		works &= items[i].state != PROBE_FAIL;

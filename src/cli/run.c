@@ -19,6 +19,7 @@
 #include "cli/service.h"
 #include "cli/serving.h"
 #include "collect/sampler.h"
+#include "serve/server.h"
 
 #define TICK_MS        5000
 #define SILENT_NS      60000000000ull /* a half that says nothing for so long hangs */
@@ -56,6 +57,7 @@ struct run {
 	struct settings settings;
 	char *store;
 	struct privilege_user user;
+	struct allowed allowed;
 	struct loop *loop;
 	struct half halves[HALVES];
 	int pair[HALVES]; /* each half's end */
@@ -102,6 +104,7 @@ static int be_server(const struct run *r, int alive_fd)
 	struct secrets secrets;
 	struct serving_options o = {.settings = &r->settings,
 				    .secrets = &secrets,
+				    .allowed = &r->allowed,
 				    .store = r->store,
 				    .windows_fd = r->pair[SERVER],
 				    .alive_fd = alive_fd,
@@ -188,6 +191,8 @@ static void say_ready(struct run *r)
 		 settings_text(&r->settings, SET_MAX_SIZE), r->store);
 	log_info("look at http%s://%s/ or try: smolder query cpu --from now-5m", tls ? "s" : "",
 		 listen);
+	serving_say_who(&r->allowed, !server_is_local(listen),
+			settings_text(&r->settings, SET_TOKEN_FILE));
 }
 
 /* Whether a half is there again after a reload. */
@@ -354,8 +359,11 @@ static void on_reload(void *ctx, int signo)
 		on_stop(r, signo);
 		return;
 	}
-	if (!service_reload(&r->settings))
+	struct allowed allowed;
+	if (!service_reload(&r->settings) || allowed_read(&r->settings, &allowed))
 		return;
+	allowed_done(&r->allowed);
+	r->allowed = allowed;
 	notify("RELOADING=1");
 	log_info("the configuration was read again");
 	r->reloading = true;
@@ -367,6 +375,8 @@ static void on_reload(void *ctx, int signo)
 
 static int start(struct run *r)
 {
+	if (allowed_read(&r->settings, &r->allowed))
+		return 1;
 	r->store = service_store_dir(&r->settings);
 	if (!r->store) {
 		log_error("there is no place for the store: say --store DIR");
@@ -426,8 +436,8 @@ static void help(void)
 	     "end it, SIGHUP reads the configuration again.\n");
 	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
 					    SET_TIMES, SET_FREQUENCY, SET_USER, SET_HOST,
-					    SET_TABLES, SET_LINES, SET_TOKEN_FILE, SET_TLS_CERT,
-					    SET_TLS_KEY, SETTINGS});
+					    SET_TABLES, SET_LINES, SET_TOKEN_FILE, SET_ALLOW_USER,
+					    SET_ALLOW_GROUP, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
 }
 
 int cmd_run(int argc, char **argv)
@@ -456,6 +466,7 @@ out:
 	fd_closep(&r.counters_fd);
 	fd_closep(&r.pair[0]);
 	fd_closep(&r.pair[1]);
+	allowed_done(&r.allowed);
 	settings_done(&r.settings);
 	free(r.store);
 	return code;

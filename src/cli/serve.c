@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/place.h"
 #include "cli/service.h"
+#include "serve/peer.h"
 #include "serve/server.h"
 
 #define NAMES_MAX 16
@@ -51,6 +52,20 @@ static size_t split(char *text, const char *names[static NAMES_MAX])
 	return count;
 }
 
+void serving_say_who(const struct allowed *a, bool is_public, const char *token)
+{
+	if (is_public) {
+		log_info("who brings the token may look");
+		return;
+	}
+	if (peer_check() != 0)
+		log_warn("this kernel does not say which user asks (CONFIG_INET_DIAG): nobody may "
+			 "look but who brings a token; --token-file FILE");
+	CLEANUP(freep) char *who = access_describe(&a->options);
+	log_info("%s may look%s; --allow-user NAME lets others", who,
+		 token ? ", and who brings the token" : "");
+}
+
 int serving_run(const struct serving_options *o)
 {
 	const struct settings *set = o->settings;
@@ -62,6 +77,7 @@ int serving_run(const struct serving_options *o)
 		.hosts = names,
 		.host_count = split(text, names),
 		.token = o->secrets->token,
+		.access = o->allowed->options,
 		.tls_cert = o->secrets->tls_cert,
 		.tls_key = o->secrets->tls_key,
 		.store = {.retention_ms = settings_number(set, SET_RETENTION),
@@ -93,6 +109,7 @@ int serving_run(const struct serving_options *o)
 	} else {
 		log_info("listening on http%s://%s, storing in %s", options.tls_cert ? "s" : "",
 			 server_address(server), o->store);
+		serving_say_who(o->allowed, server_is_public(server), options.token);
 	}
 	r = loop_run(s.loop);
 	server_free(server);
@@ -111,7 +128,8 @@ static void help(void)
 	     "'smolder run' on its own, for collectors on other machines. Needs no privileges.\n");
 	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
 					    SET_TIMES, SET_DEADLINE, SET_NAMES, SET_WINDOWS_FD,
-					    SET_TOKEN_FILE, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
+					    SET_TOKEN_FILE, SET_ALLOW_USER, SET_ALLOW_GROUP,
+					    SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
 }
 
 int cmd_serve(int argc, char **argv)
@@ -120,17 +138,22 @@ int cmd_serve(int argc, char **argv)
 	int code = service_options("serve", argc, argv, help, &s);
 
 	struct secrets secrets = {};
+	struct allowed allowed = {};
 
 	if (code < 0)
 		code = secrets_read(&s, &secrets);
 	else
 		goto out;
+	if (!code)
+		code = allowed_read(&s, &allowed);
+	allowed.options.starter_sends = true;
 	if (!code) {
 		CLEANUP(freep) char *store = service_store_dir(&s);
 		struct privilege_user self = {.uid = geteuid(), .gid = getegid()};
 		int fd = (int)settings_number(&s, SET_WINDOWS_FD);
 		struct serving_options o = {.settings = &s,
 					    .secrets = &secrets,
+					    .allowed = &allowed,
 					    .store = store,
 					    .windows_fd = fd ? fd : -1,
 					    .alive_fd = -1};
@@ -141,6 +164,7 @@ int cmd_serve(int argc, char **argv)
 		code = code ? code : place_prepare(store, &self);
 		code = code ? code : serving_run(&o);
 	}
+	allowed_done(&allowed);
 	secrets_done(&secrets);
 out:
 	settings_done(&s);

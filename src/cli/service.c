@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/privilege.h"
+#include "cli/allowed.h"
 #include "cli/cli.h"
 
 enum { OPT_CONFIG = 1000 };
@@ -35,14 +36,16 @@ bool service_reload(struct settings *s)
 		fresh.by_flag[i] = s->by_flag[i];
 		if (s->by_flag[i] && s->values[i])
 			fresh.values[i] = mem_strdup(s->values[i]);
+		for (size_t k = 0; s->by_flag[i] && k < s->lists[i].count; k++)
+			settings_set(&fresh, (enum setting)i, s->lists[i].items[k], &e);
 	}
-	for (size_t i = 0; s->by_flag[SET_LINES] && i < s->line_count; i++)
-		settings_set(&fresh, SET_LINES, s->lines[i], &e);
 	fresh.config = s->config ? mem_strdup(s->config) : NULL;
-	if (!read_config(&fresh, fresh.config)) {
+	struct allowed allowed;
+	if (!read_config(&fresh, fresh.config) || allowed_read(&fresh, &allowed)) {
 		settings_done(&fresh);
 		return false;
 	}
+	allowed_done(&allowed);
 	settings_done(s);
 	*s = fresh;
 	return true;
@@ -132,7 +135,7 @@ char *service_collector(const struct settings *s, struct collecting_options *o)
 	o->frequency = settings_number(s, SET_FREQUENCY);
 	o->host = settings_text(s, SET_HOST);
 	o->table_bytes = settings_number(s, SET_TABLES);
-	o->lines = (const char *const *)s->lines;
+	o->lines = (const char *const *)settings_list(s, SET_LINES)->items;
 	o->cache_dir = cache;
 	return cache;
 }

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "cli/allowed.h"
 #include "cli/secrets.h"
 #include "cli/settings.h"
 
@@ -11,11 +12,15 @@
 struct serving_options {
 	const struct settings *settings;
 	const struct secrets *secrets;
+	const struct allowed *allowed;
 	const char *store; /* the directory */
 	int windows_fd;    /* a SOCK_SEQPACKET socket that messages come by; -1: only HTTP */
 	int alive_fd;      /* a byte when it answers, then every few seconds; -1: none */
 	int end_signal;    /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */
 };
+
+/* Says who may look at it. */
+void serving_say_who(const struct allowed *a, bool is_public, const char *token);
 
 /* Runs until a signal ends it. The exit code. */
 int serving_run(const struct serving_options *o);

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define FILE_MAX   (256u << 10)
-#define LINES_MAX  256
+#define LIST_MAX   256
 #define SIZE_LEAST (1u << 20)
 
 enum kind { TEXT, DURATION, SIZE, NUMBER, LIST };
@@ -45,17 +45,22 @@ static const struct {
 	[SET_TOKEN_FILE] =
 		{"token-file", TEXT, NULL,
 		 "FILE  whose first line is the token of requests; needed beyond loopback"},
+	[SET_ALLOW_USER] = {"allow-user", LIST, NULL,
+			    "NAME  may look as well, without the token; may be repeated"},
+	[SET_ALLOW_GROUP] = {"allow-group", LIST, NULL,
+			     "NAME  whose members may look as well; may be repeated"},
 	[SET_TLS_CERT] = {"tls-cert", TEXT, NULL, "FILE  certificate, PEM"},
 	[SET_TLS_KEY] = {"tls-key", TEXT, NULL, "FILE  its key, PEM"},
 };
 
 void settings_done(struct settings *s)
 {
-	for (size_t i = 0; i < SETTINGS; i++)
+	for (size_t i = 0; i < SETTINGS; i++) {
 		free(s->values[i]);
-	for (size_t i = 0; i < s->line_count; i++)
-		free(s->lines[i]);
-	free(s->lines);
+		for (size_t k = 0; k < s->lists[i].count; k++)
+			free(s->lists[i].items[k]);
+		free(s->lists[i].items);
+	}
 	free(s->config);
 	*s = (struct settings){};
 }
@@ -153,19 +158,20 @@ static bool put(struct settings *s, enum setting which, const char *value,
 			 table[which].name, wants[table[which].kind], value);
 		return false;
 	}
-	if (which != SET_LINES) {
+	if (table[which].kind != LIST) {
 		free(s->values[which]);
 		s->values[which] = mem_strdup(value);
 		return true;
 	}
-	if (s->line_count == LINES_MAX) {
-		snprintf(ret_err->text, sizeof(ret_err->text), "lines takes at most %d names",
-			 LINES_MAX);
+	struct settings_list *l = &s->lists[which];
+	if (l->count == LIST_MAX) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s takes at most %d names",
+			 table[which].name, LIST_MAX);
 		return false;
 	}
-	s->lines = mem_resize_array(s->lines, s->line_count + 2, sizeof(*s->lines));
-	s->lines[s->line_count++] = mem_strdup(value);
-	s->lines[s->line_count] = NULL;
+	l->items = mem_resize_array(l->items, l->count + 2, sizeof(*l->items));
+	l->items[l->count++] = mem_strdup(value);
+	l->items[l->count] = NULL;
 	return true;
 }
 
@@ -196,13 +202,13 @@ static bool put_node(struct settings *s, yaml_document_t *doc, int which, yaml_n
 		return true;
 	if (value->type == YAML_SCALAR_NODE)
 		return put(s, (enum setting)which, (const char *)value->data.scalar.value, e);
-	if (value->type == YAML_SEQUENCE_NODE && which == SET_LINES) {
+	if (value->type == YAML_SEQUENCE_NODE && table[which].kind == LIST) {
 		for (yaml_node_item_t *i = value->data.sequence.items.start;
 		     i < value->data.sequence.items.top; i++) {
 			yaml_node_t *item = yaml_document_get_node(doc, *i);
 			if (!item || item->type != YAML_SCALAR_NODE)
 				break;
-			if (!put(s, SET_LINES, (const char *)item->data.scalar.value, e))
+			if (!put(s, (enum setting)which, (const char *)item->data.scalar.value, e))
 				return false;
 		}
 		return true;
@@ -277,6 +283,11 @@ int settings_read(struct settings *s, const char *path, struct settings_error *r
 const char *settings_text(const struct settings *s, enum setting which)
 {
 	return s->values[which] ? s->values[which] : table[which].fallback;
+}
+
+const struct settings_list *settings_list(const struct settings *s, enum setting which)
+{
+	return &s->lists[which];
 }
 
 uint64_t settings_number(const struct settings *s, enum setting which)

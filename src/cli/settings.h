@@ -24,6 +24,8 @@ enum setting {
 	SET_NAMES,
 	SET_WINDOWS_FD,
 	SET_TOKEN_FILE,
+	SET_ALLOW_USER,
+	SET_ALLOW_GROUP,
 	SET_TLS_CERT,
 	SET_TLS_KEY,
 	SETTINGS,
@@ -33,11 +35,15 @@ struct settings_error {
 	char text[256]; /* one sentence */
 };
 
+struct settings_list { /* zero-initialised: empty */
+	char **items;  /* ends with NULL; NULL: none */
+	size_t count;
+};
+
 struct settings { /* embedded; zero-initialised: nothing is set */
 	char *values[SETTINGS];
+	struct settings_list lists[SETTINGS]; /* of those that may be repeated */
 	bool by_flag[SETTINGS];
-	char **lines; /* of SET_LINES; ends with NULL; NULL: none */
-	size_t line_count;
 	char *config; /* --config; NULL: the usual place */
 };
 
@@ -56,6 +62,8 @@ int settings_read(struct settings *s, const char *path, struct settings_error *r
 /* As it was given, or the default (which may be NULL). */
 const char *settings_text(const struct settings *s, enum setting which);
 uint64_t settings_number(const struct settings *s, enum setting which); /* ms, bytes, or as it is */
+
+const struct settings_list *settings_list(const struct settings *s, enum setting which);
 
 /* "30d", "12h", "90m", "1d12h" in ms; "2GiB", "500M" in bytes. False if it is not one. */
 bool settings_duration(const char *text, uint64_t *ret_ms);

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "render/escape.h"
+#include "serve/peer.h"
 #include "serve/tls.h"
 
 #define PORT_DEFAULT    "7117"
@@ -36,7 +37,9 @@ struct connection {
 	struct MHD_Connection *mhd;
 	struct http_request *request; /* NULL: between two, or its head is not complete */
 	uint64_t since_ms;            /* CLOCK_MONOTONIC */
-	bool dropped;                 /* its end is on the way */
+	enum { NOT_ASKED, OWNED, UNOWNED } owned;
+	uid_t owner;
+	bool dropped; /* its end is on the way */
 };
 
 struct http {
@@ -50,6 +53,7 @@ struct http {
 	bool is_public;
 	http_guard_fn *guard;
 	const char *const *unguarded;
+	struct peer peer;
 	int epoll;
 	int wake; /* an eventfd: the daemon has more to do */
 	bool stopping;
@@ -114,13 +118,28 @@ static bool host_is_fine(const struct http *h, const char *value)
 	return false;
 }
 
-/* A page of another place names itself in Origin; ours has the same host and port as Host. */
-static bool origin_is_fine(const char *origin, const char *host)
+static bool is(const char *value, const char *word)
 {
-	if (!origin)
-		return true;
-	const char *place = strstr(origin, "://");
-	return place && host && strcasecmp(place + 3, host) == 0;
+	return value && strcasecmp(value, word) == 0;
+}
+
+/*
+ * A page of another place names itself in Origin; ours has the same host and port as Host. Browsers
+ * say beside that, in a header which no script can set, where a request comes from: our own page
+ * may hide its Origin, and of other places' requests only a link that is followed is fine.
+ */
+static bool origin_is_fine(const struct http_request *r, const char *method, const char *host)
+{
+	const char *origin = http_header(r, "Origin"), *site = http_header(r, "Sec-Fetch-Site");
+	const char *place = origin ? strstr(origin, "://") : NULL;
+
+	if (is(site, "same-origin"))
+		return !place || strcasecmp(place + 3, host) == 0;
+	if (origin && (!place || strcasecmp(place + 3, host) != 0))
+		return false;
+	return !site || is(site, "none") ||
+	       (is(http_header(r, "Sec-Fetch-Mode"), "navigate") &&
+		is(http_header(r, "Sec-Fetch-Dest"), "document") && strcmp(method, "POST") != 0);
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -302,6 +321,39 @@ int http_fd(const struct http_request *r)
 	return info ? info->connect_fd : -1;
 }
 
+bool http_sends(const struct http_request *r)
+{
+	return r->route && r->route->sends;
+}
+
+/* Who says that it asks for another: then it is not who owns the connection that counts. */
+static bool is_forwarded(const struct http_request *r)
+{
+	static const char *const headers[] = {"Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
+		if (http_header(r, headers[i]))
+			return true;
+	return false;
+}
+
+int http_owner(struct http_request *r, uid_t *ret)
+{
+	struct connection *c = r->on;
+
+	if (r->http->is_public || !c || is_forwarded(r))
+		return -ENOENT;
+	if (c->owned == NOT_ASKED) {
+		int err = peer_owner(&r->http->peer, http_fd(r), &c->owner);
+		c->owned = err ? UNOWNED : OWNED;
+		r->http->stats.unowned += err != 0;
+	}
+	if (c->owned != OWNED)
+		return -ENOENT;
+	*ret = c->owner;
+	return 0;
+}
+
 /* Whether a path is a route's; *ret_star is what its * stands for. */
 static bool path_matches(const char *pattern, const char *path, char **ret_star)
 {
@@ -467,7 +519,7 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 			r, 403, NULL,
 			"the Host of this request is not a name of this server; 'smolder serve "
 			"--names NAME' allows one");
-	if (!origin_is_fine(http_header(r, "Origin"), host))
+	if (!origin_is_fine(r, method, host))
 		return refuse(r, 403, NULL, "a page of another place may not ask here");
 	r->route = find_route(r->http, method, url, &r->star, &allow);
 	if (!r->route && allow)
@@ -627,7 +679,8 @@ static bool split_listen(const char *s, char host[static 256], char port[static 
 		return false;
 	snprintf(port, 16, "%s", *number ? number : PORT_DEFAULT);
 	host[0] = '\0';
-	if (strspn(port, "0123456789") != strlen(port) || strlen(number) > 5)
+	if (strspn(port, "0123456789") != strlen(port) || strlen(number) > 5 ||
+	    strtoul(port, NULL, 10) > UINT16_MAX)
 		return false;
 	if (!colon)
 		snprintf(host, 256, "127.0.0.1");
@@ -662,7 +715,23 @@ static bool is_loopback(const struct sockaddr *a)
 		(IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET));
 }
 
-static int listen_on(struct http *h, const char *address, int *ret_fd, struct http_error *ret_err)
+bool http_is_loopback(const char *listen)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+				 .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
+			*found;
+	char host[256], port[16];
+
+	if (!split_listen(listen, host, port) ||
+	    getaddrinfo(*host ? host : NULL, port, &hints, &found) != 0)
+		return false;
+	bool yes = is_loopback(found->ai_addr);
+	freeaddrinfo(found);
+	return yes;
+}
+
+static int listen_on(struct http *h, const char *address, bool may_be_public, int *ret_fd,
+		     struct http_error *ret_err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
 				 .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
@@ -670,12 +739,13 @@ static int listen_on(struct http *h, const char *address, int *ret_fd, struct ht
 	char host[256], port[16];
 
 	if (!split_listen(address, host, port))
-		return complain(ret_err, -EINVAL, address, "it should be ADDRESS:PORT");
+		return complain(ret_err, -EINVAL, address,
+				"it should be ADDRESS:PORT, with a port up to 65535");
 	int r = getaddrinfo(*host ? host : NULL, port, &hints, &found);
 	if (r)
 		return complain(ret_err, -EINVAL, address, gai_strerror(r));
 	h->is_public = !is_loopback(found->ai_addr);
-	if (h->is_public && !h->guard) {
+	if (h->is_public && !may_be_public) {
 		freeaddrinfo(found);
 		return complain(ret_err, -EACCES, address,
 				"others could ask there what this machine does; give a token "
@@ -769,7 +839,8 @@ int http_new(struct loop *l, const struct http_options *o, struct http **ret,
 	copy_hosts(h, o);
 	h->guard = o->guard;
 	h->unguarded = o->unguarded;
-	int r = listen_on(h, o->listen, &fd, ret_err);
+	peer_init(&h->peer);
+	int r = listen_on(h, o->listen, o->may_be_public, &fd, ret_err);
 	if (r)
 		return r;
 	note_address(h, fd);
@@ -813,6 +884,7 @@ void http_free(struct http *h)
 	}
 	fd_closep(&h->listener);
 	fd_closep(&h->wake);
+	peer_done(&h->peer);
 	for (size_t i = 0; i < h->host_count; i++)
 		free(h->hosts[i]);
 	free(h->hosts);

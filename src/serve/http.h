@@ -5,10 +5,12 @@
  *
  *	Host     an IP address, localhost, this machine's name, or one that was allowed: a web page
  *	         that points its own name at us (DNS rebinding) gets 403
- *	Origin   where there is one, it must be ourselves: no other page's script may send
+ *	Origin   where there is one, it must be ourselves: no other page's script may send. What the
+ *	         browser says of where a request comes from (Sec-Fetch-Site) must agree; a link may
+ *	         lead here from anywhere
  *	sizes    URL and headers 32 KB, bodies `body_max`
  *	time     30 s without a byte; 60 s for a request, 10 minutes for taking its answer
- *	guard    where there is one: beyond this machine there must be
+ *	guard    where there is one
  *
  * Of 256 connections a few are always free: for one that comes, the one which has been idle for
  * longest is closed.
@@ -23,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/loop.h"
 
@@ -38,6 +41,7 @@ struct http_route {
 	const char *path;   /* "/api/v1/query"; one * stands for a part without slashes */
 	http_fn *fn;
 	size_t body_max; /* of POST */
+	bool sends;      /* it is for those who bring something to be kept */
 };
 
 /* Whether a request may go on to its route; if not, it has been answered. */
@@ -50,7 +54,8 @@ struct http_options {
 	const char *tls_cert, *tls_key;  /* PEM, borrowed until http_free; NULL: no TLS */
 	const struct http_route *routes; /* borrowed; ends with a NULL path */
 	void *ctx;                       /* of the routes and the guard */
-	http_guard_fn *guard;            /* NULL: none; then it listens on loopback alone */
+	http_guard_fn *guard;            /* NULL: none */
+	bool may_be_public;              /* else it listens on loopback alone */
 	const char *const *unguarded;    /* paths of routes; borrowed; ends with NULL */
 };
 
@@ -71,10 +76,12 @@ void http_free(struct http *h);
 
 const char *http_address(const struct http *h); /* "127.0.0.1:7117", with the real port */
 bool http_is_public(const struct http *h);      /* it listens beyond this machine */
+bool http_is_loopback(const char *listen); /* "127.0.0.1:7117": one that listens there is not */
 
 struct http_stats {
 	uint64_t requests, refused; /* refused: by what is checked here */
 	uint64_t turned_away;       /* … of them by the guard */
+	uint64_t unowned;           /* connections whose owner could not be found */
 	uint64_t dropped;           /* connections, for room or since they took too long */
 	uint64_t by_class[6];       /* answers by the first digit of their status */
 	uint32_t connections;
@@ -90,7 +97,13 @@ const char *http_cookie(const struct http_request *r, const char *name);
 void http_write_url(const struct http_request *r, FILE *out);
 const char *http_star(const struct http_request *r); /* what the * of the path stands for */
 const void *http_body(const struct http_request *r, size_t *ret_len);
-int http_fd(const struct http_request *r); /* its socket, to see whether the client is there */
+int http_fd(const struct http_request *r);     /* its socket, to see whether the client is there */
+bool http_sends(const struct http_request *r); /* as its route says */
+/*
+ * The user who asks, where the server listens on loopback (serve/peer.h): asked for once in a
+ * connection. -ENOENT when nobody can be found, or who asks does so for another (a proxy).
+ */
+int http_owner(struct http_request *r, uid_t *ret);
 
 struct http_answer {
 	unsigned status;

@@ -1,11 +1,14 @@
 /*
- * login: who may ask, where the server has a token.
+ * login: who may ask.
  *
- * Programs bring it in a header. A browser that brings neither header nor cookie is sent to a form,
- * and from there back to where it wanted to go; the form has no `action`, so that a fragment (the
- * state of the page) goes along. Nothing here needs a script.
+ * On loopback the kernel says which user asks, and some may (serve/access.h). Others, and everybody
+ * beyond loopback, bring the token where there is one. Programs bring it in a header. A browser
+ * that brings neither header nor cookie is sent to a form, and from there back to where it wanted
+ * to go; the form has no `action`, so that a fragment (the state of the page) goes along. Nothing
+ * here needs a script.
  */
 #include <inttypes.h>
+#include <pwd.h>
 #include <time.h>
 
 #include "base/mem.h"
@@ -25,7 +28,14 @@ static void cookie_name(const struct server *s, char ret[static 32])
 static bool is_known(const struct server *s, struct http_request *r)
 {
 	char name[32];
+	uid_t uid;
 
+	if (http_owner(r, &uid) == 0 &&
+	    (http_sends(r) ? access_may_send(s->access, uid)
+			   : access_may_look(s->access, uid, jobs_now_ms())))
+		return true;
+	if (!s->token)
+		return false;
 	cookie_name(s, name);
 	return token_in_bearer(s->token, http_header(r, "Authorization")) ||
 	       token_in_cookie(s->token, http_cookie(r, name), (uint64_t)time(NULL));
@@ -59,12 +69,80 @@ static void send_to(struct http_request *r, const char *where, const char *cooki
 					 .headers = {{"Location", where}, {"Set-Cookie", cookie}}});
 }
 
+static void write_page(FILE *out, const char *title)
+{
+	fprintf(out,
+		"<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+		"<meta name=\"viewport\" content=\"width=device-width\">"
+		"<title>smolder: %s</title>\n"
+		"<link rel=\"stylesheet\" href=\"/plain.css\">\n"
+		"<h1>smolder</h1>\n",
+		title);
+}
+
+/* The form's POST has an Origin only where the policy lets the browser tell our own. */
+static void answer_page(struct http_request *r, unsigned status, char *body, size_t len)
+{
+	http_answer(r, &(struct http_answer){.status = status,
+					     .type = "text/html; charset=utf-8",
+					     .body = body,
+					     .len = len,
+					     .headers = {{"Content-Security-Policy", PLAIN_CSP},
+							 {"Referrer-Policy", "same-origin"}}});
+}
+
+/* Where there is no token that could help: who may, and what lets others in. */
+static void forbid(struct http_request *r)
+{
+	char name[64] = "", text[512];
+	uid_t uid;
+
+	if (http_owner(r, &uid) != 0) {
+		snprintf(text, sizeof(text),
+			 "it cannot be told which user of this machine asks, so nothing is told; a "
+			 "server with a token (--token-file) lets in who brings it");
+	} else {
+		const struct passwd *p = getpwuid(uid);
+		if (p)
+			snprintf(name, sizeof(name), "%s", p->pw_name);
+		else
+			snprintf(name, sizeof(name), "%u", uid);
+		if (http_sends(r))
+			snprintf(text, sizeof(text),
+				 "user %s may not send windows here; root may, and who brings the "
+				 "token of a server that has one (--token-file)",
+				 name);
+		else
+			snprintf(text, sizeof(text),
+				 "user %s may not look here: root may, and whoever started "
+				 "smolder; --allow-user %s lets them in",
+				 name, name);
+	}
+	if (!wants_page(r)) {
+		http_fail(r, 403, "%s", text);
+		return;
+	}
+	char *body = NULL;
+	size_t len;
+	FILE *out = open_memstream(&body, &len);
+	write_page(out, "not allowed");
+	fputs("<p role=\"alert\">", out);
+	escape_xml(out, text, strlen(text));
+	fputs("\n", out);
+	fclose(out);
+	answer_page(r, 403, body, len);
+}
+
 bool login_guard(void *ctx, struct http_request *r)
 {
 	const struct server *s = ctx;
 
 	if (is_known(s, r))
 		return true;
+	if (!s->token) {
+		forbid(r);
+		return false;
+	}
 	if (!wants_page(r)) {
 		http_fail(r, 401,
 			  "this server wants its token: Authorization: Bearer TOKEN "
@@ -88,12 +166,7 @@ static void answer_form(struct http_request *r, unsigned status, const char *wor
 	size_t len;
 	FILE *out = open_memstream(&body, &len);
 
-	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
-	      "<meta name=\"viewport\" content=\"width=device-width\">"
-	      "<title>smolder: log in</title>\n"
-	      "<link rel=\"stylesheet\" href=\"/plain.css\">\n"
-	      "<h1>smolder</h1>\n",
-	      out);
+	write_page(out, "log in");
 	if (words)
 		fprintf(out, "<p role=\"alert\">%s\n", words);
 	fputs("<form method=\"post\">\n"
@@ -104,12 +177,7 @@ static void answer_form(struct http_request *r, unsigned status, const char *wor
 	      "</form>\n",
 	      out);
 	fclose(out);
-	http_answer(r, &(struct http_answer){.status = status,
-					     .type = "text/html; charset=utf-8",
-					     .body = body,
-					     .len = len,
-					     .headers = {{"Content-Security-Policy", PLAIN_CSP},
-							 {"Referrer-Policy", "no-referrer"}}});
+	answer_page(r, status, body, len);
 }
 
 void login_form(void *ctx, struct http_request *r)
@@ -173,7 +241,7 @@ void login_post(void *ctx, struct http_request *r)
 	cookie_name(s, name);
 	token_cookie(s->token, (uint64_t)time(NULL), value);
 	CLEANUP(freep)
-	char *cookie = mem_printf("%s=%s; Path=/; Max-Age=%u; HttpOnly; SameSite=Strict%s", name,
+	char *cookie = mem_printf("%s=%s; Path=/; Max-Age=%u; HttpOnly; SameSite=Lax%s", name,
 				  value, TOKEN_LASTS, s->has_tls ? "; Secure" : "");
 	send_to(r, next_of(r), cookie);
 }

@@ -21,7 +21,7 @@ static void answer(struct http_request *r, const struct asset *a)
 		.headers = {{"ETag", a->etag},
 			    {"Cache-Control", a->fixed ? FOR_EVER : "no-cache"},
 			    {"Content-Security-Policy", ASSETS_CSP},
-			    {"Referrer-Policy", "no-referrer"},
+			    {"Referrer-Policy", "same-origin"},
 			    {"Vary", "Accept-Encoding"}},
 	};
 	char *plain = NULL;

@@ -26,7 +26,8 @@ struct server {
 	struct pprof *pprof;
 	struct cost *cost;
 	bool has_tls;
-	struct token *token; /* NULL: everybody may ask */
+	struct token *token; /* NULL: none */
+	struct access *access;
 };
 
 extern const struct http_route server_routes[];

@@ -112,28 +112,28 @@ static void on_more(void *ctx, int fd)
 /* ---- life ---------------------------------------------------------------------------------- */
 
 const struct http_route server_routes[] = {
-	{"GET", "/", page_index, 0},
-	{"GET", "/assets/*", page_asset, 0},
-	{"POST", "/api/v1/windows", on_post, WINDOW_MESSAGE_MAX},
-	{"GET", "/api/v1/query", api_query, 0},
-	{"GET", "/api/v1/diff", api_diff, 0},
-	{"GET", "/api/v1/types", api_types, 0},
-	{"GET", "/api/v1/labels", api_labels, 0},
-	{"GET", "/api/v1/labels/*/values", api_values, 0},
-	{"GET", "/api/v1/series", api_series, 0},
-	{"GET", "/api/v1/heatmap", api_heatmap, 0},
-	{"GET", "/api/v1/status", status_json, 0},
-	{"GET", "/debug/pprof/", pprof_index, 0},
-	{"GET", "/debug/pprof/profile", pprof_profile, 0},
-	{"GET", "/debug/pprof/cmdline", pprof_cmdline, 0},
-	{"GET", "/debug/pprof/symbol", pprof_symbol, 0},
-	{"POST", "/debug/pprof/symbol", pprof_symbol, SYMBOLS_MAX},
-	{"GET", "/login", login_form, 0},
-	{"POST", "/login", login_post, LOGIN_MAX},
-	{"GET", "/plain.css", login_css, 0},
-	{"GET", "/metrics", status_metrics, 0},
-	{"GET", "/healthz", status_healthz, 0},
-	{"GET", "/readyz", status_readyz, 0},
+	{"GET", "/", page_index, 0, false},
+	{"GET", "/assets/*", page_asset, 0, false},
+	{"POST", "/api/v1/windows", on_post, WINDOW_MESSAGE_MAX, true},
+	{"GET", "/api/v1/query", api_query, 0, false},
+	{"GET", "/api/v1/diff", api_diff, 0, false},
+	{"GET", "/api/v1/types", api_types, 0, false},
+	{"GET", "/api/v1/labels", api_labels, 0, false},
+	{"GET", "/api/v1/labels/*/values", api_values, 0, false},
+	{"GET", "/api/v1/series", api_series, 0, false},
+	{"GET", "/api/v1/heatmap", api_heatmap, 0, false},
+	{"GET", "/api/v1/status", status_json, 0, false},
+	{"GET", "/debug/pprof/", pprof_index, 0, false},
+	{"GET", "/debug/pprof/profile", pprof_profile, 0, false},
+	{"GET", "/debug/pprof/cmdline", pprof_cmdline, 0, false},
+	{"GET", "/debug/pprof/symbol", pprof_symbol, 0, false},
+	{"POST", "/debug/pprof/symbol", pprof_symbol, SYMBOLS_MAX, false},
+	{"GET", "/login", login_form, 0, false},
+	{"POST", "/login", login_post, LOGIN_MAX, false},
+	{"GET", "/plain.css", login_css, 0, false},
+	{"GET", "/metrics", status_metrics, 0, false},
+	{"GET", "/healthz", status_healthz, 0, false},
+	{"GET", "/readyz", status_readyz, 0, false},
 	{},
 };
 
@@ -150,7 +150,8 @@ static int start_http(struct server *s, const struct server_options *o,
 		.tls_key = o->tls_key,
 		.routes = server_routes,
 		.ctx = s,
-		.guard = s->token ? login_guard : NULL,
+		.guard = login_guard,
+		.may_be_public = s->token,
 		.unguarded = unguarded,
 	};
 	struct http_error err;
@@ -206,6 +207,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 		snprintf(ret_err->text, sizeof(ret_err->text), "the token cannot be used");
 		return -EINVAL;
 	}
+	s->access = access_new(&o->access);
 	int r = store_open(o->store_dir, &s->store_options, &s->store, &err);
 	if (r) {
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
@@ -249,6 +251,7 @@ void server_free(struct server *s)
 	free(s->store_dir);
 	free(s->message);
 	token_free(s->token);
+	access_free(s->access);
 	free(s);
 }
 
@@ -260,6 +263,11 @@ const char *server_address(const struct server *s)
 bool server_is_public(const struct server *s)
 {
 	return http_is_public(s->http);
+}
+
+bool server_is_local(const char *listen)
+{
+	return http_is_loopback(listen);
 }
 
 /* One that is not taken (nobody reads them now) is no loss: the next answer brings the same. */

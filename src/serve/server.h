@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
+#include "serve/access.h"
 #include "store/store.h"
 
 #define SERVER_LISTEN "127.0.0.1:7117"
@@ -22,7 +23,9 @@ struct server_options {
 	const char *listen;       /* NULL: SERVER_LISTEN */
 	const char *const *hosts; /* names that Host may have, beside our own (serve/http.h) */
 	size_t host_count;
-	const char *token;              /* that requests must bring (serve/token.h); NULL: none */
+	/* That lets those in whom `access` does not, and beyond loopback everybody must bring. */
+	const char *token;              /* serve/token.h; NULL: none */
+	struct access_options access;   /* users of this machine; copied */
 	const char *tls_cert, *tls_key; /* PEM, borrowed until server_free; NULL: no TLS */
 	struct store_options store;
 	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
@@ -42,6 +45,7 @@ void server_free(struct server *s); /* before the loop it is in */
 
 const char *server_address(const struct server *s); /* "127.0.0.1:7117" */
 bool server_is_public(const struct server *s);      /* it listens beyond this machine */
+bool server_is_local(const char *listen);           /* whether one that listens there would not */
 
 /*
  * Windows of 1 s until then (ms since 1970), from collectors that send here. The one of `run` is

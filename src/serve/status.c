@@ -85,7 +85,10 @@ static void http_part(FILE *out, const struct http_stats *h, const struct jobs_s
 {
 	counter(out, "http_requests_total", "HTTP requests.", h->requests);
 	counter(out, "http_refused_total", "Of them refused before a route.", h->refused);
-	counter(out, "http_turned_away_total", "Of them for want of the token.", h->turned_away);
+	counter(out, "http_turned_away_total", "Of them from those who may not look.",
+		h->turned_away);
+	counter(out, "http_unowned_total", "Connections on loopback whose user could not be told.",
+		h->unowned);
 	counter(out, "http_dropped_total", "Connections closed for room, or as too slow.",
 		h->dropped);
 	head(out, "http_answers_total", "counter", "Answers, by class of status.");

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import pwd
 import re
 import resource
+import signal
 import socket
 import ssl
 import subprocess
@@ -36,9 +38,14 @@ def token_file(text=TOKEN + "\n"):
         yield f.name
 
 
+# Users that are neither root nor anybody who started something: one with a name, one without.
+NOBODY, NAMELESS = pwd.getpwnam("nobody").pw_uid, 64321
+
+
 @contextlib.contextmanager
 def guarded(*args):
-    with token_file() as path, Server("--token-file", path, *args) as s:
+    """A server that everybody must bring the token to, root as well: it is not on loopback alone."""
+    with token_file() as path, Server("--listen", "0.0.0.0:0", "--token-file", path, *args) as s:
         s.token_path = path
         yield s
 
@@ -156,7 +163,7 @@ def a_browser_logs_in_and_goes_where_it_wanted():
         status, _, headers = s.request("POST", login, "x=y&token=" + TOKEN.replace("-", "%2D"), form)
         assert status == 303 and headers["Location"] == where, (status, headers["Location"])
         cookie, *attributes = headers["Set-Cookie"].split("; ")
-        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes), attributes
+        assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(attributes), attributes
         assert "Secure" not in attributes and TOKEN not in cookie
         assert cookie.startswith(f"smolder-{s.port}=")
         assert s.request("GET", "/metrics", headers={"Cookie": f"a=b; {cookie}"})[0] == 200
@@ -169,7 +176,7 @@ def a_browser_logs_in_and_goes_where_it_wanted():
         # It is good for the next server of the same token, and for no other.
         port = s.port
         s.stop()
-        s.args = (*s.args, "--listen", f"127.0.0.1:{port}")
+        s.args = (*s.args, "--listen", f"0.0.0.0:{port}")
         s.start()
         assert s.request("GET", "/metrics", headers={"Cookie": cookie})[0] == 200
 
@@ -245,6 +252,7 @@ def run_reads_a_token_that_only_root_can():
         os.chmod(path, 0o600)
         with always("--token-file", path) as a:
             with contextlib.closing(socket.create_connection(("127.0.0.1", a.port), 30)) as c:
+                os.fchown(c.fileno(), NOBODY, -1)
                 c.sendall(b"GET /api/v1/status HTTP/1.0\r\nHost: localhost\r\n\r\n")
                 assert answer(c).split()[1] == b"401"
             p = a.query("cpu", "--from", "now-1m", "--token-file", path)
@@ -262,6 +270,168 @@ def an_agent_brings_its_token():
         with agent(s.url, "--token-file", s.token_path):
             until("windows", lambda: b"smolder_collectors 1\n" in
                   s.request("GET", "/metrics", headers=BEARER)[1], 60)
+
+
+# ---- users of this machine ---------------------------------------------------------------------
+
+def curl(s, path, uid, *args):
+    """(status, body) of what another user gets."""
+    p = subprocess.run(["curl", "-sS", "-m", "30", "-w", "\n%{http_code}", *args, f"{s.url}{path}"],
+                       capture_output=True, text=True, errors="replace", user=uid, group=uid,
+                       extra_groups=[])
+    assert p.returncode == 0, p
+    body, _, status = p.stdout.rpartition("\n")
+    return int(status), body
+
+
+def window():
+    return Collector().message(recent(), [row(("a",), 3, comm="x")])
+
+
+def sending(s, uid, *args):
+    with tempfile.NamedTemporaryFile() as f:
+        f.write(window())
+        f.flush()
+        os.chmod(f.name, 0o644)
+        return curl(s, "/api/v1/windows", uid, "--data-binary", f"@{f.name}", *args)[0]
+
+
+LOOKED_AT = ("/", "/metrics", "/api/v1/query", "/api/v1/status", "/api/v1/labels/comm/values",
+             "/debug/pprof/", "/debug/pprof/cmdline")
+
+
+@test
+def other_users_may_neither_look_nor_send():
+    with Server() as s:
+        assert "root may look; --allow-user NAME" in s.process.stderr.readline()
+        for uid, name in ((NOBODY, "nobody"), (NAMELESS, str(NAMELESS))):
+            for path in LOOKED_AT:
+                status, body = curl(s, path, uid)
+                assert status == 403 and f"user {name} may not look here" in body, (path, status, body)
+                if not path.startswith("/debug"):
+                    assert f"--allow-user {name} " in json.loads(body)["error"], body
+            status, body = curl(s, "/", uid, "-H", "Accept: text/html")
+            assert status == 403 and "<html" in body and f"user {name} may not look" in body, body
+            assert sending(s, uid) == 403
+            for path in ("/healthz", "/readyz", "/plain.css"):
+                assert curl(s, path, uid)[0] == 200, path
+        for path in LOOKED_AT:
+            assert curl(s, path, 0)[0] == 200, path
+        assert b"smolder_samples_stored_total 0\n" in s.get("/metrics")[1]
+        assert sending(s, 0) == 200
+        assert s.stop() == 0
+
+
+@test
+def who_is_allowed_may_look_but_not_send():
+    with tempfile.NamedTemporaryFile("w") as config:
+        config.write(f"allow-user: [{NAMELESS}, nobody]\n")
+        config.flush()
+        for args in (("--allow-user", "daemon", "--allow-user", "nobody"),
+                     ("--allow-user", str(NOBODY)), ("--allow-group", "nogroup"),
+                     ("--allow-group", str(pwd.getpwnam("nobody").pw_gid)), ("--config", config.name)):
+            with Server(*args) as s:
+                for path in LOOKED_AT:
+                    assert curl(s, path, NOBODY)[0] == 200, (args, path)
+                assert sending(s, NOBODY) == 403, args
+                assert curl(s, "/metrics", 2)[0] == 403, args  # bin
+                assert curl(s, "/metrics", NAMELESS)[0] == (200 if "config" in args[0] else 403), args
+    with tempfile.TemporaryDirectory() as d:
+        for kind in ("user", "group"):
+            p = smolder("serve", "--store", d, f"--allow-{kind}", "no-such-name")
+            assert p.returncode == 1 and f"there is no {kind} 'no-such-name'" in p.stderr, p
+
+
+@test
+def who_called_sudo_may_look():
+    with Server(env=dict(os.environ, SUDO_UID=str(NOBODY))) as s:
+        assert "root and nobody may look;" in s.process.stderr.readline()
+        assert curl(s, "/metrics", NOBODY)[0] == 200
+        assert sending(s, NOBODY) == 200  # there is no collector but those that send
+        assert curl(s, "/metrics", 2)[0] == 403
+
+
+@test
+def the_token_lets_others_in_on_loopback():
+    with token_file() as path, Server("--token-file", path) as s:
+        bearer = ("-H", f"Authorization: Bearer {TOKEN}")
+        assert curl(s, "/metrics", 0)[0] == 200
+        assert curl(s, "/metrics", NOBODY, *bearer)[0] == 200
+        assert sending(s, NOBODY, *bearer) == 200
+        status, body = curl(s, "/metrics", NOBODY)
+        assert status == 401 and "token" in json.loads(body)["error"], body
+        assert sending(s, NOBODY) == 401
+        status, _ = curl(s, "/", NOBODY, "-H", "Accept: text/html")
+        assert status == 303
+        # A proxy that asks for others is not let in for whom it runs as.
+        for header in ("X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.1", "Via: 1.1 x"):
+            assert curl(s, "/metrics", 0, "-H", header)[0] == 401, header
+            assert curl(s, "/metrics", 0, "-H", header, *bearer)[0] == 200, header
+
+
+@test
+def owners_are_known_in_every_form_of_address():
+    request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    for listen, family, host in (("127.0.0.1:0", socket.AF_INET, "127.0.0.1"),
+                                 ("127.0.0.1:0", socket.AF_INET, "127.0.0.1 from 127.0.0.9"),
+                                 ("127.0.0.1:0", socket.AF_INET6, "::ffff:127.0.0.1"),
+                                 ("[::1]:0", socket.AF_INET6, "::1"),
+                                 ("[::ffff:127.0.0.1]:0", socket.AF_INET, "127.0.0.1"),
+                                 ("[::ffff:127.0.0.1]:0", socket.AF_INET6, "::ffff:127.0.0.1")):
+        with Server("--listen", listen) as s:
+            for uid, want in ((0, b"200"), (NOBODY, b"403")):
+                with socket.socket(family) as c:
+                    os.fchown(c.fileno(), uid, -1)
+                    host, _, source = host.partition(" from ")
+                    if source:
+                        c.bind((source, 0))
+                    c.connect((host, s.port))
+                    c.sendall(request * 3)  # of which the first ends it
+                    assert answer(c).split()[1] == want, (listen, host, uid)
+
+
+@test
+def who_has_gone_is_a_stranger():
+    """Of a socket that was closed the kernel tells user 0: that is not root."""
+    with Server() as s:
+        message = window()
+        s.process.send_signal(signal.SIGSTOP)
+        until("it to stand still", lambda: open(f"/proc/{s.process.pid}/stat").read().split()[2] == "T")
+        for linger in (False, True):
+            with socket.socket() as c:
+                os.fchown(c.fileno(), NOBODY, -1)
+                c.connect((s.host, s.port))
+                c.sendall(b"POST /api/v1/windows HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Content-Length: %d\r\n\r\n" % len(message) + message)
+                if linger:
+                    c.shutdown(socket.SHUT_WR)
+        s.process.send_signal(signal.SIGCONT)
+
+        def metrics():
+            return s.get("/metrics")[1].decode()
+        until("both to be refused", lambda: "\nsmolder_http_turned_away_total 2\n" in metrics())
+        assert "\nsmolder_samples_stored_total 0\n" in metrics()
+        assert "\nsmolder_http_unowned_total 2\n" in metrics()
+
+
+@live
+def run_says_who_may_look():
+    with always("--allow-user", "bin", env={"SUDO_UID": str(NOBODY)}) as a:
+        until("its words", lambda: "root, nobody and bin may look; --allow-user NAME lets others" in a.err)
+        a.url = f"http://127.0.0.1:{a.port}"
+        for uid, want in ((0, 200), (NOBODY, 200), (2, 200), (NAMELESS, 403)):
+            assert curl(a, "/metrics", uid)[0] == want, uid
+        # Its own collector sends; of others only root may.
+        a.wait_stored()
+        assert [sending(a, uid) for uid in (0, NOBODY, 2, NAMELESS)] == [200, 403, 403, 403]
+        with open(f"/proc/{a.half('serve')}/status") as f:
+            assert re.search(r"^CapEff:\t0+$", f.read(), re.M), "it needs no capability for that"
+
+
+@test
+def doctor_says_who_may_look():
+    p = smolder("doctor", env={"SUDO_UID": str(NOBODY)})
+    assert re.search(r"info +who may look +root and nobody, ", p.stdout), p.stdout
 
 
 # ---- slow, many, large -------------------------------------------------------------------------

@@ -1,0 +1,20 @@
+/*
+ * allowed: who may look at a server on loopback, as the settings and the command's caller say.
+ */
+#pragma once
+
+#include "cli/settings.h"
+#include "serve/access.h"
+
+struct allowed { /* embedded */
+	struct access_options options;
+	uid_t *users;
+	gid_t *groups;
+};
+
+/*
+ * Names become numbers; who started this is the user that called sudo, or whose process it is. 0,
+ * or the exit code after it was said which name there is not.
+ */
+int allowed_read(const struct settings *s, struct allowed *ret);
+void allowed_done(struct allowed *a);
