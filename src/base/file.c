@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
@@ -136,9 +137,17 @@ static int name_temp(struct file_out *o)
 	return -EEXIST;
 }
 
+/* Why an earlier write failed is not kept; that a pipe's reader is gone can still be seen. */
+static int why_failed(FILE *f)
+{
+	struct pollfd fd = {.fd = fileno(f), .events = POLLOUT};
+
+	return poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR) ? -EPIPE : -EIO;
+}
+
 int file_out_commit(struct file_out *o)
 {
-	int r = ferror(o->f) ? -EIO : 0;
+	int r = ferror(o->f) ? why_failed(o->f) : 0;
 
 	errno = 0;
 	if (fflush(o->f) != 0)

@@ -30,5 +30,6 @@ struct file_out {
 };
 
 int file_out_open(struct file_out *o, const char *path);
-int file_out_commit(struct file_out *o); /* 0 or -errno of the first failed write; then done */
+/* 0 or -errno of a failed write, -EPIPE when a pipe's reader has gone; then done. */
+int file_out_commit(struct file_out *o);
 void file_out_abort(struct file_out *o); /* removes the temporary file; fine after commit */

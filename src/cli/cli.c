@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -12,13 +14,19 @@
 
 static void say_formats(const char *what, const char *arg)
 {
+	const char *names[32] = {};
 	char known[256] = "";
+	size_t count = 0;
 
 	for (const struct renderer *r = renderers; r->name; r++) {
 		size_t n = strlen(known);
 		snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", r->name);
+		if (count + 1 < ARRAY_SIZE(names))
+			names[count++] = r->name;
 	}
-	log_error("%s '%s' is not known; use -f with one of %s", what, arg, known);
+	const char *meant = cli_meant(arg, names);
+	log_error("%s '%s' is not known%s%s%s; use -f with one of %s", what, arg,
+		  meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "", known);
 }
 
 const struct renderer *cli_renderer(const struct cli_output *o, const char *fallback)
@@ -61,30 +69,128 @@ bool cli_writable(const char *path)
 	return !err;
 }
 
+static bool is_for_reading(const struct renderer *r)
+{
+	static const char *const formats[] = {"folded", "text", "top", "tree"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (strcmp(r->name, formats[i]) == 0)
+			return true;
+	return false;
+}
+
+char *cli_path(const struct cli_output *o, const struct renderer *r, const char *name, bool shared)
+{
+	if (o->path)
+		return mem_strdup(o->path);
+	if (is_for_reading(r) || (!shared && !isatty(STDOUT_FILENO)))
+		return mem_strdup("-");
+	return mem_printf("%s.%.*s", name, (int)strcspn(r->extensions, ","), r->extensions);
+}
+
+char *cli_file_name(const char *of)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+	char stamp[32];
+
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+	char *name = mem_printf("smolder-%.64s-%s", of, stamp);
+	for (char *c = name; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-",
+			    *c))
+			*c = '_';
+	return name;
+}
+
+unsigned cli_columns(void)
+{
+	struct winsize size;
+
+	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col
+										     : 0;
+}
+
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path)
 {
+	struct render_options look = o->options;
 	struct file_out out;
 
-	if (!path)
-		path = "-";
+	if (strcmp(path, "-") == 0)
+		look.columns = cli_columns();
 	int err = file_out_open(&out, path);
 	if (!err) {
-		err = r->render(p, &o->options, out.f);
+		err = r->render(p, &look, out.f);
 		if (err)
 			file_out_abort(&out);
 		else
 			err = file_out_commit(&out);
 	}
+	if (err == -EPIPE)
+		return 0;
 	if (err == -EOPNOTSUPP && o->options.tree.base)
-		log_error("the format %s has no way to show a difference; svg, html, top, text, "
-			  "folded, json and tree do%s",
+		log_error("the format %s has no way to show a difference; svg, html, top, tree, "
+			  "text, "
+			  "folded, json and columns do%s",
 			  r->name,
 			  strcmp(r->name, "pprof") == 0 ? " (and 'go tool pprof -diff_base' itself)"
 							: "");
 	else if (err)
 		say_unwritable(path, err);
 	return err ? 1 : 0;
+}
+
+int cli_printed(void)
+{
+	struct file_out out = {.f = stdout};
+	int err = file_out_commit(&out);
+
+	if (!err || err == -EPIPE)
+		return 0;
+	say_unwritable("-", err);
+	return 1;
+}
+
+/* Letters to put in, take out, change, or swap with the next: how far two short words are apart. */
+static size_t distance(const char *a, const char *b)
+{
+	enum { LONGEST = 24 };
+	size_t d[LONGEST + 1][LONGEST + 1], n = strlen(a), m = strlen(b);
+
+	if (n > LONGEST || m > LONGEST)
+		return LONGEST;
+	for (size_t i = 0; i <= n; i++) {
+		for (size_t j = 0; j <= m; j++) {
+			if (!i || !j) {
+				d[i][j] = i + j;
+				continue;
+			}
+			d[i][j] = MIN(MIN(d[i - 1][j], d[i][j - 1]) + 1,
+				      d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
+		}
+	}
+	return d[n][m];
+}
+
+const char *cli_meant(const char *word, const char *const *names)
+{
+	const char *best = NULL;
+	size_t least = strlen(word) < 4 ? 2 : 3;
+
+	for (; *names; names++) {
+		size_t d = distance(word, *names);
+		/* The beginning of one name, as if it were short for it. */
+		if (strlen(word) >= 3 && strncmp(word, *names, strlen(word)) == 0)
+			d = 1;
+		if (d < least) {
+			least = d;
+			best = *names;
+		}
+	}
+	return best;
 }
 
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret)

@@ -137,7 +137,7 @@ static int write_both(struct diff *d, const struct renderer *r, struct profile *
 		empty(p);
 	scale_base(d, *base, *p);
 	d->shown.out.options.tree.base = *base;
-	return cli_write(*p, r, &d->shown.out, d->shown.out.path);
+	return shown_write(*p, r, &d->shown.out, "diff");
 }
 
 static int of_files(struct diff *d, char **files, const struct renderer *r)
@@ -236,7 +236,8 @@ int cmd_diff(int argc, char **argv)
 	argc -= optind;
 	const struct renderer *r = cli_renderer(&d.shown.out, "top");
 	if (!r)
-		return 1;
+		return cli_usage("diff");
+	d.shown.is_table = strcmp(r->name, "top") == 0;
 	bool files = argc && source_is_file(argv[0]);
 	if (argc > 2 || (files && argc != 2)) {
 		log_error("give two files, or one or two selectors");

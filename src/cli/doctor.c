@@ -156,8 +156,7 @@ int cmd_doctor(int argc, char **argv)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "smolder: doctor takes no arguments, and here is '%s'\n",
-			argv[optind]);
+		log_error("doctor takes no argument '%s'", argv[optind]);
 		return cli_usage("doctor");
 	}
 
@@ -177,9 +176,7 @@ int cmd_doctor(int argc, char **argv)
 			print_item(&items[i], colour);
 		print_verdict(items, count);
 	}
-	if (fflush(stdout) != 0) {
-		log_error("cannot write standard output: %s", strerror(errno));
+	if (cli_printed())
 		return 1;
-	}
 	return works ? 0 : 1;
 }

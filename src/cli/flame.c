@@ -120,8 +120,8 @@ static bool read_all(const struct flame *f, struct profile *p)
 	return true;
 }
 
-/* FILE's name in this folder with the renderer's first extension instead of its own. */
-static char *default_path(const struct flame *f, const struct renderer *r)
+/* The first FILE's name without its folder and extension. */
+static char *own_name(const struct flame *f)
 {
 	const char *in = f->file_count && strcmp(f->files[0], "-") ? f->files[0] : "flame";
 	const char *slash = strrchr(in, '/');
@@ -133,35 +133,22 @@ static char *default_path(const struct flame *f, const struct renderer *r)
 	const char *dot = memrchr(base, '.', len);
 	if (dot && dot > base)
 		len = (size_t)(dot - base);
-	return mem_printf("%.*s.%.*s", (int)len, base, (int)strcspn(r->extensions, ","),
-			  r->extensions);
-}
-
-/* Whether people read the format as it is, so that it may go to a terminal. */
-static bool for_reading(const struct renderer *r)
-{
-	static const char *const formats[] = {"folded", "text", "top"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		if (strcmp(r->name, formats[i]) == 0)
-			return true;
-	return false;
+	return mem_strndup(base, len);
 }
 
 static int write_profile(const struct flame *f, const struct renderer *r, const struct profile *p)
 {
-	if (f->out.path || !isatty(STDOUT_FILENO) || for_reading(r))
-		return cli_write(p, r, &f->out, f->out.path);
+	CLEANUP(freep) char *name = own_name(f);
+	CLEANUP(freep) char *path = cli_path(&f->out, r, name, false);
 
-	CLEANUP(freep) char *path = default_path(f, r);
-	for (int i = 0; i < f->file_count; i++)
-		if (strcmp(f->files[i], path) == 0) {
+	for (int i = 0; i < f->file_count && !f->out.path; i++)
+		if (strcmp(path, "-") != 0 && strcmp(f->files[i], path) == 0) {
 			log_error("will not write over %s, which was read; name the output with -o",
 				  path);
 			return 1;
 		}
 	int err = cli_write(p, r, &f->out, path);
-	if (!err)
+	if (!err && !f->out.path && strcmp(path, "-") != 0)
 		log_info("wrote %s", path);
 	return err;
 }
@@ -186,7 +173,7 @@ int cmd_flame(int argc, char **argv)
 
 	const struct renderer *r = cli_renderer(&f.out, "svg");
 	if (!r)
-		return 1;
+		return cli_usage("flame");
 	if (f.file_count == 0 && isatty(STDIN_FILENO)) {
 		log_error(
 			"give a FILE, or pipe stacks in: perf script | smolder flame -o perf.svg");

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/mem.h"
 #include "cli/cli.h"
 
 const struct command commands[] = {
@@ -39,6 +41,51 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
+/* With "smolder NAME" in argv[0]: what getopt says of options begins with it. */
+static int start(const struct command *c, int argc, char **argv)
+{
+	CLEANUP(freep) char *name = mem_printf("smolder %s", c->name);
+
+	argv[0] = name;
+	return c->run(argc, argv);
+}
+
+static int unknown(const char *word)
+{
+	const char *names[ARRAY_SIZE(commands)] = {};
+
+	for (size_t i = 0; commands[i].name; i++)
+		names[i] = commands[i].name;
+	const char *meant = cli_meant(word, names);
+	if (word[0] == '-')
+		log_error("a command comes before its options, as in 'smolder record %s'; 'smolder "
+			  "--help' lists them",
+			  word);
+	else if (meant)
+		log_error("there is no command '%s', did you mean 'smolder %s'? 'smolder --help' "
+			  "lists them",
+			  word, meant);
+	else
+		log_error("there is no command '%s'; 'smolder --help' lists them", word);
+	return EXIT_USAGE;
+}
+
+/* "help", "help record": --help of that command. */
+static int help_on(const char *word)
+{
+	const struct command *c = word ? find(word) : NULL;
+	char name[32], option[] = "--help";
+
+	if (word && !c)
+		return unknown(word);
+	if (!c) {
+		help(stdout);
+		return cli_printed();
+	}
+	snprintf(name, sizeof(name), "%s", c->name);
+	return start(c, 2, (char *[]){name, option, NULL});
+}
+
 int main(int argc, char **argv)
 {
 	/* A reader that goes away (| head) and a limit of file size are errors of writing. */
@@ -57,21 +104,13 @@ int main(int argc, char **argv)
 		help(stderr);
 		return EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0) {
-		help(stdout);
-		return 0;
-	}
-	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+	const char *word = argv[1];
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+		return help_on(argv[2]);
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
 		puts("smolder " SMOLDER_VERSION);
-		return 0;
+		return cli_printed();
 	}
-
-	c = find(argv[1]);
-	if (!c) {
-		fprintf(stderr, "smolder: there is no command '%s'; 'smolder --help' lists them\n",
-			argv[1]);
-		return EXIT_USAGE;
-	}
-	return c->run(argc - 1, argv + 1);
+	c = find(word);
+	return c ? start(c, argc - 1, argv + 1) : unknown(word);
 }

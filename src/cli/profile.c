@@ -198,7 +198,7 @@ int cmd_profile(int argc, char **argv)
 	if (!a->folded)
 		putchar('\n');
 	struct cli_output out = {.options = a->look};
-	code = cli_write(result.profile, render_by_name(a->folded ? "folded" : "text"), &out, NULL);
+	code = cli_write(result.profile, render_by_name(a->folded ? "folded" : "text"), &out, "-");
 	if (code == 0 && result.lost)
 		log_warn("%llu samples were lost", (unsigned long long)result.lost);
 	profile_free(result.profile);

@@ -50,7 +50,7 @@ static int of_files(struct shown *q, char **files, int count, const struct rende
 		return 1;
 	}
 	q->out.options.subject = source_file_name(files[0]);
-	return cli_write(p, r, &q->out, q->out.path);
+	return shown_write(p, r, &q->out, "query");
 }
 
 static int of_store(struct shown *q, const char *selector, const struct renderer *r)
@@ -76,7 +76,7 @@ static int of_store(struct shown *q, const char *selector, const struct renderer
 	}
 	CLEANUP(freep) char *subject = source_subject(s, &ask);
 	q->out.options.subject = subject;
-	code = cli_write(p, r, &q->out, q->out.path);
+	code = shown_write(p, r, &q->out, "query");
 	if (!code)
 		source_report(p, &answer, "");
 	return code;
@@ -100,7 +100,8 @@ int cmd_query(int argc, char **argv)
 	argc -= optind;
 	const struct renderer *r = cli_renderer(&q.out, "top");
 	if (!r)
-		return 1;
+		return cli_usage("query");
+	q.is_table = strcmp(r->name, "top") == 0;
 	if (argc && source_is_file(argv[0])) {
 		if (q.from || q.to) {
 			log_error("%s is a file: --from and --to are of the store", argv[0]);

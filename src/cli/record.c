@@ -40,7 +40,9 @@ static void help(void)
 	     "                    least go first\n"
 	     "Output:\n"
 	     "  -o FILE           where to; - is standard output. The format is that of its\n"
-	     "                    extension. Default: smolder-COMM-20261115T010203Z.svg");
+	     "                    extension. Otherwise, on a terminal or with a program, a file\n"
+	     "                    here: smolder-COMM-20261115T010203Z.svg; tables and text, and\n"
+	     "                    all of it in a pipe, go to standard output");
 	fputs("  -f FORMAT         ", stdout);
 	for (const struct renderer *r = renderers; r->name; r++)
 		printf("%s%s", r == renderers ? "" : ", ", r->name);
@@ -267,18 +269,6 @@ static bool check(const struct record_args *a)
 	return !why;
 }
 
-/* smolder-COMM-20261115T010203Z.svg */
-static char *default_path(const char *name, const struct renderer *r)
-{
-	time_t now = time(NULL);
-	struct tm utc;
-	char stamp[32];
-
-	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
-	return mem_printf("smolder-%s-%s.%.*s", name, stamp, (int)strcspn(r->extensions, ","),
-			  r->extensions);
-}
-
 /* "nginx (1234) on web-1", "web-1" */
 static char *subject(const struct recording_options *o, const char *name)
 {
@@ -296,13 +286,6 @@ static char *subject(const struct recording_options *o, const char *name)
 	if ((o->program && !o->machine) || o->comm)
 		return mem_printf("%s on %s", name, host);
 	return mem_strdup(host);
-}
-
-/* Text for people goes to the terminal, files for programs to a file of a default name. */
-static bool is_for_reading(const struct renderer *r)
-{
-	return strcmp(r->name, "text") == 0 || strcmp(r->name, "top") == 0 ||
-	       strcmp(r->name, "folded") == 0;
 }
 
 int cmd_record(int argc, char **argv)
@@ -323,7 +306,7 @@ int cmd_record(int argc, char **argv)
 	choose_detail(a);
 	const struct renderer *renderer = cli_renderer(&a->output, "svg");
 	if (!renderer)
-		return EXIT_USAGE;
+		return cli_usage("record");
 	if (a->output.path && !cli_writable(a->output.path))
 		return 1;
 
@@ -332,13 +315,10 @@ int cmd_record(int argc, char **argv)
 	if (code)
 		return code;
 
-	CLEANUP(freep) char *made = NULL;
+	CLEANUP(freep) char *name = cli_file_name(result.name);
+	CLEANUP(freep) char *path = cli_path(&a->output, renderer, name, a->recording.program);
 	CLEANUP(freep) char *whose = subject(&a->recording, result.name);
 	a->output.options.subject = whose;
-	const char *path = a->output.path;
-	if (!path)
-		path = made = is_for_reading(renderer) ? mem_strdup("-")
-						       : default_path(result.name, renderer);
 	code = cli_write(result.profile, renderer, &a->output, path);
 	if (code == 0)
 		recording_report(&result, strcmp(path, "-") ? path : NULL);

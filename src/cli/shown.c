@@ -18,8 +18,11 @@ void shown_help(void)
 {
 	puts("      --callers NAME    only what leads to this function, merged from it on\n"
 	     "      --callees NAME    only what this function leads to\n"
-	     "  -o, --output FILE|-   where to write (standard output); its extension tells the "
-	     "format\n"
+	     "  -o, --output FILE|-   where to write; its extension tells the format. Otherwise "
+	     "tables\n"
+	     "                        and text, and all of it in a pipe, go to standard output, "
+	     "the\n"
+	     "                        rest to a file here\n"
 	     "  -f, --format FORMAT   one of the formats of 'smolder flame --help' (top)\n"
 	     "      --by LABEL        root frames from this label instead of comm");
 	look_help();
@@ -106,7 +109,10 @@ bool shown_cut(struct profile **p, const struct shown *s)
 {
 	if (!function_of(s))
 		return true;
-	struct profile *cut = callers_new(*p, function_of(s), s->callers ? CALLERS : CALLEES);
+	struct profile *cut = callers_new(*p, function_of(s),
+					  !s->callers   ? CALLEES
+					  : s->is_table ? CALLER
+							: CALLERS);
 	if (!cut->sample_count) {
 		profile_free(cut);
 		return false;
@@ -114,6 +120,18 @@ bool shown_cut(struct profile **p, const struct shown *s)
 	profile_free(*p);
 	*p = cut;
 	return true;
+}
+
+int shown_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
+		const char *what)
+{
+	CLEANUP(freep) char *name = cli_file_name(what);
+	CLEANUP(freep) char *path = cli_path(o, r, name, false);
+	int code = cli_write(p, r, o, path);
+
+	if (!code && !o->path && strcmp(path, "-") != 0)
+		log_info("wrote %s", path);
+	return code;
 }
 
 int shown_nothing(struct source *s, const struct source_question *ask, const struct store_answer *a)

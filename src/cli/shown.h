@@ -28,6 +28,7 @@ struct shown {
 	struct source_options source;
 	const char *from, *to;
 	const char *callers, *callees; /* at most one of them */
+	bool is_table;                 /* functions are ranked: of callers, those right below */
 };
 
 void shown_init(struct shown *s);
@@ -44,6 +45,10 @@ void shown_keep(const struct shown *s, struct source_question *ask);
 /* Replaces the profile by what was asked of it; false if there is no such function. */
 bool shown_cut(struct profile **p, const struct shown *s);
 void shown_no_function(const struct profile *p, const struct shown *s); /* says so */
+
+/* Writes it where cli_path() says; `what` names a file that is made. */
+int shown_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
+		const char *what);
 
 /* Says that there is nothing, and why that may be; returns the exit code. */
 int shown_nothing(struct source *s, const struct source_question *ask,

@@ -187,6 +187,25 @@ static bool folded_looks_like(const char *data, size_t len)
 	return false;
 }
 
+static bool starts_with(const char *data, size_t len, const char *word)
+{
+	return len >= strlen(word) && strncasecmp(data, word, strlen(word)) == 0;
+}
+
+/* What was made to be shown, by us or by others; NULL if it is none of that. */
+static const char *drawn(const char *data, size_t len)
+{
+	while (len && isspace((unsigned char)*data))
+		data++, len--;
+	if (starts_with(data, len, "<!doctype html") || starts_with(data, len, "<html"))
+		return "an HTML page";
+	if (starts_with(data, len, "<?xml") || starts_with(data, len, "<svg"))
+		return "a picture (SVG)";
+	if (starts_with(data, len, "{"))
+		return "JSON";
+	return NULL;
+}
+
 static int guess(struct reader *r, enum ingest_format *ret)
 {
 	const char *data;
@@ -200,6 +219,14 @@ static int guess(struct reader *r, enum ingest_format *ret)
 	if (len >= 8 && memcmp(data, "PERFILE2", 8) == 0)
 		return reader_fail(r, -EINVAL,
 				   "it is perf's binary file; give the output of 'perf script'");
+
+	const char *picture = drawn(data, len);
+	if (picture)
+		return reader_fail(
+			r, -EINVAL,
+			"it is %s, which is for looking at; give the profile that it was "
+			"made from (record -o NAME.pb.gz keeps one)",
+			picture);
 
 	if (pprof_looks_like(data, len))
 		*ret = INGEST_PPROF;

@@ -13,6 +13,7 @@
 
 enum callers_side {
 	CALLERS, /* the function, on it who called it, on that who called that, … */
+	CALLER,  /* the function, on it who called it, and no more: for tables of functions */
 	CALLEES, /* the function, on it what it called */
 };
 

@@ -11,8 +11,9 @@
 #define SECONDS_MAX 10000000000ull
 #define MS_MAX      253402300800000ull /* the year 10000 */
 
-static const char understood[] = "use now, now-1h, 14:02, 'yesterday 14:02', 2026-11-15, "
-				 "2026-11-15T14:02:05Z or seconds since 1970";
+static const char understood[] =
+	"use now, 5m (so long ago), now-1h, 14:02, 'yesterday 14:02', 2026-11-15, "
+	"2026-11-15T14:02:05Z or seconds since 1970";
 
 /* A number of at most `most` digits; a digit too much is left for what comes next to refuse. */
 static bool digits(const char **s, int most, uint64_t *ret)
@@ -88,6 +89,17 @@ static bool relative(const char *s, uint64_t now_ms, uint64_t *ret)
 			return false;
 	}
 	*ret = at;
+	return true;
+}
+
+/* "5m", "-5m": so long before now. */
+static bool ago(const char *s, uint64_t now_ms, uint64_t *ret)
+{
+	uint64_t ms;
+
+	if (timerange_duration(s + (*s == '-'), &ms) != 0 || ms > now_ms)
+		return false;
+	*ret = now_ms - ms;
 	return true;
 }
 
@@ -250,6 +262,8 @@ int timerange_moment(const char *s, uint64_t now_ms, uint64_t *ret_ms,
 		     struct timerange_error *ret_err)
 {
 	if (strncmp(s, "now", 3) == 0 && relative(s + 3, now_ms, ret_ms))
+		return 0;
+	if (ago(s, now_ms, ret_ms))
 		return 0;
 	if (named_day(s, now_ms, ret_ms) || date(s, ret_ms) || epoch(s, ret_ms))
 		return 0;

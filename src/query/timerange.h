@@ -2,6 +2,7 @@
  * timerange: moments as people write them.
  *
  *	now, now-1h, now-1d12h, now-1h+5m        ms, s, m, h, d, w
+ *	1h, -1h                                  the same as now-1h
  *	14:02, 14:02:05                          the latest such time that has passed
  *	today 14:02, yesterday, yesterday 14:02  a day alone is its beginning
  *	2026-11-15, 2026-11-15 14:02:05.250      in the local time zone …

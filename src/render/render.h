@@ -15,7 +15,8 @@ struct render_options {
 	struct tree_options tree;
 	bool annotations; /* "_[k]" behind kernel frames, "_[j]", "_[i]": flamegraph.pl's marks */
 	unsigned width;   /* svg: pixels; 0: 1200 */
-	unsigned top;     /* top: rows; 0: 30 */
+	unsigned top;     /* top: rows; 0: 30. tree: the same, 0: all */
+	unsigned columns; /* top, tree: of the terminal; 0: there is none, and 100 are meant */
 	bool icicle;      /* svg, html: root at the top */
 	/* folded, text: where all samples are worth the same time, their number, as perf's and
 	   BCC's tools print it */
@@ -41,7 +42,8 @@ int render_speedscope(const struct profile *p, const struct render_options *o, F
 int render_svg(const struct profile *p, const struct render_options *o, FILE *out);
 int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
 int render_html(const struct profile *p, const struct render_options *o, FILE *out);
-int render_tree(const struct profile *p, const struct render_options *o, FILE *out); /* columns.c */
+int render_tree(const struct profile *p, const struct render_options *o, FILE *out);
+int render_columns(const struct profile *p, const struct render_options *o, FILE *out);
 int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 
 const struct renderer *render_by_name(const char *name); /* NULL if there is none */

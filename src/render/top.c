@@ -1,5 +1,5 @@
 /*
- * top: a table of functions by the time spent in themselves, for a terminal of 100 columns. Of two
+ * top: a table of functions by the time spent in themselves, as wide as the terminal. Of two
  * profiles: by how much that changed, with the change of each one's share in percentage points.
  */
 #include "base/mem.h"
@@ -7,7 +7,8 @@
 #include "render/describe.h"
 #include "render/render.h"
 
-#define COLUMNS        100
+#define COLUMNS        100 /* where there is no terminal */
+#define NAME_LEAST     20
 #define NUMBER         11 /* columns of a number without its percentage */
 #define NUMBERS        40 /* of all numbers, spaces included */
 #define NUMBERS_CHANGE 54
@@ -133,7 +134,12 @@ int render_top(const struct profile *p, const struct render_options *o, FILE *ou
 	uint32_t shown = MIN(count, o->top ? o->top : ROWS);
 	size_t module = module_columns(t, rows, shown);
 	size_t numbers = t->base ? NUMBERS_CHANGE : NUMBERS;
-	size_t name = COLUMNS - numbers - (module ? module + 2 : 0);
+	size_t columns = o->columns ? o->columns : COLUMNS, name;
+
+	/* Where there is no room for both, functions matter more than files. */
+	if (columns < numbers + NAME_LEAST + module + 2)
+		module = 0;
+	name = MAX(columns, numbers + NAME_LEAST) - numbers - (module ? module + 2 : 0);
 
 	fprintf(out, "%s\n\n", describe_profile(p, t, sentence));
 	if (t->base)

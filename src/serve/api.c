@@ -207,7 +207,9 @@ static bool parse_format(struct api_job *a)
 		return wrong(a, "callers and callees are two questions");
 	if (format && strcmp(format, "profile") == 0)
 		return a->is_diff ? wrong(a, "format=profile is of one range; ask twice") : true;
-	a->renderer = render_by_name(format ? format : "tree");
+	/* Its own name for them, older than the format that is text. */
+	bool is_tree = !format || strcmp(format, "tree") == 0;
+	a->renderer = render_by_name(is_tree ? "columns" : format);
 	if (!a->renderer) {
 		a->status = 400;
 		snprintf(a->error, sizeof(a->error), "the format '%.40s' is not known; one of",
@@ -219,7 +221,7 @@ static bool parse_format(struct api_job *a)
 		}
 		return false;
 	}
-	bool is_tree = strcmp(a->renderer->name, "tree") == 0;
+	is_tree = strcmp(a->renderer->name, "columns") == 0;
 	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes) ||
 	    !number(a, "max_functions", 1, NODES_MAX, TABLE_DEFAULT, &functions))
 		return false;

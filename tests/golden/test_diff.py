@@ -103,10 +103,10 @@ def trees_have_both_numbers():
     assert nodes["a"]["base_self"] == 10 and nodes["a"]["self"] == 20
     assert nodes["gone"]["base_total"] == 7 and nodes["gone"]["total"] == 0
     assert t["nodes"][0]["base_total"] == 22 and t["base"]["normalised"] is False
-    t = json.loads(diff(BEFORE, AFTER, "-f", "tree", "--normalise"))
+    t = json.loads(diff(BEFORE, AFTER, "-f", "columns", "--normalise"))
     assert t["nodes"]["base_total"][0] == 28 and t["base"]["normalised"] is True
     assert "base_total" not in json.loads(subprocess.run(
-        [SMOLDER, "flame", "-f", "tree", "-"], input=BEFORE, capture_output=True).stdout)["nodes"]
+        [SMOLDER, "flame", "-f", "columns", "-"], input=BEFORE, capture_output=True).stdout)["nodes"]
 
 
 def boxes(svg):
@@ -154,7 +154,7 @@ def hostile_names_stay_text():
         assert "<img" not in out and "<script>alert" not in out
         if fmt == "svg":
             ET.fromstring(out)
-    for fmt in ("json", "tree"):
+    for fmt in ("json", "columns"):
         names = json.dumps(json.loads(diff(before, after, "-f", fmt))["functions"])
         assert "onerror" in names
 
