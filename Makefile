@@ -10,6 +10,7 @@ MAKEFLAGS += --no-builtin-rules
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
+SYSCONF ?= /etc
 SAN     ?=
 BUILD   := build$(if $(SAN),/san)
 VERSION := 0.1.0
@@ -180,6 +181,19 @@ install: $(BIN)
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/smolder
 	for m in man/*.1; do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man1/$${m##*/}; done
 	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/smolder/LICENSE
+	@mkdir -p $(BUILD)/install
+	sed 's#/usr/local/bin/#$(PREFIX)/bin/#' contrib/smolder.service > $(BUILD)/install/smolder.service
+	install -D -m 644 $(BUILD)/install/smolder.service \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/smolder.service
+	test -e $(DESTDIR)$(SYSCONF)/smolder.yaml || \
+		install -D -m 644 contrib/smolder.yaml $(DESTDIR)$(SYSCONF)/smolder.yaml
+	for s in bash zsh fish; do tools/completions $$s $(BIN) > $(BUILD)/install/completion.$$s || exit 1; done
+	install -D -m 644 $(BUILD)/install/completion.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/smolder
+	install -D -m 644 $(BUILD)/install/completion.zsh \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_smolder
+	install -D -m 644 $(BUILD)/install/completion.fish \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/smolder.fish
 
 clean:
 	rm -rf build

@@ -57,10 +57,10 @@ class Run:
         return folded.parse(self.out.decode())
 
 
-def run(*args, timeout=PATIENCE, **popen):
+def run(*args, timeout=PATIENCE, stdout=subprocess.PIPE, **popen):
     """smolder with these arguments, to its end."""
     p = subprocess.Popen([SMOLDER, *map(os.fsencode, map(str, args))], stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
+                         stdout=stdout, stderr=subprocess.PIPE, **popen)
     try:
         out, err = p.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

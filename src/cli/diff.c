@@ -26,7 +26,7 @@ static void help(void)
 	     "what\n"
 	     "shrank is blue, and functions that are new or gone are in it as well.\n"
 	     "\n"
-	     "      --from TIME       of the newer: now-1h, 14:02, 2026-11-15, … (an hour before "
+	     "      --from TIME       of the newer: 1h (ago), 14:02, 2026-11-15, … (an hour before "
 	     "--to)\n"
 	     "      --to TIME         the same (now)\n"
 	     "      --base-from TIME  of the older (as long before --from as --to is after it)\n"
@@ -176,8 +176,12 @@ static bool ranges(const struct diff *d, bool two_selectors, struct timerange *b
 	}
 	*base = *range;
 	if (!two_selectors) {
-		base->to_ms = range->from_ms;
-		base->from_ms = range->from_ms - (range->to_ms - range->from_ms);
+		/* A range takes in the window that it begins in: the base ends before that. */
+		uint64_t length = range->to_ms - range->from_ms;
+		base->to_ms = range->from_ms / WINDOW_MS * WINDOW_MS;
+		base->from_ms = base->to_ms - MIN(length / WINDOW_MS * WINDOW_MS, base->to_ms);
+		if (base->from_ms == base->to_ms)
+			base->from_ms -= MIN((uint64_t)WINDOW_MS, base->from_ms);
 	}
 	return true;
 }

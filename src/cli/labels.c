@@ -5,16 +5,19 @@
 #include "cli/cli.h"
 #include "cli/shown.h"
 #include "cli/source.h"
+#include "render/describe.h"
 
 static void help(void)
 {
 	puts("Usage: smolder labels [options] [NAME]\n"
 	     "\n"
-	     "Lists the labels that stored profiles have, or the values of one, a line each.\n"
+	     "Lists the labels that stored profiles have, or the values of one and what each "
+	     "took.\n"
 	     "\n"
-	     "      --from TIME       now-1h, 14:02, 2026-11-15, … (an hour before --to)\n"
+	     "      --from TIME       1h (ago), 14:02, 2026-11-15, … (an hour before --to)\n"
 	     "      --to TIME         the same (now)\n"
-	     "      --query SELECTOR  of these only, such as 'cpu{comm=\"nginx\"}'");
+	     "      --query SELECTOR  of these only, such as 'cpu{comm=\"nginx\"}'\n"
+	     "      --names           the values alone, a line each, for scripts");
 	source_help();
 	puts("  -q, --quiet           no words but errors\n"
 	     "  -h, --help            this\n"
@@ -24,13 +27,14 @@ static void help(void)
 	     "  smolder labels comm --from now-1d");
 }
 
-enum { OPT_FROM = 256, OPT_TO, OPT_QUERY };
+enum { OPT_FROM = 256, OPT_TO, OPT_QUERY, OPT_NAMES };
 
 static const struct option long_options[] = {
 	SOURCE_OPTIONS,
 	{"from", required_argument, NULL, OPT_FROM},
 	{"to", required_argument, NULL, OPT_TO},
 	{"query", required_argument, NULL, OPT_QUERY},
+	{"names", no_argument, NULL, OPT_NAMES},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{},
@@ -38,14 +42,32 @@ static const struct option long_options[] = {
 
 DEFINE_CLEANUP(struct source *, source_close)
 
-static int list(const struct source_options *o, const struct source_question *ask, const char *name)
+DEFINE_CLEANUP(struct profile *, profile_free)
+
+struct labels {
+	struct source_options source;
+	struct source_question ask;
+	const char *from, *to;
+	const char *name; /* NULL: the labels there are */
+	bool only_names;
+};
+
+static void say_none(struct source *s, const struct labels *l)
+{
+	if (l->name)
+		log_error("nothing has a label '%s' in that time; 'smolder labels%s' lists those "
+			  "there "
+			  "are",
+			  l->name, source_hint(s));
+	else
+		log_error("nothing is stored of that time");
+}
+
+static int list_names(struct source *s, const struct labels *l)
 {
 	struct store_names names = {};
-	CLEANUP(source_closep) struct source *s = source_open(o);
+	int code = source_names(s, &l->ask, l->name, &names);
 
-	if (!s)
-		return 1;
-	int code = source_names(s, ask, name, &names);
 	if (code)
 		return code;
 	for (uint32_t i = 0; i < names.count; i++)
@@ -53,49 +75,134 @@ static int list(const struct source_options *o, const struct source_question *as
 	if (names.cut)
 		log_warn("there are more; these are the first %u", names.count);
 	if (!names.count) {
-		if (name)
-			log_error("nothing has a label '%s' in that time", name);
-		else
-			log_error("nothing is stored of that time");
+		say_none(s, l);
 		code = 1;
 	}
 	store_names_done(&names);
+	return code ? code : cli_printed();
+}
+
+struct share {
+	uint64_t value;
+	uint32_t series;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const struct share *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value < y->value ? 1 : -1;
+	return (x->series > y->series) - (x->series < y->series);
+}
+
+/* One row: the amount, its share, the value, and of a pid the process' name. */
+static void print_share(const struct profile *p, const struct labels *l, const struct share *s,
+			uint64_t all)
+{
+	const char *value = profile_label(p, s->series, l->name);
+	const char *comm = strcmp(l->name, "pid") == 0 ? profile_label(p, s->series, "comm") : NULL;
+	char amount[DESCRIBE_MAX];
+	size_t used;
+
+	describe_amount(s->value, p->info.unit, amount);
+	describe_fit(amount, strlen(amount), SIZE_MAX, &used);
+	printf("%*s%s %6.2f%%  %s%s%s\n", (int)(used < 11 ? 11 - used : 0), "", amount,
+	       all ? 100.0 * (double)s->value / (double)all : 0.0,
+	       value && *value ? value : "(none)", comm && *comm ? "  " : "",
+	       comm && *comm ? comm : "");
+}
+
+/* What each value took, the largest first: a profile whose series keep that label alone. */
+static int list_shares(struct source *s, struct labels *l)
+{
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+	const char *keep[] = {l->name, "comm"};
+	struct store_answer answer;
+	uint64_t all = 0;
+	bool any = false;
+
+	l->ask.keep = keep;
+	l->ask.keep_count = strcmp(l->name, "pid") == 0 ? 2 : 1;
+	int code = source_profile(s, &l->ask, p, &answer);
+	if (code)
+		return code;
+	if (!answer.samples)
+		return shown_nothing(s, &l->ask, &answer);
+	CLEANUP(freep) struct share *shares = mem_alloc_array(p->series_count, sizeof(*shares));
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		shares[p->samples[i].series].value += p->samples[i].value;
+		all += p->samples[i].value;
+	}
+	for (uint32_t i = 0; i < p->series_count; i++) {
+		const char *value = profile_label(p, i, l->name);
+		shares[i].series = i;
+		any |= shares[i].value && value && *value;
+	}
+	if (!any) {
+		say_none(s, l);
+		return 1;
+	}
+	qsort(shares, p->series_count, sizeof(*shares), by_value);
+	printf("%11s %7s  ", "TOTAL", "%");
+	for (const char *c = l->name; *c; c++)
+		putchar(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+	putchar('\n');
+	for (uint32_t i = 0; i < p->series_count && shares[i].value; i++)
+		print_share(p, l, &shares[i], all);
+	code = cli_printed();
+	if (!code)
+		source_report(p, &answer, "");
 	return code;
+}
+
+static bool option(struct labels *l, int opt, const char *arg)
+{
+	if (source_owns(opt))
+		return source_option(&l->source, opt, arg);
+	switch (opt) {
+	case OPT_FROM:
+		l->from = arg;
+		return true;
+	case OPT_TO:
+		l->to = arg;
+		return true;
+	case OPT_QUERY:
+		l->ask.selector = arg;
+		return true;
+	case OPT_NAMES:
+		l->only_names = true;
+		return true;
+	case 'q':
+		log_level = LOG_QUIET;
+		return true;
+	default: /* getopt has said it */
+		return false;
+	}
 }
 
 int cmd_labels(int argc, char **argv)
 {
-	struct source_options source = {};
-	struct source_question ask = {};
-	const char *from = NULL, *to = NULL;
+	struct labels l = {};
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
-		bool ok = true;
 		if (opt == 'h') {
 			help();
 			return 0;
 		}
-		if (source_owns(opt))
-			ok = source_option(&source, opt, optarg);
-		else if (opt == OPT_FROM)
-			from = optarg;
-		else if (opt == OPT_TO)
-			to = optarg;
-		else if (opt == OPT_QUERY)
-			ask.selector = optarg;
-		else if (opt == 'q')
-			log_level = LOG_QUIET;
-		else
-			ok = false;
-		if (!ok)
+		if (!option(&l, opt, optarg))
 			return cli_usage("labels");
 	}
 	if (argc - optind > 1) {
 		log_error("one label at a time");
 		return cli_usage("labels");
 	}
-	if (!shown_range(from, to, &ask.range))
+	if (!shown_range(l.from, l.to, &l.ask.range))
 		return cli_usage("labels");
-	return list(&source, &ask, argc > optind ? argv[optind] : NULL);
+	l.name = argc > optind ? argv[optind] : NULL;
+	CLEANUP(source_closep) struct source *s = source_open(&l.source);
+	if (!s)
+		return 1;
+	return l.name && !l.only_names ? list_shares(s, &l) : list_names(s, &l);
 }

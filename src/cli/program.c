@@ -9,8 +9,7 @@
 
 #include "base/mem.h"
 
-/* Under sudo the program belongs to whoever called sudo, not to root. */
-static int become_invoker(void)
+int program_become_invoker(void)
 {
 	const char *uid_text = getenv("SUDO_UID"), *gid_text = getenv("SUDO_GID");
 
@@ -41,7 +40,7 @@ static _Noreturn void child(int go, int status, char **argv)
 
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
-	int err = -become_invoker();
+	int err = -program_become_invoker();
 	if (!err) {
 		execvp(argv[0], argv);
 		err = errno;

@@ -18,3 +18,6 @@ int program_start(struct program *p, char **argv); /* 0 or -errno */
 int program_go(struct program *p);                 /* 0, or -errno of its exec */
 int program_exit_code(int wait_status); /* what a shell would say: 128 + n for a signal */
 void program_done(struct program *p);   /* ends it if it was never let go */
+
+/* In a child: under sudo, from now on the user who called it, not root. 0 or -errno. */
+int program_become_invoker(void);

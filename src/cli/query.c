@@ -16,8 +16,9 @@ static void help(void)
 	     "that\n"
 	     "'smolder flame' reads. Needs no privileges but those of the store.\n"
 	     "\n"
-	     "      --from TIME       now-1h, 14:02, 'yesterday 14:02', 2026-11-15, RFC 3339, or "
-	     "seconds\n"
+	     "      --from TIME       5m (so long ago), 14:02, 'yesterday 14:02', 2026-11-15, RFC "
+	     "3339,\n"
+	     "                        now-1h+5m, or seconds\n"
 	     "                        since 1970 (an hour before --to)\n"
 	     "      --to TIME         the same (now)");
 	shown_help();

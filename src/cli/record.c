@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/browser.h"
 #include "cli/cli.h"
 #include "cli/recording.h"
 
@@ -47,6 +48,7 @@ static void help(void)
 	for (const struct renderer *r = renderers; r->name; r++)
 		printf("%s%s", r == renderers ? "" : ", ", r->name);
 	puts("\n"
+	     "  --open            show the file in a browser when it is written\n"
 	     "  --threads         a frame for each thread under its process\n"
 	     "  --delimited       a '-' between user and kernel frames\n"
 	     "  --annotations     _[k] behind kernel frames, _[i] inlined, _[j] JIT ones\n"
@@ -69,6 +71,7 @@ enum {
 	OPT_LINES,
 	OPT_NO_LINES,
 	OPT_TABLES,
+	OPT_OPEN,
 };
 
 static const struct option long_options[] = {
@@ -84,6 +87,7 @@ static const struct option long_options[] = {
 	{"lines", no_argument, NULL, OPT_LINES},
 	{"no-lines", no_argument, NULL, OPT_NO_LINES},
 	{"tables", required_argument, NULL, OPT_TABLES},
+	{"open", no_argument, NULL, OPT_OPEN},
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
@@ -94,6 +98,7 @@ struct record_args {
 	struct recording_options recording;
 	struct cli_output output;
 	enum choice inlines, lines;
+	bool open;
 	bool help;
 };
 
@@ -188,6 +193,9 @@ static bool parse_option(struct record_args *a, int c)
 	case OPT_LINES:
 	case OPT_NO_LINES:
 		a->lines = c == OPT_LINES ? YES : NO;
+		return true;
+	case OPT_OPEN:
+		a->open = true;
 		return true;
 	case OPT_TABLES:
 		if (!cli_number("--tables", optarg, TABLES_MIN, TABLES_MAX, &n))
@@ -288,6 +296,17 @@ static char *subject(const struct recording_options *o, const char *name)
 	return mem_strdup(host);
 }
 
+static bool shows_in_browser(const struct cli_output *o, const struct renderer *r)
+{
+	bool is_page = strcmp(r->name, "svg") == 0 || strcmp(r->name, "html") == 0;
+
+	if (is_page && !(o->path && strcmp(o->path, "-") == 0))
+		return true;
+	log_error("--open shows a file of the format svg or html, not %s",
+		  is_page ? "standard output" : r->name);
+	return false;
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_args *a CLEANUP(freep) = mem_alloc(sizeof(*a));
@@ -307,6 +326,8 @@ int cmd_record(int argc, char **argv)
 	const struct renderer *renderer = cli_renderer(&a->output, "svg");
 	if (!renderer)
 		return cli_usage("record");
+	if (a->open && !shows_in_browser(&a->output, renderer))
+		return cli_usage("record");
 	if (a->output.path && !cli_writable(a->output.path))
 		return 1;
 
@@ -316,12 +337,15 @@ int cmd_record(int argc, char **argv)
 		return code;
 
 	CLEANUP(freep) char *name = cli_file_name(result.name);
-	CLEANUP(freep) char *path = cli_path(&a->output, renderer, name, a->recording.program);
+	CLEANUP(freep)
+	char *path = cli_path(&a->output, renderer, name, a->recording.program || a->open);
 	CLEANUP(freep) char *whose = subject(&a->recording, result.name);
 	a->output.options.subject = whose;
 	code = cli_write(result.profile, renderer, &a->output, path);
 	if (code == 0)
 		recording_report(&result, strcmp(path, "-") ? path : NULL);
+	if (code == 0 && a->open)
+		browser_show(path);
 	profile_free(result.profile);
 	return code ? code : result.exit_code;
 }

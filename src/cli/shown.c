@@ -134,22 +134,41 @@ int shown_write(const struct profile *p, const struct renderer *r, const struct 
 	return code;
 }
 
+/* "nothing is stored of that time; there is something from 13:10:00 to 14:02:05" */
+static void say_empty(struct source *s, const struct source_question *ask)
+{
+	uint64_t from_ms, to_ms;
+	char asked_from[32], asked_to[32], from[32], to[32];
+
+	source_time(ask->range.from_ms, asked_from);
+	source_time(ask->range.to_ms, asked_to);
+	if (!source_span(s, &from_ms, &to_ms)) {
+		log_error("nothing is stored of %s to %s, nor of any other time", asked_from,
+			  asked_to);
+		return;
+	}
+	source_time(from_ms, from);
+	source_time(to_ms, to);
+	log_error("nothing is stored of %s to %s; what is stored is from %s to %s (--from, --to)",
+		  asked_from, asked_to, from, to);
+}
+
 int shown_nothing(struct source *s, const struct source_question *ask, const struct store_answer *a)
 {
 	struct store_names names = {};
 	struct source_question any = *ask;
 
-	if (a->damaged)
-		log_warn("%llu damaged files of the store could not be read",
-			 (unsigned long long)a->damaged);
 	any.selector = NULL;
 	bool some = source_names(s, &any, "comm", &names) == 0 && names.count;
 	if (some)
 		log_error("nothing matches; in that time there was e.g. cpu{comm=\"%s\"}; 'smolder "
-			  "labels comm' lists all",
-			  names.names[0]);
+			  "labels comm%s' lists all",
+			  names.names[0], source_hint(s));
+	else if (!source_trouble(
+			 a)) /* what cannot be read has been said, and may be all there is */
+		say_empty(s, ask);
 	else
-		log_error("nothing is stored of that time");
+		log_error("nothing of that time could be read");
 	store_names_done(&names);
 	return 1;
 }

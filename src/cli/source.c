@@ -10,6 +10,7 @@
 #include "base/fetch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/cli.h"
 #include "cli/secrets.h"
 #include "ingest/ingest.h"
 #include "profile/whole.h"
@@ -29,6 +30,7 @@ struct source {
 	char *url;           /* a server's, without a slash at its end; NULL: the store */
 	struct store *store; /* NULL: the server */
 	uint64_t timeout_ms, began_ms;
+	char *hint;       /* " --server URL", " --store DIR" or "" */
 	const char *said; /* the selector that say_process() was last about; of the command line */
 };
 
@@ -49,6 +51,10 @@ bool source_owns(int opt)
 
 bool source_option(struct source_options *o, int opt, const char *arg)
 {
+	if ((opt == SOURCE_SERVER && o->store) || (opt == SOURCE_STORE && o->server)) {
+		log_error("--server and --store are two sources; give one");
+		return false;
+	}
 	if (opt == SOURCE_SERVER) {
 		o->server = arg;
 	} else if (opt == SOURCE_STORE) {
@@ -124,19 +130,34 @@ static bool server_answers(const char *url, const char *bearer, bool *ret_wants_
 	return ours;
 }
 
-static bool open_store(struct source *s, const char *dir)
+/* What helps where the store of this user is not the one that was meant. */
+static void say_no_store(const struct source_options *given, const char *dir, int err,
+			 const struct store_error *why)
+{
+	if (err == -ENOENT && given->store)
+		log_error("there is no store in %s; 'smolder run' makes one, in %s unless told",
+			  dir, SYSTEM_DIR);
+	else if (err == -ENOENT)
+		log_error(
+			"there is no store in %s, and no server answers on %s; 'smolder run' makes "
+			"one, --server and --store tell where else to look",
+			dir, SERVER_LISTEN);
+	else if (err == -EACCES || err == -EPERM)
+		log_error("%s; run as that user or with sudo, or ask the server that keeps it "
+			  "(--server URL)",
+			  why->text);
+	else
+		log_error("%s", why->text);
+}
+
+static bool open_store(struct source *s, const struct source_options *given, const char *dir)
 {
 	struct store_options o = {.read_only = true};
 	struct store_error err = {};
 
 	int r = store_open(dir, &o, &s->store, &err);
-	if (r == -ENOENT)
-		log_error(
-			"there is no store in %s, and no server answers on %s; 'smolder run' makes "
-			"one, --server and --store tell where else to look",
-			dir, SERVER_LISTEN);
-	else if (r)
-		log_error("%s", err.text);
+	if (r)
+		say_no_store(given, dir, r, &err);
 	return !r;
 }
 
@@ -147,6 +168,9 @@ struct source *source_open(const struct source_options *o)
 
 	bool wants_token = false;
 
+	s->hint = o->server  ? mem_printf(" --server %s", o->server)
+		  : o->store ? mem_printf(" --store %s", o->store)
+			     : mem_strdup("");
 	s->timeout_ms = o->timeout_ms;
 	s->began_ms = now_ms();
 	s->bearer = o->token ? secrets_bearer(o->token) : NULL;
@@ -154,9 +178,7 @@ struct source *source_open(const struct source_options *o)
 		source_close(s);
 		return NULL;
 	}
-	if (o->server && o->store) {
-		log_error("--server and --store are two sources; give one");
-	} else if (o->server) {
+	if (o->server) {
 		size_t len = strlen(o->server);
 		while (len && o->server[len - 1] == '/')
 			len--;
@@ -169,7 +191,7 @@ struct source *source_open(const struct source_options *o)
 	} else if (wants_token && (o->token || access(dir, R_OK) != 0)) {
 		log_error("the server on %s wants %s token: --token-file FILE", SERVER_LISTEN,
 			  o->token ? "another" : "its");
-	} else if (open_store(s, dir)) {
+	} else if (open_store(s, o, dir)) {
 		return s;
 	}
 	source_close(s);
@@ -185,6 +207,7 @@ void source_close(struct source *s)
 		explicit_bzero(s->bearer, strlen(s->bearer));
 	free(s->bearer);
 	free(s->url);
+	free(s->hint);
 	free(s);
 }
 
@@ -315,9 +338,10 @@ static int ask_server(struct source *s, const char *url, struct fetch_answer *re
 		return 1;
 	}
 	if (ret->status != 200) {
+		int code = ret->status == 400 ? EXIT_USAGE : 1;
 		say_refusal(s, ret);
 		fetch_answer_done(ret);
-		return 1;
+		return code;
 	}
 	return 0;
 }
@@ -403,7 +427,7 @@ static int begin_query(struct source *s, const struct source_question *q,
 
 	if (selector_parse(q->selector ? q->selector : "cpu", ret_selector, &err) != 0) {
 		log_error("%s", err.text);
-		return EXIT_FAILURE;
+		return EXIT_USAGE;
 	}
 	*ret = (struct store_query){
 		.type = selector_type(*ret_selector),
@@ -509,7 +533,7 @@ int source_file(const char *path, struct profile *into)
 /* ---- words --------------------------------------------------------------------------------- */
 
 /* "14:02:05", with the day where that is not today. */
-static void say_time(uint64_t ms, char ret[static 32])
+void source_time(uint64_t ms, char ret[static 32])
 {
 	time_t t = (time_t)(ms / 1000), now = time(NULL);
 	struct tm tm, today;
@@ -541,18 +565,64 @@ static double unnamed_share(const struct profile *p)
 	return all > 0 ? unnamed / all : 0;
 }
 
+bool source_trouble(const struct store_answer *a)
+{
+	uint64_t bad = a->damaged - MIN(a->damaged, a->refused + a->newer);
+	const char *where = a->trouble[0] ? a->trouble : "the server's log tells which";
+
+	if (a->refused)
+		log_warn("%llu files of the store may not be read by this user (%s): there is more "
+			 "than what is shown; run with sudo, or ask the server",
+			 (unsigned long long)a->refused, where);
+	if (a->newer)
+		log_warn("%llu files of the store were written by a newer version of smolder (%s): "
+			 "there is more than what is shown, for that version",
+			 (unsigned long long)a->newer, where);
+	if (bad)
+		log_warn("%llu files of the store are damaged (%s): there was more than what is "
+			 "shown",
+			 (unsigned long long)bad, where);
+	return a->damaged;
+}
+
+const char *source_hint(const struct source *s)
+{
+	return s->hint;
+}
+
+bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
+{
+	struct store_stats stats = {};
+
+	if (s->store) {
+		store_stats(s->store, &stats);
+	} else {
+		CLEANUP(freep) char *url = mem_printf("%s/api/v1/status", s->url);
+		struct fetch_answer a;
+		if (ask_server(s, url, &a) != 0)
+			return false;
+		const char *at = strstr(a.body, "\"store\":{");
+		at = at ? strstr(at, ",\"first\":") : NULL;
+		if (at)
+			sscanf(at, ",\"first\":%" SCNu64 ",\"last\":%" SCNu64, &stats.first_ms,
+			       &stats.last_ms);
+		fetch_answer_done(&a);
+	}
+	*ret_from_ms = stats.first_ms;
+	*ret_to_ms = MIN(stats.last_ms, timerange_now_ms()); /* of a reader it is a round number */
+	return stats.last_ms > stats.first_ms;
+}
+
 void source_report(const struct profile *p, const struct store_answer *a, const char *what)
 {
 	char from[32], to[32], samples[DESCRIBE_MAX], lost[DESCRIBE_MAX];
 
-	say_time(a->from_ms, from);
-	say_time(a->to_ms, to);
+	source_time(a->from_ms, from);
+	source_time(a->to_ms, to);
 	log_info("%s%s to %s: %s samples, %s lost, %.2f %% of frames without a name", what, from,
 		 to, describe_amount(a->samples, "", samples), describe_amount(a->lost, "", lost),
 		 100 * unnamed_share(p));
-	if (a->damaged)
-		log_warn("%llu damaged files of the store could not be read: there was more",
-			 (unsigned long long)a->damaged);
+	source_trouble(a);
 	if (p->info.truncated)
 		log_warn("%llu stacks were cut where they were too deep",
 			 (unsigned long long)p->info.truncated);

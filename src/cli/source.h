@@ -64,5 +64,15 @@ bool source_is_file(const char *arg);
 int source_file(const char *path, struct profile *into); /* 0, or 1 after saying why */
 const char *source_file_name(const char *path);          /* for a title; NULL: standard input */
 
+/* Says which files of the store are missing from an answer, and why; false: none are. */
+bool source_trouble(const struct store_answer *a);
+
+/* The time that something is stored of; false: it is not known, or nothing is. */
+bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms);
+void source_time(uint64_t ms, char ret[static 32]); /* "14:02:05", with the day if not today */
+
+/* " --server URL" or " --store DIR" as it was given, else "": for commands that are suggested. */
+const char *source_hint(const struct source *s);
+
 /* "14:02:00 to 14:05:00: 1,234 samples, 0 lost", and what else is missing, on stderr. */
 void source_report(const struct profile *p, const struct store_answer *a, const char *what);

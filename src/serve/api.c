@@ -138,7 +138,8 @@ static bool parse_base(struct api_job *a)
 		return parse_range(a, "base_from", "base_to", &a->base);
 	a->base.range = a->ask.range;
 	if (!query) {
-		a->base.range.to_ms = a->ask.range.from_ms;
+		/* A range takes in the window that it begins in: the base ends before that. */
+		a->base.range.to_ms = a->ask.range.from_ms / WINDOW_MS * WINDOW_MS;
 		a->base.range.from_ms -= MIN(length, a->base.range.from_ms);
 	}
 	return true;

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "query/timerange.h"
 #include "serve/parts.h"
@@ -80,10 +81,27 @@ static void on_windows(void *ctx, int fd)
 
 /* ---- as time passes ------------------------------------------------------------------------ */
 
+/* A file that was set aside is said, with its name: what it held is in no answer any more. */
+static void say_damaged(struct server *s)
+{
+	const char *latest;
+	uint64_t count = store_damaged(s->store, &latest);
+
+	if (count > s->said_damaged && latest)
+		log_warn("%" PRIu64
+			 " file%s of the store damaged; set aside as %s%s, and not part of "
+			 "answers any more",
+			 count - s->said_damaged, count - s->said_damaged > 1 ? "s were" : " was",
+			 latest, count - s->said_damaged > 1 ? " and the like" : "");
+	s->said_damaged = count;
+}
+
 /* A step; the rest comes after whatever else is waiting. */
 static void tend(struct server *s)
 {
 	bool more = store_tend(s->store, timerange_now_ms());
+
+	say_damaged(s);
 
 	if (more)
 		eventfd_write(s->tend_fd, 1);
@@ -214,6 +232,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 		ret_err->pid = err.pid;
 		return r;
 	}
+	say_damaged(s);
 	s->receiver = receiver_new(s->store);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->pprof = pprof_new(s);

@@ -45,6 +45,7 @@ struct store {
 	struct zip zip;
 	struct pack bytes, more;
 	struct store_stats stats;
+	char *set_aside;               /* the latest file that was, by its new name; NULL: none */
 	struct store_todo pack_days;   /* that have windows which are not packed */
 	struct store_todo audit_days;  /* whose roll-ups may be missing */
 	struct store_todo hour_months; /* that may lack sums of an hour */

@@ -95,6 +95,8 @@ void store_set_aside(struct store *s, const char *path)
 			CLEANUP(freep) char *aside = mem_printf("%s%s", to, parts[i]);
 			rename(from, aside);
 		}
+		free(s->set_aside);
+		s->set_aside = TAKE_PTR(to);
 		return;
 	}
 	unlink(path); /* a thousand of them: no more */
@@ -338,14 +340,45 @@ void store_load_accounts(struct store *s)
 		recount(s, days[i], false);
 }
 
+/* Whether something that a store has is there: a directory of any other kind has none of it. */
+static bool looks_like_store(const char *dir)
+{
+	static const char *const parts[] = {"pid", "raw", "roll", "accounts.db"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		CLEANUP(freep) char *path = mem_printf("%s/%s", dir, parts[i]);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int open_reader(struct store *s, struct store_error *e)
 {
+	CLEANUP(freep) char *raw = mem_printf("%s/raw", s->dir);
 	struct stat st;
 
 	if (stat(s->dir, &st) < 0) {
 		int r = -errno;
-		say(e, "%s: there is no store: %s", s->dir, strerror(-r));
+		say(e,
+		    r == -EACCES ? "%s: may not be looked into by this user: %s"
+				 : "%s: there is no store: %s",
+		    s->dir, strerror(-r));
 		return r;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		say(e, "%s: is a file, and a store is a directory", s->dir);
+		return -ENOTDIR;
+	}
+	if (access(s->dir, R_OK | X_OK) < 0 || (access(raw, R_OK | X_OK) < 0 && errno != ENOENT)) {
+		int r = -errno;
+		say(e, "%s: the store may not be read by this user (it belongs to user %u): %s",
+		    s->dir, (unsigned)st.st_uid, strerror(-r));
+		return r;
+	}
+	if (!looks_like_store(s->dir)) {
+		say(e, "%s: is no store of smolder's: it holds none of its files", s->dir);
+		return -ENODATA;
 	}
 	return 0;
 }
@@ -417,8 +450,15 @@ void store_close(struct store *s)
 	free(s->pack_days.numbers);
 	free(s->audit_days.numbers);
 	free(s->hour_months.numbers);
+	free(s->set_aside);
 	free(s->dir);
 	free(s);
+}
+
+uint64_t store_damaged(const struct store *s, const char **ret_latest)
+{
+	*ret_latest = s->set_aside;
+	return s->stats.damaged_files;
 }
 
 /* ---- appending ---------------------------------------------------------------------------------

@@ -37,7 +37,8 @@ struct store_error {
 };
 
 /*
- * 0 or -errno with *ret_err: -EBUSY another writer, -ENOENT no store there (read only). A reader
+ * 0 or -errno with *ret_err: -EBUSY another writer; of a reader -ENOENT nothing is there, -ENOTDIR
+ * and -ENODATA what is there is no store, -EACCES it may not be read. A reader
  * may be opened in the writer's own process as well, for another thread; a handle is for one
  * thread.
  */
@@ -91,11 +92,14 @@ struct store_query {
  * in steps of WINDOW_MS, and of five minutes where only roll-ups are left.
  */
 struct store_answer {            /* what the answer covers, and what it lacks */
-	uint64_t from_ms, to_ms; /* the range snapped outward to what is stored */
+	uint64_t from_ms, to_ms; /* from the first to the last window there is; none: as asked */
 	uint64_t samples;
 	uint64_t lost;         /* taken in the range but not stored */
 	uint64_t windows;      /* messages read, or their sums */
-	uint64_t damaged;      /* files that could not be read */
+	uint64_t damaged;      /* files that could not be read … */
+	uint64_t refused;      /* … of them, those that we may not read */
+	uint64_t newer;        /* … and those of a newer format */
+	char trouble[64];      /* the first of them: "raw/2026-11-15.db"; "" if there is none */
 	uint64_t files, bytes; /* read */
 };
 
@@ -186,3 +190,6 @@ struct store_stats {
 };
 
 void store_stats(struct store *s, struct store_stats *ret);
+
+/* Files set aside by this process so far; *ret_latest is the latest's new name, NULL: none was. */
+uint64_t store_damaged(const struct store *s, const char **ret_latest);

@@ -69,10 +69,19 @@ static void bound(struct walk *w, struct plan *p)
 			p->days[p->day_count++].day = days[i];
 }
 
-static void damaged(struct walk *w, int r)
+static void damaged(struct walk *w, enum book_kind kind, int64_t number, int r)
 {
-	if (r != -ENOENT)
-		w->answer->damaged++;
+	struct store_answer *a = w->answer;
+
+	if (r == -ENOENT)
+		return;
+	a->damaged++;
+	a->refused += r == -EACCES || r == -EPERM;
+	a->newer += r == -EPROTONOSUPPORT;
+	if (!a->trouble[0]) {
+		CLEANUP(freep) char *path = book_path("", kind, number);
+		snprintf(a->trouble, sizeof(a->trouble), "%s", path + 1);
+	}
 }
 
 /* Which slots the day has, and up to where. */
@@ -107,7 +116,7 @@ static void look_at_days(struct walk *w, struct plan *p)
 			r = r ? r : look_at_day(p, d);
 		}
 		if (r) {
-			damaged(w, r);
+			damaged(w, BOOK_RAW, d->day, r);
 			book_close(d->book);
 			d->book = NULL;
 		}
@@ -180,6 +189,15 @@ static bool go_on(struct walk *w, struct plan *p)
 	return !w->q->progress || w->q->progress(w->q->progress_ctx, MIN(all, 1));
 }
 
+/* The answer is of the time that windows tell of, also where they have nothing that matches. */
+static void cover(struct walk *w, const struct columns_window *of)
+{
+	uint64_t end = of->start_ms + of->length_ms;
+
+	w->covered_from = w->covered_to ? MIN(w->covered_from, of->start_ms) : of->start_ms;
+	w->covered_to = MAX(w->covered_to, end);
+}
+
 /* Reads a blob and hands it on. */
 static int visit(struct walk *w, struct plan *p, struct walk_blob *b, sqlite3_stmt *st, int column)
 {
@@ -195,6 +213,7 @@ static int visit(struct walk *w, struct plan *p, struct walk_blob *b, sqlite3_st
 	for (uint32_t i = 0; i < b->rows->window_count; i++) {
 		if (!walk_wants(b, i))
 			continue;
+		cover(w, &b->rows->windows[i]);
 		w->answer->windows += b->rows->windows[i].messages;
 		w->answer->lost += b->rows->windows[i].lost;
 	}
@@ -367,7 +386,7 @@ static int walk_book(struct walk *w, struct plan *p, struct book *b)
 		r = r ? r : end;
 	}
 	if (r && r != -ECANCELED && r != -ENODATA && r != -ENOBUFS) {
-		damaged(w, r);
+		damaged(w, b->kind, b->number, r);
 		r = 0;
 	}
 	columns_reader_done(&rows);
@@ -422,7 +441,7 @@ static int walk_month(struct walk *w, struct plan *p, int64_t month, bool prefer
 		return walk_book(w, p, m);
 	}
 	if (r)
-		damaged(w, r);
+		damaged(w, BOOK_ROLL, month, r);
 	return 0;
 }
 
@@ -471,5 +490,9 @@ int walk(struct walk *w)
 	if (p.count)
 		r = walk_all(w, &p);
 	plan_done(&p);
+	if (w->covered_to) {
+		w->answer->from_ms = MAX(w->answer->from_ms, w->covered_from);
+		w->answer->to_ms = MIN(w->answer->to_ms, w->covered_to);
+	}
 	return r;
 }

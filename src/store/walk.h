@@ -34,6 +34,7 @@ struct walk {
 	int (*file_end)(void *ctx);
 	void *ctx;
 	struct store_answer *answer;
+	uint64_t covered_from, covered_to; /* private: of the windows so far; to 0: none */
 };
 
 int walk(struct walk *w);

@@ -230,11 +230,139 @@ def labels_are_listed():
     with Server() as s:
         fill(s, recent())
         assert ran("labels", "--server", s.url).stdout == "comm\npid\nunit\n"
-        assert ran("labels", "comm", "--server", s.url).stdout == "api\nnginx\n"
-        assert ran("labels", "pid", "--query", 'cpu{comm="nginx"}', "--server", s.url).stdout == \
-            "1\n2\n"
+        names = ("--names", "--server", s.url)
+        assert ran("labels", "comm", *names).stdout == "api\nnginx\n"
+        assert ran("labels", "pid", "--query", 'cpu{comm="nginx"}', *names).stdout == "1\n2\n"
         p = smolder("labels", "none", "--server", s.url)
         assert p.returncode == 1 and "no" in p.stderr and not p.stdout
+
+
+@test
+def labels_tell_what_each_took():
+    with Server() as s:
+        fill(s, recent())
+        for source in (("--server", s.url), ("--store", s.store)):
+            p = ran("labels", "comm", *source)
+            rows = [line.split() for line in p.stdout.splitlines()]
+            assert rows[0] == ["TOTAL", "%", "COMM"], p.stdout
+            assert [(r[-1], r[-2]) for r in rows[1:]] == [("nginx", "52.38%"), ("api", "47.62%")], p.stdout
+            assert "42 samples" in p.stderr
+            p = ran("labels", "pid", *source)
+            rows = [line.split("%  ")[1].split() for line in p.stdout.splitlines()[1:]]
+            assert ["1", "nginx"] in rows and ["2", "nginx"] in rows and ["(none)", "api"] in rows, p.stdout
+        p = smolder("labels", "none", "--server", s.url)
+        assert p.returncode == 1 and f"'smolder labels --server {s.url}'" in p.stderr, p.stderr
+
+
+@test
+def times_may_be_so_long_ago():
+    with Server() as s:
+        fill(s, recent())
+        for ago in ("5m", "-5m", "now-5m", "1h", "-1h", "1h30m"):
+            p = ran("query", "--from", ago, "--server", s.url)
+            assert "42 samples" in p.stderr, (ago, p.stderr)
+        p = smolder("query", "--from", "3d", "--to", "2d", "--server", s.url)
+        assert p.returncode == 1 and "nothing is stored of" in p.stderr, p.stderr
+
+
+@test
+def the_range_of_an_answer_is_that_of_its_data():
+    with Server() as s:
+        start = recent()
+        fill(s, start)
+        clock = [time.strftime("%H:%M:%S", time.localtime(t / 1000)) for t in (start, start + 40000)]
+        for source in (("--server", s.url), ("--store", s.store)):
+            p = ran("query", "--from", "1h", *source)
+            assert re.match(rf"(\S+ )?{clock[0]} to (\S+ )?{clock[1]}: 42", p.stderr), p.stderr
+            # And what is not there is told with what is.
+            p = smolder("query", "--from", "3d", "--to", "2d", *source)
+            end = clock[1] if "--server" in source else r"\d\d:\d\d:\d\d"  # a reader knows it to five minutes
+            assert re.search(rf"what is stored is from (\S+ )?\d\d:\d\d:\d\d to (\S+ )?{end}", p.stderr), \
+                p.stderr
+            p = smolder("query", 'cpu{comm="none"}', *source)
+            assert f"'smolder labels comm {source[0]} {source[1]}' lists all" in p.stderr, p.stderr
+
+
+@test
+def a_difference_to_the_time_before_shares_no_window():
+    with Server() as s:
+        start = recent(8)
+        fill(s, start)
+        # A range that begins within a window takes it whole; so the base ends before it.
+        inside = start + 24000
+        for length in (16000, 20000):
+            p = ran("diff", "cpu", "--from", str(inside), "--to", str(inside + length), "--absolute",
+                    "-f", "json", "--server", s.url)
+            t = json.loads(p.stdout)
+            got = [int(n) for n in re.findall(r"([\d,]+) samples", p.stderr.replace(",", ""))]
+            assert sum(got) <= 42 and got[1] == 11 + 12, (p.stderr, got)
+            base_end = t["base"]["start_ns"] + t["base"]["duration_ns"]
+            assert base_end <= t["start_ns"], t
+        api = s.json("/api/v1/diff", query="cpu", **{"from": inside, "to": inside + 16000})
+        assert api["base"]["to"] <= api["from"], (api["base"], api["from"])
+
+
+def reader(*args, user=None):
+    as_user = ["setpriv", "--reuid", str(user), "--clear-groups"] if user else []
+    return subprocess.run([*as_user, SMOLDER, *args], capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, HOME="/nonexistent"))
+
+
+@test
+def what_hinders_reading_a_store_is_said():
+    if os.geteuid() != 0:
+        skip("not root")
+    with Server() as s:
+        fill(s, recent())
+        assert s.stop() == 0
+        os.chmod(s.store, 0o755)
+        raw = os.path.join(s.store, "raw")
+        day, = (os.path.join(raw, f) for f in os.listdir(raw) if f.endswith(".db"))
+        query = ("query", "--store", s.store)
+        assert "42 samples" in reader(*query).stderr
+
+        def refused(p, *words):
+            assert p.returncode == 1 and p.stdout == "", p
+            for word in words:
+                assert word in p.stderr, (word, p.stderr)
+            assert "nothing is stored" not in p.stderr, p.stderr
+
+        # That may not be read: the directory, one in it, a file.
+        os.chmod(s.store, 0o700)
+        refused(reader(*query, user=65534), s.store, "may not be read", "Permission denied", "--server")
+        os.chmod(s.store, 0o755)
+        os.chmod(raw, 0o700)
+        refused(reader(*query, user=65534), s.store, "may not be read", "sudo")
+        os.chmod(raw, 0o755)
+        os.chmod(day, 0o600)
+        refused(reader(*query, user=65534), os.path.basename(day), "may not be read by this user")
+        os.chmod(day, 0o644)
+        assert "42 samples" in reader(*query, user=65534).stderr
+
+        # Of a newer version.
+        def set_format(n):
+            subprocess.run(["sqlite3", day, f"UPDATE meta SET value = {n} WHERE key = 'format'"], check=True)
+        set_format(2)
+        refused(reader(*query), os.path.basename(day), "newer version of smolder")
+        set_format(1)
+
+        # Damaged: said by a reader, set aside and logged by the next writer.
+        with open(day, "r+b") as f:
+            f.write(b"x" * 4096)
+        refused(reader(*query), os.path.basename(day), "damaged")
+        s.start()
+        said = s.first
+        assert "damaged" in said and "set aside" in said and os.path.basename(day) in said, said
+        assert any(f.startswith(os.path.basename(day) + ".damaged-") for f in os.listdir(raw))
+
+    # No store at all.
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        refused(reader("query", "--store", d), d, "is no store of smolder's")
+        with open(os.path.join(d, "file"), "w", encoding="ascii"):
+            pass
+        refused(reader("query", "--store", os.path.join(d, "file")), "is a file")
+        refused(reader("query", "--store", os.path.join(d, "none")), "there is no store in")
 
 
 @test
@@ -243,16 +371,16 @@ def what_is_wrong_is_said_in_one_sentence():
         fill(s, recent())
         source = ("--server", s.url)
         for args, code, words in (
-                (("query", "cpu{comm=nginx}", *source), 1, "a value in quotes is expected"),
+                (("query", "cpu{comm=nginx}", *source), 2, "a value in quotes is expected"),
                 (("query", 'cpu{comm="none"}', *source), 1, "nothing matches"),
                 (("query", "--from", "now-3d", "--to", "now-2d", *source), 1, "nothing is stored"),
                 (("query", "--from", "soon", *source), 2, "'soon' is not a time"),
                 (("query", "--from", "now", "--to", "now-1h", *source), 2, "the range is empty"),
-                (("query", "-f", "gif", *source), 1, "'gif' is not known"),
+                (("query", "-f", "gif", *source), 2, "'gif' is not known"),
                 (("query", "cpu", "more", *source), 2, "one selector is enough"),
                 (("query", "--server", "ftp://x"), 1, "http:// or https://"),
                 (("query", "--server", "http://127.0.0.1:1"), 1, "Connection refused"),
-                (("query", "--server", s.url, "--store", d), 1, "two sources"),
+                (("query", "--server", s.url, "--store", d), 2, "two sources"),
                 (("query", "--store", d + "/none"), 1, "there is no store in"),
                 (("query", "--timeout", "x", *source), 2, "--timeout takes a time"),
                 (("labels", "a", "b", *source), 2, "one label at a time"),

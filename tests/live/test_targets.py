@@ -2,6 +2,7 @@
 """Processes in all the shapes they come in: started by us, gone, replaced, contained, compiled."""
 import contextlib
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -369,14 +370,20 @@ def odd_process_names_harm_no_format():
 def the_default_name_tells_the_process_and_the_time():
     with tempfile.TemporaryDirectory() as d:
         with workloads.start("shares") as w:
-            r = run("record", "-p", w.pid, "-d", 1, cwd=d).ok()
-        names = os.listdir(d)
+            # On a terminal; in a pipe it is all of the output.
+            master, slave = pty.openpty()
+            r = run("record", "-p", w.pid, "-d", 1, cwd=d, stdout=slave).ok()
+            names = os.listdir(d)
+            assert run("record", "-p", w.pid, "-d", 0.1, cwd=d).ok().out.startswith(b"<?xml")
+            assert os.listdir(d) == names
     assert len(names) == 1 and re.fullmatch(r"smolder-shares-\d{8}T\d{6}Z\.svg", names[0]), names
     assert names[0] in r.err, r.err
     with tempfile.TemporaryDirectory() as d:
         with workloads.start("comm", "../a b/c") as w:
-            run("record", "-p", w.pid, "-d", 1, cwd=d).ok()
+            run("record", "-p", w.pid, "-d", 1, cwd=d, stdout=slave).ok()
         names = os.listdir(d)
+    os.close(master)
+    os.close(slave)
     assert len(names) == 1 and re.fullmatch(r"smolder-[\w.-]+-\d{8}T\d{6}Z\.svg", names[0]), names
 
 
