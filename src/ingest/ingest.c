@@ -201,8 +201,6 @@ static const char *drawn(const char *data, size_t len)
 		return "an HTML page";
 	if (starts_with(data, len, "<?xml") || starts_with(data, len, "<svg"))
 		return "a picture (SVG)";
-	if (starts_with(data, len, "{"))
-		return "JSON";
 	return NULL;
 }
 
@@ -237,7 +235,8 @@ static int guess(struct reader *r, enum ingest_format *ret)
 	else
 		return reader_fail(r, -EINVAL,
 				   "it is neither folded stacks, nor pprof, nor the output of "
-				   "'perf script'");
+				   "'perf script'%s",
+				   data[0] == '{' || data[0] == '[' ? "; it looks like JSON" : "");
 	return 0;
 }
 

@@ -154,14 +154,19 @@ def output_goes_by_one_rule():
 @test
 def pictures_are_not_taken_for_stacks():
     with folder(in_folded="a;b 3\na;c 4\n", other_svg="<svg xmlns='x'><g>a 1</g></svg>\n") as d:
-        for name in ("mine.svg", "mine.html", "mine.json"):
+        for name in ("mine.svg", "mine.html"):
             assert run("flame", "in.folded", "-o", name, cwd=d).returncode == 0
-        for name, what in (("mine.svg", "a picture"), ("mine.html", "an HTML page"), ("mine.json", "JSON"),
+        for name, what in (("mine.svg", "a picture"), ("mine.html", "an HTML page"),
                            ("other.svg", "a picture")):
             for command in ("flame", "query"):
                 p = run(command, name, cwd=d)
                 assert p.returncode == 1 and f"cannot read {name}: it is {what}" in p.stderr, p
                 assert "made from" in p.stderr and p.stderr.count("\n") == 1 and not p.stdout, p
+
+
+    # Names may begin like that, too: PHP's and Rust's.
+    with folder(in_folded="{main};<T as X>::f 3\n<T as X>::f;{closure} 4\n") as d:
+        assert run("flame", "in.folded", "-f", "folded", cwd=d).stdout.count("\n") == 2
 
 
 @test
