@@ -52,7 +52,7 @@ UNIT  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(sort $(wildcard tests
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCH := $(patsubst bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard bench/*.c)))
 
-.PHONY: all run test test-vm bench soak fuzz lint format install clean help deps deps-test
+.PHONY: all run test test-vm test-fresh bench soak fuzz lint format install clean help deps deps-test
 all: $(BIN)
 
 # ---- what the machine needs --------------------------------------------------------------------
@@ -154,6 +154,10 @@ test-vm: deps-test
 	+@$(MAKE) --no-print-directory $(BIN)
 	BUILD=$(BUILD) SMOLDER_SOAK=1 SMOLDER_KERNELS="$(KERNELS)" tests/run tests/vm/
 
+# What a new user does, in a Debian that is made for it: STAGES="root user test", or some of them.
+test-fresh:
+	tests/fresh $(STAGES)
+
 fuzz: deps-test
 	+@$(MAKE) --no-print-directory $(FUZZ)
 	BUILD=$(BUILD) tests/fuzz/test_fuzz.py --seconds $(or $(SECONDS),300)
@@ -203,6 +207,7 @@ help:
 	@echo 'make bench      cost and speed beside perf, bpftrace, flamegraph.pl, in one run'
 	@echo 'make soak       the long forms of the tests'
 	@echo 'make test-vm    the BPF side on Linux 5.10, 6.1 and 6.12, in a virtual machine'
+	@echo 'make test-fresh make run and make test in a fresh Debian; root; STAGES="root user test"'
 	@echo 'make fuzz       every fuzzer for SECONDS=300'
 	@echo 'make lint       clang-tidy, cppcheck, tsc, biome and the format'
 	@echo 'make install    PREFIX=/usr/local DESTDIR='
