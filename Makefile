@@ -213,4 +213,4 @@ help:
 	@echo 'make install    PREFIX=/usr/local DESTDIR='
 	@echo 'make SAN=address,undefined test'
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path build/fresh -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -39,8 +39,12 @@ class Stacks(list):
     def named(self):
         """(share of frames with a name, the frames without one)."""
         seen = self.frames()
-        bad = {f: n for f, n in seen.items() if UNNAMED.fullmatch(MARK.sub("", f))}
+        bad = {f: n for f, n in seen.items() if is_unnamed(f)}
         return 1 - sum(bad.values()) / max(1, sum(seen.values())), bad
+
+
+def is_unnamed(frame):
+    return UNNAMED.fullmatch(MARK.sub("", frame))
 
 
 def is_function(frame, name):

@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -242,6 +243,38 @@ class Workload:
 
     def __exit__(self, *_):
         self.stop()
+
+
+class Contained:
+    """A program alone in a root and a pid namespace of its own. `stripped`: its symbols are in a file
+    under /usr/lib/debug, in that root."""
+
+    def __init__(self, name, *args, stripped=False):
+        self.root = tempfile.mkdtemp()
+        program = path(name)
+        # A tmpfs that only this mount namespace sees: no path leads there from outside.
+        script = (f"mount --make-rprivate / && mount -t tmpfs none {self.root} && cd {self.root} && "
+                  f"mkdir bin tmp && cp {program} bin/inside && ")
+        if stripped:
+            notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout
+            build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+            debug = f"usr/lib/debug/.build-id/{build_id[:2]}"
+            script += (f"mkdir -p {debug} && strip bin/inside && "
+                       f"objcopy --only-keep-debug {program} {debug}/{build_id[2:]}.debug && ")
+        self.workload = Workload(
+            ["unshare", "--pid", "--mount", "--fork", "--kill-child", "sh", "-c",
+             script + f'exec chroot {self.root} /bin/inside "$@"', "sh", *args])
+        outer = self.workload.pid
+        with open(f"/proc/{outer}/task/{outer}/children") as f:
+            self.pid = int(f.read().split()[0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.pid, 15)
+        self.workload.stop()
+        os.rmdir(self.root)
 
 
 def start(name, *args, **popen):

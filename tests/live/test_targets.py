@@ -204,35 +204,9 @@ def a_storm_of_forks_loses_nothing():
     assert w.truth["started"] > 100
 
 
-class Contained:
-    """A program alone in a root and a pid namespace of its own."""
-
-    def __init__(self, name, *args):
-        self.root = tempfile.mkdtemp()
-        program = workloads.path(name)
-        # A tmpfs that only this mount namespace sees: no path leads there from outside.
-        script = (f"mount --make-rprivate / && mount -t tmpfs none {self.root} && "
-                  f"mkdir {self.root}/bin {self.root}/tmp && cp {program} {self.root}/bin/inside && "
-                  f'exec chroot {self.root} /bin/inside "$@"')
-        self.workload = workloads.Workload(
-            ["unshare", "--pid", "--mount", "--fork", "--kill-child", "sh", "-c", script, "sh",
-             *args])
-        outer = self.workload.pid
-        with open(f"/proc/{outer}/task/{outer}/children") as f:
-            self.pid = int(f.read().split()[0])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        os.kill(self.pid, 15)
-        self.workload.stop()
-        os.rmdir(self.root)
-
-
 @live
 def a_program_in_a_container_is_named():
-    with Contained("shares-static") as c:
+    with workloads.Contained("shares-static") as c:
         assert c.workload.said_pid == 1
         r = record("-p", c.pid, "-F", 499, "-d", 1).ok()
     assert r.stacks.comms() == {"inside"}, r.stacks.comms()
@@ -243,7 +217,7 @@ def a_program_in_a_container_is_named():
 @live
 def compiled_code_in_a_container_is_named():
     """Its perf map is /tmp/perf-1.map, inside."""
-    with Contained("jitted-static", "contained_jit") as c:
+    with workloads.Contained("jitted-static", "contained_jit") as c:
         r = record("-p", c.pid, "-F", 499, "-d", 1).ok()
     assert r.stacks.share("contained_jit") > 0.9, r.stacks
 

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""`run` has the names that `record` has: its collector has fewer capabilities and system calls, and
+whatever that costs shows here, for every way there is of naming a frame."""
+import contextlib
+import math
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folded  # noqa: E402
+import workloads  # noqa: E402
+from always import always, until  # noqa: E402
+from recording import live, record  # noqa: E402
+from tap import main, skip  # noqa: E402
+
+SHARES = ("share_fifty", "share_thirty", "main")
+RATE = 997
+
+
+def with_map(stack, w):
+    """A workload whose runtime leaves a map of its compiled code behind."""
+    def forget():
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"/tmp/perf-{w.pid}.map")
+    stack.callback(forget)
+    return stack.enter_context(w).pid
+
+
+def jvm(stack):
+    for name in ("javac", "java", "jcmd"):
+        if not shutil.which(name):
+            skip(f"{name} is not installed")
+    there = os.path.join(workloads.OUT, "java")
+    os.makedirs(there, exist_ok=True)
+    subprocess.run(["javac", "-d", there, os.path.join(workloads.SRC, "Nest.java")], check=True)
+    w = workloads.Workload(
+        ["java", "-Xmx256m", "-XX:+PreserveFramePointer", "-XX:CompileCommand=quiet",
+         "-XX:CompileCommand=dontinline,Nest.*", "-cp", there, "Nest"], stderr=subprocess.DEVNULL)
+    pid = with_map(stack, w)
+    subprocess.run(["jcmd", str(pid), "Compiler.perfmap"], check=True, capture_output=True)
+    return pid
+
+
+def stripped(stack):
+    """Its symbols are beside it, by the name in .gnu_debuglink."""
+    there = os.path.join(workloads.OUT, "linked")
+    shutil.rmtree(there, ignore_errors=True)
+    os.makedirs(there)
+    program, debug = os.path.join(there, "linked"), os.path.join(there, "linked.debug")
+    shutil.copy(workloads.path("shares"), program)
+    for argv in (["objcopy", "--only-keep-debug", program, debug], ["strip", program],
+                 ["objcopy", "--add-gnu-debuglink=" + debug, program]):
+        subprocess.run(argv, check=True)
+    return stack.enter_context(workloads.Workload([program])).pid
+
+
+def started(name):
+    return lambda stack: stack.enter_context(workloads.start(name)).pid
+
+
+def contained(name, *args, **more):
+    return lambda stack: stack.enter_context(workloads.Contained(name, *args, **more)).pid
+
+
+# Each way of naming: how to start it, and names that must be there.
+PROGRAMS = {
+    "C": (started("shares"), SHARES),
+    "C++": (started("shares-cc"), ("kiln::Oven::bake", "kiln::fire")),
+    "Go": (started("shares-go"), ("main.smelt", "main.(*furnace).blast", "runtime.main")),
+    "Rust": (started("shares-rs"), ("shares::forge::anneal",)),
+    "Python": (started("python"), ("_PyEval_EvalFrameDefault",)),
+    "node with a perf map": (lambda s: with_map(s, workloads.start("jit")), ("kindle", "stoke")),
+    "a JVM with a perf map": (jvm, ("Nest", "work")),
+    "a container": (contained("shares-static"), SHARES),
+    "a container's perf map": (contained("jitted-static", "contained_jit"), ("contained_jit",)),
+    "a debug file by link": (stripped, SHARES),
+    "a debug file by build id, in a container": (contained("shares-static", stripped=True), SHARES),
+}
+
+
+def unnamed(stacks):
+    """(share of frames without a name, its standard error)"""
+    rows = [(n, len(frames) - 1, len([f for f in frames[1:] if folded.is_unnamed(f)]))
+            for frames, n in stacks]
+    frames = sum(n * all_ for n, all_, _ in rows)
+    share = sum(n * bad for n, _, bad in rows) / max(1, frames)
+    spread = math.sqrt(sum(n * (bad - share * all_) ** 2 for n, all_, bad in rows))
+    return share, spread / max(1, frames)
+
+
+@live
+def run_names_what_record_names():
+    with contextlib.ExitStack() as stack:
+        pids = {}
+        for name, (start, _) in PROGRAMS.items():
+            pids[name] = start(stack)
+        a = stack.enter_context(always("-F", str(RATE)))
+        recorded = {name: record("-p", pid, "-F", RATE, "-d", 2).ok().stacks
+                    for name, pid in pids.items()}
+
+        def stored(pid):
+            q = a.query(f'cpu{{pid="{pid}"}}', "--from", "now-2m", "-f", "folded", "--annotations")
+            stacks = folded.parse(q.stdout) if q.returncode == 0 else folded.Stacks()
+            return stacks if stacks.total > 300 else None
+
+        kept = {name: until(f"samples of {name}", lambda p=pid: stored(p)) for name, pid in pids.items()}
+        refused = a.collectors("smolder_collector_refused_total")
+    wrong = []
+    for name, (_, functions) in PROGRAMS.items():
+        r, k = recorded[name], kept[name]
+        (mine, e1), (theirs, e2) = unnamed(k), unnamed(r)
+        print(f"# {name}: without a name {100 * mine:.2f} % of run's {k.total} samples' frames, "
+              f"{100 * theirs:.2f} % of record's {r.total}")
+        if abs(mine - theirs) >= 0.01 + 3 * math.hypot(e1, e2):
+            wrong.append((name, mine, theirs, sorted(k.named()[1].items(), key=lambda x: -x[1])[:5]))
+        for f in functions:
+            if not any(f in frame for frame in k.frames()):
+                wrong.append((name, f"no {f}", sorted(k.frames().items(), key=lambda x: -x[1])[:9]))
+    assert not wrong, "\n".join(map(str, wrong))
+    assert refused == [0], refused
+
+
+main()
