@@ -56,11 +56,30 @@ struct orc_entry { /* how to get from an address of the kernel's to its caller *
 	unsigned int signal : 1;
 } __attribute__((packed)) KERNEL_TYPE;
 
+struct ns_common {
+	unsigned int inum;
+} KERNEL_TYPE;
+
+struct pid_namespace {
+	struct ns_common ns;
+} KERNEL_TYPE;
+
+struct upid { /* a pid as one namespace has it; the same in every kernel, so their stride is, too */
+	int nr;
+	struct pid_namespace *ns;
+} KERNEL_TYPE;
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* from the initial namespace down; level + 1 of them */
+} KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	struct task_struct *real_parent;
 	__u64 start_boottime;
 	__u64 self_exec_id;

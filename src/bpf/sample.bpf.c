@@ -78,6 +78,35 @@ static __always_inline bool same_comm(const char *comm)
 	return true;
 }
 
+/*
+ * A task's pid as our own pid namespace has it, where that is not the initial one: so it is the
+ * same as in /proc, in side-band events and on the command line. 0: the task is not in it, nor
+ * below.
+ */
+static __always_inline __u32 inner_pid(struct task_struct *task)
+{
+	enum { LEVELS = 8 }; /* the kernel has up to 32; containers in containers are two */
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	unsigned int level = BPF_CORE_READ(pid, level);
+	const char *numbers = (const char *)__builtin_preserve_access_index(&pid->numbers);
+
+#pragma unroll
+	for (unsigned int i = 1; i < LEVELS; i++) {
+		struct upid at = {};
+		if (i > level || bpf_probe_read_kernel(&at, sizeof(at), numbers + i * sizeof(at)))
+			break;
+		if (BPF_CORE_READ(at.ns, ns.inum) == filter.pid_namespace)
+			return (__u32)at.nr;
+	}
+	return 0;
+}
+
+static __always_inline __u32 process_id(struct task_struct *task)
+{
+	return filter.pid_namespace ? inner_pid(BPF_CORE_READ(task, group_leader))
+				    : (__u32)BPF_CORE_READ(task, tgid);
+}
+
 static __always_inline bool is_target(__u32 id)
 {
 	return bpf_map_lookup_elem(&targets, &id) != NULL;
@@ -382,6 +411,10 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	if (pid == 0 && !filter.idle)
 		return 0;
+	if (filter.pid_namespace) {
+		pid = inner_pid(TASK_READ(task, group_leader));
+		tid = inner_pid(task);
+	}
 	if (filter.by_pid && !is_target(pid))
 		return 0;
 	if (filter.by_tid && !is_target(tid))
@@ -412,6 +445,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	bool in_kernel = (long)ctx->regs.rip < 0;
 	/* Kernel threads, and a process that gave its memory up. */
 	bool no_user = TASK_READ(task, flags) & PF_KTHREAD || !TASK_READ(task, mm);
+	if (filter.pid_namespace && !pid) /* beyond our /proc: nothing could be named */
+		no_user = true;
 	h->time = began;
 	h->start = TASK_READ(leader, start_boottime);
 	h->exec = TASK_READ(task, self_exec_id);
@@ -453,7 +488,7 @@ SEC("raw_tp/sched_process_fork")
 int follow_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
-	__u32 from = BPF_CORE_READ(parent, tgid), pid = BPF_CORE_READ(child, tgid);
+	__u32 from = process_id(parent), pid = process_id(child);
 	__u8 one = 1;
 
 	if (from != pid && is_target(from))
@@ -465,7 +500,7 @@ SEC("raw_tp/sched_process_exit")
 int follow_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = (void *)ctx->args[0];
-	__u32 pid = BPF_CORE_READ(task, tgid);
+	__u32 pid = process_id(task);
 
 	/* Not when the first thread ends: others may go on, or one of them become a program. */
 	if (BPF_CORE_READ(task, signal, live.counter) == 0)

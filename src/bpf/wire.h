@@ -128,6 +128,7 @@ struct wire_counts { /* of a CPU */
 /* How the filters are set: written once, before the program loads. */
 struct wire_filter {
 	__s32 cgroup_subsys; /* index in task->cgroups->subsys[]; -1: the v2 hierarchy */
+	__u32 pid_namespace; /* whose pids samples and targets have, by inode; 0: the initial one */
 	__u8 by_pid;         /* only pids in the map `targets` */
 	__u8 by_tid;
 	__u8 follow;  /* children of targets are targets */

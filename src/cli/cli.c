@@ -226,6 +226,15 @@ void cli_cannot_sample(int err, const struct sampler_error *why, const char *eve
 				  : "this machine does not have it; cpu-clock works everywhere");
 		return;
 	}
+	if (strcmp(why->doing, SAMPLER_TELLING_PROCESSES) == 0) {
+		log_error("cannot %s: %s", why->doing,
+			  err == -EXDEV
+				  ? "/proc is that of another pid namespace, where a number is "
+				    "another process; 'mount -t proc proc /proc', or unshare with "
+				    "--mount-proc"
+				  : "/proc is not mounted; 'mount -t proc proc /proc'");
+		return;
+	}
 	probe_explain(err, text, sizeof(text));
 	log_error("cannot %s: %s", why->doing, text);
 	if (why->detail[0])

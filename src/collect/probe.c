@@ -14,10 +14,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "collect/pidns.h"
 #include "collect/probe_try.h"
-
-/* The initial pid namespace has a fixed inode number in every kernel since 3.8. */
-#define INITIAL_PID_NS 0xEFFFFFFCu
 
 struct probe {
 	struct probe_facts facts;
@@ -289,18 +287,23 @@ static void check_procmap_query(const struct probe *p, struct probe_item *it)
 
 static void check_pid_namespace(const struct probe *p, struct probe_item *it)
 {
-	struct stat st;
+	uint32_t namespace;
+	int r = pidns_find(&namespace);
 
 	(void)p;
-	if (stat("/proc/self/ns/pid", &st) < 0) {
-		say(it, PROBE_FAIL, "/proc is not mounted (%s)", strerror(errno));
+	if (r == -EXDEV) {
+		say(it, PROBE_FAIL,
+		    "/proc is that of another one, where a number is another process");
+		fix(it, "mount -t proc proc /proc, or unshare with --mount-proc");
+	} else if (r) {
+		say(it, PROBE_FAIL, "/proc is not mounted");
 		fix(it, "mount -t proc proc /proc");
-	} else if (st.st_ino == INITIAL_PID_NS) {
+	} else if (!namespace) {
 		say(it, PROBE_OK, "the initial one: every process can be seen");
 	} else {
 		say(it, PROBE_WARN,
-		    "not the initial one: the kernel's pids are not those seen here, so "
-		    "processes cannot be found in /proc");
+		    "not the initial one: processes beyond it are sampled without user stacks, and "
+		    "without a pid");
 		fix(it, "run it on the host, or start the container with --pid=host");
 	}
 }

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "collect/cpus.h"
 #include "collect/orc.h"
+#include "collect/pidns.h"
 #include "sample.skel.h"
 
 #define RING_BYTES      (256u << 10) /* of a CPU */
@@ -219,7 +220,11 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	if (!s->skel)
 		return fail(e, "open the BPF program", -errno);
 
-	memcpy((void *)&s->skel->rodata->filter, &o->filter, sizeof(o->filter));
+	struct wire_filter filter = o->filter;
+	int found = pidns_find(&filter.pid_namespace);
+	if (found)
+		return fail(e, SAMPLER_TELLING_PROCESSES, found);
+	memcpy((void *)&s->skel->rodata->filter, &filter, sizeof(filter));
 	struct wire_orc *orc = (struct wire_orc *)&s->skel->rodata->orc;
 	if (!o->filter.no_kernel && orc_find(orc) == 0)
 		bpf_map__set_max_entries(s->skel->maps.orc_blocks,

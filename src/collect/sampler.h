@@ -37,7 +37,8 @@ struct sampler_options {
 	int counters_fd;   /* from sampler_counters(), to count on where another left off; 0: new */
 };
 
-#define SAMPLER_OPENING_EVENT "open the perf event"
+#define SAMPLER_OPENING_EVENT     "open the perf event"
+#define SAMPLER_TELLING_PROCESSES "tell processes by their numbers"
 
 /* Why sampler_new failed: what was being done, for the user's sentence. */
 struct sampler_error {

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import workloads
 from recording import NOBODY, Terminal, live, record, run, wait_cpu
-from tap import main, skip
+from tap import SMOLDER, main, skip
 
 
 @live
@@ -212,6 +212,55 @@ def a_program_in_a_container_is_named():
     assert r.stacks.comms() == {"inside"}, r.stacks.comms()
     assert r.stacks.share("share_fifty") > 0.3, r.stacks
     folded.check_named(r.stacks)
+
+
+def inside(script, *options):
+    """Runs a script in a pid namespace with a /proc of its own; $1 is smolder, $2 the workload."""
+    p = subprocess.run(["unshare", "--pid", "--fork", "--kill-child", *options, "sh", "-c", script,
+                        "sh", SMOLDER, workloads.path("shares")], capture_output=True, text=True)
+    assert p.returncode == 0, p
+    return p.stdout
+
+
+@live
+def a_pid_of_our_own_namespace_is_that_process():
+    """In there it is some small number, which is another process to the kernel."""
+    options = "-F 499 -d 1 -f folded -o -"
+    for how in ("-p $P", "-L $P", f"-p $(unshare --pid --fork --kill-child $2 >/dev/null & "
+                "while ! pgrep -P $! ; do :; done)"):
+        out = inside("$2 >/dev/null & P=$!; sleep 0.2; $1 record " + how + f" {options}; kill $P",
+                     "--mount-proc")
+        stacks = folded.parse(out)
+        assert stacks.comms() == {"shares"} and stacks.share("share_fifty") > 0.3, out
+        folded.check_named(stacks)
+
+
+@live
+def a_program_started_in_a_pid_namespace_is_the_one_that_is_recorded():
+    out = inside('$1 record -F 499 -f folded -o - -- timeout 1 sh -c "exec $2 >/dev/null"; true',
+                 "--mount-proc")
+    stacks = folded.parse(out)
+    assert "shares" in stacks.comms() and stacks.comms() <= {"shares", "timeout", "sh"}, stacks.comms()
+    assert stacks.of("shares").share("share_fifty") > 0.3, out
+
+
+@live
+def what_runs_beyond_our_pid_namespace_has_no_pid_and_no_user_stack():
+    with workloads.start("glibc"):
+        out = inside("$2 >/dev/null & P=$!; sleep 0.2; $1 record -F 499 -d 1 -f folded -o -; kill $P",
+                     "--mount-proc")
+    stacks = folded.parse(out)
+    assert stacks.of("shares").share("share_fifty") > 0.3, out
+    beyond = stacks.of("glibc")
+    assert beyond.total > 20 and not beyond.count("main"), out
+
+
+@live
+def a_proc_of_another_pid_namespace_is_refused():
+    """What a number means there it does not mean here."""
+    p = subprocess.run(["unshare", "--pid", "--fork", SMOLDER, "record", "-d", "1", "-f", "folded",
+                        "-o", "-"], capture_output=True, text=True)
+    assert p.returncode == 1 and "/proc is that of another pid namespace" in p.stderr, p
 
 
 @live
