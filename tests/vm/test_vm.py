@@ -90,6 +90,12 @@ def a_control_group_is_told_from_others(report):
     assert comms == {"chain"}, f"samples of {comms}"
 
 
+def a_pid_of_a_namespace_is_that_process(report):
+    check_whole(chains(report, "namespace"), 0.95)
+    comms = folded.parse(report["namespace"]).comms()
+    assert comms == {"chain"}, f"samples of {comms}"
+
+
 def stacks_of_short_lived_processes_are_whole(report):
     stacks = chains(report, "machine")
     check_whole(stacks, 0.95)
@@ -110,7 +116,8 @@ def the_kernel_has_no_complaint(report):
 
 CHECKS = [doctor_finds_nothing_wrong, stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
-          a_control_group_is_told_from_others, stacks_of_short_lived_processes_are_whole,
+          a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
+          stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, the_kernel_has_no_complaint]
 
 
