@@ -48,6 +48,8 @@ LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PROTO_C:.c=.o) $(ASSET_O)
 LIB      := $(BUILD)/libsmolder.a
 BIN      := $(BUILD)/smolder
 
+JOBS  := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) # unless it was said how many
+
 UNIT  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCH := $(patsubst bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard bench/*.c)))
@@ -137,7 +139,7 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libsmolder.a
 
 # The tests' build shares objects with the program; .deps first, since wildcard rules need tools.
 test: deps-test
-	+@$(MAKE) --no-print-directory test-build
+	+@$(MAKE) $(JOBS) --no-print-directory test-build
 	BUILD=$(BUILD) tests/run $(TESTS)
 test-build: $(BIN) $(UNIT) $(BUILD)/bench/store $(if $(SAN),,$(FUZZ) san)
 
@@ -171,7 +173,7 @@ soak: deps-test
 	BUILD=$(BUILD) SMOLDER_SOAK=1 tests/run $(TESTS)
 
 run: deps
-	+@$(MAKE) --no-print-directory $(BIN)
+	+@$(MAKE) $(JOBS) --no-print-directory $(BIN)
 	tools/run $(BIN) $(ARGS)
 
 lint: deps-test
