@@ -48,7 +48,7 @@ LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PROTO_C:.c=.o) $(ASSET_O)
 LIB      := $(BUILD)/libsmolder.a
 BIN      := $(BUILD)/smolder
 
-JOBS  := $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) # unless it was said how many
+JOBS   = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) # unless it was said how many
 
 UNIT  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))

@@ -185,6 +185,7 @@ static const int collector_calls[] = {
 	CALL(fsync),
 	CALL(fdatasync),
 	CALL(fchmod),
+	CALL(fchown), /* a file that is replaced keeps its owner; without CAP_CHOWN no other */
 	CALL(linkat),
 	CALL(link),
 	CALL(unlink),
