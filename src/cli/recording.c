@@ -1,4 +1,6 @@
 #include "cli/recording.h"
+#include "cli/source.h"
+#include "render/describe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -307,7 +309,7 @@ static void describe_walks(const struct unwinder_stats *u)
 		  (double)u->tables.bytes / 1e6);
 }
 
-static void describe_lines(const struct lines_stats *l)
+static void say_lines(const struct lines_stats *l)
 {
 	if (l->files)
 		log_debug("debug info of %llu files: %llu of %llu addresses found (%llu cut), %.1f "
@@ -332,11 +334,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 	collector_stats(r->collector, &stats);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
-	ret->frames = a->names.count.frames;
-	ret->unnamed = a->names.count.unnamed;
-	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
-		ret->walks += a->unwind.walks[i];
-	ret->complete = a->unwind.walks[WIRE_WALK_COMPLETE];
+	ret->by_frame_pointers = a->unwind.by_frame_pointers;
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 
@@ -362,7 +360,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 	if (stats.priority_error)
 		log_debug("recorded at the priority of all others: %s",
 			  strerror(-stats.priority_error));
-	describe_lines(&a->names.lines);
+	say_lines(&a->names.lines);
 	describe_walks(&a->unwind);
 	if (c->not_copied)
 		log_debug("%llu stacks were walked by frame pointers, for want of room in the ring",
@@ -432,19 +430,20 @@ void recording_report(const struct recording_result *r, const char *path)
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		samples += p->samples[i].count;
-	char complete[64] = "";
-	if (r->walks)
-		snprintf(complete, sizeof(complete), ", %.1f %% of user stacks complete",
-			 100.0 * (double)r->complete / (double)r->walks);
-	log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples, r->seconds,
-		 (unsigned long long)r->lost, complete, path ? ": " : "", path ? path : "");
+	struct quality q;
+	char shares[DESCRIBE_MAX], pointers[64] = "";
+	quality_of(p, &q);
+	if (r->by_frame_pointers)
+		snprintf(pointers, sizeof(pointers), ", %llu stacks by frame pointers alone",
+			 (unsigned long long)r->by_frame_pointers);
+	log_info("%llu samples in %.1f s, %llu lost%s%s%s%s", (unsigned long long)samples,
+		 r->seconds, (unsigned long long)r->lost, describe_quality(&q, shares), pointers,
+		 path ? ": " : "", path ? path : "");
 	if (samples == 0)
 		log_warn(
 			"nothing was sampled: the target did not run on a CPU meanwhile, or ended");
 	if (p->info.truncated)
 		log_warn("%llu stacks were deeper than %d frames and are marked [truncated]",
 			 (unsigned long long)p->info.truncated, WIRE_FRAMES);
-	if (r->unnamed)
-		log_debug("%.2f %% of frames have no name",
-			  100.0 * (double)r->unnamed / (double)r->frames);
+	source_advise(&q);
 }

@@ -31,8 +31,7 @@ struct recording_result {
 	int exit_code;           /* of the program that was started, else 0 */
 	double seconds;
 	uint64_t lost;
-	uint64_t frames, unnamed;
-	uint64_t walks, complete; /* user stacks, and those that reach their outermost frame */
+	uint64_t by_frame_pointers; /* user stacks that were walked so, for want of better */
 };
 
 /* Reads "1,2,3" of an option into a list; says what is wrong and returns false. */

@@ -1,4 +1,5 @@
 #include "cli/source.h"
+#include "cli/package.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -544,25 +545,14 @@ void source_time(uint64_t ms, char ret[static 32])
 	strftime(ret, 32, same ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
 }
 
-/* The share of frames, by how often they were seen, that have no name: "[file+0x12]". */
-static double unnamed_share(const struct profile *p)
+void source_advise(const struct quality *q)
 {
-	CLEANUP(freep) uint64_t *counts = mem_alloc_array(p->stack_count, sizeof(*counts));
-	double all = 0, unnamed = 0;
+	CLEANUP(freep)
+	char *package = q->path && q->build_id ? package_of_symbols(q->path, q->build_id) : NULL;
+	char hint[QUALITY_HINT];
 
-	for (uint32_t i = 0; i < p->sample_count; i++)
-		counts[p->samples[i].stack] += p->samples[i].count;
-	for (uint32_t id = p->stack_count - 1; id > 0; id--) {
-		const struct frame *f = &p->frames[p->stacks[id].frame];
-		const char *name = profile_str(p, f->name);
-		counts[p->stacks[id].parent] += counts[id];
-		if (f->kind == FRAME_MARK)
-			continue;
-		all += (double)counts[id];
-		if (name[0] == '[' && strstr(name, "+0x"))
-			unnamed += (double)counts[id];
-	}
-	return all > 0 ? unnamed / all : 0;
+	if (*quality_hint(q, package, hint))
+		log_info("%s", hint);
 }
 
 bool source_trouble(const struct store_answer *a)
@@ -615,13 +605,16 @@ bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
 
 void source_report(const struct profile *p, const struct store_answer *a, const char *what)
 {
-	char from[32], to[32], samples[DESCRIBE_MAX], lost[DESCRIBE_MAX];
+	char from[32], to[32], samples[DESCRIBE_MAX], lost[DESCRIBE_MAX], shares[DESCRIBE_MAX];
+	struct quality q;
+
+	quality_of(p, &q);
 
 	source_time(a->from_ms, from);
 	source_time(a->to_ms, to);
-	log_info("%s%s to %s: %s samples, %s lost, %.2f %% of frames without a name", what, from,
-		 to, describe_amount(a->samples, "", samples), describe_amount(a->lost, "", lost),
-		 100 * unnamed_share(p));
+	log_info("%s%s to %s: %s samples, %s lost%s", what, from, to,
+		 describe_amount(a->samples, "", samples), describe_amount(a->lost, "", lost),
+		 describe_quality(&q, shares));
 	source_trouble(a);
 	if (p->info.truncated)
 		log_warn("%llu stacks were cut where they were too deep",
@@ -629,4 +622,5 @@ void source_report(const struct profile *p, const struct store_answer *a, const 
 	if (p->info.capped)
 		log_warn("%llu samples were cut short: there are too many different stacks",
 			 (unsigned long long)p->info.capped);
+	source_advise(&q);
 }

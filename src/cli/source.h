@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "profile/profile.h"
+#include "query/quality.h"
 #include "query/timerange.h"
 #include "store/store.h"
 
@@ -74,5 +75,12 @@ void source_time(uint64_t ms, char ret[static 32]); /* "14:02:05", with the day 
 /* " --server URL" or " --store DIR" as it was given, else "": for commands that are suggested. */
 const char *source_hint(const struct source *s);
 
-/* "14:02:00 to 14:05:00: 1,234 samples, 0 lost", and what else is missing, on stderr. */
+
+/* Says what would name the largest part of what has no name; often nothing. */
+void source_advise(const struct quality *q);
+
+/*
+ * "14:02:00 to 14:05:00: 1,234 samples, 0 lost, 99.2 % of user stacks complete, 1.2 % of frames
+ * without a name", what else is missing, and what would help, on stderr.
+ */
 void source_report(const struct profile *p, const struct store_answer *a, const char *what);

@@ -37,6 +37,19 @@ static void write_range(FILE *out, const struct profile *p, uint64_t total)
 		i->lost, i->truncated, i->capped, total);
 }
 
+static void write_quality(FILE *out, const struct profile *p)
+{
+	struct quality q;
+	char hint[QUALITY_HINT];
+
+	quality_of(p, &q);
+	fprintf(out,
+		",\"stacks\":%" PRIu64 ",\"incomplete\":%" PRIu64 ",\"frames\":%" PRIu64
+		",\"unnamed\":%" PRIu64 ",",
+		q.stacks, q.incomplete + q.truncated, q.frames, q.unnamed);
+	write_text(out, "hint", quality_hint(&q, NULL, hint));
+}
+
 static void write_head(FILE *out, const struct profile *p, const struct tree *t,
 		       const struct render_options *o)
 {
@@ -48,6 +61,7 @@ static void write_head(FILE *out, const struct profile *p, const struct tree *t,
 	write_range(out, p, t->nodes[0].total);
 	fprintf(out, ",\"pruned\":%" PRIu64 ",\"least\":%" PRIu64 ",\"other\":%u,\"unlisted\":%u",
 		t->pruned, t->pruned ? t->least : 0, t->merged, t->unlisted);
+	write_quality(out, p);
 	if (o->tree.base) {
 		fputs(",\n\"base\":{", out);
 		write_range(out, o->tree.base, t->nodes[0].base_total);

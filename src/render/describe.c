@@ -169,6 +169,25 @@ static const char *describe_graph(const char *type)
 	return type;
 }
 
+/* Rounded away from all and from none: what is not whole is never "100 %", nor "0 %". */
+static double percent(uint64_t part, uint64_t all)
+{
+	double share = 100.0 * (double)part / (double)all;
+
+	return part == 0 || part == all ? share : MAX(0.1, MIN(99.9, share));
+}
+
+const char *describe_quality(const struct quality *q, char ret[static DESCRIBE_MAX])
+{
+	ret[0] = '\0';
+	if (q->stacks)
+		append(ret, ", %.1f %% of user stacks complete",
+		       percent(q->stacks - q->incomplete - q->truncated, q->stacks));
+	if (q->frames)
+		append(ret, ", %.1f %% of frames without a name", percent(q->unnamed, q->frames));
+	return ret;
+}
+
 const char *describe_title(const struct profile *p, const struct render_options *o,
 			   char ret[static TEXT_MAX + 1])
 {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "query/quality.h"
 #include "query/tree.h"
 #include "render/render.h"
 
@@ -33,6 +34,9 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
  */
 const char *describe_title(const struct profile *p, const struct render_options *o,
 			   char ret[static TEXT_MAX + 1]);
+
+/* ", 99.2 % of user stacks complete, 1.2 % of frames without a name": what there is of them. */
+const char *describe_quality(const struct quality *q, char ret[static DESCRIBE_MAX]);
 
 /* "user", "kernel", "inlined", … */
 const char *describe_kind(enum frame_kind kind);

@@ -1,0 +1,85 @@
+#include "cli/package.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "process/elf_file.h"
+
+#define INFO      "/var/lib/dpkg/info"
+#define LIST_MAX  (8u << 20) /* of one package; the largest have 2 MB */
+#define LISTS_MAX (256u << 20)
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+static bool has_build_id(const char *path, const char *build_id)
+{
+	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint8_t id[ELF_BUILD_ID_MAX];
+	char hex[2 * sizeof(id) + 1] = "";
+	struct elf_file e;
+
+	if (fd < 0 || elf_file_init(&e, fd) < 0)
+		return false;
+	size_t len = elf_file_build_id(&e, id);
+	for (size_t i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	elf_file_done(&e);
+	return len && strcmp(hex, build_id) == 0;
+}
+
+/* Whether a list of files, a line each, has one of two. */
+static bool lists(const char *text, const char *path, const char *other)
+{
+	for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
+		end = strchrnul(line, '\n');
+		size_t len = (size_t)(end - line);
+		if ((strlen(path) == len && memcmp(line, path, len) == 0) ||
+		    (strlen(other) == len && memcmp(line, other, len) == 0))
+			return true;
+	}
+	return false;
+}
+
+/* The package of a file; /usr/lib and /lib are one place, and packages say either. */
+static char *package_of(const char *path)
+{
+	bool in_usr = strncmp(path, "/usr/", 5) == 0;
+	CLEANUP(freep)
+	char *other = mem_printf("%s%s", in_usr ? "" : "/usr", path + (in_usr ? 4 : 0));
+	CLEANUP(close_dir) DIR *dir = opendir(INFO);
+	const struct dirent *d;
+	size_t read = 0;
+
+	while (dir && read < LISTS_MAX && (d = readdir(dir))) {
+		const char *end = strrchr(d->d_name, '.'), *arch = strchr(d->d_name, ':');
+		if (!end || strcmp(end, ".list") != 0)
+			continue;
+		CLEANUP(freep) char *at = mem_printf(INFO "/%s", d->d_name);
+		CLEANUP(freep) char *text = NULL;
+		size_t len;
+		if (file_read(at, LIST_MAX, &text, &len) < 0)
+			continue;
+		read += len;
+		if (memmem(text, len, path + (in_usr ? 4 : 0), strlen(path) - (in_usr ? 4 : 0)) &&
+		    lists(text, path, other))
+			return mem_strndup(d->d_name, (size_t)((arch ? arch : end) - d->d_name));
+	}
+	return NULL;
+}
+
+char *package_of_symbols(const char *path, const char *build_id)
+{
+	if (path[0] != '/' || !has_build_id(path, build_id))
+		return NULL;
+	CLEANUP(freep) char *name = package_of(path);
+	if (!name)
+		return NULL;
+	/* The C library's are older than the custom. */
+	return mem_printf("%s%s", name, strcmp(name, "libc6") == 0 ? "-dbg" : "-dbgsym");
+}
