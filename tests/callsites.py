@@ -27,7 +27,8 @@ JUMPS_MAX = 200  # functions that a chain of tail calls is followed through
 # What a runtime begins a stack with, and no code says so.
 ROOTS = re.compile(
     r"_start|_dl_start_user|__start_context|(__)?clone3?|"
-    r"runtime\.(goexit(\.abi0)?|mstart(0)?(\.abi0)?|rt0_go(\.abi0)?|sigtramp.*|.*cgocallback.*)|"
+    # Go: a goroutine, a thread; and the scheduler, to which a goroutine gives its thread for good
+    r"(runtime\.)?(goexit|mstart0?|rt0_go|sigtramp|mcall|gogo|gopreempt_m|preemptPark)(\.abi0)?|"
     r"_rt0_amd64.*")
 # mov of a clone's number; the system call may stand some instructions later
 CLONES = {64: (b"\xb8\xb3\x01\x00\x00", b"\xb8\x38\x00\x00\x00", b"\xb0\x38"),

@@ -319,6 +319,11 @@ def assembly_of_libx264():
 
 
 @live
+def go_changing_stacks():
+    check("go, its scheduler", workloads.start("runtime"), 0.5)
+
+
+@live
 def go_that_recurses():
     check("go, 2,000 deep", workloads.start("deep", "2000"))
 
