@@ -127,6 +127,14 @@ def php():
 
 
 @live
+def programs_that_only_start():
+    """Nearly all of it is the dynamic linker, whose entry is in no table."""
+    r = record("-v", "-F", RATE, "--annotations", "--", "sh", "-c",
+               f"i=0; while [ $i -lt {SECONDS * 100} ]; do /bin/true; i=$((i + 1)); done").ok()
+    judge("programs that only start", r.stacks, 0.9, comm="true", least=200, said=r.err)
+
+
+@live
 def clang_compiling_cpp():
     clang = shutil.which("clang++")
     if not clang:
