@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,10 +191,23 @@ static void give_all(struct handover *h, int dir_fd, const char *path, unsigned 
 	closedir(d);
 }
 
+/* Files that are given are open until all are: as many as there may be. */
+static struct rlimit raise_files(void)
+{
+	struct rlimit before = {}, all;
+
+	if (getrlimit(RLIMIT_NOFILE, &before) == 0) {
+		all = (struct rlimit){before.rlim_max, before.rlim_max};
+		setrlimit(RLIMIT_NOFILE, &all);
+	}
+	return before;
+}
+
 /* What root has in there becomes the user's, all of it or nothing. */
 static int hand_over(const char *dir, const struct privilege_user *u)
 {
 	struct handover h = {.uid = u->uid, .gid = u->gid};
+	struct rlimit files = raise_files();
 	struct stat st;
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -215,6 +229,7 @@ static int hand_over(const char *dir, const struct privilege_user *u)
 		close(h.given[i].fd);
 	}
 	free(h.given);
+	setrlimit(RLIMIT_NOFILE, &files);
 	if (!h.why)
 		return 0;
 	log_error("the store %s cannot be given to %s, whom the server runs as: %s; keep it in a "
@@ -227,42 +242,68 @@ static int hand_over(const char *dir, const struct privilege_user *u)
 
 /* ---- a new one ------------------------------------------------------------------------------ */
 
-/* Whatever the umask: directories on the way are for all to enter, the store is its user's. */
+struct made {
+	int parent;
+	const char *name;
+};
+
+/*
+ * One part of the path below `at`, made if it is not there; the fd of it. What is made is looked at
+ * by its fd alone: the directory around it may be somebody's who puts another thing in its place.
+ */
+static int make_part(int at, const char *name, bool last, const struct privilege_user *u,
+		     bool *ret_made)
+{
+	bool root = geteuid() == 0, made = mkdirat(at, name, 0700) == 0;
+	struct stat st;
+
+	*ret_made = made;
+	if (!made && errno != EEXIST)
+		return -errno;
+	CLEANUP(fd_closep)
+	int fd =
+		openat(at, name, O_DIRECTORY | O_CLOEXEC | (made ? O_RDONLY | O_NOFOLLOW : O_PATH));
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return -errno;
+	if (made && st.st_uid != geteuid())
+		return -EPERM;
+	/* Whatever the umask: those on the way are for all to enter, the store is its user's. */
+	if (made && root &&
+	    (fchmod(fd, last ? 0750 : 0755) != 0 || (last && fchown(fd, u->uid, u->gid) != 0)))
+		return -errno;
+	return TAKE_FD(fd);
+}
+
 static int make(const char *dir, const struct privilege_user *u)
 {
 	CLEANUP(freep) char *path = mem_strdup(dir);
-	size_t first = 0, len = strlen(path); /* the first one that was made ends there */
-	bool root = geteuid() == 0;
-	int error = 0;
+	CLEANUP(freep) struct made *made = NULL; /* to be removed if not all can be made */
+	size_t count = 0, cap = 0;
+	char *save = NULL, *name = strtok_r(path, "/", &save);
+	int at = open(dir[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int error = at < 0 ? errno : 0;
 
-	while (len > 1 && path[len - 1] == '/')
-		path[--len] = '\0';
-	for (size_t i = 1; i <= len && !error; i++) {
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		path[i] = '\0';
-		if (mkdir(path, 0700) == 0) {
-			first = first ? first : i;
-			bool last = i == len;
-			if ((root && chmod(path, last ? 0750 : 0755) != 0) ||
-			    (root && last && chown(path, u->uid, u->gid) != 0))
-				error = errno;
-		} else if (errno != EEXIST) {
-			error = errno;
+	while (name && !error) {
+		char *rest = strtok_r(NULL, "/", &save);
+		bool is_new;
+		int fd = make_part(at, name, !rest, u, &is_new);
+		if (is_new) {
+			MEM_GROW(made, count, cap);
+			made[count++] = (struct made){at, name};
+		} else {
+			close(at);
 		}
-		if (!error && i < len)
-			path[i] = '/';
+		at = fd;
+		error = fd < 0 ? -fd : 0;
+		name = rest;
 	}
-	if (!error)
-		return 0;
-	log_error("cannot make %s for the store %s: %s", path, dir, strerror(error));
-	for (size_t i = strlen(path); first && i >= first; i--) { /* as it was */
-		if (path[i] == '/' || path[i] == '\0') {
-			path[i] = '\0';
-			rmdir(path);
-		}
-	}
-	return 1;
+	fd_closep(&at);
+	if (error)
+		log_error("cannot make the store %s: %s", dir, strerror(error));
+	for (; count-- > 0; close(made[count].parent))
+		if (error)
+			unlinkat(made[count].parent, made[count].name, AT_REMOVEDIR);
+	return error ? 1 : 0;
 }
 
 int place_prepare(const char *dir, const struct privilege_user *u)

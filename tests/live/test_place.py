@@ -150,6 +150,10 @@ def a_store_that_roots_serve_made_is_used_by_run_and_the_other_way_round():
         store = os.path.join(d, "store")
         with served(store):
             pass
+        os.makedirs(os.path.join(store, "raw"), exist_ok=True)
+        for i in range(1100):  # more than may be open at once unless asked for
+            with open(os.path.join(store, "raw", f"1999-{i}.db.damaged-1"), "w"):
+                pass
         assert owners(store) == {0}
         first = sample(store)  # run, then root's serve
         assert owners(store) == {NOBODY}, owners(store)
