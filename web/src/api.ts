@@ -61,6 +61,11 @@ export interface TreeAnswer {
 	total: number;
 	pruned: number;
 	least: number;
+	stacks?: number;
+	incomplete?: number;
+	frames?: number;
+	unnamed?: number;
+	hint?: string;
 	functions: {
 		name: string[];
 		module: number[];
@@ -99,7 +104,23 @@ export interface Profile {
 	samples: number; // 0: not known
 	lost: number;
 	pruned: number;
+	quality: Quality | null; // null: not known
 	base: {from: number; to: number; total: number; samples: number} | null;
+}
+
+/* How far stacks can be trusted: samples with a user stack, frames of all samples. */
+export interface Quality {
+	stacks: number;
+	incomplete: number; // of stacks
+	frames: number;
+	unnamed: number; // of frames
+	hint: string; // what would name the largest part; '' for nothing
+}
+
+function qualityOf(a: TreeAnswer): Quality | null {
+	const {stacks, incomplete = 0, frames, unnamed = 0, hint = ''} = a;
+	if (stacks === undefined || frames === undefined) return null;
+	return {stacks, incomplete, frames, unnamed, hint};
 }
 
 function sumsOf(a: TreeAnswer): Sums | null {
@@ -152,6 +173,7 @@ export function profileOf(a: TreeAnswer): Profile {
 		samples: a.samples,
 		lost: a.lost,
 		pruned: a.pruned,
+		quality: qualityOf(a),
 		base: a.base ?? null,
 	};
 }

@@ -60,6 +60,7 @@ export class Sink {
 			samples: this.samples,
 			lost: 0,
 			pruned: 0,
+			quality: null,
 			base: null,
 		};
 	}

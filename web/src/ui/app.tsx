@@ -5,9 +5,10 @@
 import {computed} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
+import type {Quality} from '../api';
 import {changeColour, css, legend} from '../colour';
 import {file, isComparing, loaded, profile, state, theme, tree, update} from '../data';
-import {amount, clip, count, range as rangeText} from '../format';
+import {amount, clip, count, percent, range as rangeText} from '../format';
 import {dropChange, openSandwich, toggleRecursion, zoomTo} from './actions';
 import {Cost} from './cost';
 import {DropTarget, FileBar, pickFile} from './drop';
@@ -95,6 +96,27 @@ function Changes(): JSX.Element {
 	);
 }
 
+/* Which part of what is shown is not whole, or has no name, and what would help. */
+function Trust({q}: {q: Quality}): JSX.Element {
+	return (
+		<>
+			{q.incomplete > 0 && (
+				<span
+					data-incomplete={q.incomplete}
+					title="Stacks that do not reach the program's outermost frame stand under [incomplete] or [truncated]"
+				>
+					{percent(q.incomplete, q.stacks)} of stacks incomplete
+				</span>
+			)}
+			{q.unnamed > 0 && (
+				<span data-unnamed={q.unnamed} title={q.hint}>
+					{percent(q.unnamed, q.frames)} of frames unnamed
+				</span>
+			)}
+		</>
+	);
+}
+
 function Info(): JSX.Element {
 	const p = profile.value;
 	const t = tree.value;
@@ -123,6 +145,7 @@ function Info(): JSX.Element {
 							{count(p.lost)} lost
 						</span>
 					)}
+					{p.quality && <Trust q={p.quality} />}
 				</span>
 			)}
 			<Changes />
