@@ -49,7 +49,7 @@ afterEach(async () => {
 		await context.close();
 	if (mock) {
 		mock.mode = 'ordinary';
-		mock.delay = 0;
+		mock.isHeld = false;
 	}
 });
 
@@ -252,6 +252,84 @@ test('a drag over the timeline chooses a range, and everything follows', {skip},
 	await done(page);
 });
 
+test('the timeline says that one can drag, until someone has', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const hint = page.locator('.drag-hint');
+	assert.match(await hint.textContent(), /Drag here to choose a time range/);
+	await page.reload();
+	await ready(page);
+	assert.equal(await hint.count(), 1, 'not before');
+	await drag(page, 0.3, 0.4);
+	assert.equal(await hint.count(), 0);
+	await page.reload();
+	await ready(page);
+	assert.equal(await hint.count(), 0, 'nor after a reload');
+	await done(page);
+});
+
+test('the legend is of the chosen range, and each name keeps its colour', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const legend = async () => Object.fromEntries(await page.locator('.legend li').evaluateAll(all => all.map(li =>
+		[li.querySelector('.value').textContent, {share: li.querySelector('.number').textContent,
+			colour: getComputedStyle(li.querySelector('.swatch')).backgroundColor}])));
+	const shares = ({from, to}) => {
+		const p = new URLSearchParams({query: 'cpu', from: mock.now - 3600_000, to: mock.now, step: 10_000, by: 'comm', max: 8});
+		const t = mock.timeline(p);
+		const sum = l => l.values.reduce((n, v, i) => {
+			const at = t.start + i * t.step;
+			return at >= from && at < to ? n + v : n;
+		}, 0);
+		const all = [...t.lines, t.rest].reduce((n, l) => n + sum(l), 0);
+		return Object.fromEntries(t.lines.map(l => [l.value, `${(100 * sum(l) / all).toFixed(2)} %`]));
+	};
+	const share = list => Object.fromEntries(Object.entries(list).filter(([name]) => name !== 'the rest').map(([name, l]) => [name, l.share]));
+	const whole = await legend();
+	assert.deepEqual(share(whole), shares({from: 0, to: Infinity}));
+	await drag(page, 0.8, 0.83); // the spike
+	await page.mouse.move(5, 5);
+	const [from, to] = /sel=(\d+)-(\d+)/.exec(page.url()).slice(1).map(Number);
+	const part = await legend();
+	assert.deepEqual(share(part), shares({from, to}));
+	assert.notDeepEqual(share(part), share(whole));
+	// Another order of lines, other lines above them, a filter, a reload: the same colours.
+	const order = list => Object.keys(list).filter(name => whole[name]).join();
+	await page.getByRole('button', {name: 'Zoom in'}).click();
+	await settled(page);
+	const spike = await legend();
+	assert.notEqual(order(spike), order(whole), 'ranks changed');
+	const same = list => {
+		for (const [name, {colour}] of Object.entries(list))
+			if (whole[name])
+				assert.equal(colour, whole[name].colour, name);
+	};
+	same(spike);
+	await page.locator('.legend button', {hasText: 'python3'}).click();
+	await settled(page);
+	same(await legend());
+	await page.reload();
+	await ready(page);
+	same(await legend());
+	await page.getByRole('button', {name: 'Compare', exact: true}).click();
+	await page.getByRole('button', {name: 'What was just before'}).click();
+	await settled(page);
+	same(await legend());
+	await done(page);
+});
+
+test('pids have the names of their processes, and what has no label says so', {skip}, async () => {
+	const page = await open(hour('by=pid&group=pid'));
+	await ready(page);
+	const names = await page.locator('.legend .value').allTextContents();
+	assert.ok(names.includes('node (1311)') && names.includes('python3 (1274)'), names.join());
+	assert.ok(shownTree().some(n => n.depth === 1 && n.name === 'node (1311)'));
+	await page.locator('.legend button', {hasText: 'node (1311)'}).click();
+	await settled(page);
+	assert.equal(parameters().searchParams.get('query'), 'cpu{pid="1311"}');
+	await done(page);
+});
+
 test('presets, a range of one\'s own, and live', {skip}, async () => {
 	const page = await open('');
 	await ready(page);
@@ -336,7 +414,7 @@ test('the timeline stacks by the label that is picked; a line is a filter', {ski
 	await page.getByRole('combobox', {name: 'CPUs by', exact: true}).selectOption('container');
 	await settled(page);
 	const values = await page.locator('.legend .value').allTextContents();
-	assert.ok(values.includes('shop-web') && values.includes('(none)'), values.join());
+	assert.ok(values.includes('shop-web') && values.includes('no container'), values.join());
 	await page.locator('.legend button', {hasText: 'shop-web'}).click();
 	await settled(page);
 	assert.equal(await page.locator('.query .chip .text').textContent(), 'container="shop-web"');
@@ -638,6 +716,21 @@ test('the keyboard alone', {skip}, async () => {
 	await done(page);
 });
 
+test('the card says how many samples, and how much of its caller', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const tree = shownTree();
+	const node = frame(n => n.depth === 5 && n.self > 0);
+	const caller = tree.slice(0, node.i).findLast(n => n.depth === node.depth - 1);
+	const {x, y} = await place(page, node);
+	await page.mouse.move(x, y);
+	const card = await page.locator('.card').textContent();
+	const count = n => `${Math.round(n / PERIOD).toLocaleString('en-US')} sample`;
+	assert.ok(card.includes(count(node.total)) && card.includes(count(node.self)), card);
+	assert.ok(card.includes(`Of caller${(100 * node.total / caller.total).toFixed(2)} %${caller.name.slice(0, 40)}`), card);
+	await done(page);
+});
+
 // ---- the table ------------------------------------------------------------------------------------
 
 test('the table is a table, and sorts', {skip}, async () => {
@@ -650,6 +743,12 @@ test('the table is a table, and sorts', {skip}, async () => {
 	assert.ok(isFalling((await rows(page)).map(r => value(r[0]))), 'by self');
 	await page.getByRole('columnheader', {name: 'Total'}).getByRole('button').click();
 	assert.ok(isFalling((await rows(page)).map(r => value(r[2]))), 'by total');
+	assert.equal(await page.getByRole('columnheader', {name: 'Total'}).getAttribute('aria-sort'), 'descending');
+	// It is in the link.
+	assert.match(page.url(), /sort=total/);
+	await page.reload();
+	await ready(page);
+	assert.ok(isFalling((await rows(page)).map(r => value(r[2]))), 'by total still');
 	assert.equal(await page.getByRole('columnheader', {name: 'Total'}).getAttribute('aria-sort'), 'descending');
 	await page.getByRole('columnheader', {name: 'Function'}).getByRole('button').click();
 	const names = (await rows(page)).map(r => r[4]);
@@ -694,6 +793,12 @@ test('two ranges are compared', {skip}, async () => {
 		s.base += answer.nodes.base_self[i];
 		sums.set(f, s);
 	});
+	// Of ranges that are not as long, the base counts for the length of the other.
+	const weight = (answer.to - answer.from) / (answer.base.to - answer.base.from);
+	assert.ok(weight < 0.9, 'the base is longer');
+	assert.ok((await info(page)).includes(`, times ${weight.toPrecision(3)}`), await info(page));
+	for (const s of sums.values())
+		s.base *= weight;
 	const [most, of] = [...sums].sort((a, b) => Math.abs(b[1].now - b[1].base) - Math.abs(a[1].now - a[1].base))[0];
 	assert.ok(list[0][4].endsWith(answer.functions.name[most]), `${list[0]}`);
 	assert.equal(list[0][1][0], of.now > of.base ? '+' : '−');
@@ -710,7 +815,7 @@ test('two ranges are compared', {skip}, async () => {
 	};
 	const wide = tree.filter(n => n.depth > 1 && n.depth < 12 && n.size > tree[0].size / 60);
 	const gone = wide.find(n => n.total === 0);
-	const more = wide.find(n => n.base > 0 && n.total > 3 * n.base);
+	const more = wide.find(n => n.base > 0 && n.total > 3 * weight * n.base);
 	assert.ok(gone && more);
 	assert.ok((await colours(gone)).size > 1, 'stripes');
 	const [r, , b] = [...await colours(more)][0].split(',').map(Number);
@@ -723,11 +828,13 @@ test('two ranges are compared', {skip}, async () => {
 	await picture(page, 'page-compare');
 
 	const change = () => page.locator('.functions tbody tr').first().textContent();
-	const absolute = await change();
+	const pressed = () => page.locator('.info .segments [aria-pressed=true]').textContent();
+	assert.equal(await pressed(), 'Per second', 'whatever the lengths');
+	const byLength = await change();
 	await page.getByRole('button', {name: 'Normalised'}).click();
 	await settled(page);
-	assert.notEqual(await change(), absolute);
-	assert.match(page.url(), /shares=1/);
+	assert.notEqual(await change(), byLength);
+	assert.match(page.url(), /scale=shares/);
 	await page.getByRole('button', {name: 'Stop comparing'}).click();
 	await settled(page);
 	assert.match(parameters().pathname, /query$/);
@@ -785,6 +892,14 @@ test('a rectangle of the heatmap is a flame graph, exact to 20 ms', {skip}, asyn
 				sum += heat.counts[c * 50 + r];
 		return sum;
 	};
+	// It stands below the timeline's own area, with axes and a scale in numbers.
+	const over = await page.locator('.u-over').boundingBox();
+	assert.ok(Math.abs(over.x - box.x) < 1.5 && Math.abs(over.width - box.width) < 1.5, 'in line with the timeline');
+	assert.deepEqual(await page.locator('.heat-rows span').allTextContents(), ['0', '250', '500', '750', '1 s']);
+	assert.match((await page.locator('.heat-times span').allTextContents()).join(), /^\d\d:\d\d(,\d\d:\d\d){7,}$/);
+	const scale = await page.locator('.heat-scale li').allTextContents();
+	assert.ok(scale[0] === '0' && Number(scale.at(-1)) > Number(scale[2]), scale.join());
+	assert.match(await page.locator('.heat-scale').textContent(), /^CPUs busy, in each 20 ms/);
 	const several = await pick(300, 10, 340, 20);
 	assert.equal(parameters().searchParams.get('slots'), '10-20');
 	assert.ok(several > 0);
@@ -800,7 +915,7 @@ test('a rectangle of the heatmap is a flame graph, exact to 20 ms', {skip}, asyn
 	assert.equal(await total(page), one * PERIOD);
 	assert.equal(await page.locator('.cells').count(), 1);
 	await page.mouse.move(x(5), y(7));
-	assert.match(await page.locator('.heat .at').textContent(), /\.140, 20 ms, \d+ sample/);
+	assert.match(await page.locator('.heat .at').textContent(), /\.140, 20 ms, \d+ samples?, \d+\.\d\d CPUs/);
 
 	const shared = page.url();
 	const other = await open(shared.slice(url.length));
@@ -866,6 +981,35 @@ test('the filter completes names and values, and shows chips', {skip}, async () 
 	assert.equal(await page.locator('.query .type').textContent(), 'offcpu');
 	assert.equal(await chips.count(), 2);
 	await done(page);
+});
+
+test('a word that is no profile type is a process', {skip}, async () => {
+	const page = await open();
+	await ready(page);
+	const box = page.getByRole('combobox', {name: 'Filter by label'});
+	const type = async text => {
+		await box.fill(text);
+		await box.press('Enter');
+		await settled(page);
+		return parameters().searchParams.get('query');
+	};
+	assert.equal(await type('node'), 'cpu{comm="node"}');
+	assert.ok(await total(page) > 0);
+	assert.deepEqual(await page.locator('.query .chip .text').allTextContents(), ['comm="node"']);
+	assert.equal(await type('python3'), 'cpu{comm="python3"}', 'in its place');
+	await type('container="shop-web"');
+	assert.equal(await type('python3'), 'cpu{container="shop-web", comm="python3"}', 'beside another filter');
+	assert.equal(await type('redis-server'), 'cpu{container="shop-web", comm="redis-server"}');
+	assert.match(await page.locator('.empty h2').textContent(), /Nothing matches the filter/);
+	assert.equal(await type('offcpu'), 'offcpu', 'a type is a type');
+	assert.equal(await type('cpu'), 'cpu');
+	await done(page);
+	// As someone may write it into a link.
+	const link = await open(hour('q=node'));
+	await ready(link);
+	await link.locator('.query .chip .text', {hasText: 'comm="node"'}).waitFor();
+	assert.equal(await link.locator('.query .type').textContent(), 'cpu');
+	await done(link);
 });
 
 test('the graph is grouped by a label', {skip}, async () => {
@@ -949,9 +1093,18 @@ test('the view is saved in every format, as it is seen', {skip}, async () => {
 	const page = await open(hour('q=cpu%7Bcomm%3D%22python3%22%7D&s=malloc'));
 	await ready(page);
 	const want = await total(page);
-	const folded = readFileSync(await save(page, /^Folded/), 'utf8');
-	assert.equal(foldedSum(folded), want);
+	const file = await save(page, /^Folded/);
+	const folded = readFileSync(file, 'utf8');
+	assert.equal(foldedSum(folded) * PERIOD, want, 'it counts samples');
 	assert.match(folded, /^python3;.*Py_RunMain/m);
+	// Its name says what, where and when; opened again, it is of samples.
+	assert.match(path.basename(file), /^cpu-python3_demo_\d{4}-\d\d-\d\dT\d\d\.\d\d\.\d\d-(\d{4}-\d\d-\d\dT)?\d\d\.\d\d\.\d\d\.folded$/);
+	await upload(page, path.basename(file));
+	assert.equal(await total(page), want / PERIOD);
+	assert.match(await page.locator('.facts strong').textContent(), / samples$/);
+	await page.getByRole('button', {name: 'Back to the server'}).click();
+	await page.locator('#search').fill('malloc');
+	await settled(page);
 
 	const pb = await save(page, /^pprof for/);
 	const through = execFileSync(SMOLDER, ['flame', pb, '-f', 'folded', '-o', '-'], {encoding: 'utf8'});
@@ -981,7 +1134,7 @@ test('the view is saved in every format, as it is seen', {skip}, async () => {
 	// Zoomed and focused, it is that which is saved.
 	const node = frame(n => n.name === '_PyEval_Vector' || n.name === 'PyObject_Vectorcall');
 	await clickFrame(page, node);
-	assert.equal(foldedSum(readFileSync(await save(page, /^Folded/), 'utf8')), node.total);
+	assert.equal(foldedSum(readFileSync(await save(page, /^Folded/), 'utf8')) * PERIOD, node.total);
 	await done(page);
 });
 
@@ -1172,9 +1325,14 @@ test('empty states say what to do', {skip}, async () => {
 	assert.match(await words('broken', '', /504/), /longer than 10 s.*Try again/s);
 	assert.match(await words('ordinary', '#v=1&t=1000000000000-1000003600000'), /There is data from/);
 
+	// While it was off, from 35 to 32 minutes ago, nothing was recorded, with a filter and without.
+	const off = `sel=${mock.now - 34 * 60_000}-${mock.now - 33 * 60_000}`;
+	for (const filter of ['', '&q=cpu%7Bcomm%3D%22node%22%7D'])
+		assert.match(await words('ordinary', hour(off + filter)), /^Nothing was recorded in this range/);
+
 	const page = await open(hour('q=cpu%7Bcomm%3D%22nothing%22%7D'));
 	await page.locator('.empty h2').waitFor();
-	assert.match(await page.locator('.empty').textContent(), /Nothing matches the filter/);
+	assert.match(await page.locator('.empty').textContent(), /^Nothing matches the filter/);
 	await page.getByRole('button', {name: 'Remove the filter'}).click();
 	await ready(page);
 	assert.ok(await total(page) > 0);
@@ -1187,13 +1345,13 @@ test('while something is loaded, and when the server is gone, the old picture st
 	const before = await total(page);
 	const shot = () => page.locator('.graph').screenshot().then(b => b.toString('base64'));
 	const old = await shot();
-	mock.delay = 6000;
+	mock.isHeld = true;
 	await page.locator('.legend button', {hasText: 'node'}).click();
 	await page.waitForTimeout(300);
 	assert.equal(await page.locator('.busy').count() > 0, true);
 	assert.ok(await shot() === old, 'nothing moved');
 	assert.equal(await total(page), before);
-	mock.delay = 0;
+	mock.isHeld = false;
 	await settled(page);
 	assert.notEqual(await total(page), before);
 
@@ -1201,11 +1359,31 @@ test('while something is loaded, and when the server is gone, the old picture st
 	await page.route('**/api/**', r => r.abort());
 	await page.getByRole('button', {name: '6 h', exact: true}).click();
 	await page.locator('.stale').waitFor();
-	assert.match(await page.locator('.stale').textContent(), /does not answer.*from before/);
+	const when = await page.locator('.chosen .when').textContent();
+	assert.ok((await page.locator('.stale').textContent()).includes(`What is shown is still of ${when}.`));
+	assert.match(await page.locator('.stale').textContent(), /has not answered since \d\d:\d\d:\d\d; trying again/);
 	assert.equal(await total(page), now);
+	assert.equal(await timelineSum(page), now, 'the words are of what is shown');
 	await page.unroute('**/api/**');
 	await page.locator('.stale').getByRole('button', {name: 'Try again'}).click();
 	await page.locator('.stale').waitFor({state: 'detached'});
+	await done(page);
+});
+
+test('while the server is gone, a live page stays as it is, and goes on by itself', {skip}, async () => {
+	const page = await open('', {expects: /ERR_|Failed to load/});
+	await ready(page);
+	const said = async () => [await page.locator('.chosen').textContent(), await total(page), await page.locator('.legend').textContent()];
+	await page.route('**/api/**', r => r.abort());
+	await page.locator('.stale', {hasText: 'has not answered since'}).waitFor();
+	const before = await said();
+	await page.waitForTimeout(12_000); // more than one of its looks at now
+	assert.deepEqual(await said(), before, 'nothing but the notice has changed');
+	await page.unroute('**/api/**');
+	await page.locator('.stale').waitFor({state: 'detached'});
+	await settled(page);
+	const end = Number(parameters().searchParams.get('to'));
+	assert.ok(Date.now() - end < 10_000, 'it follows now again');
 	await done(page);
 });
 
@@ -1232,6 +1410,33 @@ test('dark where dark is preferred', {skip}, async () => {
 	};
 	assert.ok((await light('light')).every(n => n > 700));
 	assert.ok((await light('dark')).every(n => n < 110));
+});
+
+test('on a phone most of the screen is the graph, and everything is behind More', {skip}, async () => {
+	const page = await open(hour(), {viewport: {width: 390, height: 844}, hasTouch: true, isMobile: true});
+	await ready(page);
+	const graph = await page.locator('.graph').boundingBox();
+	assert.ok(graph.y < 844 / 3, `the graph begins at ${graph.y}`);
+	assert.ok(Math.min(844, graph.y + graph.height) - graph.y > 844 / 2, 'and is more than half of what is seen');
+	assert.ok((await page.locator('.top').boundingBox()).height < 50, 'the controls are one bar');
+	assert.equal(await page.getByRole('button', {name: 'Compare', exact: true}).isVisible(), false);
+	await page.getByRole('combobox', {name: 'How much time'}).selectOption('6 h');
+	await settled(page);
+	assert.match(await page.locator('.chosen').textContent(), / 6 h|6 h/);
+	await picture(page, 'page-phone');
+	await page.getByRole('button', {name: '☰ More'}).click();
+	for (const name of ['Compare', 'Save', 'Heatmap', 'Zoom out'])
+		assert.ok(await page.getByRole('button', {name, exact: true}).isVisible(), name);
+	assert.ok(await page.getByRole('combobox', {name: 'Filter by label'}).isVisible());
+	await axe(page, 'all controls on a phone');
+	const box = page.getByRole('combobox', {name: 'Filter by label'});
+	await box.fill('node');
+	await box.press('Enter');
+	await page.getByRole('button', {name: '☰ Less'}).click();
+	await settled(page);
+	assert.ok(await page.locator('.query .chip').isVisible(), 'a filter that is on stays in sight');
+	assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 390);
+	await done(page);
 });
 
 test('narrow screens', {skip}, async () => {
@@ -1418,6 +1623,76 @@ test('the page of a real server: its numbers are those of smolder query', {skip}
 		assert.equal(status, 200);
 		assert.match(headers['content-security-policy'], /default-src 'self'/);
 		await axe(page, 'a real server');
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});
+
+test('a real server: a fresh one shows all there is, at its full width', {skip}, async () => {
+	const real = await realServer();
+	try {
+		const page = await open('', {base: real.url});
+		await ready(page);
+		await page.locator('.chosen', {hasText: 'all there is'}).waitFor();
+		// Five minutes, ended a minute ago: not an hour with a sliver at its edge.
+		const drawn = await page.evaluate(() => {
+			const canvas = document.querySelector('.plot canvas');
+			const over = document.querySelector('.u-over').getBoundingClientRect();
+			const edge = canvas.getBoundingClientRect();
+			const scale = canvas.width / edge.width;
+			const y = Math.round((over.bottom - edge.top - 2) * scale);
+			const {data} = canvas.getContext('2d').getImageData(Math.round((over.left - edge.left) * scale), y, Math.round(over.width * scale), 1);
+			let filled = 0;
+			for (let i = 0; i < data.length; i += 4)
+				if (data[i + 3] > 0 && Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 40)
+					filled++;
+			return filled / (data.length / 4);
+		});
+		assert.ok(drawn > 0.7, `${drawn} of the width`);
+		const sum = await total(page);
+		assert.equal(await timelineSum(page), sum);
+		await page.getByRole('button', {name: '1 h', exact: true}).click();
+		await settled(page);
+		assert.doesNotMatch(await page.locator('.chosen').textContent(), /all there is/, 'asked for an hour, it is one');
+		assert.equal(await total(page), sum);
+
+		// Nothing of a filter is not nothing at all.
+		await page.goto(`${real.url}#v=1&t=${real.from}-${real.to}&q=cpu%7Bcomm%3D%22none%22%7D`);
+		await page.locator('.empty h2', {hasText: 'Nothing matches the filter'}).waitFor();
+		await page.goto(`${real.url}#v=1&t=${real.from - 7200_000}-${real.from - 3600_000}&q=cpu%7Bcomm%3D%22db%22%7D`);
+		await page.locator('.empty h2', {hasText: 'Nothing was recorded in this range'}).waitFor();
+		await page.goto(`${real.url}#v=1&t=${real.from}-${real.to}&by=pid&group=thread`);
+		await page.locator('.legend .value', {hasText: 'nginx (1)'}).waitFor();
+		await page.locator('.legend .value', {hasText: 'short-lived processes'}).waitFor();
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});
+
+/* Two CPUs, busy all the time, as a collector of 99 Hz has it. */
+const BUSY = `
+    ticks = [(t // 99) * 50 + (t % 99) * 10101010 // 20000000 for t in range(990)]
+    rows = [row(("main@app",), 1980, comm="app", times=sorted(ticks * 2))]`;
+
+test('a real server: what is busy all the time has no stripe in the heatmap', {skip}, async () => {
+	const real = await realServer(BUSY);
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}&heat=1`, {base: real.url});
+		await ready(page);
+		await page.locator('.heat-scale').waitFor();
+		const counts = (await (await fetch(`${real.url}api/v1/heatmap?from=${real.from}&to=${real.to}`)).json()).counts;
+		assert.deepEqual([...new Set(counts)].sort(), [2, 4], 'counts differ');
+		const colours = await page.locator('.heat canvas').evaluate(c => {
+			const {data} = c.getContext('2d').getImageData(0, 0, c.width, c.height);
+			const seen = new Set();
+			for (let i = 0; i < data.length; i += 4)
+				seen.add(data.slice(i, i + 3).join());
+			return [...seen];
+		});
+		assert.equal(colours.length, 1, colours.join(' '));
+		assert.equal((await page.locator('.heat-scale li').allTextContents()).at(-1), '2');
 		await done(page);
 	} finally {
 		await real.close();

@@ -12,10 +12,17 @@ export class ApiError extends Error {
 	}
 }
 
+const PATIENCE = 40_000; // ms; the server gives up after 30 s, and says so
+
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 	let response: Response;
+	const late = AbortSignal.timeout(PATIENCE);
+	const either = signal ? AbortSignal.any([signal, late]) : late;
 	try {
-		response = await fetch(path, {signal, headers: {Accept: 'application/json'}});
+		response = await fetch(path, {
+			signal: either,
+			headers: {Accept: 'application/json'},
+		});
 	} catch (e) {
 		if (signal?.aborted) throw e;
 		throw new ApiError(0, 'The server does not answer.');
@@ -105,7 +112,15 @@ export interface Profile {
 	lost: number;
 	pruned: number;
 	quality: Quality | null; // null: not known
+	period: number; // what each sample counts; 0: not known, or not all the same
 	base: {from: number; to: number; total: number; samples: number} | null;
+	notes?: string[]; // of a file: what is not in it
+}
+
+/* How many samples an amount is; null: not known. */
+export function samplesOf(p: Profile, n: number): number | null {
+	if (p.unit === 'samples') return n;
+	return p.period > 0 ? Math.round(n / p.period) : null;
 }
 
 /* How far stacks can be trusted: samples with a user stack, frames of all samples. */
@@ -174,6 +189,8 @@ export function profileOf(a: TreeAnswer): Profile {
 		lost: a.lost,
 		pruned: a.pruned,
 		quality: qualityOf(a),
+		// Sums beyond 2^53 came rounded.
+		period: Math.abs(a.samples * a.period - a.total) <= a.total * 1e-12 ? a.period : 0,
 		base: a.base ?? null,
 	};
 }
@@ -187,13 +204,14 @@ export interface Timeline {
 	unit: string;
 	covered: number[];
 	restarted: number[];
-	lines: {value: string; total: number; values: number[]}[];
+	lines: {value: string; name?: string; total: number; values: number[]}[];
 	rest?: {total: number; values: number[]};
 }
 
 export interface Heat {
 	start: number;
 	step: number;
+	period: number; // ns of a tick of each CPU's; 0: they are not of a clock
 	counts: number[];
 }
 

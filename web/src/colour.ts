@@ -208,40 +208,28 @@ export function presence(t: Tree): Uint8Array {
 
 // ---- the timeline ---------------------------------------------------------------------------------
 
-const LINES = {
+const LINE_HUES = 24;
+/* [saturation, lightness] of lines: three tones a hue, so that names rarely look alike. */
+const TONES = {
 	light: [
-		'#e8a33d',
-		'#5b8fd0',
-		'#7fb069',
-		'#d9734a',
-		'#9a7fc7',
-		'#4fb0ae',
-		'#c9b458',
-		'#c97b9a',
+		[62, 64],
+		[44, 76],
+		[40, 52],
 	],
 	dark: [
-		'#c98a2b',
-		'#4c7cba',
-		'#68975a',
-		'#b85f3c',
-		'#8069b0',
-		'#3f9492',
-		'#a6943f',
-		'#a8647f',
+		[46, 48],
+		[34, 62],
+		[40, 36],
 	],
 };
 
 export const restColour = (theme: Theme): string => (theme.dark ? '#544e46' : '#cfc8be');
+const noneColour = (theme: Theme): string => (theme.dark ? '#7a7268' : '#a49b8f');
 
-/* Each value keeps its colour from view to view as long as no larger one wants the same. */
-export function lineColours(values: string[], theme: Theme): string[] {
-	const palette = LINES[theme.dark ? 'dark' : 'light'];
-	const taken = new Set<number>();
-	return values.map(value => {
-		let at = hash(value) % palette.length;
-		for (let i = 0; i < palette.length && taken.has(at); i++)
-			at = (at + 1) % palette.length;
-		taken.add(at);
-		return palette[at];
-	});
+/* A value's colour follows from its name alone: it is the same in every range, view and link. */
+export function lineColour(value: string, theme: Theme): string {
+	if (value === '') return noneColour(theme);
+	const h = hash(value);
+	const [saturation, lightness] = TONES[theme.dark ? 'dark' : 'light'][(h >>> 12) % 3];
+	return css(hsl(((h % LINE_HUES) * 360) / LINE_HUES, saturation, lightness));
 }

@@ -15,12 +15,15 @@ import {
 	type TreeAnswer,
 } from './api';
 import {DARK, LIGHT} from './colour';
-import {type Range, read, type State, snap, stepOf, write} from './state';
+import {parse, type Selector} from './selector';
+import {type Range, read, type State, snap, spanOf, stepOf, write} from './state';
 import {apply, callers, focus, matched, pattern, search, type Tree, weigh} from './tree';
 
 export const NODES_MOST = 100_000;
 const LIVE_EVERY = 10_000; // a window's length
 const STATUS_EVERY = 10_000;
+const RETRY_EVERY = 2_500; // while the server does not answer
+const FIT_LEAST = 30_000; // what the timeline spans at least
 export const HEAT_MOST = 600_000;
 
 // ---- state ----------------------------------------------------------------------------------------
@@ -51,6 +54,15 @@ darkQuery.addEventListener('change', () => {
 });
 
 // ---- what is loaded -------------------------------------------------------------------------------
+
+/* Since when the server has not answered; 0: it does. */
+export const silentSince = signal(0);
+let lastHeard = 0;
+
+function heard(): void {
+	lastHeard = Date.now();
+	silentSince.value = 0;
+}
 
 class Resource<T> {
 	readonly data = signal<T | null>(null);
@@ -83,6 +95,7 @@ class Resource<T> {
 					this.data.value = make(answer);
 					this.error.value = null;
 					this.isBusy.value = false;
+					heard();
 				});
 			},
 			e => {
@@ -93,6 +106,9 @@ class Resource<T> {
 							? e
 							: new ApiError(0, String(e));
 					this.isBusy.value = false;
+					if (this.error.value.status !== 0) heard();
+					else if (!silentSince.value)
+						silentSince.value = lastHeard || Date.now();
 				});
 			},
 		);
@@ -105,6 +121,11 @@ export const loaded = new Resource<Profile>();
 export const heat = new Resource<Heat>();
 export const status = new Resource<Status>();
 export const labels = new Resource<string[]>();
+export const types = new Resource<string[]>(); // of profiles
+
+/* A selector, or what is wrong with it. */
+export const selectorOf = (text: string): Selector | string =>
+	parse(text, types.data.value ?? undefined);
 
 /* A file that was dropped on the page: shown in place of what the server has. */
 export interface OpenFile {
@@ -117,17 +138,43 @@ export interface OpenFile {
 export const file = signal<OpenFile | null>(null);
 export const fileProblem = signal('');
 
-/* What the timeline spans, in whole steps. */
-export const range = computed<Range>(() => {
+/* What is asked for, in whole steps. */
+const asked = computed<Range>(() => {
 	const s = state.value;
 	if (!s.live && s.range) return snap(s.range, stepOf(s.range));
-	const step = stepOf({from: 0, to: s.span});
+	const span = spanOf(s);
+	const step = stepOf({from: 0, to: span});
 	const to = Math.ceil(now.value / step) * step;
-	return {from: to - s.span, to};
+	return {from: to - span, to};
 });
 
-/* What the graph is of. */
+/* What the timeline spans: unless told how much, no more than there is. */
+export const range = computed<Range>(() => {
+	const r = asked.value;
+	const t = timeline.data.value;
+	if (!state.value.live || state.value.span !== 0 || !t) return r;
+	const first = t.covered.indexOf(1);
+	const from = Math.min(t.start + first * t.step, r.to - FIT_LEAST);
+	return first >= 0 && from > r.from ? {from, to: r.to} : r;
+});
+
+/* Does it span less than an hour because there is no more? */
+export const isFitted = computed(() => range.value.from > asked.value.from);
+
+/* What the graph is to be of. */
 export const chosen = computed<Range>(() => state.value.selected ?? range.value);
+
+/*
+ * What the graph is of: when what was chosen cannot be loaded, what was there before. The words beside
+ * the graph are of this.
+ */
+export const shown = signal<{chosen: Range; rows: [number, number] | null}>({
+	chosen: chosen.peek(),
+	rows: state.peek().rows,
+});
+export const isStale = computed(
+	() => (loaded.error.value ?? timeline.error.value) !== null && loaded.data.value !== null,
+);
 
 /* Is it a choice of 20 ms slots, and not of windows? */
 const isFine = (r: Range): boolean => r.from % 10_000 !== 0 || r.to % 10_000 !== 0;
@@ -145,7 +192,7 @@ const asksToCompare = computed(() => state.value.base !== null || state.value.ba
 /* The parameters of the graph's query, which an export from the server has too. */
 export const treeParameters = computed<Record<string, string | number>>(() => {
 	const s = state.value;
-	const r = chosen.value;
+	const r = s.selected ?? asked.value; // a range that is fitted has no more in it
 	const p: Record<string, string | number> = {query: s.query, from: r.from, to: r.to};
 	if (s.selected && (s.rows || isFine(s.selected))) p.slots = s.rows ? s.rows.join('-') : 1;
 	if (s.group) p.by = s.group;
@@ -162,7 +209,7 @@ export const treePath = computed(() => (asksToCompare.value ? 'diff' : 'query'))
 
 function refresh(again: boolean): void {
 	const s = state.peek();
-	const r = range.peek();
+	const r = asked.peek();
 	timeline.load<Timeline>(
 		address('series', {
 			query: s.query,
@@ -188,6 +235,11 @@ function refresh(again: boolean): void {
 		a => a.labels,
 		again,
 	);
+	types.load<{types: string[]}>(
+		address('types', {from: r.from, to: r.to}),
+		a => a.types,
+		again,
+	);
 }
 
 export const reload = (): void => {
@@ -200,17 +252,30 @@ const loadStatus = (): void => status.load<Status>('api/v1/status', a => a, true
 export function start(): void {
 	effect(() => {
 		void state.value;
-		void range.value;
+		void asked.value;
 		void treeParameters.value;
 		void heatRange.value;
 		if (!file.value) refresh(false);
 	});
+	effect(() => {
+		if (!isStale.value && !loaded.isBusy.value)
+			shown.value = {chosen: chosen.value, rows: state.value.rows};
+	});
+	effect(() => {
+		// It answers again: on with now.
+		if (silentSince.value === 0 && state.peek().live) now.value = Date.now();
+	});
 	loadStatus();
 	setInterval(() => {
-		if (document.hidden) return;
-		if (state.peek().live && !file.peek()) now.value = Date.now();
+		if (document.hidden || file.peek() || silentSince.peek()) return;
+		if (state.peek().live) now.value = Date.now();
 		if (timeline.error.peek() || loaded.error.peek()) refresh(true);
 	}, LIVE_EVERY);
+	setInterval(() => {
+		if (document.hidden || !silentSince.peek() || status.isBusy.peek()) return;
+		loadStatus();
+		if (!file.peek() && !loaded.isBusy.peek()) refresh(true);
+	}, RETRY_EVERY);
 	setInterval(() => {
 		if (!document.hidden) loadStatus();
 	}, STATUS_EVERY);
@@ -226,10 +291,18 @@ export const profile = computed<Profile | null>(() => file.value?.profile ?? loa
 /* Is a comparison shown? */
 export const isComparing = computed(() => profile.value?.tree.baseTotal != null);
 
-/* How a comparison's base counts: as it is, or scaled to the same total. */
+/* By how much more time a comparison is of than its base; 1: they are as long, or it is not known. */
+export const lengths = computed(() => {
+	const p = profile.value;
+	if (!p?.base || p.to <= p.from || p.base.to <= p.base.from) return 1;
+	return (p.to - p.from) / (p.base.to - p.base.from);
+});
+
+/* How a comparison's base counts: for the same length of time, as it is, or for the same total. */
 export const weight = computed(() => {
 	const t = profile.value?.tree;
-	if (!t?.baseTotal || !state.value.shares || t.baseTotal[0] === 0) return 1;
+	if (!t?.baseTotal || state.value.scale === 'absolute' || t.baseTotal[0] === 0) return 1;
+	if (state.value.scale === 'rate') return lengths.value;
 	return t.total[0] / t.baseTotal[0] || 1;
 });
 

@@ -1,7 +1,8 @@
 /*
  * selector: TYPE{label="x", label=~"re", …}, as `smolder query` takes it.
  *
- * The page reads a selector to show it as chips and to add to it; what it means the server decides.
+ * The page reads a selector to show it as chips and to add to it; what it means the server decides, and
+ * both by the same rules: a word alone that is no type is a process (src/query/selector.h).
  */
 
 export type Op = '=' | '!=' | '=~' | '!~';
@@ -70,9 +71,27 @@ class Reader {
 	}
 }
 
-/* A selector, or one sentence that says what is wrong with it. */
-export function parse(text: string): Selector | string {
+/* As people write the names of processes: redis-server, python3.11, kworker/0:1. */
+const WORD = /^[^\s{}"'`=~!,:][^\s{}"'`=~!,]*$/;
+const COMM_MOST = 15; // bytes that the kernel keeps
+
+export function isWord(text: string): boolean {
+	return WORD.test(text.trim());
+}
+
+function processOf(word: string): Selector {
+	const bytes = new TextEncoder().encode(word).subarray(0, COMM_MOST);
+	const value = new TextDecoder().decode(bytes);
+	return {type: 'cpu', matchers: [{label: 'comm', op: '=', value}]};
+}
+
+/*
+ * A selector, or one sentence that says what is wrong with it. `types` are those of what is stored.
+ */
+export function parse(text: string, types: readonly string[] = []): Selector | string {
 	const r = new Reader(text);
+	const word = text.trim();
+	if (isWord(word) && word !== 'cpu' && !types.includes(word)) return processOf(word);
 	const type = r.take(TYPE)?.[0] ?? '';
 	const matchers: Matcher[] = [];
 	if (r.take(/\{/y)) {

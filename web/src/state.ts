@@ -3,7 +3,7 @@
  * same. Version 1; what is as it is by default is left out.
  *
  * Times are absolute, so that a URL means the same tomorrow. Only while following now (live) is a range
- * so and so long and ends now.
+ * so and so long and ends now; unless told how long, an hour, or what there is of it.
  */
 import type {ColourBy} from './colour';
 import type {Change, FunctionKey} from './tree';
@@ -17,19 +17,29 @@ export interface Range {
 
 export type View = 'split' | 'flame' | 'table';
 
+/* How a comparison's base counts: scaled to the same length, as it is, or to the same total. */
+export type Scale = 'rate' | 'absolute' | 'shares';
+
+export type Column = 'self' | 'total' | 'selfChange' | 'totalChange' | 'name' | 'module';
+export interface Sort {
+	column: Column;
+	down: boolean;
+}
+
 export interface State {
 	query: string; // a selector
 	live: boolean;
-	span: number; // ms, while live
+	span: number; // ms, while live; 0: an hour, or what there is of it
 	range: Range | null; // when not live
 	selected: Range | null; // in it: what the graph is of
 	rows: [number, number] | null; // of each second only these 20 ms, first and last
 	base: Range | null; // what it is compared with …
 	baseQuery: string; // … or which
-	shares: boolean; // compare shares, not amounts
+	scale: Scale; // how they are compared
 	by: string; // label of the timeline's lines
 	group: string; // label of the graph's first row; '' none
 	view: View;
+	sort: Sort | null; // of the table; null: as is usual
 	heat: boolean; // the heatmap is open …
 	heatAt: Range | null; // … of this, while slots of it are chosen; else of what is chosen
 	icicle: boolean;
@@ -43,16 +53,17 @@ export interface State {
 export const DEFAULT: State = {
 	query: 'cpu',
 	live: true,
-	span: 3600_000,
+	span: 0,
 	range: null,
 	selected: null,
 	rows: null,
 	base: null,
 	baseQuery: '',
-	shares: false,
+	scale: 'rate',
 	by: 'comm',
 	group: 'comm',
 	view: 'split',
+	sort: null,
 	heat: false,
 	heatAt: null,
 	icicle: false,
@@ -115,10 +126,11 @@ export function write(s: State): string {
 	if (s.rows) p.set('rows', s.rows.join('-'));
 	if (s.base) p.set('base', writeRange(s.base));
 	set('bq', s.baseQuery, '');
-	if (s.shares) p.set('shares', '1');
+	set('scale', s.scale, DEFAULT.scale);
 	set('by', s.by, DEFAULT.by);
 	set('group', s.group, DEFAULT.group);
 	set('view', s.view, DEFAULT.view);
+	if (s.sort) p.set('sort', `${s.sort.column}${s.sort.down ? '' : '-up'}`);
 	if (s.heat) p.set('heat', s.heatAt ? writeRange(s.heatAt) : '1');
 	if (s.icicle) p.set('icicle', '1');
 	set('colour', s.colour, DEFAULT.colour);
@@ -128,6 +140,22 @@ export function write(s: State): string {
 	if (s.sandwich) p.set('fn', JSON.stringify([s.sandwich.name, s.sandwich.module]));
 	const text = p.toString();
 	return text === '' ? '' : `#v=${VERSION}&${text}`;
+}
+
+export const COLUMNS: readonly Column[] = [
+	'self',
+	'total',
+	'selfChange',
+	'totalChange',
+	'name',
+	'module',
+];
+
+function readSort(text: string | null): Sort | null {
+	const [column, up] = (text ?? '').split('-');
+	return COLUMNS.includes(column as Column)
+		? {column: column as Column, down: up !== 'up'}
+		: null;
 }
 
 const oneOf = <T extends string>(text: string | null, all: readonly T[], usual: T): T =>
@@ -150,10 +178,15 @@ export function read(hash: string): State {
 		rows: rows && [Number(rows[1]), Math.min(49, Number(rows[2]))],
 		base: readRange(p.get('base')),
 		baseQuery: p.get('bq') ?? '',
-		shares: p.get('shares') === '1',
+		scale: oneOf(
+			p.get('shares') === '1' ? 'shares' : p.get('scale'), // 1 was how it was once written
+			['rate', 'absolute', 'shares'],
+			DEFAULT.scale,
+		),
 		by: p.get('by') ?? DEFAULT.by,
 		group: p.get('group') ?? DEFAULT.group,
 		view: oneOf(p.get('view'), ['split', 'flame', 'table'], DEFAULT.view),
+		sort: readSort(p.get('sort')),
 		heat: p.has('heat'),
 		heatAt: readRange(p.get('heat')),
 		icicle: p.get('icicle') === '1',
@@ -166,6 +199,9 @@ export function read(hash: string): State {
 }
 
 // ---- times ----------------------------------------------------------------------------------------
+
+const SPAN = 3600_000;
+export const spanOf = (s: State): number => s.span || SPAN;
 
 const STEPS = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600].map(s => s * 1000);
 const STEPS_MOST = 400;

@@ -47,6 +47,8 @@ const SERIES = [
 	['bash', {unit: 'cron.service'}, w => (w % 6 === 0 ? 1 : 0)],
 ];
 
+const pidOf = s => String(1200 + 37 * s);
+
 function wave(w, length, least, seed) {
 	const base = Math.max(0, Math.sin((2 * Math.PI * (w + seed * 37)) / length) * 1.5 + least);
 	return Math.max(0, Math.floor(base + random(w * 31 + seed) * 1.6));
@@ -119,7 +121,7 @@ function matcherOf(query) {
 class Mock {
 	/* ordinary, empty, failed, forbidden, broken, hostile, big */
 	mode = 'ordinary';
-	delay = 0; // ms before each answer of the API
+	isHeld = false; // answers of the API wait until it is false
 	requests = [];
 
 	constructor(now) {
@@ -138,6 +140,9 @@ class Mock {
 		const values = new Set(
 			SERIES.flatMap(([comm, labels]) => [comm, ...Object.values(labels)]),
 		);
+		SERIES.forEach(([comm], s) => {
+			values.add(`${comm} (${pidOf(s)})`);
+		});
 		for (const name of values) names.push({name, module: '', kind: 7});
 		names.push({name: '', module: '', kind: 7}, {name: '(none)', module: '', kind: 7});
 		const order = names.map((_, i) => i);
@@ -184,7 +189,7 @@ class Mock {
 			const totals = patterns.map(p => p.reduce((n, c) => n + c, 0));
 			const all = {
 				comm,
-				pid: String(1200 + 37 * s),
+				pid: pidOf(s),
 				thread: comm,
 				host: 'demo',
 				...labels,
@@ -231,10 +236,14 @@ class Mock {
 		return this.series.map((_, s) => s).filter(s => match(this.series[s].labels));
 	}
 
-	/* When each sample of a window was taken: regular work every 100 ms, the rest spread out. */
+	/*
+	 * When each sample of a window was taken: regular work every 100 ms, the rest spread out; by ticks
+	 * of a clock of 99 Hz.
+	 */
 	slotOf(s, w, j, count) {
 		if (s % 3 === 2) return (Math.floor((j * SLOTS) / count / 5) * 5 + (w % 2)) % SLOTS;
-		return Math.floor(random(w * 1009 + s * 31 + j * 7) * SLOTS);
+		const tick = Math.floor(random(w * 1009 + s * 31 + j * 7) * 990);
+		return Math.floor(tick / 99) * 50 + Math.floor(((tick % 99) * PERIOD) / 20e6);
 	}
 
 	/* Adds the samples of a range to a tree: into `self`, or `base` of a comparison. */
@@ -265,7 +274,8 @@ class Mock {
 						if (row >= slots[0] && row <= slots[1]) counts[i]++;
 					}
 			}
-			const root = by ? trie.child(0, this.groupFunction(labels[by])) : 0;
+			const value = by === 'pid' ? `${labels.comm} (${labels.pid})` : labels[by];
+			const root = by ? trie.child(0, this.groupFunction(value)) : 0;
 			paths.forEach((p, i) => {
 				if (counts[i] === 0) return;
 				let node = root;
@@ -351,6 +361,7 @@ class Mock {
 			let line = lines.get(value);
 			if (!line) {
 				line = {value, total: 0, values: new Array(steps).fill(0)};
+				if (by === 'pid') line.name = this.series[s].labels.comm;
 				lines.set(value, line);
 			}
 			for (let i = 0; i < steps; i++)
@@ -415,7 +426,7 @@ class Mock {
 					if (at >= 0 && at < counts.length) counts[at]++;
 				}
 			}
-		return {start: from, step: 20, counts};
+		return {start: from, step: 20, period: PERIOD, counts};
 	}
 
 	/* As a real server said it, once, with this one's times. */
@@ -523,7 +534,11 @@ class Mock {
 			return;
 		}
 		this.requests.push(url.pathname + url.search);
-		setTimeout(() => {
+		const answer = () => {
+			if (this.isHeld) {
+				setTimeout(answer, 50);
+				return;
+			}
 			let status = 200;
 			let body;
 			try {
@@ -533,7 +548,8 @@ class Mock {
 				body = {error: e.message};
 			}
 			send(status, 'application/json', JSON.stringify(body));
-		}, this.delay);
+		};
+		answer();
 	}
 }
 

@@ -12,7 +12,7 @@ import {
 	functionColours,
 	LIGHT,
 	libraryStem,
-	lineColours,
+	lineColour,
 	NEW,
 	presence,
 	VANISHED,
@@ -22,6 +22,7 @@ import {writePprof} from '../src/files/pprof';
 import {fields} from '../src/files/proto';
 import {folded, speedscope, stacks} from '../src/files/save';
 import {amount, clean, clip, percent, span} from '../src/format';
+import {levels, ROWS, ticksOfRows, topOf} from '../src/heat';
 import {fit, rowsIn} from '../src/paint';
 import {format, parse, parseMatchers, typing, withMatcher} from '../src/selector';
 import {DEFAULT, read, readTime, type State, snap, stepOf, write} from '../src/state';
@@ -52,7 +53,8 @@ const open = (text: string): Promise<Profile> => openFile(bytes(text));
 const treeOf = async (text: string): Promise<Tree> => (await open(text)).tree;
 
 /* A tree as sorted folded lines. */
-const lines = (t: Tree): string[] => folded(t, 0).trim().split('\n').sort();
+const lines = (t: Tree): string[] => folded(COUNTED, t, 0).trim().split('\n').sort();
+const COUNTED = {unit: 'samples', period: 0} as Profile;
 const key = (name: string, module = ''): FunctionKey => ({name, module});
 
 /* Sums hold, children follow their parents and lie inside of them. */
@@ -270,9 +272,25 @@ test('colours follow from names alone', async () => {
 		}
 	assert.equal(libraryStem('libc.so.6'), libraryStem('libc-2.36.so'));
 	assert.notEqual(libraryStem('libc.so.6'), libraryStem('libm.so.6'));
-	const colours = lineColours(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'], LIGHT);
-	assert.equal(new Set(colours).size, 8, 'no two lines alike');
-	assert.equal(lineColours(['a'], LIGHT)[0], colours[0]);
+	for (const theme of [LIGHT, DARK]) {
+		// Nothing but the name decides, and names share one of many colours: those of a busy machine.
+		const names = [
+			'nginx',
+			'redis-server',
+			'postgres',
+			'java',
+			'python3',
+			'node',
+			'sshd',
+			'',
+		];
+		const colours = names.map(n => lineColour(n, theme));
+		assert.equal(new Set(colours).size, names.length, colours.join());
+		const many = new Set(
+			Array.from({length: 2000}, (_, i) => lineColour(`p${i}`, theme)),
+		);
+		assert.ok(many.size >= 60, `${many.size} colours`);
+	}
 });
 
 test('an answer of the server becomes the same tree', async () => {
@@ -337,7 +355,7 @@ test('an answer of the server becomes the same tree', async () => {
 test('what is saved can be opened again', async () => {
 	const p = await open(`${SMALL}main;work;inl_[i] 7\n`);
 	const t = p.tree;
-	assert.deepEqual(lines(await treeOf(folded(t, 0))), lines(t));
+	assert.deepEqual(lines(await treeOf(folded(p, t, 0))), lines(t));
 	const pb = writePprof({...p, unit: 'nanoseconds', from: 1000, to: 2000}, t, v =>
 		stacks(t, 0, v),
 	);
@@ -353,11 +371,57 @@ test('what is saved can be opened again', async () => {
 	const json = await open(speedscope({...p, unit: 'nanoseconds'}, t, 0, 'a title'));
 	assert.deepEqual(lines(json.tree), lines(t));
 	const work = [...t.fn].findIndex(f => t.functions.name[f] === 'work');
-	assert.deepEqual(folded(t, work).trim().split('\n').sort(), [
+	assert.deepEqual(folded(p, t, work).trim().split('\n').sort(), [
 		'main;work 15',
 		'main;work;inl_[i] 7',
 		'main;work;parse;scan 20',
 	]);
+});
+
+test('folded files count samples, or say what they count', async () => {
+	const p = await open(SMALL);
+	const ms = {...p, unit: 'nanoseconds', period: 5};
+	assert.ok(folded(ms, p.tree, 0).includes('main;parse;read_[k] 6\n'), 'samples');
+	const varied = {...ms, period: 0};
+	const text = folded(varied, p.tree, 0);
+	assert.ok(
+		text.startsWith('# unit: nanoseconds\n') &&
+			text.includes('main;parse;read_[k] 30\n'),
+	);
+	const again = await open(text);
+	assert.equal(again.unit, 'nanoseconds');
+	assert.equal(again.tree.total[0], p.tree.total[0]);
+	assert.deepEqual(again.notes, []);
+});
+
+test('a slot of the heatmap is judged by what it could hold', () => {
+	const period = Math.floor(1e9 / 99);
+	const ticks = ticksOfRows(period);
+	assert.equal(
+		ticks.reduce((a, b) => a + b),
+		99,
+	);
+	assert.deepEqual([...new Set(ticks)].sort(), [1, 2], 'one slot of a second holds one');
+	// Three CPUs, busy all the time, from the middle of a second on.
+	const start = 1763186400500;
+	const counts = Array.from({length: 100}, (_, i) => 3 * ticks[(25 + i) % ROWS]);
+	const all = levels({start, step: 20, period, counts});
+	assert.deepEqual(new Set(all), new Set([3]), 'no stripe');
+	assert.equal(topOf(all), 3);
+	// A clock slower than slots: a tick is for all until the next.
+	const slow = Math.floor(1e9 / 19);
+	const few = ticksOfRows(slow);
+	const busy = levels({start: 0, step: 20, period: slow, counts: few});
+	assert.deepEqual(new Set(busy), new Set([1]));
+	// Without a clock counts are what they are.
+	assert.deepEqual(
+		[...levels({start: 0, step: 20, period: 0, counts: [0, 2, 1]})],
+		[0, 2, 1],
+	);
+	assert.equal(topOf(new Float64Array(9)), 1);
+	// A late tick that met the next one does not make the rest pale.
+	const one = Float64Array.from({length: 2000}, (_, i) => (i === 7 ? 3 : 1));
+	assert.equal(topOf(one), 1);
 });
 
 test('perf script is read', async () => {
@@ -445,6 +509,55 @@ test('hostile names of files are cleaned and cut', async () => {
 	const deep = await treeOf(`${Array.from({length: 5000}, (_, i) => `f${i}`).join(';')} 3\n`);
 	assert.equal(deep.total[0], 3);
 	assert.ok(deep.rows.length <= 1026);
+	// As deep as anyone could make it, in each format: no reader, tree or export recurses.
+	const deepest = Array.from({length: 100_000}, (_, i) => `f${i % 7}`);
+	const frames = [...new Set(deepest)].map(name => ({name}));
+	const scope = {
+		shared: {frames},
+		profiles: [
+			{
+				type: 'sampled',
+				unit: 'none',
+				samples: [deepest.map((_, i) => i % 7)],
+				weights: [3],
+			},
+		],
+	};
+	const perf = `a 1 1.0: 3 cycles:\n${deepest.map(f => `\t1 ${f} (/x)`).join('\n')}\n\n`;
+	for (const file of [`${deepest.join(';')} 3\n`, JSON.stringify(scope), perf]) {
+		const p = await open(file);
+		assert.equal(p.tree.total[0], 3);
+		assert.match(String(p.notes), /1 stacks were cut at 1,024 frames/);
+		check(mergeRecursion(p.tree));
+		assert.equal(folded(p, p.tree, 0).match(/^f0;.* 3$|^a;.* 3$/gm)?.length, 1);
+		assert.ok(writePprof(p, p.tree, v => stacks(p.tree, 0, v)).length > 1000);
+	}
+	// And an answer of a server.
+	const n = 100_000;
+	const answer = profileOf({
+		type: 'cpu',
+		unit: 'samples',
+		period: 1,
+		from: 0,
+		to: 1,
+		samples: 3,
+		lost: 0,
+		total: 3,
+		pruned: 0,
+		least: 0,
+		modules: [''],
+		kinds: ['user'],
+		functions: {name: ['', 'f'], module: [0, 0], kind: [7, 0]},
+		nodes: {
+			function: Array.from({length: n}, (_, i) => Math.min(i, 1)),
+			depth: Array.from({length: n}, (_, i) => i),
+			total: new Array(n).fill(3),
+			self: Array.from({length: n}, (_, i) => (i === n - 1 ? 3 : 0)),
+		},
+	});
+	check(answer.tree);
+	assert.equal(mergeRecursion(answer.tree).count, 2);
+	assert.equal(rowsIn(answer.tree, 0, 3, 0.1), n);
 });
 
 test('selectors are read and written', () => {
@@ -454,13 +567,31 @@ test('selectors are read and written', () => {
 		assert.equal(format(p), s);
 	};
 	same('cpu');
-	same('heap:inuse_space');
 	same('cpu{comm="nginx"}');
 	same('cpu{comm="a\\"b\\\\c\\n", pid!="1", unit=~"x.*", pod!~"y|z"}');
 	assert.deepEqual(parse('{comm="x"}'), {
 		type: 'cpu',
 		matchers: [{label: 'comm', op: '=', value: 'x'}],
 	});
+	// A word is a type if there is one, else a process: as the server takes it (test_query.c).
+	const types = ['cpu', 'heap:inuse_space'];
+	assert.deepEqual(parse('heap:inuse_space', types), {
+		type: 'heap:inuse_space',
+		matchers: [],
+	});
+	for (const [word, comm] of [
+		['nginx', 'nginx'],
+		[' redis-server ', 'redis-server'],
+		['python3.11', 'python3.11'],
+		['kworker/0:1', 'kworker/0:1'],
+		['7zz', '7zz'],
+		['tokio-runtime-worker', 'tokio-runtime-w'],
+	])
+		assert.deepEqual(parse(word, types), {
+			type: 'cpu',
+			matchers: [{label: 'comm', op: '=', value: comm}],
+		});
+	assert.deepEqual(parse('nginx{}', types), {type: 'nginx', matchers: []});
 	assert.deepEqual(parse(''), {type: 'cpu', matchers: []});
 	for (const bad of [
 		'cpu{',
@@ -505,10 +636,11 @@ test('the URL holds the whole state', () => {
 		rows: [3, 17],
 		base: {from: 1763182800000, to: 1763183100000},
 		baseQuery: 'cpu{comm="c"}',
-		shares: true,
+		scale: 'shares',
 		by: 'container',
 		group: '',
 		view: 'table',
+		sort: {column: 'name', down: false},
 		heat: true,
 		heatAt: {from: 1763186400000, to: 1763187000000},
 		icicle: true,
@@ -526,6 +658,8 @@ test('the URL holds the whole state', () => {
 	assert.deepEqual(read(write(all)), all);
 	assert.match(write(all), /^#v=1&/);
 	assert.deepEqual(read(write({...DEFAULT, span: 86400_000})), {...DEFAULT, span: 86400_000});
+	assert.equal(read('#v=1&shares=1').scale, 'shares', 'as it was once written');
+	assert.deepEqual(read('#v=1&sort=total').sort, {column: 'total', down: true});
 	assert.deepEqual(read('#v=2&q=x'), DEFAULT, 'a later version is not guessed at');
 	for (const bad of [
 		'#v=1&t=5-3&rows=a&c=focus+x&c=hide+1&fn=nonsense&view=x&last=1',

@@ -1,6 +1,6 @@
 /*
  * folded: stacks as lines, "a;b;c 12". _[k] marks kernel frames, _[i] inlined, _[j] JIT, as FlameGraph
- * has it.
+ * has it. What is counted is samples, unless a line "# unit: nanoseconds" says so.
  */
 import type {Sink} from './sink';
 
@@ -14,6 +14,8 @@ export function looksFolded(text: string): boolean {
 
 export function readFolded(text: string, sink: Sink): void {
 	for (const line of text.split('\n')) {
+		const unit = /^# unit: (\w{1,32})\s*$/.exec(line);
+		if (unit) sink.unit = unit[1];
 		const m = /^(.*\S)\s+(\d+(?:\.\d+)?)\s*$/.exec(line);
 		if (!m) {
 			if (line.trim() !== '' && !line.startsWith('#')) sink.skipped++;

@@ -2,7 +2,7 @@
  * save: the current view as a file. Everything is made here from the tree that is on the screen, so
  * that what was focused, hidden and zoomed is in the file as it was seen.
  */
-import type {Profile} from '../api';
+import {type Profile, samplesOf} from '../api';
 import {css} from '../colour';
 import {amount, clip, percent} from '../format';
 import {fit, type Look, Painter, ROW, rowsIn} from '../paint';
@@ -25,14 +25,20 @@ export function stacks(t: Tree, node: number, visit: Visit): void {
 
 const MARKS = ['', '_[k]', '_[i]', '', '_[j]'];
 
-export function folded(t: Tree, node: number): string {
+/*
+ * Counts of samples where all count the same, as `smolder query -f folded` has them; else a first line
+ * says what is counted.
+ */
+export function folded(p: Profile, t: Tree, node: number): string {
 	const names = t.functions.name.map((n, f) => {
 		const plain = n.replace(/[;\n]/g, ':');
 		return plain + (MARKS[t.functions.kind[f]] ?? '');
 	});
-	const lines: string[] = [];
+	const isCounted = samplesOf(p, 0) !== null;
+	const lines: string[] = isCounted ? [] : [`# unit: ${p.unit}`];
 	stacks(t, node, (stack, value) => {
-		lines.push(`${stack.map(f => names[f]).join(';')} ${Math.round(value)}`);
+		const n = samplesOf(p, value) ?? value;
+		lines.push(`${stack.map(f => names[f]).join(';')} ${Math.round(n)}`);
 	});
 	return `${lines.join('\n')}\n`;
 }

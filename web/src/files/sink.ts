@@ -2,7 +2,7 @@
  * sink: where the readers of files put stacks. Everything has a cap, and what is over it is counted.
  */
 import type {Profile} from '../api';
-import {clean} from '../format';
+import {clean, count} from '../format';
 import {Builder, Interner, MARK, openBuilder} from '../tree';
 
 const FUNCTIONS_MOST = Builder.FUNCTIONS_MAX - 2;
@@ -16,6 +16,8 @@ export class Sink {
 	to = 0;
 	samples = 0;
 	skipped = 0; // lines or samples that were not understood
+	cut = 0; // stacks that were too deep
+	private isCut = false; // the one at hand
 	private readonly depths: number[] = [0];
 	private readonly interner = new Interner();
 	private readonly builder = openBuilder(false);
@@ -34,8 +36,10 @@ export class Sink {
 
 	/* The node of a function called from another; beyond a cap it is its caller's. */
 	call(parent: number, fn: number): number {
-		if (this.depths[parent] >= DEPTH_MOST || this.builder.size >= NODES_MOST)
+		if (this.depths[parent] >= DEPTH_MOST || this.builder.size >= NODES_MOST) {
+			this.isCut = true;
 			return parent;
+		}
 		const node = this.builder.child(parent, fn);
 		this.depths[node] ??= this.depths[parent] + 1;
 		return node;
@@ -47,6 +51,20 @@ export class Sink {
 
 	add(node: number, value: number): void {
 		if (value > 0 && Number.isFinite(value)) this.builder.add(node, value, 0);
+		if (this.isCut) this.cut++;
+		this.isCut = false;
+	}
+
+	/* What of the file is not in the profile. */
+	private notes(): string[] {
+		const notes: string[] = [];
+		if (this.skipped > 0)
+			notes.push(`${count(this.skipped)} lines or frames were not understood`);
+		if (this.cut > 0)
+			notes.push(
+				`${count(this.cut)} stacks were cut at ${count(DEPTH_MOST)} frames`,
+			);
+		return notes;
 	}
 
 	finish(): Profile {
@@ -61,7 +79,9 @@ export class Sink {
 			lost: 0,
 			pruned: 0,
 			quality: null,
+			period: 0,
 			base: null,
+			notes: this.notes(),
 		};
 	}
 }

@@ -7,8 +7,9 @@ import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import type {Quality} from '../api';
 import {changeColour, css, legend} from '../colour';
-import {file, isComparing, loaded, profile, state, theme, tree, update} from '../data';
+import {file, isComparing, loaded, profile, state, theme, tree, update, weight} from '../data';
 import {amount, clip, count, percent, range as rangeText} from '../format';
+import type {Scale} from '../state';
 import {dropChange, openSandwich, toggleRecursion, zoomTo} from './actions';
 import {Cost} from './cost';
 import {DropTarget, FileBar, pickFile} from './drop';
@@ -20,7 +21,7 @@ import {emptyState, Stale} from './states';
 import {Functions} from './table';
 import {Swatch, step, TimelinePanel, zoomOut, zoomToSelection} from './timeline';
 import {Times} from './times';
-import {isHelpOpen, nextMatch, stopComparing, Toolbar} from './toolbar';
+import {isHelpOpen, isMenuOpen, nextMatch, stopComparing, Toolbar} from './toolbar';
 
 // ---- what the view is of --------------------------------------------------------------------------
 
@@ -29,6 +30,12 @@ const legendItems = computed(() => {
 	const t = tree.value;
 	return t && !t.baseTotal ? legend(t, state.value.colour, theme.value, LEGEND_MOST) : [];
 });
+
+const SCALES: [Scale, string, string][] = [
+	['rate', 'Per second', 'The baseline scaled to the same length of time'],
+	['absolute', 'Absolute', 'Amounts as they are'],
+	['shares', 'Normalised', 'The baseline scaled to the same total: what changed its share'],
+];
 
 function ChangeLegend(): JSX.Element {
 	const s = state.value;
@@ -44,22 +51,17 @@ function ChangeLegend(): JSX.Element {
 			</span>
 			<span>blue less, orange more; striped: new or vanished</span>
 			<div class="segments" role="group" aria-label="How to compare">
-				<button
-					type="button"
-					aria-pressed={!s.shares}
-					title="Amounts as they are"
-					onClick={() => update({shares: false}, true)}
-				>
-					Absolute
-				</button>
-				<button
-					type="button"
-					aria-pressed={s.shares}
-					title="The baseline scaled to the same total: what changed its share"
-					onClick={() => update({shares: true}, true)}
-				>
-					Normalised
-				</button>
+				{SCALES.map(([scale, name, title]) => (
+					<button
+						key={scale}
+						type="button"
+						aria-pressed={s.scale === scale}
+						title={title}
+						onClick={() => update({scale}, true)}
+					>
+						{name}
+					</button>
+				))}
 			</div>
 			<button type="button" onClick={stopComparing}>
 				Stop comparing
@@ -137,6 +139,8 @@ function Info(): JSX.Element {
 							{p.base.from
 								? ` of ${rangeText(p.base.from, p.base.to)}`
 								: ''}
+							{Math.abs(weight.value - 1) > 1e-4 &&
+								`, times ${weight.value.toPrecision(3)}`}
 						</span>
 					)}
 					{p.samples > 0 && <span>{count(p.samples)} samples</span>}
@@ -278,7 +282,7 @@ export function App(): JSX.Element {
 	const empty = emptyState();
 	return (
 		<>
-			<header class="top">
+			<header class={`top ${isMenuOpen.value ? 'open' : ''}`}>
 				<h1>
 					<i class="logo" aria-hidden="true" />
 					smolder
@@ -303,10 +307,21 @@ export function App(): JSX.Element {
 				>
 					?<span class="unseen">Help</span>
 				</button>
+				{/* Narrow screens have room for little else: the rest is behind this. */}
+				<button
+					type="button"
+					class="controls"
+					aria-expanded={isMenuOpen.value}
+					onClick={() => {
+						isMenuOpen.value = !isMenuOpen.value;
+					}}
+				>
+					☰ {isMenuOpen.value ? 'Less' : 'More'}
+				</button>
 			</header>
 			<FileBar />
 			<Stale />
-			<main>
+			<main class={isMenuOpen.value ? 'open' : ''}>
 				<TimelinePanel />
 				<HeatPanel />
 				<Toolbar />

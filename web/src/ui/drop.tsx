@@ -146,6 +146,11 @@ export function FileBar(): JSX.Element | null {
 				<>
 					<strong>{file.value.name}</strong>
 					<span>only in this browser</span>
+					{file.value.profile.notes?.map(note => (
+						<span class="lossy" key={note}>
+							{note}
+						</span>
+					))}
 				</>
 			)}
 			{fileProblem.value && <span role="alert">{fileProblem.value}</span>}

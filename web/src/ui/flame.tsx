@@ -5,9 +5,10 @@
 import {computed, signal, useComputed, useSignalEffect} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
+import {samplesOf} from '../api';
 import {diffColours, functionColours, kindName, presence} from '../colour';
 import {hits, profile, sandwich, state, theme, tree, weight, zoomNode} from '../data';
-import {amount, clip, percent, signed, signedPercent} from '../format';
+import {amount, clip, count, percent, signed, signedPercent} from '../format';
 import {Graph} from '../graph';
 import {nodeOfPlace, type Tree, wholeTotal} from '../tree';
 import {type Action, actionsOf, openSandwich, zoomTo} from './actions';
@@ -220,11 +221,12 @@ export function Sandwich(): JSX.Element | null {
 
 // ---- the card and the menu ------------------------------------------------------------------------
 
-function Row(props: {name: string; children: string; of?: string}): JSX.Element {
+function Row(props: {name: string; children: string; samples?: string; of?: string}): JSX.Element {
 	return (
 		<tr>
 			<th scope="row">{props.name}</th>
 			<td class="number">{props.children}</td>
+			<td class="number samples">{props.samples ?? ''}</td>
 			<td>{props.of ?? ''}</td>
 		</tr>
 	);
@@ -252,6 +254,15 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 			: fn === t.merged
 				? 'Frames too small to keep'
 				: t.functions.name[fn];
+	const p = profile.value;
+	const samples = (n: number): string => {
+		const count_ = p && p.unit !== 'samples' ? samplesOf(p, n) : null;
+		return count_ === null
+			? ''
+			: `${count(count_)} ${count_ === 1 ? 'sample' : 'samples'}`;
+	};
+	const parent = node > 0 ? t.parent[node] : -1;
+	const caller = parent > 0 ? clip(t.functions.name[t.fn[parent]], 60) : 'all';
 	const place = sourceOf(t, fn);
 	const kind = node > 0 && fn !== t.merged ? kindName(t, fn) : '';
 	const module = t.modules[t.functions.module[fn]];
@@ -264,20 +275,37 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 			{place && <p class="source">{clip(place, 200)}</p>}
 			<table>
 				<tbody>
-					<Row name="Total" of={shares(t.total[node])}>
+					<Row
+						name="Total"
+						samples={samples(t.total[node])}
+						of={shares(t.total[node])}
+					>
 						{amount(t.total[node], unit)}
 					</Row>
-					<Row name="Self" of={shares(t.self[node])}>
+					<Row
+						name="Self"
+						samples={samples(t.self[node])}
+						of={shares(t.self[node])}
+					>
 						{amount(t.self[node], unit)}
 					</Row>
+					{parent > 0 && t.total[parent] > 0 && (
+						<Row name="Of caller" of={caller}>
+							{percent(t.total[node], t.total[parent])}
+						</Row>
+					)}
 					{t.baseTotal && (
 						<>
 							<Row
 								name="Baseline"
 								of={
-									w !== 1
-										? 'scaled to the same total'
-										: ''
+									w === 1
+										? ''
+										: state.value
+													.scale ===
+												'rate'
+											? 'scaled to the same length'
+											: 'scaled to the same total'
 								}
 							>
 								{amount(baseTotal, unit)}

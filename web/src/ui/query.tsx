@@ -6,13 +6,13 @@ import {signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {address, get} from '../api';
-import {labels, range, state, update} from '../data';
+import {labels, range, selectorOf, state, types, update} from '../data';
 import {clip} from '../format';
 import {
 	format,
 	formatMatcher,
+	isWord,
 	type Matcher,
-	parse,
 	parseMatchers,
 	quote,
 	type Selector,
@@ -34,23 +34,27 @@ interface Suggestion {
 const problem = signal('');
 
 function selector(): Selector {
-	const s = parse(state.value.query);
+	const s = selectorOf(state.value.query);
 	return typeof s === 'string' ? {type: 'cpu', matchers: []} : s;
 }
 
 const set = (s: Selector): void => update({query: format(s), zoom: ''}, true);
 
-/* Matchers, or a whole selector if there is a { or a bare type. False: not understood. */
+/*
+ * Matchers, a whole selector if there is a {, or a word: a type, or one more matcher, of a process.
+ * False: not understood.
+ */
 function accept(text: string): boolean {
 	const trimmed = text.trim();
 	if (trimmed === '') return true;
-	if (trimmed.includes('{') || /^[A-Za-z_][\w:]*$/.test(trimmed)) {
-		const s = parse(trimmed);
+	if (trimmed.includes('{') || isWord(trimmed)) {
+		const s = selectorOf(trimmed);
 		if (typeof s === 'string') {
 			problem.value = s;
 			return false;
 		}
-		set(s);
+		const isProcess = isWord(trimmed) && s.matchers.length > 0;
+		set(isProcess ? s.matchers.reduce(withMatcher, selector()) : s);
 		return true;
 	}
 	const matchers = parseMatchers(trimmed);
@@ -70,12 +74,6 @@ async function values(label: string, signal: AbortSignal): Promise<string[]> {
 		signal,
 	);
 	return answer.values;
-}
-
-async function types(signal: AbortSignal): Promise<string[]> {
-	const r = range.value;
-	const path = address('types', {from: r.from, to: r.to});
-	return (await get<{types: string[]}>(path, signal)).types;
 }
 
 /* Those that begin with it first, then those that contain it. */
@@ -110,7 +108,7 @@ async function suggest(text: string, signal: AbortSignal): Promise<Suggestion[]>
 	if (before === '') {
 		// Another type of the same series.
 		const {matchers} = selector();
-		const found = ranked(await types(signal), t.prefix);
+		const found = ranked(types.data.value ?? [], t.prefix);
 		out.push(
 			...found.map(type => ({
 				text: type,
@@ -174,7 +172,7 @@ export function QueryBox(): JSX.Element {
 	const [list, setList] = useState<Suggestion[]>([]);
 	const [at, setAt] = useState(-1);
 	const s = selector();
-	const bad = parse(state.value.query);
+	const bad = selectorOf(state.value.query);
 
 	useEffect(() => {
 		if (!isOpen) return;
@@ -235,7 +233,9 @@ export function QueryBox(): JSX.Element {
 	};
 	const isListed = isOpen && list.length > 0;
 	return (
-		<div class={`query ${problem.value ? 'wrong' : ''}`}>
+		<div
+			class={`query ${problem.value ? 'wrong' : ''} ${s.matchers.length > 0 ? 'used' : ''}`}
+		>
 			<button type="button" class="type" title="Edit as text" onClick={edit}>
 				{s.type}
 			</button>

@@ -2,9 +2,24 @@
  * states: what is said where there is nothing to draw: why, and what to do.
  */
 import type {ComponentChildren, JSX} from 'preact';
-import {file, loaded, now, profile, reload, state, status, timeline, update} from '../data';
-import {clock, date, span} from '../format';
-import {parse} from '../selector';
+import {
+	file,
+	isStale,
+	loaded,
+	now,
+	profile,
+	reload,
+	selectorOf,
+	shown,
+	silentSince,
+	state,
+	status,
+	timeline,
+	update,
+} from '../data';
+import {clock, date, range as rangeText, span} from '../format';
+import {spanOf} from '../state';
+import {choose} from './timeline';
 import {setLive} from './times';
 
 function Empty(props: {title: string; children: ComponentChildren}): JSX.Element {
@@ -46,6 +61,17 @@ function Failed(): JSX.Element {
 	);
 }
 
+/* Was anything recorded in what is chosen? The steps of the timeline that it touches tell. */
+function isCovered(): boolean {
+	const t = timeline.data.value;
+	if (!t) return false;
+	const {from, to} = shown.value.chosen;
+	return t.covered.some(
+		(is, i) =>
+			is !== 0 && t.start + i * t.step < to && t.start + (i + 1) * t.step > from,
+	);
+}
+
 /* What is shown in place of the graph, or null if there is a graph to show. */
 export function emptyState(): JSX.Element | null {
 	const p = profile.value;
@@ -55,9 +81,7 @@ export function emptyState(): JSX.Element | null {
 	const s = state.value;
 	const st = status.data.value;
 	const c = st?.collector;
-	const t = timeline.data.value;
-	const isCovered = t?.covered.some(n => n !== 0) ?? false;
-	const selector = parse(s.query);
+	const selector = selectorOf(s.query);
 	if (c?.state === 'failed' || (c?.state === 'absent' && !st?.store?.last))
 		return (
 			<Empty title="Nothing is being recorded">
@@ -78,22 +102,22 @@ export function emptyState(): JSX.Element | null {
 				</p>
 			</Empty>
 		);
-	if (isCovered && typeof selector !== 'string' && selector.matchers.length > 0)
+	const isFiltered =
+		typeof selector !== 'string' &&
+		(selector.matchers.length > 0 || selector.type !== 'cpu');
+	if (isCovered() && isFiltered)
 		return (
 			<Empty title="Nothing matches the filter">
 				<p>
 					Something was recorded in this range, but nothing of{' '}
 					<code>{s.query}</code>.
 				</p>
-				<button
-					type="button"
-					onClick={() => update({query: selector.type}, true)}
-				>
+				<button type="button" onClick={() => update({query: 'cpu'}, true)}>
 					Remove the filter
 				</button>
 			</Empty>
 		);
-	if (isCovered)
+	if (isCovered())
 		return (
 			<Empty title="No samples here">
 				<p>smolder was recording, but nothing used a CPU in this range.</p>
@@ -109,7 +133,11 @@ export function emptyState(): JSX.Element | null {
 					{date(last)} {clock(last)}.
 				</p>
 			) : null}
-			{last && now.value - last < 3600_000 ? (
+			{s.selected ? (
+				<button type="button" onClick={() => choose(null)}>
+					Show the whole timeline
+				</button>
+			) : last && now.value - last < 3600_000 ? (
 				<button type="button" onClick={() => setLive(true)}>
 					Show now
 				</button>
@@ -121,7 +149,7 @@ export function emptyState(): JSX.Element | null {
 							{
 								live: false,
 								range: {
-									from: last - s.span,
+									from: last - spanOf(s),
 									to: last,
 								},
 								selected: null,
@@ -130,7 +158,7 @@ export function emptyState(): JSX.Element | null {
 						)
 					}
 				>
-					Show the last {span(s.span)} there are
+					Show the last {span(spanOf(s))} there are
 				</button>
 			) : null}
 		</Empty>
@@ -140,10 +168,18 @@ export function emptyState(): JSX.Element | null {
 /* The server stopped answering: what is shown is from before. */
 export function Stale(): JSX.Element | null {
 	const e = loaded.error.value ?? timeline.error.value;
-	if (!e || !profile.value || file.value) return null;
+	const since = silentSince.value;
+	if (file.value || (!isStale.value && !(since && profile.value))) return null;
+	const {from, to} = shown.value.chosen;
+	const why = since
+		? `The server has not answered since ${clock(since)}; trying again every few seconds.`
+		: e!.message;
 	return (
 		<div class="stale" role="alert">
-			<span>{e.message} What is shown is from before.</span>
+			<span>
+				{why} What is shown is still of {rangeText(from, to)}.
+			</span>
+			{e?.status === 401 && <a href="login">Log in</a>}
 			<button type="button" onClick={reload}>
 				Try again
 			</button>

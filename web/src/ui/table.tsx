@@ -2,29 +2,30 @@
  * table: the functions, as a table of the page's own: the browser's search finds them, and screen
  * readers read them. Rows are made by hand and a few hundred at a time: there can be thousands.
  */
-import {computed, signal} from '@preact/signals';
+import {computed} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useLayoutEffect, useRef} from 'preact/hooks';
-import {hits, isComparing, profile, state, tree, weight} from '../data';
+import {hits, isComparing, profile, state, tree, update, weight} from '../data';
 import {amount, clip, count, percent, signed} from '../format';
+import type {Column, Sort} from '../state';
 import {type FunctionSum, keyOf, sumFunctions, type Tree} from '../tree';
 import {openSandwich} from './actions';
-
-type Column = 'self' | 'total' | 'selfChange' | 'totalChange' | 'name' | 'module';
 
 const ROWS_AT_ONCE = 200;
 const ROWS_MOST = 5000;
 
-const sort = signal<{column: Column; down: boolean} | null>(null); // null: as is usual
-const usual = computed<{column: Column; down: boolean}>(() =>
-	isComparing.value ? {column: 'selfChange', down: true} : {column: 'self', down: true},
-);
+const sort = computed<Sort>(() => {
+	const s = state.value.sort;
+	// Changes are of comparisons.
+	if (s && (isComparing.value || !/Change$/.test(s.column))) return s;
+	return {column: isComparing.value ? 'selfChange' : 'self', down: true};
+});
 const sums = computed<FunctionSum[]>(() => (tree.value ? sumFunctions(tree.value) : []));
 
 const rows = computed<FunctionSum[]>(() => {
 	const t = tree.value;
 	if (!t) return [];
-	const {column, down} = sort.value ?? usual.value;
+	const {column, down} = sort.value;
 	const h = hits.value;
 	const w = weight.value;
 	const list = h ? sums.value.filter(r => h[r.fn]) : [...sums.value];
@@ -126,7 +127,7 @@ function missing(t: Tree): string {
 }
 
 function Head(props: {column: Column; text: string; span?: number}): JSX.Element {
-	const {column, down} = sort.value ?? usual.value;
+	const {column, down} = sort.value;
 	const isThis = column === props.column;
 	const isText = props.column === 'name' || props.column === 'module';
 	return (
@@ -139,10 +140,15 @@ function Head(props: {column: Column; text: string; span?: number}): JSX.Element
 			<button
 				type="button"
 				onClick={() => {
-					sort.value = {
-						column: props.column,
-						down: isThis ? !down : !isText,
-					};
+					update(
+						{
+							sort: {
+								column: props.column,
+								down: isThis ? !down : !isText,
+							},
+						},
+						true,
+					);
 				}}
 			>
 				{props.text}

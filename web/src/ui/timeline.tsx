@@ -7,10 +7,24 @@ import type {JSX} from 'preact';
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import type {Timeline} from '../api';
-import {lineColours, restColour} from '../colour';
-import {chosen, file, labels, range, state, status, theme, timeline, update} from '../data';
+import {lineColour, restColour} from '../colour';
+import {
+	chosen,
+	file,
+	isFitted,
+	isStale,
+	labels,
+	range,
+	selectorOf,
+	shown,
+	state,
+	status,
+	theme,
+	timeline,
+	update,
+} from '../data';
 import {amount, clip, clock, date, percent, range as rangeText, span} from '../format';
-import {format, parse, withMatcher} from '../selector';
+import {format, withMatcher} from '../selector';
 import {type Range, snap} from '../state';
 import {Choice} from './parts';
 
@@ -58,15 +72,9 @@ export function step(direction: number): void {
 
 // ---- numbers --------------------------------------------------------------------------------------
 
-const colours = computed(() => {
-	const t = timeline.data.value;
-	return t
-		? lineColours(
-				t.lines.map(l => l.value),
-				theme.value,
-			)
-		: [];
-});
+const colours = computed(() =>
+	(timeline.data.value?.lines ?? []).map(l => lineColour(l.value, theme.value)),
+);
 
 const hovered = signal(-1); // the step under the pointer
 
@@ -97,18 +105,31 @@ function columns(t: Timeline): uPlot.AlignedData {
 	return [xs, ...out] as uPlot.AlignedData;
 }
 
-/* The sum of what is chosen, of whole steps only: then it is the graph's root exactly. */
+/* The steps that what is shown lies in: [first, behind the last). */
+const shownSteps = computed<[number, number]>(() => {
+	const t = timeline.data.value;
+	if (!t) return [0, 0];
+	const {from, to} = shown.value.chosen;
+	const first = Math.max(0, Math.floor((from - t.start) / t.step));
+	return [first, Math.max(first, Math.min(t.steps, Math.ceil((to - t.start) / t.step)))];
+});
+
+const sumOf = (values: number[], [first, last]: [number, number]): number => {
+	let sum = 0;
+	for (let i = first; i < last; i++) sum += values[i];
+	return sum;
+};
+
+/* The sum of what is shown, of whole steps only: then it is the graph's root exactly. */
 const chosenSum = computed<number | null>(() => {
 	const t = timeline.data.value;
-	if (!t || state.value.rows) return null;
-	const c = chosen.value;
+	if (!t || shown.value.rows) return null;
+	const c = shown.value.chosen;
 	const from = (c.from - t.start) / t.step;
 	const to = (c.to - t.start) / t.step;
 	if (!Number.isInteger(from) || !Number.isInteger(to) || from < 0 || to > t.steps)
 		return null;
-	let sum = 0;
-	for (const layer of layers(t)) for (let i = from; i < to; i++) sum += layer.values[i];
-	return sum;
+	return layers(t).reduce((n, layer) => n + sumOf(layer.values, [from, to]), 0);
 });
 
 // ---- the plot -------------------------------------------------------------------------------------
@@ -173,6 +194,9 @@ function tickLabels(at: number[]): string[] {
 	});
 }
 
+/* Where the plot's own area is, in CSS pixels of its element: the heatmap stands below it. */
+export const plotArea = signal({left: 0, width: 0, from: 0, to: 1});
+
 class Plot {
 	private u: uPlot | null = null;
 	private layers = 0;
@@ -189,6 +213,7 @@ class Plot {
 		this.stop = effect(() => {
 			const t = timeline.data.value;
 			void theme.value;
+			void range.value;
 			if (t) this.set(t);
 		});
 	}
@@ -214,10 +239,9 @@ class Plot {
 		} else {
 			this.u.setData(data, false);
 		}
-		this.u!.setScale('x', {
-			min: t.start / 1000,
-			max: (t.start + t.steps * t.step) / 1000,
-		});
+		const to = t.start + t.steps * t.step;
+		const from = isFitted.value && range.value.from < to ? range.value.from : t.start;
+		this.u!.setScale('x', {min: from / 1000, max: to / 1000});
 	}
 
 	private make(data: uPlot.AlignedData): void {
@@ -278,7 +302,18 @@ class Plot {
 					},
 				],
 				// Only now does it know where everything is.
-				draw: [() => this.place()],
+				draw: [
+					u => {
+						this.place();
+						const {min, max} = u.scales.x;
+						plotArea.value = {
+							left: u.over.offsetLeft,
+							width: u.over.clientWidth,
+							from: (min ?? 0) * 1000,
+							to: (max ?? 1) * 1000,
+						};
+					},
+				],
 				setCursor: [
 					u => {
 						hovered.value = u.cursor.idx ?? -1;
@@ -339,6 +374,7 @@ class Plot {
 				return;
 			}
 			const r = snap(drag, t.step);
+			learned();
 			if (isBase) this.setBase(r);
 			else choose(r);
 			this.place();
@@ -420,20 +456,28 @@ function PlotView(): JSX.Element {
 // ---- the list of lines ----------------------------------------------------------------------------
 
 function filterBy(label: string, value: string): void {
-	const s = parse(state.value.query);
+	const s = selectorOf(state.value.query);
 	if (typeof s === 'string') return;
 	update({query: format(withMatcher(s, {label, op: '=', value})), zoom: ''}, true);
 }
 
+/* What a line is called: pids with their process, and what has no such label by what that means. */
+function lineName(by: string, l: {value: string; name?: string}): string {
+	if (l.value === '') return by === 'pid' ? 'short-lived processes' : `no ${labelName(by)}`;
+	return l.name ? `${l.name} (${l.value})` : l.value;
+}
+
+/* Each line's share of what is shown; under the pointer, how much it was then. */
 function Legend({t}: {t: Timeline}): JSX.Element {
 	const at = hovered.value;
 	const {per, unit} = scaleOf(t);
-	const show = (values: number[], total: number, all: number): string => {
-		if (at < 0 || at >= t.steps) return percent(total, all);
+	const of = shownSteps.value;
+	const all = layers(t).reduce((n, l) => n + sumOf(l.values, of), 0);
+	const show = (values: number[]): string => {
+		if (at < 0 || at >= t.steps) return percent(sumOf(values, of), all);
 		if (!t.covered[at]) return '–';
 		return unit === 'CPUs' ? (values[at] / per).toFixed(2) : amount(values[at], unit);
 	};
-	const all = layers(t).reduce((n, l) => n + l.total, 0);
 	return (
 		<ul class="legend" aria-label="Lines of the timeline">
 			{t.lines.map((l, i) => (
@@ -445,11 +489,9 @@ function Legend({t}: {t: Timeline}): JSX.Element {
 					>
 						<Swatch colour={colours.value[i]} />
 						<span class="value">
-							{clip(l.value, 100) || '(none)'}
+							{clip(lineName(state.value.by, l), 100)}
 						</span>
-						<span class="number">
-							{show(l.values, l.total, all)}
-						</span>
+						<span class="number">{show(l.values)}</span>
 					</button>
 				</li>
 			))}
@@ -457,12 +499,40 @@ function Legend({t}: {t: Timeline}): JSX.Element {
 				<li class="rest">
 					<Swatch colour={restColour(theme.value)} />
 					<span class="value">the rest</span>
-					<span class="number">
-						{show(t.rest.values, t.rest.total, all)}
-					</span>
+					<span class="number">{show(t.rest.values)}</span>
 				</li>
 			)}
 		</ul>
+	);
+}
+
+// ---- that one can drag ----------------------------------------------------------------------------
+
+const LEARNED = 'smolder.dragged';
+const hasDragged = signal(false);
+try {
+	hasDragged.value = localStorage.getItem(LEARNED) !== null;
+} catch {
+	// A browser that keeps nothing: it is said again.
+}
+
+function learned(): void {
+	hasDragged.value = true;
+	try {
+		localStorage.setItem(LEARNED, '1');
+	} catch {
+		// As above.
+	}
+}
+
+/* Until someone has done it once. */
+function DragHint(): JSX.Element | null {
+	if (hasDragged.value) return null;
+	return (
+		<p class="drag-hint">
+			<span aria-hidden="true">⟷ </span>Drag here to choose a time range
+			<span class="roomy">; with Shift, one to compare it with</span>
+		</p>
 	);
 }
 
@@ -485,7 +555,7 @@ export function TimelinePanel(): JSX.Element | null {
 	const t = timeline.data.value;
 	const s = state.value;
 	if (file.value) return null;
-	const c = chosen.value;
+	const {chosen: c, rows} = shown.value;
 	const sum = chosenSum.value;
 	const at = hovered.value;
 	const byOptions = [...new Set([s.by, ...labelOptions.value])];
@@ -536,12 +606,13 @@ export function TimelinePanel(): JSX.Element | null {
 						Zoom in
 					</button>
 				</div>
-				<span class="chosen">
+				<span class={`chosen ${isStale.value ? 'old' : ''}`}>
 					<span class="when">{rangeText(c.from, c.to)}</span>
 					<span>
 						{span(c.to - c.from)}
-						{s.rows &&
-							`, of each second ${s.rows[0] * 20} to ${(s.rows[1] + 1) * 20} ms`}
+						{isFitted.value && !s.selected && ', all there is'}
+						{rows &&
+							`, of each second ${rows[0] * 20} to ${(rows[1] + 1) * 20} ms`}
 					</span>
 					{sum !== null && t && (
 						<span
@@ -570,7 +641,10 @@ export function TimelinePanel(): JSX.Element | null {
 				</span>
 			</div>
 			<div class="timeline-body">
-				<PlotView />
+				<div class="plot-box">
+					<PlotView />
+					<DragHint />
+				</div>
 				{t ? <Legend t={t} /> : <div class="legend" />}
 			</div>
 		</section>

@@ -73,9 +73,28 @@ function Custom({close}: {close: () => void}): JSX.Element {
 export function Times(): JSX.Element {
 	const s = state.value;
 	const r = range.value;
-	const length = s.live ? s.span : s.range ? s.range.to - s.range.from : s.span;
+	const length = r.to - r.from;
 	return (
 		<div class="times">
+			<select
+				class="narrow"
+				aria-label="How much time"
+				value={
+					PRESETS.some(([, ms]) => ms === length)
+						? String(length)
+						: ''
+				}
+				onChange={e => pick(Number(e.currentTarget.value))}
+			>
+				<option value="" disabled>
+					{span(length)}
+				</option>
+				{PRESETS.map(([name, ms]) => (
+					<option key={name} value={ms}>
+						{name}
+					</option>
+				))}
+			</select>
 			<div class="segments" role="group" aria-label="How much time">
 				{PRESETS.map(([name, ms]) => (
 					<button

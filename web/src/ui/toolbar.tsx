@@ -4,7 +4,7 @@
 import {computed, effect, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useRef, useState} from 'preact/hooks';
-import {address} from '../api';
+import {address, get, type Profile} from '../api';
 import {type ColourBy, diffColours, functionColours} from '../colour';
 import {
 	chosen,
@@ -15,7 +15,10 @@ import {
 	matchedShare,
 	profile,
 	range,
+	selectorOf,
+	shown,
 	state,
+	status,
 	theme,
 	tree,
 	treeParameters,
@@ -25,10 +28,9 @@ import {
 	zoomNode,
 } from '../data';
 import {download, folded, png, pprof, speedscope, svg} from '../files/save';
-import {amount, count, percent, range as rangeText} from '../format';
+import {amount, clock, count, date, percent, range as rangeText} from '../format';
 import type {Look} from '../paint';
-import {parse} from '../selector';
-import {type Range, type View, write} from '../state';
+import {DEFAULT, type Range, type View, write} from '../state';
 import {matches} from '../tree';
 import {toggleRecursion} from './actions';
 import {compareWithServer, pickFile} from './drop';
@@ -118,7 +120,7 @@ function compareWith(base: Range): void {
 }
 
 export const stopComparing = (): void => {
-	update({base: null, baseQuery: '', shares: false}, true);
+	update({base: null, baseQuery: '', scale: DEFAULT.scale}, true);
 	const f = file.value;
 	if (f?.alone) file.value = f.alone.isServers ? null : f.alone;
 };
@@ -133,7 +135,7 @@ function CompareMenu({close}: {close: () => void}): JSX.Element {
 	};
 	const submit = (e: Event): void => {
 		e.preventDefault();
-		const s = parse(text);
+		const s = selectorOf(text);
 		if (typeof s === 'string') {
 			setProblem(s);
 			return;
@@ -247,18 +249,55 @@ const FORMATS: [string, string, string][] = [
 	['speedscope.json', 'speedscope', 'for speedscope.app'],
 ];
 
+/* Which machine a profile is of: several may send to one server. */
+async function hostOf(p: Profile): Promise<string> {
+	try {
+		const of = {query: state.value.query, from: p.from, to: p.to, max: 2};
+		const {values} = await get<{values: string[]}>(address('labels/host/values', of));
+		if (values.length > 0) return values.length === 1 ? values[0] : 'several-hosts';
+	} catch {
+		// It can be saved all the same.
+	}
+	return status.data.value?.host ?? '';
+}
+
+const stamp = (ms: number): string => `${date(ms)}T${clock(ms).replaceAll(':', '.')}`;
+
+/* The name of a file: what it is of, where that was, and when. */
+function stem(p: Profile, host: string): string {
+	const f = file.value;
+	if (f)
+		return plainName(
+			f.name.replace(/(\.(folded|pb|gz|json|speedscope|txt|svg|perf))+$/, ''),
+		);
+	const s = selectorOf(state.value.query);
+	const what =
+		typeof s === 'string'
+			? [p.type]
+			: [
+					s.type,
+					...s.matchers.map(
+						m => `${/^!/.test(m.op) ? 'not-' : ''}${m.value}`,
+					),
+				];
+	const {from, to} = shown.value.chosen;
+	const end = date(from) === date(to) ? clock(to).replaceAll(':', '.') : stamp(to);
+	const parts = [what.join('-'), host, `${stamp(from)}-${end}`];
+	if (isComparing.value) parts.splice(1, 0, 'compared');
+	return plainName(parts.filter(part => part !== '').join('_'));
+}
+
+const plainName = (text: string): string => text.replace(/[^\w.+-]+/g, '_').slice(0, 120);
+
 async function save(extension: string): Promise<void> {
 	const look = currentLook();
 	const p = profile.value;
 	if (!look || !p) return;
 	const [title, subtitle] = titles();
 	const {tree: t, zoom} = look;
-	const stem = (file.value?.name ?? `smolder-${p.type}`)
-		.replace(/[^\w.-]+/g, '_')
-		.slice(0, 80);
-	const name = `${stem}.${extension}`;
+	const name = `${stem(p, file.value ? '' : await hostOf(p))}.${extension}`;
 	if (extension === 'svg') download(svg(p, look, title, subtitle), 'image/svg+xml', name);
-	else if (extension === 'folded') download(folded(t, zoom), 'text/plain', name);
+	else if (extension === 'folded') download(folded(p, t, zoom), 'text/plain', name);
 	else if (extension === 'pb.gz') download(await pprof(p, t, zoom), '', name);
 	else if (extension === 'png') {
 		const blob = await png(look, title, subtitle);
@@ -301,13 +340,13 @@ function SaveMenu({close}: {close: () => void}): JSX.Element {
 					{name} <small>{what}</small>
 				</button>
 			))}
-			{!file.value && !isComparing.value && (
+			{!file.value && !isComparing.value && profile.value && (
 				<a
 					href={address(treePath.value, {
 						...treeParameters.value,
 						format: 'pprof',
 					})}
-					download="smolder.pb.gz"
+					download={`${stem(profile.value!, status.data.value?.host ?? '')}.pb.gz`}
 					onClick={close}
 				>
 					pprof from the server{' '}
@@ -329,6 +368,7 @@ const VIEWS: [View, string][] = [
 ];
 
 export const isHelpOpen = signal(false);
+export const isMenuOpen = signal(false); // on narrow screens: all controls, not only the few
 
 export function Toolbar(): JSX.Element {
 	const s = state.value;
