@@ -334,6 +334,7 @@ class Judge:
         self.strict = self.loose = 0
         self.bad = {}
         self.code = {}     # (path, start) -> what disassemble() says
+        self.jumps = {}    # the same -> what _find_jumps() says
         self.verdicts = {}
 
     # -- code -----------------------------------------------------------------------------------
@@ -381,6 +382,12 @@ class Judge:
 
     def _jumps(self, path, function):
         """Where a function jumps to outside of itself: (places, whether it may be anywhere else)"""
+        key = path, function[0]
+        if key not in self.jumps:
+            self.jumps[key] = self._find_jumps(path, function)
+        return self.jumps[key]
+
+    def _find_jumps(self, path, function):
         start, end, _ = function
         out, wild, last, table = [], False, None, 0
         for name, operand, moved in self._instructions(path, function).values():
@@ -411,26 +418,26 @@ class Judge:
 
     def _reaches(self, target, callee):
         """'strict', 'loose' or None: whether who calls `target` may find itself in `callee`."""
-        todo, seen, wild = [target], set(), False
+        todo, seen, wild = [target], {}, False
         while todo and len(seen) < JUMPS_MAX:
-            path, addr = todo.pop()
-            if path is None:
-                wild = True
-                continue
-            if path == callee.file and addr == callee.addr:
-                return "strict"
-            function = self._function(path, addr)
-            if function is None:
-                wild = True
-                continue
-            if path == callee.file and function[0] <= callee.addr < function[1]:
-                return "strict"
-            if (path, function[0]) in seen:
-                continue
-            seen.add((path, function[0]))
-            places, any_ = self._jumps(path, function)
-            todo += places
-            wild |= any_
+            step = {}
+            for path, addr in todo:
+                if path == callee.file and addr == callee.addr:
+                    return "strict"
+                function = self._function(path, addr) if path else None
+                if function is None:
+                    wild = True
+                elif path == callee.file and function[0] <= callee.addr < function[1]:
+                    return "strict"
+                elif (path, function[0]) not in seen:
+                    step[path, function[0]] = function
+            self._disassemble(step)
+            seen.update(step)
+            todo = []
+            for (path, _), function in step.items():
+                places, any_ = self._jumps(path, function)
+                todo += places
+                wild |= any_
         return "loose" if wild or todo else None
 
     def _calls(self, caller, callee):
@@ -536,13 +543,23 @@ class Judge:
         if why:
             self.bad.setdefault(why, []).append((s.count, self.show(s)))
 
+    def _want(self, wanted, callee, caller):
+        """The caller's code, and that of what it calls where that is not the callee itself."""
+        function = self._function(caller.file, caller.addr)
+        if function:
+            wanted[caller.file, function[0]] = function
+        code = self._read(caller.file, caller.addr - 4, 5) if caller.file else b""
+        if len(code) == 5 and code[0] == 0xe8:
+            target = caller.addr + 1 + struct.unpack("<i", code[1:])[0]
+            function = self._function(caller.file, target)
+            if function and not function[0] <= callee.addr < function[1]:
+                wanted[caller.file, function[0]] = function
+
     def stacks(self, stacks):
+        pairs = {(a, b) for s in stacks for a, b in zip(s.frames, s.frames[1:]) if a.addr and b.addr}
         wanted = {}
-        for s in stacks:  # whatever will be asked about, disassembled in one go
-            for f in s.frames[1:]:
-                function = self._function(f.file, f.addr) if f.addr else None
-                if function:
-                    wanted[f.file, function[0]] = function
+        for callee, caller in pairs:
+            self._want(wanted, callee, caller)
         self._disassemble(wanted)
         for s in stacks:
             self.stack(s)

@@ -297,7 +297,7 @@ def what_is_missing_is_seen():
             ends = callsites.Judge(p).stacks(rootless).exceptions("called complete")
     total = sum(s.count for s in stacks)
     print(f"# {seen} of {total} seen")
-    assert seen > 0.5 * total and ends == total, (seen, ends, total)
+    assert seen > 0.4 * total and ends == total, (seen, ends, total)
 
 
 @live
