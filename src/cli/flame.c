@@ -194,6 +194,7 @@ int cmd_flame(int argc, char **argv)
 	if (p->info.truncated)
 		log_warn("%llu samples were cut to %u frames",
 			 (unsigned long long)p->info.truncated, INGEST_DEPTH_MAX);
+	f.out.options.counted = !f.in.sample_type; /* a type that was asked for is what is shown */
 	f.out.options.subject = f.file_count ? source_file_name(f.files[0]) : NULL;
 	return write_profile(&f, r, p);
 }

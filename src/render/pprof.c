@@ -267,9 +267,37 @@ static void put_mapping(struct writer *w, uint64_t id, const struct module *m, c
 	PUT_ONE(w, mapping, &has);
 }
 
+static bool is_library(const char *name)
+{
+	const char *so = strstr(name, ".so");
+
+	return so && (so[3] == '\0' || so[3] == '.');
+}
+
+/* The program that most samples went through; 0: there is none. */
+static uint32_t find_program(const struct profile *p)
+{
+	CLEANUP(freep) uint64_t *totals = mem_alloc_array(p->stack_count, sizeof(*totals));
+	CLEANUP(freep) uint64_t *in = mem_alloc_array(p->module_count, sizeof(*in));
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		totals[p->samples[i].stack] += p->samples[i].count;
+	for (uint32_t id = p->stack_count; id-- > 1;) {
+		totals[p->stacks[id].parent] += totals[id];
+		in[p->frames[p->stacks[id].frame].module] += totals[id];
+	}
+	for (uint32_t i = 1; i < p->module_count; i++)
+		if (in[i] > (most ? in[most] : 0) && !outside_program(p, &p->modules[i]) &&
+		    !is_library(profile_str(p, p->modules[i].name)))
+			most = i;
+	return most;
+}
+
 /*
- * Viewers take the first mapping for the program, so files come before [kernel] and [vdso]. Frames
- * of the kernel or of a JIT without a module get a mapping that says so: the format has no kinds.
+ * Viewers take the first mapping for the program, so that comes first, then libraries, then
+ * [kernel] and [vdso]. Frames of the kernel or of a JIT without a module get a mapping that says
+ * so: the format has no kinds.
  */
 static void put_mappings(struct writer *w)
 {
@@ -288,9 +316,12 @@ static void put_mappings(struct writer *w)
 		jit |= !f->module && f->kind == FRAME_JIT;
 	}
 
+	uint32_t program = find_program(p);
+	if (program)
+		put_mapping(w, program, &p->modules[program], NULL, has[program]);
 	for (int outside = 0; outside <= 1; outside++)
 		for (uint32_t i = 1; i < p->module_count; i++)
-			if (outside_program(p, &p->modules[i]) == outside)
+			if (i != program && outside_program(p, &p->modules[i]) == outside)
 				put_mapping(w, i, &p->modules[i], NULL, has[i]);
 	w->kernel = kernel ? p->module_count : 0;
 	w->jit = jit ? p->module_count + 1 : 0;

@@ -214,8 +214,34 @@ def a_go_cpu_profile_reads_as_go_reads_it():
         stacks = folded(cpu, "--sample-type", kind)
         assert sum(stacks.values()) == total > 0
         assert leaves(stacks) == flat
-    assert sum(folded(cpu).values()) == pprof_top(cpu, "-unit=ns")[1]
+    # Without a choice it is samples, as what record writes itself.
+    assert sum(folded(cpu).values()) == pprof_top(cpu, "-sample_index=samples", "-unit=count")[1]
     assert any("main.busy" in s for s in folded(cpu))
+
+
+@test
+def the_first_mapping_is_the_program():
+    if not shutil.which("go"):
+        skip("no go")
+    text = write("mappings.perf", """app 7 1.000000: 10101010 cpu-clock:
+\tffffffff81000010 do_it ([kernel.kallsyms])
+\t00007f0000000010 read (/usr/lib/libc.so.6)
+\t0000000000001010 main (/usr/bin/app)
+
+other 8 1.000001: 10101010 cpu-clock:
+\t0000000000001010 main (/usr/bin/other)
+\t00007f0000000010 start (/usr/lib/libc.so.6)
+
+app 7 1.000002: 10101010 cpu-clock:
+\t00007f0000000010 read (/usr/lib/libc.so.6)
+\t0000000000001010 main (/usr/bin/app)
+
+""")
+    code, _, err = flame(text, "-o", path("mappings.pb.gz"))
+    assert code == 0, err
+    raw = run(["go", "tool", "pprof", "-raw", path("mappings.pb.gz")]).stdout.decode()
+    first = raw.split("Mappings\n")[1].splitlines()[0]
+    assert "app" in first and ".so" not in first, raw
 
 
 @test
