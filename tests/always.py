@@ -70,10 +70,11 @@ def nothing_refused(words):
 class Always:
     """A running `smolder run`."""
 
-    def __init__(self, store, *args, port=None, env=None, binary=SMOLDER):
+    def __init__(self, store, *args, port=None, env=None, binary=SMOLDER, before=()):
         self.store, self.port = store, port or free_port()
         self.err_path = tempfile.mktemp(prefix="smolder-run-")
-        self.argv = [binary, "run", "--store", store, "--listen", f"127.0.0.1:{self.port}", *args]
+        self.argv = [*before, binary, "run", "--store", store,
+                     "--listen", f"127.0.0.1:{self.port}", *args]
         with open(self.err_path, "w") as err:
             self.process = subprocess.Popen(self.argv, stdout=err, stderr=err,
                                             env={**os.environ, **(env or {})})
@@ -108,6 +109,11 @@ class Always:
     def collectors(self, name):
         """What each collector says of itself under this name."""
         return [v for k, v in self.metrics().items() if k.startswith(name + "{instance=")]
+
+    def troubles(self):
+        """What its collector had to do without: {kind: how often}"""
+        found = {k: v for k, v in self.metrics().items() if "_trouble_total{" in k}
+        return {re.search('what="(.*?)"', k)[1]: v for k, v in found.items()}
 
     def half(self, name):
         """The pid of a half: "collect" or "serve"; None while there is none"""
@@ -145,7 +151,7 @@ def always(*args, store=None, **more):
             yield a.ready()
         finally:
             a.stop()
-            words = a.err
+            words = a.words = a.err
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(a.err_path)
         nothing_refused(words)

@@ -1,5 +1,6 @@
 #include "base/privilege.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -8,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <ucontext.h>
@@ -54,15 +56,35 @@ int privilege_find_user(const char *name, struct privilege_user *ret)
 	return look_up("nobody", ret);
 }
 
-static int keep(const cap_value_t *caps, int count)
+struct missing {
+	char *names;
+	size_t size;
+	unsigned count;
+};
+
+static void add_missing(struct missing *m, cap_value_t cap)
+{
+	char *name = cap_to_name(cap);
+	size_t n = strlen(m->names);
+
+	snprintf(m->names + n, m->size - n, "%s%s", n ? ", " : "", name ? name : "?");
+	for (char *c = m->names + n; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	m->count++;
+	cap_free(name);
+}
+
+static int keep(const cap_value_t *caps, int count, struct missing *missing)
 {
 	cap_t now = cap_get_proc(), want = cap_init();
 	int r = now && want ? 0 : -errno;
 
 	for (int i = 0; !r && i < count; i++) {
 		cap_flag_value_t has = CAP_CLEAR;
-		if (cap_get_flag(now, caps[i], CAP_PERMITTED, &has) != 0 || has != CAP_SET)
-			continue; /* an old kernel, or a container that has it not */
+		if (cap_get_flag(now, caps[i], CAP_PERMITTED, &has) != 0 || has != CAP_SET) {
+			add_missing(missing, caps[i]); /* a container, or a unit's bounds */
+			continue;
+		}
 		if (cap_set_flag(want, CAP_PERMITTED, 1, &caps[i], CAP_SET) != 0 ||
 		    cap_set_flag(want, CAP_EFFECTIVE, 1, &caps[i], CAP_SET) != 0)
 			r = -errno;
@@ -82,10 +104,10 @@ int privilege_become(const struct privilege_user *u)
 	    (setgroups(0, NULL) != 0 || setresgid(u->gid, u->gid, u->gid) != 0 ||
 	     setresuid(u->uid, u->uid, u->uid) != 0))
 		return -errno;
-	return keep(NULL, 0);
+	return keep(NULL, 0, NULL);
 }
 
-int privilege_keep_collector(bool admin)
+int privilege_keep_collector(bool admin, char *ret_missing, size_t size, unsigned *ret_count)
 {
 	static const cap_value_t caps[] = {
 		CAP_BPF,
@@ -97,7 +119,12 @@ int privilege_keep_collector(bool admin)
 		CAP_SYS_ADMIN, /* last */
 	};
 
-	return keep(caps, (int)ARRAY_SIZE(caps) - !admin);
+	struct missing missing = {.names = ret_missing, .size = size};
+
+	ret_missing[0] = '\0';
+	int r = keep(caps, (int)ARRAY_SIZE(caps) - !admin, &missing);
+	*ret_count = missing.count;
+	return r;
 }
 
 #define CALL(name) SCMP_SYS(name)

@@ -30,9 +30,10 @@ int privilege_become(const struct privilege_user *u);
  * Keeps what the collector needs: BPF (programs and maps), PERFMON (perf events), SYS_PTRACE
  * (/proc/PID of others), DAC_READ_SEARCH (their files), SYSLOG (kernel addresses),
  * CHECKPOINT_RESTORE (/proc/PID/map_files). `admin`: SYS_ADMIN as well, where the kernel leaves no
- * choice. Those it does not have it does without. 0 or -errno.
+ * choice. Those it does not have it does without, and lists them: "CAP_SYSLOG, CAP_BPF". 0 or
+ * -errno.
  */
-int privilege_keep_collector(bool admin);
+int privilege_keep_collector(bool admin, char *ret_missing, size_t size, unsigned *ret_count);
 
 /*
  * From here on only the system calls that a collector makes; others fail with EPERM, new ones

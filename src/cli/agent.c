@@ -22,9 +22,9 @@ static void help(void)
 					    SET_TOKEN_FILE, SETTINGS});
 }
 
-static int confine(void)
+static int confine(struct collecting_options *o)
 {
-	return service_confine_collector(true);
+	return service_confine_collector(true, &o->missing_capabilities);
 }
 
 int cmd_agent(int argc, char **argv)

@@ -19,6 +19,7 @@
 #include "collect/cgroup.h"
 #include "profile/collector.h"
 #include "profile/sender.h"
+#include "profile/trouble.h"
 #include "profile/windows.h"
 
 #define ALIVE_MS       5000
@@ -28,7 +29,7 @@
 #define STOP_NS        5000000000ull /* for the last windows to arrive */
 #define TABLES_MS      200           /* for unwind tables at the end: Ctrl-C should not take long */
 #define LIVE_WINDOW_MS 1000
-#define METRICS_MAX    96
+#define METRICS_MAX    192
 #define DRAIN_MS       250   /* seldom: each drain has a price of its own */
 #define TIMED_TICKS    7     /* as DRAINS_TIMED in collector.c */
 #define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
@@ -60,6 +61,7 @@ struct collecting {
 	uint64_t ticks;
 	uint64_t cpu_ns[3]; /* by stage: draining, windows, sending */
 	size_t refused;     /* system calls of which it was said that they were refused */
+	bool said[TROUBLES];
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -168,7 +170,7 @@ static void measure_stages(struct collecting *c, const struct collector_stats *s
 }
 
 /* System calls that our own filter would not let us make. None, or something is not shown. */
-static void measure_refused(struct collecting *c)
+static uint64_t measure_refused(struct collecting *c)
 {
 	struct privilege_refused calls[PRIVILEGE_REFUSED_MAX];
 	size_t count = privilege_refused(calls);
@@ -186,7 +188,32 @@ static void measure_refused(struct collecting *c)
 				  name);
 	}
 	c->refused = count;
-	metric(c, "collector_refused_total", (double)sum);
+	return sum;
+}
+
+/* Each kind of trouble is said once, and counted always. */
+static void measure_troubles(struct collecting *c, const struct collector_stats *s)
+{
+	uint64_t counts[TROUBLES] = {
+		[TROUBLE_REFUSED_CALLS] = measure_refused(c),
+		[TROUBLE_CAPABILITIES] = c->options->missing_capabilities,
+		[TROUBLE_NO_CONTROL_GROUPS] = !c->cgroups,
+	};
+
+	trouble_count(s, counts);
+	for (int i = 0; i < TROUBLES; i++) {
+		const struct trouble_kind *k = &trouble_kinds[i];
+		metric_label(c, "collector_trouble_total", "what", k->name, (double)counts[i]);
+		if (!counts[i] || c->said[i] || i == TROUBLE_REFUSED_CALLS)
+			continue;
+		c->said[i] = true;
+		char text[64];
+		trouble_number((enum trouble)i, counts[i], text, sizeof(text));
+		if (k->ordinary)
+			log_debug("%s %s", text, k->means);
+		else
+			log_warn("%s %s%s%s", text, k->means, *k->help ? "; " : "", k->help);
+	}
 }
 
 /* What the server's /metrics shows of us. */
@@ -215,7 +242,7 @@ static void measure(struct collecting *c)
 	metric(c, "timer_seconds_total",
 	       uptime * (double)c->options->frequency * s.counts.cpus * TIMER_NS / 1e9);
 	measure_stages(c, &s);
-	measure_refused(c);
+	measure_troubles(c, &s);
 
 	metric(c, "collector_stacks_not_copied_total", (double)s.counts.not_copied);
 	metric(c, "collector_sampling_hertz", (double)c->options->frequency);
@@ -506,7 +533,7 @@ int collecting_run(const struct collecting_options *options)
 	err = start(&c);
 	err = err ? err : watch(&c);
 	if (!err && o.confine)
-		err = o.confine();
+		err = o.confine(&o);
 	if (!err) {
 		if (o.alive_fd >= 0)
 			on_alive(&c, 0);

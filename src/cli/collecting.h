@@ -39,7 +39,9 @@ struct collecting_options {
 	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */
 	int end_signal; /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */
 	struct transport transport;
-	int (*confine)(void); /* after all is open, before the first sample is looked at; or NULL */
+	/* After all is open, before the first sample is looked at; or NULL. 0 or -errno. */
+	int (*confine)(struct collecting_options *o);
+	unsigned missing_capabilities; /* set by it: how many that it wants it has not */
 };
 
 void collecting_reply(struct collecting *c, const void *bytes, size_t len);

@@ -1,14 +1,20 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/fetch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/allowed.h"
 #include "cli/cli.h"
+#include "cli/secrets.h"
 #include "cli/service.h"
 #include "collect/probe.h"
+#include "profile/trouble.h"
 #include "render/escape.h"
 #include "serve/peer.h"
+
+#define ANSWER_MAX (4u << 20)
+#define TIMEOUT_MS 30000
 
 enum { WIDTH = 100, NAME_WIDTH = 20, INDENT = 8 + NAME_WIDTH };
 
@@ -28,8 +34,13 @@ static void help(void)
 	     "Says, line by line, what this kernel and these permissions allow, and how to fix "
 	     "what\n"
 	     "they do not. Exits with 0 if recording can work, with 1 if not.\n\n"
-	     "      --json   the same as JSON\n"
-	     "  -h, --help   this text");
+	     "With --server it asks a server that runs what it and its collectors had to do "
+	     "without\n"
+	     "(losses, files that could not be read, second choices), and what that means.\n\n"
+	     "      --server URL       ask this server, e.g. http://127.0.0.1:7117\n"
+	     "      --token-file FILE  whose first line is its token\n"
+	     "      --json             the same as JSON\n"
+	     "  -h, --help             this text");
 }
 
 /* Prints words from the current column on, wrapped at WIDTH and indented to INDENT. */
@@ -133,20 +144,178 @@ static void probe_access(struct probe_item *it)
 	settings_done(&s);
 }
 
+/* ---- a server that runs -------------------------------------------------------------------- */
+
+/* Its own counters that should stay 0. */
+static const struct counter {
+	const char *metric; /* up to its value, or to its labels' end */
+	const char *name;
+	const char *means, *help;
+} counters[] = {
+	{"samples_lost_total{reason=\"ring_full\"}", "lost: ring full",
+	 "samples were lost, as the collector did not keep up", "lower --frequency"},
+	{"samples_lost_total{reason=\"server_away\"}", "lost: server away",
+	 "samples were lost, as the server was away for too long", ""},
+	{"samples_lost_total{reason=\"malformed\"}", "lost: malformed",
+	 "samples were lost: records from the kernel made no sense", "please report it"},
+	{"samples_lost_total{reason=\"refused\"}", "lost: refused",
+	 "samples were lost, as their time was out of range", "look at the clocks of agents"},
+	{"samples_lost_total{reason=\"collector_died\"}", "lost: died",
+	 "samples were lost with a collector that was killed", "look for it in the kernel's log"},
+	{"samples_other_total", "other",
+	 "samples are stored as (other), as a day had too many series or stacks", ""},
+	{"samples_rolled_other_total", "other, rolled up",
+	 "samples are rolled up as (other), as a month had too many series or stacks", ""},
+	{"store_failed_total", "store failed", "windows could not be written at first",
+	 "look at the room and the rights of the store's directory"},
+	{"store_refused_total", "store refused", "windows were out of range", "look at the clocks"},
+	{"store_damaged_files_total", "damaged files",
+	 "files of the store were damaged and set aside", "look at the disk"},
+	{"windows_malformed_total", "malformed windows", "window messages could not be read",
+	 "look who sends them"},
+	{"http_refused_total", "requests refused",
+	 "requests were refused: another host's name or origin", "--names NAME allows one"},
+	{"http_turned_away_total", "turned away",
+	 "requests came without the token, or from users "
+	 "who may not look",
+	 "--allow-user NAME, or a token"},
+	{"http_dropped_total", "connections dropped",
+	 "connections were closed for room, or as too slow", ""},
+	{"questions_total{end=\"late\"}", "questions late", "questions took too long",
+	 "ask for a shorter range, or raise --deadline"},
+	{"questions_total{end=\"refused\"}", "questions refused",
+	 "questions found too many others waiting", ""},
+};
+
+static bool starts(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static size_t put_item(struct probe_item *it, const char *name, bool ordinary, const char *number,
+		       const char *means, const char *help)
+{
+	*it = (struct probe_item){.name = name, .state = ordinary ? PROBE_INFO : PROBE_WARN};
+	snprintf(it->text, sizeof(it->text), "%s %s", number, means);
+	snprintf(it->fix, sizeof(it->fix), "%s", help);
+	return 1;
+}
+
+/* Lines of "smolder_NAME{labels} VALUE"; troubles of all its collectors are added up. */
+static size_t read_metrics(char *text, struct probe_item *items)
+{
+	uint64_t troubles[TROUBLES] = {};
+	bool told = false; /* a collector of itself */
+	char *save = NULL, number[64];
+	size_t n = 0;
+
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *value = strrchr(line, ' '), *what = strstr(line, "what=\"");
+		double v = value && starts(line, "smolder_") ? strtod(value, NULL) : 0;
+		told |= starts(line, "smolder_collector_trouble_total{");
+		if (!(v > 0 && v < 1e18))
+			continue;
+		const char *name = line + strlen("smolder_");
+		if (starts(name, "collector_trouble_total{") && what) {
+			what += strlen("what=\"");
+			int kind = trouble_find(what, strcspn(what, "\""));
+			if (kind >= 0)
+				troubles[kind] += (uint64_t)v;
+			continue;
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
+			const struct counter *c = &counters[i];
+			if (!starts(name, c->metric) || name[strlen(c->metric)] != ' ')
+				continue;
+			snprintf(number, sizeof(number), "%.0f", v);
+			n += put_item(&items[n], c->name, false, number, c->means, c->help);
+		}
+		if (n == ARRAY_SIZE(counters))
+			break; /* a name twice: no server of ours */
+	}
+	if (!told)
+		n += put_item(&items[n], "collectors", true, "No",
+			      "collector has told of itself yet", "they do so every ten seconds");
+	for (int i = 0; i < TROUBLES; i++) {
+		const struct trouble_kind *k = &trouble_kinds[i];
+		if (!troubles[i])
+			continue;
+		trouble_number((enum trouble)i, troubles[i], number, sizeof(number));
+		n += put_item(&items[n], k->name, k->ordinary, number, k->means, k->help);
+	}
+	return n;
+}
+
+/* 0, or 1 after saying why there is no answer. */
+static int ask_server(const char *url, const char *token_file, struct probe_item *items,
+		      size_t *ret_count)
+{
+	CLEANUP(freep)
+	char *full = mem_printf("%s%smetrics", url, *url && url[strlen(url) - 1] == '/' ? "" : "/");
+	CLEANUP(freep) char *bearer = token_file ? secrets_bearer(token_file) : NULL;
+	struct fetch_request request = {
+		.url = full, .authorization = bearer, .timeout_ms = TIMEOUT_MS, .max = ANSWER_MAX};
+	struct fetch_answer answer = {};
+	struct fetch_error why = {};
+
+	if (token_file && !bearer)
+		return 1;
+	if (fetch(&request, &answer, &why) != 0) {
+		log_error("cannot ask %s: %s", url, why.text);
+		return 1;
+	}
+	bool ours = answer.status == 200 && strstr(answer.body, "smolder_build_info");
+	if (ours)
+		*ret_count = read_metrics(answer.body, items);
+	else if (answer.status == 200)
+		log_error("%s is no smolder server", url);
+	else
+		log_error("%s answered with status %u: %.200s", url, answer.status,
+			  answer.body ? answer.body : "");
+	fetch_answer_done(&answer);
+	return ours ? 0 : 1;
+}
+
+static void print_server_verdict(const struct probe_item *items, size_t count)
+{
+	size_t warns = 0;
+
+	for (size_t i = 0; i < count; i++)
+		warns += items[i].state == PROBE_WARN;
+	if (count)
+		putchar('\n');
+	if (!count)
+		puts("The server and its collectors lack nothing.");
+	else if (!warns)
+		puts("Nothing that should not be: 'info' is what happens everywhere, to some "
+		     "extent.");
+	else
+		puts("The lines marked 'warn' tell what its profiles lack.");
+}
+
 int cmd_doctor(int argc, char **argv)
 {
-	enum { OPT_JSON = 256 };
+	enum { OPT_JSON = 256, OPT_SERVER, OPT_TOKEN };
 	static const struct option options[] = {
+		{"server", required_argument, NULL, OPT_SERVER},
+		{"token-file", required_argument, NULL, OPT_TOKEN},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
+	const char *server = NULL, *token_file = NULL;
 	bool json = false;
 
 	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
 		switch (c) {
 		case OPT_JSON:
 			json = true;
+			break;
+		case OPT_SERVER:
+			server = optarg;
+			break;
+		case OPT_TOKEN:
+			token_file = optarg;
 			break;
 		case 'h':
 			help();
@@ -160,9 +329,19 @@ int cmd_doctor(int argc, char **argv)
 		return cli_usage("doctor");
 	}
 
-	struct probe_item items[PROBE_MAX + 1];
-	size_t count = probe_all(items, PROBE_MAX);
-	probe_access(&items[count++]);
+	if (token_file && !server) {
+		log_error("--token-file is for --server");
+		return cli_usage("doctor");
+	}
+
+	struct probe_item items[PROBE_MAX + 1 + ARRAY_SIZE(counters) + TROUBLES];
+	size_t count;
+	if (server && ask_server(server, token_file, items, &count))
+		return 1;
+	if (!server) {
+		count = probe_all(items, PROBE_MAX);
+		probe_access(&items[count++]);
+	}
 	bool works = true;
 	for (size_t i = 0; i < count; i++)
 		works &= items[i].state != PROBE_FAIL;
@@ -174,7 +353,10 @@ int cmd_doctor(int argc, char **argv)
 		bool colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
 		for (size_t i = 0; i < count; i++)
 			print_item(&items[i], colour);
-		print_verdict(items, count);
+		if (server)
+			print_server_verdict(items, count);
+		else
+			print_verdict(items, count);
 	}
 	if (cli_printed())
 		return 1;

@@ -78,9 +78,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static int confine(void)
+static int confine(struct collecting_options *o)
 {
-	return service_confine_collector(false);
+	return service_confine_collector(false, &o->missing_capabilities);
 }
 
 static int be_collector(const struct run *r, int alive_fd)

@@ -150,7 +150,7 @@ static bool needs_admin(void)
 	return strtol(text, NULL, 10) > 2;
 }
 
-int service_confine_collector(bool network)
+int service_confine_collector(bool network, unsigned *ret_missing)
 {
 	bool admin = needs_admin();
 
@@ -158,7 +158,12 @@ int service_confine_collector(bool network)
 		log_info("keeping CAP_SYS_ADMIN, as kernel.perf_event_paranoid is above 2: events "
 			 "of "
 			 "CPUs that come later need it");
-	int err = privilege_keep_collector(admin);
+	char missing[256];
+	int err = privilege_keep_collector(admin, missing, sizeof(missing), ret_missing);
+	if (!err && *ret_missing)
+		log_warn("the collector is without %s, which it was not given: some processes will "
+			 "lack mappings or names; 'smolder doctor' says which",
+			 missing);
 	err = err ? err : privilege_filter_collector(network);
 	if (err)
 		log_error("cannot give up privileges: %s", strerror(-err));

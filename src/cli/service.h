@@ -30,5 +30,8 @@ char *service_store_dir(const struct settings *s);
 /* Fills in what the settings say about collecting; returns the cache directory, caller frees. */
 char *service_collector(const struct settings *s, struct collecting_options *o);
 
-/* Drops what a collector does not need, and says so where more is kept. 0 or -errno. */
-int service_confine_collector(bool network);
+/*
+ * Drops what a collector does not need, and says so where more is kept, or where something that it
+ * wants is missing. 0 or -errno.
+ */
+int service_confine_collector(bool network, unsigned *ret_missing);

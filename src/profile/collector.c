@@ -24,6 +24,7 @@ struct collector {
 	int priority_error;
 	struct loop *loop; /* NULL: whoever owns us drains, and nothing else does */
 	int hotplug_fd;    /* -1: CPUs that come later are not seen */
+	int hotplug_error;
 	uint64_t drained_ns;
 	bool sooner; /* a drain before the next tick is due already */
 	uint64_t drains;
@@ -206,6 +207,7 @@ int collector_watch(struct collector *c, struct loop *l)
 	for (unsigned cpu = 0; c->sideband && sideband_fd(c->sideband, cpu) != -EINVAL; cpu++)
 		watch_sideband(c, cpu);
 	c->hotplug_fd = cpus_watch();
+	c->hotplug_error = MIN(c->hotplug_fd, 0);
 	return c->hotplug_fd >= 0 ? loop_fd(l, c->hotplug_fd, on_hotplug, c) : 0;
 }
 
@@ -229,7 +231,8 @@ struct processes *collector_processes(const struct collector *c)
 void collector_stats(const struct collector *c, struct collector_stats *ret)
 {
 	*ret = (struct collector_stats){.sideband_error = c->sideband_error,
-					.priority_error = c->priority_error};
+					.priority_error = c->priority_error,
+					.hotplug_error = c->hotplug_error};
 	sampler_counts(c->sampler, &ret->counts);
 	assembler_stats(c->assembler, &ret->assembler);
 	ret->sideband_lost = c->sideband ? sideband_lost(c->sideband) : 0;

@@ -43,7 +43,8 @@ struct collector_stats {
 	struct sampler_counts counts;
 	struct assembler_stats assembler;
 	uint64_t sideband_lost;
-	int sideband_error; /* 0, or why there is none */
+	int sideband_error; /* 0, or why there is none: -errno */
+	int hotplug_error;  /* 0, or why CPUs that come later are not seen: -errno */
 	int priority_error; /* 0, or why we wait for our turn like all others */
 };
 

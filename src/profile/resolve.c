@@ -376,7 +376,8 @@ static uint32_t jit_frame(struct resolver *r, struct process *p, uint64_t addr, 
 	struct process_hook *hook = &p->hooks[PROCESS_JIT];
 	uint64_t version = resolver_version(p);
 	if (!hook->data)
-		*hook = (struct process_hook){perfmap_new((int)p->pid), free_perfmap};
+		*hook = (struct process_hook){perfmap_new((int)p->pid, &r->stats.maps),
+					      free_perfmap};
 	*ret_named = perfmap_find(hook->data, addr, &sym) == 0;
 	*ret_lasting &= *ret_named || !perfmap_is_there(hook->data);
 	*ret_lasting &= resolver_version(p) == version;
@@ -463,11 +464,9 @@ void resolver_repeat(struct resolver *r, uint64_t frames, uint64_t unnamed)
 
 void resolver_stats(const struct resolver *r, struct resolver_stats *ret)
 {
-	struct symbols_stats symbols;
-
-	symbols_stats(r->symbols, &symbols);
 	*ret = r->stats;
-	ret->symbol_bytes = symbols.bytes;
+	symbols_stats(r->symbols, &ret->symbols);
+	ret->symbol_bytes = ret->symbols.bytes;
 	ret->places = r->place_count;
 	if (r->lines)
 		lines_stats(r->lines, &ret->lines);

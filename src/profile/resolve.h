@@ -15,6 +15,8 @@
 #include "process/process.h"
 #include "profile/profile.h"
 #include "symbol/lines.h"
+#include "symbol/perfmap.h"
+#include "symbol/symbols.h"
 
 #define RESOLVE_MAX LINES_DEPTH /* frames of one address */
 
@@ -83,6 +85,8 @@ struct resolver_stats {
 	uint64_t symbol_bytes; /* held by symbol tables now */
 	uint64_t places;       /* addresses whose frames are known, now */
 	struct lines_stats lines;
+	struct symbols_stats symbols;
+	struct perfmap_stats maps; /* of all processes there were */
 };
 
 void resolver_stats(const struct resolver *r, struct resolver_stats *ret);

@@ -63,10 +63,17 @@ static int try_open(const struct wanted *w, const char *root, const char *path)
 {
 	struct stat st;
 	CLEANUP(fd_closep) int fd = root_open(root, path, false, &st);
-	if (fd < 0 || (st.st_dev == w->self.st_dev && st.st_ino == w->self.st_ino) ||
-	    !belongs(w, fd))
+	if (fd < 0)
+		return fd == -ENOTDIR ? -ENOENT : fd;
+	if (st.st_dev == w->self.st_dev && st.st_ino == w->self.st_ino)
 		return -ENOENT;
-	return TAKE_FD(fd);
+	return belongs(w, fd) ? TAKE_FD(fd) : -ESTALE;
+}
+
+/* What a try gave, or what earlier ones had to say. */
+static int or_why(int fd, int before)
+{
+	return fd >= 0 || before == -ENOENT ? fd : before;
 }
 
 static int open_by_id(const struct wanted *w, const char *root)
@@ -90,12 +97,11 @@ static int open_by_link(const struct wanted *w, const char *root, const char *pa
 	CLEANUP(freep) char *beside = mem_printf("%.*s/%s", dir, path, link);
 	CLEANUP(freep) char *below = mem_printf("%.*s/.debug/%s", dir, path, link);
 	CLEANUP(freep) char *global = mem_printf(DEBUG_DIR "%.*s/%s", dir, path, link);
-	int fd = try_open(w, root, beside);
+	const char *const tries[] = {beside, below, global};
+	int fd = -ENOENT;
 
-	if (fd < 0)
-		fd = try_open(w, root, below);
-	if (fd < 0)
-		fd = try_open(w, root, global);
+	for (size_t i = 0; i < ARRAY_SIZE(tries) && fd < 0; i++)
+		fd = or_why(try_open(w, root, tries[i]), fd);
 	return fd;
 }
 
@@ -108,17 +114,16 @@ int debugfile_open(const struct elf_file *e, const char *root, const char *path)
 
 	w.id_len = elf_file_build_id(e, w.id);
 	bool linked = path && path[0] == '/' && elf_file_debuglink(e, &link, &w.crc) == 0;
-	for (int ours = root ? 0 : 1; ours < 2; ours++) {
+	int fd = -ENOENT;
+	for (int ours = root ? 0 : 1; ours < 2 && fd < 0; ours++) {
 		const char *in = ours ? NULL : root;
 		w.by_link = false;
-		int fd = open_by_id(&w, in);
+		fd = or_why(open_by_id(&w, in), fd);
 		w.by_link = true;
 		if (fd < 0 && linked)
-			fd = open_by_link(&w, in, path, link);
-		if (fd >= 0)
-			return fd;
+			fd = or_why(open_by_link(&w, in, path, link), fd);
 	}
-	return -ENOENT;
+	return fd;
 }
 
 /* The section is a path, its NUL, and the build id. */

@@ -15,7 +15,8 @@
 /*
  * Opens the debug file of `e`, which was mapped as `path` (may be NULL) in `root` (NULL: ours).
  * It has a .symtab and belongs to `e`: the build ids are equal or, when either has none, the CRC
- * is. The descriptor, or -ENOENT.
+ * is. The descriptor; -ENOENT: there is none; -ESTALE: there is one of another build; or why one
+ * that is there cannot be read.
  */
 int debugfile_open(const struct elf_file *e, const char *root, const char *path);
 

@@ -29,7 +29,7 @@ struct object {
 	struct fdes fdes;
 	uint64_t guessed_start, guessed_end; /* of the last function whose size was not told */
 	struct elf_file main, debug;
-	int debug_fd;
+	int debug_fd, debug_error;
 	struct symtab table;
 	struct gopclntab go;
 	struct names names[SOURCES];
@@ -60,6 +60,11 @@ uint64_t object_dropped(const struct object *o)
 int object_fds(const struct object *o)
 {
 	return o->debug_fd >= 0;
+}
+
+int object_debug_error(const struct object *o)
+{
+	return o->debug_error;
 }
 
 void object_free(struct object *o)
@@ -94,6 +99,7 @@ static void add_section(struct object *o, const struct elf_file *e, const Elf64_
 static bool add_debug_file(struct object *o, const struct object_source *source)
 {
 	o->debug_fd = debugfile_open(&o->main, source->root, source->path);
+	o->debug_error = o->debug_fd < 0 && o->debug_fd != -ENOENT ? o->debug_fd : 0;
 	if (o->debug_fd < 0 || elf_file_init(&o->debug, o->debug_fd) < 0)
 		return false;
 	const Elf64_Shdr *s = elf_file_section_of_type(&o->debug, SHT_SYMTAB);

@@ -53,6 +53,7 @@ size_t object_bytes(const struct object *o);
 uint32_t object_symbols(const struct object *o);
 uint64_t object_dropped(const struct object *o); /* symbols that did not fit */
 int object_fds(const struct object *o);          /* descriptors that it holds itself */
+int object_debug_error(const struct object *o);  /* why a debug file is no use; 0: none there */
 
 /* 0; -ENOENT, with from and to of in_table only. */
 int object_find(struct object *o, uint64_t vaddr, struct object_hit *ret);

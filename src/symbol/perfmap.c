@@ -34,18 +34,20 @@ struct perfmap {
 	uint64_t looked_ns; /* when it was last looked at */
 	uint64_t absent_ns; /* until a file that was not there is looked for again */
 	uint64_t pause_ns;  /* until it may be looked at for an address that has no name */
+	uint64_t past;      /* of the file's end, past the limit */
 	uint32_t version;
 	bool skipping;         /* read_to is inside a line too long to be one */
 	struct entry *entries; /* sorted by start */
 	size_t count, cap;
-	struct perfmap_stats stats;
+	struct perfmap_stats stats, *all; /* of this one; of all */
 	char name[LINE_CAP];
 };
 
-struct perfmap *perfmap_new(int pid)
+struct perfmap *perfmap_new(int pid, struct perfmap_stats *all)
 {
 	struct perfmap *m = mem_alloc(sizeof(*m));
 
+	m->all = all ? all : &m->stats;
 	m->pid = pid;
 	m->fd = -1;
 	return m;
@@ -53,7 +55,7 @@ struct perfmap *perfmap_new(int pid)
 
 struct perfmap *perfmap_new_fd(int fd)
 {
-	struct perfmap *m = perfmap_new(0);
+	struct perfmap *m = perfmap_new(0, NULL);
 
 	m->fd = fd;
 	return m;
@@ -89,6 +91,15 @@ void perfmap_stats(const struct perfmap *m, struct perfmap_stats *ret)
 	*ret = m->stats;
 	ret->entries = m->count;
 }
+
+static void count(struct perfmap *m, size_t member, uint64_t more)
+{
+	*(uint64_t *)((char *)&m->stats + member) += more;
+	if (m->all != &m->stats)
+		*(uint64_t *)((char *)m->all + member) += more;
+}
+
+#define COUNT(m, member, more) count(m, offsetof(struct perfmap_stats, member), more)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -130,11 +141,11 @@ static int open_map(struct perfmap *m)
 	CLEANUP(freep) char *path = mem_printf("/tmp/perf-%ld.map", inner);
 	CLEANUP(fd_closep) int fd = root_open(root, path, true, &st);
 	if (fd < 0) {
-		m->stats.refused += fd != -ENOENT;
+		COUNT(m, refused, fd != -ENOENT);
 		return fd;
 	}
 	if (st.st_uid != uid && st.st_uid != 0) {
-		m->stats.refused++;
+		COUNT(m, refused, 1);
 		return -EPERM;
 	}
 	m->fd = TAKE_FD(fd);
@@ -178,11 +189,11 @@ static void add_line(struct perfmap *m, const char *line, const char *end, uint6
 	uint64_t start, size;
 
 	if (!parse_line(line, end, &start, &size)) {
-		m->stats.malformed++;
+		COUNT(m, malformed, 1);
 		return;
 	}
 	if (m->count == ENTRIES_MAX) {
-		m->stats.capped += (uint64_t)(end - line);
+		COUNT(m, capped, (uint64_t)(end - line));
 		return;
 	}
 	MEM_GROW(m->entries, m->count, m->cap);
@@ -224,7 +235,7 @@ static void read_tail(struct perfmap *m, uint64_t end)
 		if (line == buf) {
 			if ((size_t)n < CHUNK)
 				break;
-			m->stats.malformed += !m->skipping;
+			COUNT(m, malformed, !m->skipping);
 			m->skipping = true;
 			line = stop;
 		}
@@ -261,7 +272,9 @@ static void look(struct perfmap *m)
 		return;
 	if ((uint64_t)st.st_size < m->read_to)
 		forget(m);
-	m->stats.capped = st.st_size > FILE_MAX ? (uint64_t)st.st_size - FILE_MAX : 0;
+	uint64_t past = st.st_size > FILE_MAX ? (uint64_t)st.st_size - FILE_MAX : 0;
+	COUNT(m, capped, past - MIN(past, m->past));
+	m->past = past;
 	if ((uint64_t)st.st_size > m->read_to)
 		read_tail(m, MIN((uint64_t)st.st_size, (uint64_t)FILE_MAX));
 }

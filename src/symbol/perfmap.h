@@ -25,7 +25,8 @@ struct perfmap_stats {
 	uint64_t capped;    /* bytes past the limit, not read */
 };
 
-struct perfmap *perfmap_new(int pid);   /* nothing is opened yet */
+/* Nothing is opened yet. `all`: what is counted is added there, too; borrowed; NULL: nowhere. */
+struct perfmap *perfmap_new(int pid, struct perfmap_stats *all);
 struct perfmap *perfmap_new_fd(int fd); /* of a file that is open already; takes fd */
 void perfmap_free(struct perfmap *m);
 

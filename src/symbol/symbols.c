@@ -283,6 +283,7 @@ static int load(struct symbols *s, struct file *f)
 		s->fds += (uint32_t)object_fds(f->object);
 		s->stats.symbols += object_symbols(f->object);
 		s->stats.dropped += object_dropped(f->object);
+		s->stats.debug_refused += object_debug_error(f->object) != 0 && !f->module_known;
 		s->stats.tables++;
 		s->stats.loads++;
 		if (!f->module_known)

@@ -47,11 +47,12 @@ struct symbols_stats {
 	uint64_t loads;     /* tables built */
 	uint64_t evictions; /* tables dropped for room, or files closed for descriptors */
 	uint64_t lookups;
-	uint64_t names;      /* read from files and demangled */
-	uint64_t unnamed;    /* lookups that ended without a name */
-	uint64_t failures;   /* files that could not be read, or are no programs */
-	uint64_t mismatches; /* files whose build id is not the one that was mapped */
-	uint64_t dropped;    /* symbols that did not fit a table */
+	uint64_t names;         /* read from files and demangled */
+	uint64_t unnamed;       /* lookups that ended without a name */
+	uint64_t failures;      /* files that could not be read, or are no programs */
+	uint64_t mismatches;    /* files whose build id is not the one that was mapped */
+	uint64_t dropped;       /* symbols that did not fit a table */
+	uint64_t debug_refused; /* debug files that cannot be read, or of another build */
 };
 
 struct symbols *symbols_new(size_t max_bytes); /* 20 MB in ordinary use */

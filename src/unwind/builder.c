@@ -30,6 +30,7 @@ struct builder {
 	bool stop, busy;
 	struct rules rules; /* the thread's own */
 	struct image_cache cache;
+	int cache_error;
 	struct request *wanted;
 	size_t wanted_count, wanted_cap;
 	struct builder_result *made;
@@ -128,7 +129,9 @@ struct builder *builder_new(const char *cache_dir)
 	struct builder *b = mem_alloc(sizeof(*b));
 
 	rules_init(&b->rules);
-	image_cache_init(&b->cache, cache_dir, CACHE_BYTES); /* on failure it keeps nothing */
+	int kept = image_cache_init(&b->cache, cache_dir,
+				    CACHE_BYTES); /* on failure it keeps nothing */
+	b->cache_error = cache_dir ? kept : 0;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->wake, NULL);
 	pthread_condattr_t attr;
@@ -139,6 +142,11 @@ struct builder *builder_new(const char *cache_dir)
 	if (loop_thread(&b->thread, work, b) != 0)
 		b->stop = true; /* then nothing is made: all walks are by frame pointers */
 	return b;
+}
+
+int builder_cache_error(const struct builder *b)
+{
+	return b->cache_error;
 }
 
 void builder_free(struct builder *b)

@@ -34,7 +34,8 @@ void builder_result_done(struct builder_result *r);
 
 /* `cache_dir` keeps images across runs; NULL: none. */
 struct builder *builder_new(const char *cache_dir);
-void builder_free(struct builder *b); /* waits for the image that is being made */
+int builder_cache_error(const struct builder *b); /* 0, or why images are not kept */
+void builder_free(struct builder *b);             /* waits for the image that is being made */
 
 /* Takes fd. `file` comes back with the result. -1 asks for our own vdso. */
 void builder_want(struct builder *b, uint32_t file, int fd);

@@ -647,4 +647,5 @@ void unwinder_stats(const struct unwinder *u, struct unwinder_stats *ret)
 {
 	*ret = u->stats;
 	tables_stats(u->tables, &ret->tables);
+	ret->cache_error = builder_cache_error(u->builder);
 }

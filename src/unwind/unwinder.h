@@ -66,6 +66,7 @@ struct unwinder_stats {
 	uint64_t tables_made, tables_failed, spaces_full;
 	uint64_t tables_evicted; /* for others, or since no walk came by any more … */
 	uint64_t tables_put_off; /* … and not made again yet, as others are worth more */
+	int cache_error;         /* 0, or why tables are not kept from run to run: -errno */
 	struct tables_stats tables;
 };
 

@@ -10,6 +10,9 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import workloads  # noqa: E402
+from always import always, served, until  # noqa: E402
+from recording import live  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -174,6 +177,51 @@ def a_full_disk_is_a_failure():
     with open("/dev/full", "w") as full:
         p = subprocess.run([SMOLDER, "doctor"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert p.returncode == 1 and "No space left" in p.stderr, p
+
+
+# ---- of a server that runs ---------------------------------------------------------------------
+
+def ask(a):
+    p = doctor("--server", f"http://127.0.0.1:{a.port}/", "--json")
+    assert p.returncode == 0 and p.stderr == "", p
+    return {i["name"]: i for i in json.loads(p.stdout)["items"]}
+
+
+@live
+def what_a_collector_goes_without_is_said_once_counted_and_explained():
+    with workloads.start("jitted") as w, tempfile.TemporaryDirectory() as d:
+        path = f"/tmp/perf-{w.pid}.map"
+        os.symlink(os.path.join(d, "elsewhere"), path)
+        try:
+            with always(before=["setpriv", "--bounding-set=-checkpoint_restore",
+                                "--inh-caps=-checkpoint_restore"]) as a:
+                until("the trouble to be counted", lambda: a.troubles().get("perf_maps_refused"))
+                troubles, items = a.troubles(), ask(a)
+                text = doctor("--server", f"http://127.0.0.1:{a.port}").stdout
+        finally:
+            os.unlink(path)
+    assert troubles["capabilities"] == 1 and troubles["refused_calls"] == 0, troubles
+    assert "collector is without CAP_CHECKPOINT_RESTORE" in a.words, a.words
+    assert items["capabilities"]["state"] == "warn" and items["capabilities"]["fix"], items
+    assert items["perf_maps_refused"]["state"] == "warn", items
+    assert a.words.count("/tmp/perf-PID.map") == 1, a.words
+    assert "refused_calls" not in items, items
+    assert "warn  perf_maps_refused" in text and "fix: remove what stands in their place" in text, text
+
+
+@test
+def a_server_without_a_collector_lacks_nothing_of_its_own():
+    with tempfile.TemporaryDirectory() as d, served(os.path.join(d, "store")) as s:
+        items = ask(s)
+    assert list(items) == ["collectors"] and items["collectors"]["state"] == "info", items
+
+
+@test
+def what_is_no_server_is_said():
+    p = doctor("--server", "http://127.0.0.1:1")
+    assert p.returncode == 1 and p.stderr.startswith("smolder: cannot ask http://127.0.0.1:1"), p
+    p = doctor("--token-file", "x")
+    assert p.returncode == 2 and "--token-file is for --server" in p.stderr, p
 
 
 main()

@@ -106,7 +106,7 @@ def run_names_what_record_names():
             return stacks if stacks.total > 300 else None
 
         kept = {name: until(f"samples of {name}", lambda p=pid: stored(p)) for name, pid in pids.items()}
-        refused = a.collectors("smolder_collector_refused_total")
+        troubles = a.troubles()
     wrong = []
     for name, (_, functions) in PROGRAMS.items():
         r, k = recorded[name], kept[name]
@@ -119,7 +119,8 @@ def run_names_what_record_names():
             if not any(f in frame for frame in k.frames()):
                 wrong.append((name, f"no {f}", sorted(k.frames().items(), key=lambda x: -x[1])[:9]))
     assert not wrong, "\n".join(map(str, wrong))
-    assert refused == [0], refused
+    for what in ("refused_calls", "capabilities", "no_sideband"):
+        assert troubles[what] == 0, troubles
 
 
 main()

@@ -55,7 +55,7 @@ static void reads_names(void **state)
 {
 	(void)state;
 	struct perfmap_stats st;
-	struct perfmap *m = perfmap_new(getpid());
+	struct perfmap *m = perfmap_new(getpid(), NULL);
 
 	put("1000 100 LazyCompile:~a /x.js:1:2\n"
 	    "not a line\n"
@@ -86,7 +86,7 @@ static void reads_names(void **state)
 static void newer_code_wins(void **state)
 {
 	(void)state;
-	struct perfmap *m = perfmap_new(getpid());
+	struct perfmap *m = perfmap_new(getpid(), NULL);
 
 	put("1010 10 new\n1000 100 old\n1008 10 newest\n", "we");
 	assert_string_equal(name_of(m, 0x1010), "newest");
@@ -97,7 +97,7 @@ static void newer_code_wins(void **state)
 static void follows_a_growing_file(void **state)
 {
 	(void)state;
-	struct perfmap *m = perfmap_new(getpid());
+	struct perfmap *m = perfmap_new(getpid(), NULL);
 
 	assert_string_equal(name_of(m, 0x1000), "");
 	assert_false(perfmap_is_there(m));
@@ -136,7 +136,7 @@ static void refuses_what_is_not_its_own(void **state)
 	static const char *const kinds[] = {"fifo", "link", "directory", "owner"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct perfmap *m = perfmap_new(getpid());
+		struct perfmap *m = perfmap_new(getpid(), NULL);
 		if (i == 0) {
 			assert_int_equal(mkfifo(path, 0600), 0);
 		} else if (i == 1) {
@@ -162,7 +162,7 @@ static void survives_odd_files(void **state)
 {
 	(void)state;
 	struct perfmap_stats st;
-	struct perfmap *m = perfmap_new(getpid());
+	struct perfmap *m = perfmap_new(getpid(), NULL);
 	FILE *f = fopen(path, "we");
 
 	assert_non_null(f);
@@ -179,14 +179,14 @@ static void survives_odd_files(void **state)
 	assert_int_equal(st.malformed, 1);
 	perfmap_free(m);
 
-	m = perfmap_new(getpid());
+	m = perfmap_new(getpid(), NULL);
 	assert_int_equal(truncate(path, 1ll << 40), 0); /* a terabyte of nothing */
 	assert_string_equal(name_of(m, 0x1000), "after");
 	perfmap_stats(m, &st);
 	assert_true(st.capped > 1ull << 39);
 	perfmap_free(m);
 
-	m = perfmap_new(0x7ffffff0); /* nobody */
+	m = perfmap_new(0x7ffffff0, NULL); /* nobody */
 	assert_string_equal(name_of(m, 0x1000), "");
 	perfmap_free(m);
 }
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 	};
 
 	if (argc == 4 && strcmp(argv[1], "name") == 0) {
-		struct perfmap *m = perfmap_new(atoi(argv[2]));
+		struct perfmap *m = perfmap_new(atoi(argv[2]), NULL);
 		puts(name_of(m, strtoull(argv[3], NULL, 16)));
 		perfmap_free(m);
 		return 0;

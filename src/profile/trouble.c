@@ -1,0 +1,161 @@
+#include "profile/trouble.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct trouble_kind trouble_kinds[TROUBLES] = {
+	[TROUBLE_REFUSED_CALLS] = {"refused_calls",
+				   "system calls of the collector were refused by its own filter: "
+				   "what they were for is missing",
+				   "please report it, with the call that the log names", false},
+	[TROUBLE_CAPABILITIES] = {"capabilities",
+				  "capabilities that the collector wants are not given to it: "
+				  "other users' processes may be without mappings or names",
+				  "start it as root on the host; 'smolder doctor' says which are "
+				  "missing",
+				  false},
+	[TROUBLE_NO_SIDEBAND] = {"no_sideband",
+				 "is why the kernel does not tell of mappings: they are read from "
+				 "/proc, and short-lived processes are without names",
+				 "it needs CAP_PERFMON, or kernel.perf_event_paranoid below 0",
+				 false},
+	[TROUBLE_SIDEBAND_LOST] = {"sideband_lost",
+				   "events of mappings were lost in a storm of them: they were "
+				   "read again, and some stacks were cut meanwhile",
+				   "", true},
+	[TROUBLE_KERNEL_NAMES] = {"kernel_names",
+				  "is why kernel functions have no names: their addresses are "
+				  "hidden",
+				  "run with CAP_SYSLOG, or 'sysctl kernel.kptr_restrict=0'", false},
+	[TROUBLE_KERNEL_ASKED] =
+		{"kernel_asked",
+		 "kernel stacks were walked by the kernel itself, and none by us: "
+		 "right, but slower",
+		 "Linux 6.4 or newer has the tables, for one who may see addresses "
+		 "(CAP_SYSLOG)",
+		 true},
+	[TROUBLE_KERNEL_DIFFERENT] =
+		{"kernel_different",
+		 "kernel stacks were walked otherwise by us than by the kernel, "
+		 "whose walk was taken",
+		 "please report it, with 'uname -a'", false},
+	[TROUBLE_FILES_UNREADABLE] = {"files_unreadable",
+				      "mapped files could not be opened, mostly as their processes "
+				      "had ended, or are no ELF files: functions in them have no "
+				      "names",
+				      "if it grows steadily: files of other users and containers "
+				      "need CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE and "
+				      "CAP_CHECKPOINT_RESTORE",
+				      true},
+	[TROUBLE_FILES_OTHER] = {"files_other",
+				 "files were replaced while they were mapped, so that names in "
+				 "them would be another program's: it has none",
+				 "restart programs that were updated", true},
+	[TROUBLE_SYMBOLS_DROPPED] = {"symbols_dropped",
+				     "symbols did not fit the cap of symbol tables", "", true},
+	[TROUBLE_DEBUG_FILES] = {"debug_files",
+				 "separate debug files are there but cannot be read, or are those "
+				 "of another build: their programs' static functions have no names",
+				 "install the debug packages of the very versions that run", false},
+	[TROUBLE_PERF_MAPS_REFUSED] = {"perf_maps_refused",
+				       "maps of compiled code (/tmp/perf-PID.map) were not read: "
+				       "they are links, no regular files, or somebody else's",
+				       "remove what stands in their place", false},
+	[TROUBLE_PERF_MAPS_CUT] = {"perf_maps_cut",
+				   "lines of maps of compiled code were malformed, or past the cap",
+				   "", true},
+	[TROUBLE_DEBUG_INFO] = {"debug_info",
+				"files' debug info was not read, as it is too large or damaged: no "
+				"source lines or inlined calls of them",
+				"", true},
+	[TROUBLE_TABLES_FAILED] = {"tables_failed",
+				   "files have no usable unwind tables: stacks through them are "
+				   "walked by frame pointers, or end there",
+				   "build with -fasynchronous-unwind-tables or "
+				   "-fno-omit-frame-pointer",
+				   true},
+	[TROUBLE_TABLES_NO_ROOM] = {"tables_no_room",
+				    "times an unwind table was put off, or a process's mappings, "
+				    "for want of room: stacks end there meanwhile",
+				    "raise --tables", false},
+	[TROUBLE_TABLE_CACHE] = {"table_cache",
+				 "is why unwind tables are not kept: they are made again at each "
+				 "start",
+				 "let /var/cache/smolder be root's alone, and writable", false},
+	[TROUBLE_FRAME_POINTERS] = {"frame_pointers",
+				    "user stacks were walked by frame pointers, which programs "
+				    "without them cut short",
+				    "", true},
+	[TROUBLE_STACKS_NOT_COPIED] =
+		{"stacks_not_copied",
+		 "stacks of new programs did not fit the ring, and were walked "
+		 "by frame pointers",
+		 "", true},
+	[TROUBLE_MAPPINGS_CHANGED] = {"mappings_changed",
+				      "stacks were cut, as mappings had changed under the walk", "",
+				      true},
+	[TROUBLE_PROCESSES_CAPPED] = {"processes_capped",
+				      "processes were forgotten, as there were too many at once",
+				      "", false},
+	[TROUBLE_CPUS_FAILED] = {"cpus_failed", "CPUs that came online could not be sampled",
+				 "restart it", false},
+	[TROUBLE_NO_HOTPLUG] = {"no_hotplug", "is why CPUs that come online later are not seen",
+				"restart it then", false},
+	[TROUBLE_NO_CONTROL_GROUPS] = {"no_control_groups",
+				       "hierarchies of control groups are missing: there are no "
+				       "labels of containers and units",
+				       "mount -t cgroup2 cgroup2 /sys/fs/cgroup", false},
+	[TROUBLE_NO_PRIORITY] = {"no_priority",
+				 "is why the collector waits for its turn like all others: on a "
+				 "machine that is too busy, rings fill up",
+				 "it needs CAP_SYS_NICE", true},
+};
+
+void trouble_count(const struct collector_stats *s, uint64_t ret[static TROUBLES])
+{
+	const struct assembler_stats *a = &s->assembler;
+	const struct resolver_stats *n = &a->names;
+	const struct unwinder_stats *u = &a->unwind;
+
+	ret[TROUBLE_NO_SIDEBAND] = (uint64_t)-s->sideband_error;
+	ret[TROUBLE_SIDEBAND_LOST] = s->sideband_lost;
+	ret[TROUBLE_KERNEL_NAMES] = (uint64_t)-n->kernel_error;
+	ret[TROUBLE_KERNEL_ASKED] = s->counts.kernel_walked ? 0 : s->counts.kernel_asked;
+	ret[TROUBLE_KERNEL_DIFFERENT] = s->counts.kernel_different;
+	ret[TROUBLE_FILES_UNREADABLE] = n->symbols.failures;
+	ret[TROUBLE_FILES_OTHER] = n->symbols.mismatches;
+	ret[TROUBLE_SYMBOLS_DROPPED] = n->symbols.dropped;
+	ret[TROUBLE_DEBUG_FILES] = n->symbols.debug_refused;
+	ret[TROUBLE_PERF_MAPS_REFUSED] = n->maps.refused;
+	ret[TROUBLE_PERF_MAPS_CUT] = n->maps.malformed + n->maps.capped;
+	ret[TROUBLE_DEBUG_INFO] = n->lines.too_large + n->lines.refused;
+	ret[TROUBLE_TABLES_FAILED] = u->tables_failed;
+	ret[TROUBLE_TABLES_NO_ROOM] = u->tables_put_off + u->spaces_full;
+	ret[TROUBLE_TABLE_CACHE] = (uint64_t)-u->cache_error;
+	ret[TROUBLE_FRAME_POINTERS] = u->by_frame_pointers;
+	ret[TROUBLE_STACKS_NOT_COPIED] = s->counts.not_copied;
+	ret[TROUBLE_MAPPINGS_CHANGED] = u->mistrusted;
+	ret[TROUBLE_PROCESSES_CAPPED] = a->processes_capped;
+	ret[TROUBLE_CPUS_FAILED] = s->counts.failed_cpus;
+	ret[TROUBLE_NO_PRIORITY] = (uint64_t)-s->priority_error;
+	ret[TROUBLE_NO_HOTPLUG] = (uint64_t)-s->hotplug_error;
+}
+
+void trouble_number(enum trouble which, uint64_t count, char *ret, size_t size)
+{
+	bool error = strncmp(trouble_kinds[which].means, "is why ", 7) == 0;
+
+	if (error && count < 4096)
+		snprintf(ret, size, "'%s'", strerror((int)count));
+	else
+		snprintf(ret, size, "%llu", (unsigned long long)count);
+}
+
+int trouble_find(const char *name, size_t len)
+{
+	for (int i = 0; i < TROUBLES; i++)
+		if (strlen(trouble_kinds[i].name) == len &&
+		    memcmp(trouble_kinds[i].name, name, len) == 0)
+			return i;
+	return -1;
+}

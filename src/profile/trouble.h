@@ -1,0 +1,60 @@
+/*
+ * trouble: what a collector has to do without, by kind: calls and capabilities that it is denied,
+ * files that it cannot read, and second choices that it falls back to. Each has a counter that
+ * reaches /metrics, a sentence that is said once, and advice; `doctor --server` prints those that
+ * are not 0. One table for all of them, so that what is counted is also explained.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/collector.h"
+
+enum trouble {
+	TROUBLE_REFUSED_CALLS,
+	TROUBLE_CAPABILITIES,
+	TROUBLE_NO_SIDEBAND,
+	TROUBLE_SIDEBAND_LOST,
+	TROUBLE_KERNEL_NAMES,
+	TROUBLE_KERNEL_ASKED,
+	TROUBLE_KERNEL_DIFFERENT,
+	TROUBLE_FILES_UNREADABLE,
+	TROUBLE_FILES_OTHER,
+	TROUBLE_SYMBOLS_DROPPED,
+	TROUBLE_DEBUG_FILES,
+	TROUBLE_PERF_MAPS_REFUSED,
+	TROUBLE_PERF_MAPS_CUT,
+	TROUBLE_DEBUG_INFO,
+	TROUBLE_TABLES_FAILED,
+	TROUBLE_TABLES_NO_ROOM,
+	TROUBLE_TABLE_CACHE,
+	TROUBLE_FRAME_POINTERS,
+	TROUBLE_STACKS_NOT_COPIED,
+	TROUBLE_MAPPINGS_CHANGED,
+	TROUBLE_PROCESSES_CAPPED,
+	TROUBLE_CPUS_FAILED,
+	TROUBLE_NO_HOTPLUG,
+	TROUBLE_NO_CONTROL_GROUPS,
+	TROUBLE_NO_PRIORITY,
+	TROUBLES,
+};
+
+struct trouble_kind {
+	const char *name;  /* of the label: "files_unreadable" */
+	const char *means; /* goes on from a number: "files of programs could not be read: …" */
+	const char *help;  /* what to do; "" if nothing can be done */
+	bool ordinary;     /* some of it happens everywhere: not worth a line in a log */
+};
+
+extern const struct trouble_kind trouble_kinds[TROUBLES];
+
+/* What the stages counted. Those that only a command knows (calls, capabilities, control groups)
+ * are left as they are. */
+void trouble_count(const struct collector_stats *s, uint64_t ret[static TROUBLES]);
+
+/* How the sentence of a kind begins: "12", or an error's words where the counter is an errno. */
+void trouble_number(enum trouble which, uint64_t count, char *ret, size_t size);
+
+int trouble_find(const char *name, size_t len); /* -1: no such kind */
