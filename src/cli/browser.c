@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -72,30 +71,11 @@ static int soon(pid_t pid)
 	return program_exit_code(status);
 }
 
-/* The file that we wrote, not what someone has put in its place: that may be a link to anything. */
-static void give_to_invoker(const char *path)
-{
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-	struct stat st;
-
-	if (geteuid() != 0 || !uid || !gid)
-		return;
-	CLEANUP(fd_closep)
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) != 0)
-		log_warn("cannot give %s to who called sudo: %s", path, strerror(errno));
-	else if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
-		log_warn("%s is not given to who called sudo: it is another file by now", path);
-	else if (fchown(fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0)
-		log_warn("cannot give %s to who called sudo: %s", path, strerror(errno));
-}
-
 void browser_show(const char *path)
 {
 	CLEANUP(freep) char *whole = realpath(path, NULL);
 	int fds[2], err = 0;
 
-	give_to_invoker(path);
 	if (!whole || pipe2(fds, O_CLOEXEC) != 0) {
 		log_warn("cannot open %s: %s", path, strerror(errno));
 		return;

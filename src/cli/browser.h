@@ -4,7 +4,7 @@
 #pragma once
 
 /*
- * By xdg-open, in a session of its own; under sudo as the user who called it, to whom the file is
- * given. Says why where that cannot be: the file is there all the same.
+ * By xdg-open, in a session of its own; under sudo as the user who called it. Says why where that
+ * cannot be: the file is there all the same.
  */
 void browser_show(const char *path);

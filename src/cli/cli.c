@@ -111,6 +111,16 @@ unsigned cli_columns(void)
 										     : 0;
 }
 
+/* While it has no name: nothing else can stand in its place. */
+static void give_to_invoker(FILE *f)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+
+	if (geteuid() == 0 && uid && gid &&
+	    fchown(fileno(f), (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0)
+		log_warn("cannot give the file to who called sudo: %s", strerror(errno));
+}
+
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path)
 {
@@ -121,6 +131,8 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 		look.columns = cli_columns();
 	int err = file_out_open(&out, path);
 	if (!err) {
+		if (o->to_invoker && out.path)
+			give_to_invoker(out.f);
 		err = r->render(p, &look, out.f);
 		if (err)
 			file_out_abort(&out);

@@ -43,6 +43,7 @@ int cmd_agent(int argc, char **argv);
 struct cli_output {
 	const char *path;   /* -o; NULL: the command's default */
 	const char *format; /* -f; NULL: by the extension of path */
+	bool to_invoker;    /* under sudo the file belongs to who called it */
 	struct render_options options;
 };
 

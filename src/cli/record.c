@@ -195,7 +195,7 @@ static bool parse_option(struct record_args *a, int c)
 		a->lines = c == OPT_LINES ? YES : NO;
 		return true;
 	case OPT_OPEN:
-		a->open = true;
+		a->open = a->output.to_invoker = true;
 		return true;
 	case OPT_TABLES:
 		if (!cli_number("--tables", optarg, TABLES_MIN, TABLES_MAX, &n))
