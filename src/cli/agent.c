@@ -19,7 +19,7 @@ static void help(void)
 	     "wait\n"
 	     "in memory. Needs root, and keeps only the capabilities it uses.\n");
 	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_HOST, SET_TABLES, SET_LINES,
-					    SET_TOKEN_FILE, SETTINGS});
+					    SET_THREADS, SET_TOKEN_FILE, SETTINGS});
 }
 
 static int confine(struct collecting_options *o)

@@ -258,6 +258,7 @@ static void measure(struct collecting *c)
 	metric(c, "collector_frames_total", (double)s.assembler.names.count.frames);
 	metric(c, "collector_frames_unnamed_total", (double)s.assembler.names.count.unnamed);
 	metric(c, "collector_other_samples_total", (double)w.other);
+	metric(c, "collector_folded_threads_samples_total", (double)w.folded);
 	metric(c, "collector_clock_steps_total", (double)w.steps);
 	metric(c, "collector_windows_waiting", (double)out.waiting);
 	metric(c, "collector_windows_dropped_total", (double)out.dropped_windows);
@@ -489,6 +490,7 @@ static int start(struct collecting *c)
 	c->dict = profile_new();
 	struct windows_options windows = {.host = o->host ? o->host : host,
 					  .cgroups = c->cgroups,
+					  .threads = o->threads,
 					  .period = 1000000000 / o->frequency};
 	c->windows = windows_new(c->dict, &windows);
 	c->sender = sender_new(c->dict, instance, 0);

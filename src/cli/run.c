@@ -434,10 +434,10 @@ static void help(void)
 	     "is "
 	     "closed\n"
 	     "end it, SIGHUP reads the configuration again.\n");
-	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
-					    SET_TIMES, SET_FREQUENCY, SET_USER, SET_HOST,
-					    SET_TABLES, SET_LINES, SET_TOKEN_FILE, SET_ALLOW_USER,
-					    SET_ALLOW_GROUP, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
+	service_help((const enum setting[]){
+		SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE, SET_TIMES, SET_FREQUENCY,
+		SET_USER, SET_HOST, SET_TABLES, SET_LINES, SET_THREADS, SET_TOKEN_FILE,
+		SET_ALLOW_USER, SET_ALLOW_GROUP, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
 }
 
 int cmd_run(int argc, char **argv)

@@ -136,6 +136,7 @@ char *service_collector(const struct settings *s, struct collecting_options *o)
 	o->host = settings_text(s, SET_HOST);
 	o->table_bytes = settings_number(s, SET_TABLES);
 	o->lines = (const char *const *)settings_list(s, SET_LINES)->items;
+	o->threads = (const char *const *)settings_list(s, SET_THREADS)->items;
 	o->cache_dir = cache;
 	return cache;
 }

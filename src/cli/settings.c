@@ -36,6 +36,8 @@ static const struct {
 	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  of unwind tables at most (24MiB)"},
 	[SET_LINES] = {"lines", LIST, NULL,
 		       "COMM  keep source lines of this process's stacks; may be repeated"},
+	[SET_THREADS] = {"threads", LIST, NULL,
+			 "COMM  each thread of this process is a series; may be repeated"},
 	[SET_TO] = {"to", TEXT, NULL, "URL  the server that windows are sent to"},
 	[SET_DEADLINE] = {"deadline", DURATION, "30s", "TIME  of the longest question (30s)"},
 	[SET_NAMES] = {"names", TEXT, NULL,

@@ -7,6 +7,8 @@
 
 #define ROWS_MAX     20000
 #define OWNERS_MAX   8192
+#define THREADS_MAX  4096 /* a fifth of the series that a day of the store has */
+#define DAY_MS       86400000ull
 #define OPEN_MAX     16          /* windows at once: the one at hand, and late ones */
 #define GRACE_MS     600         /* a drain leaves the latest for the next */
 #define STEP_NS      100000000ll /* less is drift, not a step */
@@ -18,9 +20,15 @@
 struct owner {
 	uint64_t start, cgroup;
 	uint32_t pid;
+	uint32_t tid; /* where its process' threads are asked for, else 0 */
 	char comm[WIRE_COMM], thread[WIRE_COMM];
 	uint32_t exe; /* string of the dictionary */
 	bool is_kernel;
+};
+
+struct thread { /* one that is a series of its own */
+	uint64_t start;
+	uint32_t pid, tid;
 };
 
 struct row {
@@ -59,6 +67,10 @@ struct windows {
 	uint32_t length_ms;
 	bool cut; /* the length changed: close what is open */
 	uint32_t host;
+	struct thread *threads; /* of this day; [0] is not used */
+	uint32_t thread_count, thread_cap;
+	struct index by_thread;
+	uint64_t threads_day;
 	struct windows_stats stats;
 };
 
@@ -75,6 +87,8 @@ struct windows *windows_new(struct profile *dict, const struct windows_options *
 	ws->options = *o;
 	ws->options.rows_max = o->rows_max ? o->rows_max : ROWS_MAX;
 	ws->options.owners_max = o->owners_max ? o->owners_max : OWNERS_MAX;
+	ws->options.threads_max = o->threads_max ? o->threads_max : THREADS_MAX;
+	ws->thread_count = 1;
 	ws->length_ms = WINDOW_MS;
 	ws->host = intern(ws, o->host);
 	for (size_t i = 0; i < OPEN_MAX; i++)
@@ -94,6 +108,8 @@ void windows_free(struct windows *ws)
 		index_done(&w->by_owner);
 		index_done(&w->by_row);
 	}
+	free(ws->threads);
+	index_done(&ws->by_thread);
 	free(ws);
 }
 
@@ -215,6 +231,41 @@ static uint32_t find_exe(struct windows *ws, const struct processes *ps, const s
 	return 0;
 }
 
+static bool wants_threads(const struct windows *ws, const char *comm)
+{
+	for (const char *const *name = ws->options.threads; name && *name; name++)
+		if (strncmp(*name, comm, WIRE_COMM - 1) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a thread is one of those of the day that are series of their own; a new one is made so.
+ */
+static bool is_own_series(struct windows *ws, const struct wire_sample *s)
+{
+	uint32_t hash = index_hash2(s->pid ^ (uint32_t)s->start, s->tid), id;
+	uint64_t day = ws->wall_ms / DAY_MS;
+
+	if (day != ws->threads_day) {
+		ws->threads_day = day;
+		ws->thread_count = 1;
+		index_clear(&ws->by_thread);
+	}
+	INDEX_EACH(&ws->by_thread, hash, id)
+		if (ws->threads[id].start == s->start && ws->threads[id].pid == s->pid &&
+		    ws->threads[id].tid == s->tid)
+			return true;
+	if (ws->thread_count > ws->options.threads_max) {
+		ws->stats.folded++;
+		return false;
+	}
+	while (ws->thread_count >= ws->thread_cap)
+		MEM_GROW(ws->threads, ws->thread_cap, ws->thread_cap);
+	ws->threads[ws->thread_count] = (struct thread){s->start, s->pid, s->tid};
+	index_put(&ws->by_thread, hash, ws->thread_count++);
+	return true;
+}
+
 static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct processes *ps,
 			 const struct assembled *a)
 {
@@ -224,8 +275,12 @@ static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct
 	uint32_t id;
 
 	memcpy(who.comm, s->comm, strnlen(s->comm, WIRE_COMM - 1));
-	if (memcmp(s->comm, s->thread, WIRE_COMM) != 0)
+	if (ws->options.threads && wants_threads(ws, who.comm) && is_own_series(ws, s)) {
+		who.tid = s->tid;
+		memcpy(who.thread, s->thread, strnlen(s->thread, WIRE_COMM - 1));
+	} else if (memcmp(s->comm, s->thread, WIRE_COMM) != 0) {
 		fold_digits(s->thread, who.thread);
+	}
 	uint32_t hash = index_hash_bytes(&who, compared);
 	INDEX_EACH(&w->by_owner, hash, id)
 		if (memcmp(&w->owners[id], &who, compared) == 0)
@@ -314,6 +369,9 @@ static uint32_t series_of(struct windows *ws, const struct processes *ps,
 		char pid[16];
 		snprintf(pid, sizeof(pid), "%u", o->pid);
 		put_label(ws, labels, &n, "pid", pid);
+		snprintf(pid, sizeof(pid), "%u", o->tid);
+		if (o->tid)
+			put_label(ws, labels, &n, "tid", pid);
 	}
 	return profile_series(ws->dict, labels, n);
 }

@@ -9,7 +9,8 @@
  *
  * Labels: host, comm, thread (where it is not comm; digits in it are one #), exe, container, pod,
  * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
- * program are counted together, since each would be a series of its own.
+ * program are counted together, since each would be a series of its own. Of processes that are
+ * named in `threads`, each thread is a series: its name as it is, and tid.
  *
  * When a sample was taken is kept in slots of 20 ms, by the tick it is of: ticks are counted from
  * the beginning of each second, one a period, so a slot of every second can hold the same number of
@@ -17,7 +18,8 @@
  * stands for.
  *
  * Bounded: beyond `rows_max` pairs or `owners_max` threads in a window, samples are added to
- * {comm="(other)"} without a stack, and counted.
+ * {comm="(other)"} without a stack, and counted. Beyond `threads_max` threads in a day (of UTC),
+ * those that `threads` asks for are as all others again, and their samples counted.
  */
 #pragma once
 
@@ -33,10 +35,12 @@ struct windows;
 
 struct windows_options {
 	const char *host;
-	struct cgroups *cgroups; /* borrowed; NULL: none */
-	uint64_t period;         /* ns of a sample */
-	uint32_t rows_max;       /* 0: 20,000 */
-	uint32_t owners_max;     /* 0: 8,192 */
+	struct cgroups *cgroups;    /* borrowed; NULL: none */
+	uint64_t period;            /* ns of a sample */
+	uint32_t rows_max;          /* 0: 20,000 */
+	uint32_t owners_max;        /* 0: 8,192 */
+	const char *const *threads; /* names of processes, ends with NULL; borrowed; NULL: none */
+	uint32_t threads_max;       /* 0: 4,096 */
 };
 
 /* The dictionary is borrowed and outlives it. */
@@ -58,9 +62,10 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct window *ret);
 
 struct windows_stats {
-	uint64_t other; /* samples in (other) */
-	uint64_t open;  /* samples not taken yet */
-	uint64_t steps; /* of the wall clock, either way */
+	uint64_t other;  /* samples in (other) */
+	uint64_t open;   /* samples not taken yet */
+	uint64_t steps;  /* of the wall clock, either way */
+	uint64_t folded; /* samples of threads that should be a series, for threads_max */
 };
 
 void windows_stats(const struct windows *ws, struct windows_stats *ret);

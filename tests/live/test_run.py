@@ -153,16 +153,23 @@ def check_lines(tree, cut=os.path.basename):
 
 
 @live
-def lines_are_kept_of_those_asked_for():
+def lines_and_threads_are_kept_of_those_asked_for():
     def of(w):
         return f"query=cpu%7Bpid%3D%22{w.pid}%22%7D"
 
-    with always("--lines", "shares") as a, workloads.start("shares") as w, \
+    with always("--lines", "shares", "--threads", "threads") as a, workloads.start("shares") as w, \
             workloads.start("threads") as threads:
         only, others = of(w), of(threads)
         until("samples of both", lambda: all(
             a.json(f"/api/v1/query?{query}")["samples"] > least
             for query, least in ((only, 150), (others, 20))), 120)
+        # Each thread of the one is a series, by its own name; of the other none is.
+        tasks = os.listdir(f"/proc/{threads.pid}/task")
+        seen = a.json(f"/api/v1/labels/tid/values?{others}")["values"]
+        assert len(seen) > 1 and set(seen) <= set(tasks), (seen, tasks)
+        names = {open(f"/proc/{threads.pid}/task/{tid}/comm").read().strip() for tid in seen}
+        assert names <= set(a.json(f"/api/v1/labels/thread/values?{others}")["values"]), names
+        assert a.json(f"/api/v1/labels/tid/values?{only}")["values"] == []
         to = int(time.time() * 1000) // 10000 * 10000
         span = f"from={to - 600000}&to={to}"
         check_lines(a.json(f"/api/v1/query?{only}&{span}"), str)

@@ -321,6 +321,73 @@ static void live_windows_are_a_second(void **state)
 	done(&f);
 }
 
+static void put_thread(struct fixture *f, const char *comm, uint32_t tid, const char *thread)
+{
+	struct wire_sample s = {
+		.time = f->monotonic, .pid = 7, .tid = tid, .weight = 10, .start = 5 * SECOND};
+
+	snprintf(s.comm, sizeof(s.comm), "%s", comm);
+	snprintf(s.thread, sizeof(s.thread), "%s", thread);
+	windows_add(f->windows, f->processes, &(struct assembled){.sample = &s, .stack = 1});
+}
+
+static bool has(const struct fixture *f, const struct window *w, const char *key, const char *value)
+{
+	for (uint32_t i = 0; i < w->row_count; i++) {
+		const char *is = profile_label(f->dict, w->rows[i].series, key);
+		if (is && strcmp(is, value) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void threads_that_are_asked_for_are_series(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"api", "a-name-of-15-by", NULL};
+	struct fixture f = make(0);
+	struct windows_options o = {.host = "h", .period = 10, .threads = names, .threads_max = 3};
+	struct windows_stats stats;
+	struct window w;
+
+	windows_free(f.windows);
+	f.windows = windows_new(f.dict, &o);
+	windows_clock(f.windows, f.monotonic, f.monotonic, f.wall);
+	put_thread(&f, "api", 7, "api");
+	put_thread(&f, "api", 8, "worker-1");
+	put_thread(&f, "api", 9, "worker-2");
+	put_thread(&f, "other", 10, "worker-1");
+	put_thread(&f, "other", 11, "worker-2");
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_int_equal(w.row_count, 4); /* the other one's two are one */
+	assert_true(has(&f, &w, "tid", "7") && has(&f, &w, "tid", "8") && has(&f, &w, "tid", "9"));
+	assert_true(has(&f, &w, "thread", "worker-2") && has(&f, &w, "thread", "worker-#"));
+	assert_false(has(&f, &w, "tid", "10"));
+	window_done(&w);
+
+	/* Beyond the cap of a day threads are as all others, and counted; the known ones stay. */
+	pass(&f, 10, 0);
+	put_thread(&f, "api", 9, "worker-2");
+	put_thread(&f, "api", 12, "worker-3");
+	put_thread(&f, "api", 13, "worker-4");
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_int_equal(w.row_count, 2);
+	assert_true(has(&f, &w, "tid", "9") && has(&f, &w, "thread", "worker-#"));
+	assert_false(has(&f, &w, "tid", "12") || has(&f, &w, "tid", "13"));
+	window_done(&w);
+	windows_stats(f.windows, &stats);
+	assert_int_equal(stats.folded, 2);
+
+	/* The next day has room again. */
+	pass(&f, 86400, 0);
+	settle(&f);
+	put_thread(&f, "api", 12, "worker-3");
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_true(has(&f, &w, "tid", "12"));
+	window_done(&w);
+	done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +400,7 @@ int main(void)
 		cmocka_unit_test(short_lived_processes_share_a_series),
 		cmocka_unit_test(digits_in_thread_names_fold),
 		cmocka_unit_test(live_windows_are_a_second),
+		cmocka_unit_test(threads_that_are_asked_for_are_series),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
