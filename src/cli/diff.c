@@ -111,7 +111,8 @@ static void scale_base(struct diff *d, const struct profile *base, const struct 
 	double length = (double)p->info.duration_ns, base_length = (double)base->info.duration_ns;
 	char is[DESCRIBE_MAX], was[DESCRIBE_MAX];
 
-	if (d->is_absolute || o->normalised || length <= 0 || base_length <= 0 ||
+	if (!base->sample_count || !p->sample_count || d->is_absolute || o->normalised ||
+	    length <= 0 || base_length <= 0 ||
 	    fabs(length - base_length) <= SAME_LENGTH * MAX(length, base_length))
 		return;
 	o->base_scale = length / base_length;
@@ -208,6 +209,9 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 		return code;
 	if (!answer.samples && !base_answer.samples)
 		return shown_nothing(s, &ask, &answer);
+	/* That a process was not there is an answer; that nobody looked is none. */
+	if (!answer.samples || !base_answer.samples)
+		shown_warn_empty(s, answer.samples ? &base_ask : &ask);
 	if (!answer.samples) { /* the unit is that of what there is */
 		p->info.type = profile_keep(p, base->info.type);
 		p->info.unit = profile_keep(p, base->info.unit);

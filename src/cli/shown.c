@@ -134,41 +134,58 @@ int shown_write(const struct profile *p, const struct renderer *r, const struct 
 	return code;
 }
 
-/* "nothing is stored of that time; there is something from 13:10:00 to 14:02:05" */
-static void say_empty(struct source *s, const struct source_question *ask)
+/* "nothing is stored of 12:10:00 to 13:10:00; what is stored is from 13:10:00 to 14:02:05" */
+static char *empty_sentence(struct source *s, const struct source_question *ask)
 {
 	uint64_t from_ms, to_ms;
 	char asked_from[32], asked_to[32], from[32], to[32];
 
 	source_time(ask->range.from_ms, asked_from);
 	source_time(ask->range.to_ms, asked_to);
-	if (!source_span(s, &from_ms, &to_ms)) {
-		log_error("nothing is stored of %s to %s, nor of any other time", asked_from,
-			  asked_to);
-		return;
-	}
+	if (!source_span(s, &from_ms, &to_ms))
+		return mem_printf("nothing is stored of %s to %s, nor of any other time",
+				  asked_from, asked_to);
 	source_time(from_ms, from);
 	source_time(to_ms, to);
-	log_error("nothing is stored of %s to %s; what is stored is from %s to %s (--from, --to)",
-		  asked_from, asked_to, from, to);
+	return mem_printf("nothing is stored of %s to %s; what is stored is from %s to %s",
+			  asked_from, asked_to, from, to);
+}
+
+/* Whether anything was recorded of that time, whatever was asked of it; then *ret has its names. */
+static bool was_recorded(struct source *s, const struct source_question *ask,
+			 struct store_names *ret)
+{
+	struct source_question any = *ask;
+
+	any.selector = NULL;
+	return source_names(s, &any, "comm", ret) == 0 && ret->count;
+}
+
+void shown_warn_empty(struct source *s, const struct source_question *ask)
+{
+	struct store_names names = {};
+
+	if (!was_recorded(s, ask, &names)) {
+		CLEANUP(freep) char *sentence = empty_sentence(s, ask);
+		log_warn("%s: all of the other is shown as new or gone", sentence);
+	}
+	store_names_done(&names);
 }
 
 int shown_nothing(struct source *s, const struct source_question *ask, const struct store_answer *a)
 {
 	struct store_names names = {};
-	struct source_question any = *ask;
 
-	any.selector = NULL;
-	bool some = source_names(s, &any, "comm", &names) == 0 && names.count;
-	if (some)
+	if (was_recorded(s, ask, &names)) {
 		log_error("nothing matches; in that time there was e.g. cpu{comm=\"%s\"}; 'smolder "
 			  "labels comm%s' lists all",
 			  names.names[0], source_hint(s));
-	else if (!source_trouble(
-			 a)) /* what cannot be read has been said, and may be all there is */
-		say_empty(s, ask);
-	else
+	} else if (!source_trouble(a)) {
+		CLEANUP(freep) char *sentence = empty_sentence(s, ask);
+		log_error("%s (--from, --to)", sentence);
+	} else { /* what cannot be read has been said, and may be all there is */
 		log_error("nothing of that time could be read");
+	}
 	store_names_done(&names);
 	return 1;
 }

@@ -50,6 +50,9 @@ void shown_no_function(const struct profile *p, const struct shown *s); /* says 
 int shown_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 		const char *what);
 
+/* Of one side of a comparison that has nothing: says so, if that is because nobody recorded. */
+void shown_warn_empty(struct source *s, const struct source_question *ask);
+
 /* Says that there is nothing, and why that may be; returns the exit code. */
 int shown_nothing(struct source *s, const struct source_question *ask,
 		  const struct store_answer *a);

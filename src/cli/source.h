@@ -75,7 +75,6 @@ void source_time(uint64_t ms, char ret[static 32]); /* "14:02:05", with the day 
 /* " --server URL" or " --store DIR" as it was given, else "": for commands that are suggested. */
 const char *source_hint(const struct source *s);
 
-
 /* Says what would name the largest part of what has no name; often nothing. */
 void source_advise(const struct quality *q);
 

@@ -286,6 +286,22 @@ def the_range_of_an_answer_is_that_of_its_data():
 
 
 @test
+def a_difference_to_a_time_that_nobody_recorded_says_so():
+    with Server() as s:
+        start = recent()
+        fill(s, start)
+        for source in (("--server", s.url), ("--store", s.store)):
+            p = smolder("diff", "--from", "1h", *source)
+            assert p.returncode == 0 and "(new)" in p.stdout, p
+            assert p.stderr.count("smolder: ") == 1 and "nothing is stored of" in p.stderr, p.stderr
+            assert "shown times" not in p.stderr, p.stderr
+            # A process that was not there yet is another matter.
+            p = ran("diff", 'cpu{comm="none"}', "cpu", "--from", str(start), "--to", str(start + 40000),
+                    "-f", "folded", *source)
+            assert p.stdout and "nothing is stored" not in p.stderr, p
+
+
+@test
 def a_difference_to_the_time_before_shares_no_window():
     with Server() as s:
         start = recent(8)
