@@ -208,12 +208,21 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static void fold_digits(const char *name, char ret[static WIRE_COMM])
+/* A first word of a letter and a digit is a name, not a number: "C1 CompilerThre", "G1 Conc#0". */
+static size_t first_name(const char name[static WIRE_COMM])
 {
-	size_t n = 0;
+	char letter = (char)(name[0] | 0x20);
+
+	return letter >= 'a' && letter <= 'z' && is_digit(name[1]) && name[2] == ' ' && name[3] ? 2
+												: 0;
+}
+
+static void fold_digits(const char name[static WIRE_COMM], char ret[static WIRE_COMM])
+{
+	size_t n = 0, kept = first_name(name);
 
 	for (size_t i = 0; i < WIRE_COMM - 1 && name[i]; i++)
-		if (!is_digit(name[i]))
+		if (i < kept || !is_digit(name[i]))
 			ret[n++] = name[i];
 		else if (n == 0 || ret[n - 1] != '#')
 			ret[n++] = '#';

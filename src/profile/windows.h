@@ -7,7 +7,7 @@
  * minute makes the window at hand longer, so none is there twice; one that steps further, or
  * forward, or a machine that slept, is followed at once.
  *
- * Labels: host, comm, thread (where it is not comm; digits in it are one #), exe, container, pod,
+ * Labels: host, comm, thread (where it is not comm; a number in it is one #), exe, container, pod,
  * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
  * program are counted together, since each would be a series of its own. Of processes that are
  * named in `threads`, each thread is a series: its name as it is, and tid.

@@ -299,6 +299,35 @@ static void digits_in_thread_names_fold(void **state)
 	done(&f);
 }
 
+/* A number that is part of a name is no number of one among many. */
+static void names_with_a_digit_stay_apart(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *thread, *label;
+	} t[] = {
+		{"C1 CompilerThre", "C1 CompilerThre"},
+		{"C2 CompilerThre", "C2 CompilerThre"},
+		{"G1 Conc#12", "G1 Conc#"},
+		{"GC Thread#3", "GC Thread#"},
+		{"w1", "w#"},
+		{"t7-io", "t#-io"},
+		{"C1 ", "C# "},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
+		struct fixture f = make(0);
+		struct window w;
+		struct wire_sample s = {.time = f.monotonic, .pid = 7, .comm = "java"};
+		snprintf(s.thread, sizeof(s.thread), "%s", t[i].thread);
+		windows_add(f.windows, f.processes, &(struct assembled){.sample = &s, .stack = 1});
+		assert_true(windows_take(f.windows, f.processes, true, &w));
+		assert_string_equal(profile_label(f.dict, w.rows[0].series, "thread"), t[i].label);
+		window_done(&w);
+		done(&f);
+	}
+}
+
 static void live_windows_are_a_second(void **state)
 {
 	(void)state;
@@ -399,6 +428,7 @@ int main(void)
 		cmocka_unit_test(too_many_rows_are_others),
 		cmocka_unit_test(short_lived_processes_share_a_series),
 		cmocka_unit_test(digits_in_thread_names_fold),
+		cmocka_unit_test(names_with_a_digit_stay_apart),
 		cmocka_unit_test(live_windows_are_a_second),
 		cmocka_unit_test(threads_that_are_asked_for_are_series),
 	};
