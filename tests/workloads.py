@@ -41,6 +41,7 @@ PROGRAMS = {
     "syscalls": ("syscalls.c", C),
     "pingpong": ("pingpong.c", C),
     "forks": ("forks.c", C),
+    "updates": ("updates.c", C),
     "crowd": ("crowd.c", C),
     "quick": ("quick.c", ["gcc", "-O2", "-static", "-nostdlib", "-fno-stack-protector"]),
     "exec": ("exec.c", C),

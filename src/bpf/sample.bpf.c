@@ -23,7 +23,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct wire_filter filter = {.cgroup_subsys = -1};
 
-#define CGROUP_DEPTH 24
+#define CGROUP_DEPTH 1024 /* more than a path has room for by far */
 #define TARGETS_MAX  16384
 
 struct { /* pids or tids to sample, when the filter says so */
@@ -408,7 +408,12 @@ int sample(struct bpf_perf_event_data *ctx)
 	__u64 began = bpf_ktime_get_ns();
 	struct task_struct *task = current_task();
 	__u32 pid = TASK_READ(task, tgid), tid = TASK_READ(task, pid);
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
 
+	if (!counts)
+		return 0; /* cannot be: the loader made one for each CPU */
+	counts->n[WIRE_TICKS]++;
 	if (pid == 0 && !filter.idle)
 		return 0;
 	if (filter.pid_namespace) {
@@ -420,11 +425,9 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (filter.by_tid && !is_target(tid))
 		return 0;
 
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
 	struct scratch *s = get_scratch();
-	if (!s || !counts)
-		return 0; /* cannot be: the loader made one of each */
+	if (!s)
+		return 0; /* cannot be: a CPU without one is not sampled */
 	struct wire_ring *ring = &s->ring;
 	if (ring->tail == ring->head) /* all was read */
 		begin_anew(ring);

@@ -107,6 +107,7 @@ struct wire_ring {
  * ring_full, exactly.
  */
 enum wire_counter {
+	WIRE_TICKS,      /* the program ran: before any filter, and when the CPU is idle too */
 	WIRE_TAKEN,      /* samples that passed the filters */
 	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
 	WIRE_NOT_COPIED, /* stacks that were not, since the ring was rather full: by frame pointers

@@ -252,6 +252,10 @@ static void measure(struct collecting *c)
 	metric(c, "collector_files", (double)s.assembler.files);
 	metric(c, "collector_maps_read_total", (double)s.assembler.maps_read);
 	metric(c, "collector_sideband_lost_total", (double)s.sideband_lost);
+	metric(c, "collector_ticks_due_total", (double)s.ticks_due);
+	metric(c, "collector_ticks_missed_total", (double)s.ticks_missed);
+	metric(c, "collector_late_samples_total", (double)s.stream.late_samples);
+	metric(c, "collector_late_events_total", (double)s.stream.late_events);
 	metric(c, "collector_symbol_bytes", (double)s.assembler.names.symbol_bytes);
 	metric(c, "collector_symbol_places", (double)s.assembler.names.places);
 	metric(c, "collector_dictionary_bytes", (double)profile_bytes(c->dict));
@@ -269,7 +273,7 @@ static void measure(struct collecting *c)
 	sender_metrics(c->sender, c->metrics, c->metric_count);
 
 	c->renew = profile_bytes(c->dict) > DICTIONARY_BYTES || s.assembler.files > FILES_MAX ||
-		   s.assembler.names.places > PLACES_MAX;
+		   s.assembler.names.places > PLACES_MAX || s.counts.beyond_cpus;
 }
 
 static struct window_counts counts_now(const struct collecting *c)
@@ -478,6 +482,7 @@ static int start(struct collecting *c)
 		own->lines = none;
 	sampler_event("cpu-clock", &sampler.event);
 	c->cgroups = cgroups_new();
+	assemble.cgroups = c->cgroups;
 	sampler.filter.cgroup_subsys = c->cgroups ? cgroups_subsys(c->cgroups) : -1;
 	sampler.filter.cgroups = c->cgroups != NULL;
 	gethostname(host, sizeof(host) - 1);

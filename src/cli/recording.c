@@ -21,8 +21,9 @@
 #include "profile/collector.h"
 
 /* Often: a new process is soon known to the BPF side. */
-#define DRAIN_MS  100
-#define TABLES_MS 2000 /* unwind tables are waited for at the end, where someone waits for us */
+#define DRAIN_MS   100
+#define MISSED_MAX 0.001 /* of the ticks: more is said */
+#define TABLES_MS  2000  /* unwind tables are waited for at the end, where someone waits for us */
 
 struct recording {
 	struct recording_options *options;
@@ -335,6 +336,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
 	ret->by_frame_pointers = a->unwind.by_frame_pointers;
+	ret->missed = stats.ticks_due ? (double)stats.ticks_missed / (double)stats.ticks_due : 0;
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 
@@ -357,6 +359,12 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  "different",
 		  (unsigned long long)c->kernel_walked, (unsigned long long)c->kernel_asked,
 		  (unsigned long long)c->kernel_compared, (unsigned long long)c->kernel_different);
+	log_debug("%llu of %llu ticks did not come; %llu samples and %llu side-band records came "
+		  "late, "
+		  "%llu of the former after their process had changed",
+		  (unsigned long long)stats.ticks_missed, (unsigned long long)stats.ticks_due,
+		  (unsigned long long)stats.stream.late_samples,
+		  (unsigned long long)stats.stream.late_events, (unsigned long long)a->late);
 	if (stats.priority_error)
 		log_debug("recorded at the priority of all others: %s",
 			  strerror(-stats.priority_error));
@@ -439,6 +447,10 @@ void recording_report(const struct recording_result *r, const char *path)
 	log_info("%llu samples in %.1f s, %llu lost%s%s%s%s", (unsigned long long)samples,
 		 r->seconds, (unsigned long long)r->lost, describe_quality(&q, shares), pointers,
 		 path ? ": " : "", path ? path : "");
+	if (r->missed > MISSED_MAX)
+		log_warn("%.1f %% of the clock's ticks did not come: other BPF programs were "
+			 "running, or a host had the CPUs",
+			 100 * r->missed);
 	if (samples == 0)
 		log_warn(
 			"nothing was sampled: the target did not run on a CPU meanwhile, or ended");

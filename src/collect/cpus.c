@@ -31,6 +31,24 @@ int cpus_parse(const char *text, cpus_fn *fn, void *ctx)
 	return 0;
 }
 
+static void note_highest(void *ctx, unsigned cpu, bool online)
+{
+	int *count = ctx;
+
+	(void)online;
+	*count = MAX(*count, (int)cpu + 1);
+}
+
+int cpus_present(void)
+{
+	CLEANUP(freep) char *text = NULL;
+	int count = 0;
+	int r = file_read("/sys/devices/system/cpu/present", 1 << 16, &text, NULL);
+
+	r = r ? r : cpus_parse(text, note_highest, &count);
+	return r ? r : count;
+}
+
 int cpus_each_online(cpus_fn *fn, void *ctx)
 {
 	CLEANUP(freep) char *text = NULL;

@@ -23,6 +23,8 @@
 
 struct cpu_event {
 	struct bpf_link *link; /* NULL: not sampled */
+	int fd;                /* the link's: the event itself */
+	uint64_t ticks_before; /* of WIRE_TICKS, when it was opened */
 	uint64_t read;         /* how far, in its ring */
 	bool has_stacks;       /* … up to there, since the last release */
 };
@@ -35,11 +37,15 @@ struct sampler {
 	uint64_t ring_bytes;
 	struct cpu_event *cpus; /* by CPU number */
 	unsigned cpu_count;     /* possible CPUs */
+	unsigned ring_count;    /* those that have a ring */
 	int only_cpu;           /* -1: all */
 	struct perf_event_attr attr;
+	bool is_clock; /* … with a period in nanoseconds */
 	uint64_t malformed;
 	uint64_t failed_cpus;
-	uint64_t fill; /* of the fullest ring, at the last drain */
+	uint64_t beyond_cpus; /* of them, those that were not there at the start */
+	uint64_t due, missed; /* ticks, of CPUs that are not sampled any more */
+	uint64_t fill;        /* of the fullest ring, at the last drain */
 };
 
 static const struct sampler_event events[] = {
@@ -113,8 +119,31 @@ static int fail(struct sampler_error *e, const char *doing, int r)
 	return r;
 }
 
+static uint64_t ticks_of(const struct sampler *s, uint32_t cpu)
+{
+	struct wire_counts c = {};
+
+	bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &cpu, &c);
+	return c.n[WIRE_TICKS];
+}
+
+/* How many ticks of a clock were due on a CPU since it was opened, and how many did not come. */
+static void add_ticks(const struct sampler *s, unsigned cpu, uint64_t *due, uint64_t *missed)
+{
+	const struct cpu_event *e = &s->cpus[cpu];
+	uint64_t ns;
+
+	if (!s->is_clock || !e->link || read(e->fd, &ns, sizeof(ns)) != sizeof(ns))
+		return;
+	/* The first may come before the program is there. */
+	uint64_t wanted = ns / s->attr.sample_period, came = ticks_of(s, cpu) - e->ticks_before + 1;
+	*due += wanted;
+	*missed += wanted - MIN(wanted, came);
+}
+
 static void cpu_close(struct sampler *s, unsigned cpu)
 {
+	add_ticks(s, cpu, &s->due, &s->missed);
 	bpf_link__destroy(s->cpus[cpu].link); /* closes the perf event's fd as well */
 	s->cpus[cpu].link = NULL;
 }
@@ -122,11 +151,17 @@ static void cpu_close(struct sampler *s, unsigned cpu)
 static int cpu_open(struct sampler *s, unsigned cpu)
 {
 	struct cpu_event *e = &s->cpus[cpu];
+	if (cpu >= s->ring_count) {
+		s->beyond_cpus++;
+		return -ENOSPC;
+	}
 	int fd =
 		(int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 
+	e->fd = fd;
+	e->ticks_before = ticks_of(s, cpu);
 	e->link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
 	if (!e->link) {
 		int r = -errno;
@@ -165,7 +200,7 @@ static void on_online(void *ctx, unsigned cpu, bool online)
 
 /*
  * Few CPUs have larger rings: what a burst needs does not depend on how many there are. Many have
- * smaller ones, since of so many most are often only possible, and their rings are there as well.
+ * smaller ones.
  */
 static size_t ring_bytes(const struct sampler_options *o, unsigned cpus)
 {
@@ -185,16 +220,16 @@ static void size_rings(struct sampler *s, const struct sampler_options *o)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	s->ring_at = bpf_map__value_size(map);
-	s->ring_bytes = ring_bytes(o, s->cpu_count);
+	s->ring_bytes = ring_bytes(o, s->ring_count);
 	s->cpu_bytes = (s->ring_at + s->ring_bytes + WIRE_SAMPLE_MAX + page - 1) & ~(page - 1);
 	memcpy((void *)&s->skel->rodata->ring_bytes, &s->ring_bytes, sizeof(s->ring_bytes));
-	bpf_map__set_max_entries(map, s->cpu_count);
+	bpf_map__set_max_entries(map, s->ring_count);
 	bpf_map__set_value_size(map, (uint32_t)s->cpu_bytes);
 }
 
 static int map_rings(struct sampler *s)
 {
-	void *p = mmap(NULL, s->cpu_count * s->cpu_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+	void *p = mmap(NULL, s->ring_count * s->cpu_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 		       bpf_map__fd(s->skel->maps.scratch), 0);
 
 	if (p == MAP_FAILED)
@@ -269,6 +304,8 @@ static int attach(struct sampler *s, const struct sampler_options *o, struct sam
 		.type = o->event.type,
 		.config = o->event.config,
 	};
+	s->is_clock =
+		o->event.type == PERF_TYPE_SOFTWARE && o->event.config == PERF_COUNT_SW_CPU_CLOCK;
 	if (o->event.is_clock && o->frequency) {
 		s->attr.sample_period = 1000000000 / o->frequency;
 	} else if (o->frequency) {
@@ -280,7 +317,7 @@ static int attach(struct sampler *s, const struct sampler_options *o, struct sam
 
 	/* The first CPU's failure is everyone's: say why. Later ones may be going offline. */
 	int r = -ENODEV;
-	if (s->only_cpu >= (int)s->cpu_count)
+	if (s->only_cpu >= (int)s->ring_count)
 		return fail(e, "find the CPU", -ENODEV);
 	if (s->only_cpu >= 0)
 		r = cpu_open(s, (unsigned)s->only_cpu);
@@ -306,7 +343,9 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 		return fail(ret_err, "count the CPUs", cpus);
 
 	struct sampler *s = mem_alloc(sizeof(*s));
+	int present = cpus_present();
 	s->cpu_count = (unsigned)cpus;
+	s->ring_count = present > 0 ? MIN((unsigned)present, s->cpu_count) : s->cpu_count;
 	s->only_cpu = o->cpu;
 	s->cpus = mem_alloc_array(s->cpu_count, sizeof(*s->cpus));
 
@@ -398,7 +437,7 @@ static void wipe_stacks(struct sampler *s, unsigned cpu)
 void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx)
 {
 	s->fill = 0;
-	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
+	for (unsigned cpu = 0; cpu < s->ring_count; cpu++)
 		drain_cpu(s, cpu, until, fn, ctx);
 }
 
@@ -410,7 +449,7 @@ uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room)
 
 void sampler_release(struct sampler *s)
 {
-	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++) {
+	for (unsigned cpu = 0; cpu < s->ring_count; cpu++) {
 		struct wire_ring *ring = ring_of(s, cpu);
 		if (s->cpus[cpu].has_stacks)
 			wipe_stacks(s, cpu);
@@ -465,8 +504,17 @@ void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
 	sampler_counters_read(bpf_map__fd(s->skel->maps.counters), ret);
 	ret->malformed = s->malformed;
 	ret->failed_cpus = s->failed_cpus;
+	ret->beyond_cpus = s->beyond_cpus;
 	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
 		ret->cpus += s->cpus[cpu].link != NULL;
+}
+
+void sampler_ticks(const struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed)
+{
+	*ret_due = s->due;
+	*ret_missed = s->missed;
+	for (unsigned cpu = 0; cpu < s->ring_count; cpu++)
+		add_ticks(s, cpu, ret_due, ret_missed);
 }
 
 void sampler_free(struct sampler *s)
@@ -475,7 +523,7 @@ void sampler_free(struct sampler *s)
 		return;
 	sampler_stop(s);
 	if (s->memory)
-		munmap(s->memory, s->cpu_count * s->cpu_bytes);
+		munmap(s->memory, s->ring_count * s->cpu_bytes);
 	sample__destroy(s->skel);
 	free(s->cpus);
 	free(s);

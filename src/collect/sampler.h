@@ -92,10 +92,19 @@ struct sampler_counts {
 	uint64_t kernel_compared;  /* by both … */
 	uint64_t kernel_different; /* … that were not the same; always 0 */
 	unsigned cpus;             /* being sampled now */
-	uint64_t failed_cpus;      /* came online but could not be sampled */
+	uint64_t failed_cpus;      /* came online but could not be sampled … */
+	uint64_t beyond_cpus;      /* … as they were not even there at the start: begin anew */
 };
 
 void sampler_counts(const struct sampler *s, struct sampler_counts *ret);
+
+/*
+ * Ticks of the clock that were due so far on all CPUs, and those that did not come, which no other
+ * counter sees: the kernel skips a program while another BPF program runs on that CPU, and a host
+ * may give the CPU to others. Both 0 for events that are no clock. Asks each CPU, so not for each
+ * drain.
+ */
+void sampler_ticks(const struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed);
 
 /* The same of counters that outlive samplers: all that used them together. */
 void sampler_counters_read(int fd, struct sampler_counts *ret);

@@ -165,8 +165,8 @@ void sideband_cpu(struct sideband *s, unsigned cpu, bool online)
 	if (cpu >= s->count || !online)
 		return; /* the ring of a CPU that went is still drained */
 	close_cpu(s, cpu);
-	if (open_cpu(s, cpu) != 0)
-		s->lost++; /* what happens on that CPU is not told: mappings are read instead */
+	open_cpu(s, cpu);
+	s->lost++; /* what has happened on that CPU was not told: mappings are read instead */
 }
 
 int sideband_fd(const struct sideband *s, unsigned cpu)

@@ -5,8 +5,12 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* From a program's time stamp to its record being in the ring. */
-#define SETTLE_NS 1000000
+/*
+ * From a program's time stamp to its record being in the ring. Longer where a host takes a CPU away
+ * in between: as long as was seen, and for a while after it.
+ */
+#define SETTLE_NS     1000000
+#define SETTLE_DRAINS 64 /* to forget most of what was seen */
 
 struct item {
 	uint64_t key; /* its time, doubled: at the same time, events come first */
@@ -14,7 +18,10 @@ struct item {
 };
 
 struct stream {
-	uint64_t lost; /* events, as of the last drain */
+	uint64_t lost;      /* events, as of the last drain */
+	uint64_t passed_ns; /* all before this was handed out, but for what is late */
+	uint64_t settle_ns;
+	struct stream_stats stats;
 	struct sampler *sampler;
 	struct sideband *sideband;
 	struct arena events; /* those that items point to; samples stay in their rings */
@@ -29,6 +36,7 @@ struct stream *stream_new(struct sampler *sampler, struct sideband *sideband)
 
 	s->sampler = sampler;
 	s->sideband = sideband;
+	s->settle_ns = SETTLE_NS;
 	return s;
 }
 
@@ -82,12 +90,37 @@ static void hold_back(struct stream *s, size_t from)
 	s->room = old;
 }
 
+/* Counts what should have been in an earlier drain, in which later things were handed out. */
+static void note_late(struct stream *s)
+{
+	uint64_t latest = 0;
+
+	for (size_t i = 0; i < s->count && s->items[i].key >> 1 <= s->passed_ns; i++) {
+		if (s->items[i].key >> 1 ==
+		    0) /* kernels garble some records where others listen too */
+			continue;
+		latest = MAX(latest, s->passed_ns - (s->items[i].key >> 1));
+		if (is_event(&s->items[i]))
+			s->stats.late_events++;
+		else
+			s->stats.late_samples++;
+	}
+	s->settle_ns -= (s->settle_ns - SETTLE_NS) / SETTLE_DRAINS;
+	if (latest)
+		s->settle_ns = MIN(MAX(s->settle_ns, 2 * latest + SETTLE_NS), STREAM_SETTLE_MAX_NS);
+}
+
+void stream_stats(const struct stream *s, struct stream_stats *ret)
+{
+	*ret = s->stats;
+}
+
 void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	uint64_t until = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - SETTLE_NS;
+	uint64_t until = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - s->settle_ns;
 	if (last)
 		until = UINT64_MAX >> 1;
 	sampler_drain(s->sampler, until, put_sample, s);
@@ -99,6 +132,7 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 		h->lost(h->ctx);
 	s->lost = lost;
 
+	note_late(s);
 	size_t i = 0;
 	for (; i < s->count && s->items[i].key >> 1 <= until; i++) {
 		if (is_event(&s->items[i]))
@@ -106,6 +140,7 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 		else
 			h->sample(h->ctx, s->items[i].data);
 	}
+	s->passed_ns = last ? s->passed_ns : MAX(s->passed_ns, until);
 	sampler_release(s->sampler);
 	hold_back(s, i); /* samples were not even taken */
 }

@@ -2,8 +2,9 @@
  * stream: samples and side-band events in one order of time.
  *
  * Both come from rings of their own. What is newer than the beginning of a drain is left to the
- * next one, since something older may still be on its way from another ring. So a sample is always
- * seen with the mappings its process had when it was taken.
+ * next one, since something older may still be on its way from another ring, by up to
+ * STREAM_SETTLE_MAX_NS where that was seen to happen. So a sample is seen with the mappings its
+ * process had when it was taken; one that is late nevertheless is counted.
  */
 #pragma once
 
@@ -22,6 +23,15 @@ struct stream_handler {
 /* Both are borrowed and outlive the stream; sideband may be NULL. */
 struct stream *stream_new(struct sampler *sampler, struct sideband *sideband);
 void stream_free(struct stream *s);
+
+#define STREAM_SETTLE_MAX_NS 50000000
+
+/* What came after later things had been handed out; it is handed out all the same. */
+struct stream_stats {
+	uint64_t late_samples, late_events;
+};
+
+void stream_stats(const struct stream *s, struct stream_stats *ret);
 
 /* `last`: nothing will follow, hold nothing back. */
 void stream_drain(struct stream *s, const struct stream_handler *h, bool last);

@@ -82,6 +82,19 @@ static void remove_at(struct maps *m, size_t at, size_t count)
 	m->count -= count;
 }
 
+bool maps_replaces(const struct maps *m, const struct mapping *new)
+{
+	for (size_t i = first_after(m, new->start); i < m->count; i++) {
+		const struct mapping *old = &m->list[i];
+		if (old->start >= new->end)
+			break;
+		if (old->path != new->path || old->inode != new->inode ||
+		    old->start - old->offset != new->start - new->offset)
+			return true;
+	}
+	return false;
+}
+
 void maps_remove(struct maps *m, uint64_t start, uint64_t end)
 {
 	if (start >= end)

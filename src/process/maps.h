@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,9 @@ struct maps *maps_copy(const struct maps *m);
 struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share it; takes m */
 
 void maps_remove(struct maps *m, uint64_t start, uint64_t end);
+
+/* Whether a mapping would take the place of one of another file, or of another part of it. */
+bool maps_replaces(const struct maps *m, const struct mapping *new);
 
 /* Puts a mapping in; what it covers of others goes. */
 void maps_insert(struct maps *m, const struct mapping *new);

@@ -171,6 +171,9 @@ static void on_map(struct processes *ps, const struct sideband_event *e)
 	if (e->time < p->sure_ns)
 		return; /* what came after it may have been lost */
 	p->maps = maps_own(p->maps);
+	p->changed_ns = MAX(p->changed_ns, e->time);
+	if (maps_replaces(p->maps, &m))
+		p->replaced_ns = e->time;
 	maps_insert(p->maps, &m);
 }
 
@@ -206,6 +209,7 @@ void processes_event(struct processes *ps, const struct sideband_event *e)
 			break;
 		maps_unref(p->maps);
 		p->maps = maps_new();
+		p->changed_ns = MAX(p->changed_ns, e->time);
 		p->stale = p->distrusted;
 		p->read_pause_ns = READ_PAUSE_NS;
 		/* Events tell all from here on: an address that nothing covers is most likely none.

@@ -42,6 +42,9 @@ struct process {
 	bool distrusted;  /* … and nothing is known of before that */
 	bool exited;
 	unsigned idle_sweeps;
+	uint64_t replaced_ns;  /* when a file was last mapped where another was; 0: never */
+	uint64_t changed_ns;   /* the latest event that changed anything */
+	uint64_t cgroup;       /* of its last sample: whoever names groups may note it here */
 	uint64_t next_read_ns; /* no reading of /proc before */
 	uint64_t read_pause_ns;
 	struct process_hook hooks[PROCESS_HOOKS];

@@ -5,14 +5,17 @@
 
 #include "base/index.h"
 #include "base/mem.h"
+#include "collect/stream.h"
 #include "process/process.h"
 #include "profile/known.h"
 #include "profile/resolve.h"
 
 #define HELD_BYTES_MAX (8u << 20)
-#define EVENTS_LATE_NS 2000000 /* a drain leaves the latest for the next */
-#define HELD_NS_MAX    5000000000ull
-#define NEAR           4 /* most new stacks leave a known one in the last so many steps */
+#define EVENTS_LATE_NS                                                                             \
+	(STREAM_SETTLE_MAX_NS + 1000000) /* a drain leaves the latest for the next                 \
+					  */
+#define HELD_NS_MAX 5000000000ull
+#define NEAR        4 /* most new stacks leave a known one in the last so many steps */
 
 /* Who a sample belongs to; interned, since building its labels costs more than the rest. */
 struct owner {
@@ -42,6 +45,7 @@ struct assembler {
 	uint64_t settled_ns; /* when the last drain ended */
 	uint64_t passed_ns;  /* all events up to here have come */
 	struct known *known;
+	struct maps *nothing; /* of a process of which nothing is sure */
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
 
@@ -113,6 +117,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 	a->processes = processes_new();
 	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->known = known_new();
+	a->nothing = maps_new();
 	a->key_comm = intern(a, "comm");
 	a->key_pid = intern(a, "pid");
 	a->key_thread = intern(a, "thread");
@@ -147,6 +152,7 @@ void assembler_free(struct assembler *a)
 	resolver_free(a->resolver);
 	processes_free(a->processes);
 	known_free(a->known);
+	maps_unref(a->nothing);
 	free(a->owners);
 	free(a->held);
 	index_done(&a->by_owner);
@@ -366,6 +372,11 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s)
 	}
 	const uint64_t *user_frames = wire_frames(s) + s->kernel_frames;
 	struct process *p = processes_get(a->processes, s->pid, s->start, s->time);
+	if (p->cgroup != s->cgroup && a->options.cgroups) {
+		/* Now: the sample may have to wait, and its group be gone by then. */
+		cgroups_path(a->options.cgroups, s->cgroup);
+		p->cgroup = s->cgroup;
+	}
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->ip;
 	process_find(a->processes, p, leaf, true, s->time); /* reads mappings anew if need be */
 	bool last = a->held_bytes >= HELD_BYTES_MAX;
@@ -375,7 +386,10 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s)
 		return;
 	}
 	struct maps *maps = p->early ? p->early : p->maps;
-	if (p->early) /* too many wait already, so nothing is sure */
+	if (s->time < p->changed_ns) { /* late: what it had mapped then is not known any more */
+		maps = a->nothing;
+		a->stats.late++;
+	} else if (p->early) /* too many wait already, so nothing is sure */
 		maps_remove(maps, 0, UINT64_MAX);
 	int r = unwinder_walk(a->unwinder, p, maps, s, user_frames, last, &user);
 	lap(a, STAGE_UNWIND);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "collect/cgroup.h"
 #include "collect/sampler.h"
 #include "collect/sideband.h"
 #include "profile/profile.h"
@@ -38,6 +39,7 @@ struct assembler_options {
 	void *detail_ctx;
 	size_t table_bytes;              /* cap of the unwind tables; 0: 24 MB */
 	const struct sampler_maps *maps; /* of the walk in BPF */
+	struct cgroups *cgroups; /* samples' groups are looked up as they come; NULL: not */
 	const char *cache_dir; /* where unwind tables stay from run to run; NULL: nowhere */
 };
 
@@ -85,6 +87,7 @@ struct assembler_stats {
 	uint64_t stage_ns[STAGES];
 	uint64_t samples;
 	uint64_t held;      /* samples that waited for an unwind table */
+	uint64_t late;      /* … that came after their process had changed its mappings: cut */
 	uint64_t maps_read; /* of /proc/PID/maps */
 	uint64_t processes; /* known now */
 	uint64_t files;     /* mapped files seen */

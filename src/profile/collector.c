@@ -235,5 +235,7 @@ void collector_stats(const struct collector *c, struct collector_stats *ret)
 					.hotplug_error = c->hotplug_error};
 	sampler_counts(c->sampler, &ret->counts);
 	assembler_stats(c->assembler, &ret->assembler);
+	stream_stats(c->stream, &ret->stream);
+	sampler_ticks(c->sampler, &ret->ticks_due, &ret->ticks_missed);
 	ret->sideband_lost = c->sideband ? sideband_lost(c->sideband) : 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/loop.h"
 #include "collect/sampler.h"
+#include "collect/stream.h"
 #include "profile/assemble.h"
 #include "profile/profile.h"
 
@@ -43,9 +44,11 @@ struct collector_stats {
 	struct sampler_counts counts;
 	struct assembler_stats assembler;
 	uint64_t sideband_lost;
-	int sideband_error; /* 0, or why there is none: -errno */
-	int hotplug_error;  /* 0, or why CPUs that come later are not seen: -errno */
-	int priority_error; /* 0, or why we wait for our turn like all others */
+	struct stream_stats stream;
+	uint64_t ticks_due, ticks_missed; /* see sampler_ticks() */
+	int sideband_error;               /* 0, or why there is none: -errno */
+	int hotplug_error;                /* 0, or why CPUs that come later are not seen: -errno */
+	int priority_error;               /* 0, or why we wait for our turn like all others */
 };
 
 void collector_stats(const struct collector *c, struct collector_stats *ret);

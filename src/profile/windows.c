@@ -298,6 +298,8 @@ static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct
 		return 1;
 	who.is_kernel = !a->process;
 	who.exe = find_exe(ws, ps, a->maps);
+	if (s->cgroup && ws->options.cgroups) /* now: it may be gone when the window ends */
+		cgroups_path(ws->options.cgroups, s->cgroup);
 	MEM_GROW(w->owners, w->owner_count, w->owner_cap);
 	id = w->owner_count++;
 	w->owners[id] = who;

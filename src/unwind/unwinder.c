@@ -14,6 +14,7 @@
 #define UNUSED_NS      (300ull * 1000000000) /* a table that no walk used for so long goes */
 #define RETIRED_MAX    256 /* versions of mappings that samples on their way may still name */
 #define GRACE_EVERY_NS 1000000000ull
+#define RESTLESS_NS    (10ull * 1000000000)
 #define HALVE_EVERY_NS 10000000000ull
 #define ROOM_SHARE     16 /* of the rows that can be: what is made free more than needed */
 #define PAUSE_MIN_NS   1000000000ull
@@ -406,6 +407,16 @@ static void space_install(struct unwinder *u, struct space *s)
 	s->installed_exec = value.exec;
 }
 
+/*
+ * A program that has just mapped a library where another was will do so again. Until a drain tells
+ * the BPF side, it walks by what was there before, and the stack is cut. What it does not know at
+ * all brings its stack along, and is walked here by what was true then.
+ */
+static bool is_restless(const struct process *p, uint64_t now)
+{
+	return p->replaced_ns && now < p->replaced_ns + RESTLESS_NS;
+}
+
 /* Brings what the BPF side knows of a program up to date. */
 static void space_update(struct unwinder *u, struct space *s)
 {
@@ -627,7 +638,9 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 			u->files[i].uses /= 2;
 	}
 	for (struct space *s = u->spaces; s; s = s->next) {
-		if (s->wanted && !s->process->exited && !s->process->dropped)
+		if (s->wanted && is_restless(s->process, now))
+			space_uninstall(s);
+		else if (s->wanted && !s->process->exited && !s->process->dropped)
 			space_update(u, s);
 		s->wanted = false;
 	}

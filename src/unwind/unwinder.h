@@ -13,7 +13,8 @@
  *
  * A walk in the kernel goes by the mappings that were installed last. Whether they were still true
  * at the time of the sample is checked frame by frame against what the process had mapped then: a
- * stack is cut where they differ, never guessed.
+ * stack is cut where they differ, never guessed. A program that maps libraries where others were is
+ * not installed for a while: its samples bring their stacks.
  */
 #pragma once
 

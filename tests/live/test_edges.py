@@ -78,8 +78,8 @@ def open_and_close(rows, *options, libraries=5, **kw):
 
 @live
 def libraries_that_land_where_others_were():
-    # Until a drain has told the BPF side, a library is not known there.
-    open_and_close(0, marked=0.4)
+    # Until a drain has told the BPF side of the first that took another's place, stacks are cut.
+    open_and_close(0, marked=0.05)
 
 
 @live

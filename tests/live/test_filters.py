@@ -188,6 +188,29 @@ def processes_below_a_cgroup_belong_to_it():
 
 
 @live
+def processes_far_below_a_cgroup_belong_to_it():
+    root = hierarchies()["v2"]
+    if not root:
+        skip("no cgroup v2 hierarchy here")
+    top = os.path.join(root, f"smolder-test-deep-{os.getpid()}")
+    made = [top]
+    try:
+        os.mkdir(top)
+        for i in range(60):
+            made.append(os.path.join(made[-1], str(i)))
+            os.mkdir(made[-1])
+        with workloads.start("shares") as w, workloads.start("exec"):
+            with cgroup(made[-1], w.pid):
+                r = record("-a", "--cgroup", top, "-F", 499, "-d", 1).ok()
+            with open(os.path.join(root, "cgroup.procs"), "w") as f:
+                f.write(str(w.pid))
+    finally:
+        for path in reversed(made):
+            os.rmdir(path)
+    assert r.samples and r.stacks.comms() == {"shares"}, r.stacks.comms()
+
+
+@live
 def a_cgroup_that_is_not_one_is_refused():
     run("record", "--cgroup", "/nowhere", "-d", 1, "-o", "-").refused("/nowhere")
     run("record", "--cgroup", "/tmp", "-d", 1, "-o", "-").refused("/tmp")

@@ -2,6 +2,7 @@
 """Bad days: programs that start by the thousand, more threads than CPUs by far."""
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,9 +11,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import folded  # noqa: E402
 import workloads  # noqa: E402
-from always import always  # noqa: E402
-from recording import live, record  # noqa: E402
-from tap import hurry, main  # noqa: E402
+from always import always, until  # noqa: E402
+from recording import live, record, wait_cpu  # noqa: E402
+from tap import hurry, main, skip  # noqa: E402
 
 
 def marked(stacks):
@@ -52,6 +53,62 @@ def a_recording_ends_on_time_among_hundreds_of_threads():
         took = time.monotonic() - began
     assert r.samples > 100, r.err
     assert took < 10, f"2 s took {took:.1f} s: {r.err}"
+
+
+@live
+def ticks_that_the_kernel_skips_are_told():
+    with workloads.start("updates"), workloads.start("updates"):
+        r = record("-v", "-a", "-F", 499, "-d", 2).ok()
+    m = re.search(r"(\d+) of (\d+) ticks did not come", r.err)
+    assert m and int(m[1]) > 0.05 * int(m[2]), r.err
+    assert re.search(r"^smolder: [\d.]+ % of the clock's ticks did not come: other BPF", r.err,
+                     re.M), r.err
+    with always() as a, workloads.start("updates"):
+        until("ticks to be missed",
+              lambda: sum(a.collectors("smolder_collector_ticks_missed_total")) > 5)
+
+
+
+def container_hierarchy():
+    """The control groups that tell of containers, as the collector finds them."""
+    with open("/proc/self/mounts") as f:
+        mounts = {m[1]: m[2] for m in (line.split() for line in f)}
+    if mounts.get("/sys/fs/cgroup") == "cgroup2":
+        return "/sys/fs/cgroup"
+    for name in ("memory", "pids", "cpu", "devices"):
+        if mounts.get(f"/sys/fs/cgroup/{name}") == "cgroup":
+            return f"/sys/fs/cgroup/{name}"
+    skip("no hierarchy of control groups here")
+
+
+@live
+def a_container_that_lives_for_a_second_keeps_its_label():
+    name = os.urandom(32).hex()
+    root = container_hierarchy()
+    group = os.path.join(root, f"docker-{name}.scope")
+    with always() as a:
+        a.wait_stored()  # so a window has just begun, and ends long after the container
+        os.mkdir(group)
+        try:
+            with workloads.start("shares") as w:
+                with open(os.path.join(group, "cgroup.procs"), "w") as f:
+                    f.write(str(w.pid))
+                wait_cpu(w, 0.7)
+        finally:
+            until("the container to be gone", lambda: not os.path.exists(group) or gone(group))
+
+        def found():
+            got = a.query("-f", "folded", f'{{container="{name[:12]}"}}')
+            return got.returncode == 0 and folded.parse(got.stdout).total
+        until("its samples, under its name", found, 40)
+
+
+def gone(group):
+    try:
+        os.rmdir(group)
+    except OSError:
+        return False
+    return True
 
 
 main()

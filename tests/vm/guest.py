@@ -46,7 +46,7 @@ def boot(kernel, home):
         with open(os.path.join(home, name), "w"):
             pass
 
-    command = [qemu, "-accel", "tcg", "-cpu", "max,-cx16", "-smp", "2", "-m", "1024",
+    command = [qemu, "-accel", "tcg", "-cpu", "max,-cx16", "-smp", "2,maxcpus=128", "-m", "1024",
                "-nodefaults", "-display", "none", "-no-reboot",
                "-kernel", kernel, "-initrd", _image(home), "-append", "console=ttyS0 panic=-1",
                "-serial", f"file:{os.path.join(home, CONSOLE)}",

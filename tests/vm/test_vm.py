@@ -96,6 +96,12 @@ def a_pid_of_a_namespace_is_that_process(report):
     assert comms == {"chain"}, f"samples of {comms}"
 
 
+def memory_is_by_the_cpus_that_are_there(report):
+    maps = [int(n) for n in re.findall(r"^memlock:\s*(\d+)", report["memory"], re.M)]
+    assert maps, report["memory"]
+    assert max(maps) < 8 << 20, f"{max(maps) >> 10} KB in one map, where 128 CPUs are possible"
+
+
 def stacks_of_short_lived_processes_are_whole(report):
     stacks = chains(report, "machine")
     check_whole(stacks, 0.95)
@@ -117,6 +123,7 @@ def the_kernel_has_no_complaint(report):
 CHECKS = [doctor_finds_nothing_wrong, stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
+          memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, the_kernel_has_no_complaint]
 
