@@ -77,6 +77,12 @@ class Server:
         return Reply(body)
 
 
+def check_metrics(text):
+    """What promtool has to say of the text of /metrics: nothing, or the test fails."""
+    p = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+    assert p.returncode == 0 and not p.stdout and not p.stderr, p.stdout + p.stderr
+
+
 def smolder(*args, **kw):
     env = dict(os.environ, **kw.pop("env", {}))
     return subprocess.run([SMOLDER, *args], capture_output=True, text=True, timeout=60, env=env, **kw)

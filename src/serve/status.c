@@ -7,152 +7,92 @@
 #include "base/mem.h"
 #include "query/timerange.h"
 #include "render/escape.h"
+#include "serve/exposition.h"
 #include "serve/parts.h"
 
 /* ---- metrics ------------------------------------------------------------------------------- */
 
-static void metric(FILE *out, const char *name, const char *type, const char *help, double value)
+static void store_metrics(struct exposition *e, const struct store_stats *s)
 {
-	fprintf(out, "# HELP smolder_%s %s\n# TYPE smolder_%s %s\nsmolder_%s %.17g\n", name, help,
-		name, type, name, value);
-}
-
-static void counter(FILE *out, const char *name, const char *help, uint64_t value)
-{
-	metric(out, name, "counter", help, (double)value);
-}
-
-static void gauge(FILE *out, const char *name, const char *help, uint64_t value)
-{
-	metric(out, name, "gauge", help, (double)value);
-}
-
-static void head(FILE *out, const char *name, const char *type, const char *help)
-{
-	fprintf(out, "# HELP smolder_%s %s\n# TYPE smolder_%s %s\n", name, help, name, type);
-}
-
-static void store_metrics(FILE *out, const struct store_stats *s)
-{
-	counter(out, "samples_taken_total", "Samples that collectors took.", s->taken);
-	counter(out, "samples_stored_total", "Samples of them that are stored.", s->stored);
-	head(out, "samples_lost_total", "counter", "Samples of them that were lost, by reason.");
+	exposition_counter(e, "samples_taken", "Samples that collectors took.", (double)s->taken);
+	exposition_counter(e, "samples_stored", "Samples of them that are stored.",
+			   (double)s->stored);
+	exposition_counters(e, "samples_lost", "Samples of them that were lost, by reason.");
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
-		fprintf(out, "smolder_samples_lost_total{reason=\"%s\"} %" PRIu64 "\n",
-			window_lost_names[i], s->lost[i]);
-	counter(out, "samples_other_total", "Samples stored as (other), for a cap.",
-		s->other_samples);
-	counter(out, "samples_rolled_other_total",
-		"Samples rolled up as (other), for a month's cap.", s->rolled_other);
-	counter(out, "store_windows_total", "Window messages stored by this process.", s->windows);
-	counter(out, "store_known_total", "Window messages that were stored before.", s->known);
-	counter(out, "store_refused_total", "Window messages out of range.", s->refused);
-	counter(out, "store_failed_total", "Appends that could not be written.", s->failed);
-	counter(out, "store_damaged_files_total", "Files set aside.", s->damaged_files);
-	counter(out, "store_packs_total", "Packs made.", s->packs);
-	counter(out, "store_rolls_total", "Roll-ups made.", s->rolls);
-	counter(out, "store_expired_files_total", "Files removed for age or size.",
-		s->expired_files);
-	counter(out, "store_removed_bytes_total", "Bytes given back for age or size.",
-		s->removed_bytes);
-	head(out, "store_bytes", "gauge", "Bytes on disk.");
-	fprintf(out,
-		"smolder_store_bytes{part=\"raw\"} %" PRIu64 "\n"
-		"smolder_store_bytes{part=\"roll\"} %" PRIu64 "\n"
-		"smolder_store_bytes{part=\"times\"} %" PRIu64 "\n",
-		s->raw_bytes, s->roll_bytes, s->times_bytes);
-	gauge(out, "store_first_seconds", "Start of what is stored, since 1970.",
-	      s->first_ms / 1000);
-	gauge(out, "store_last_seconds", "End of what is stored, since 1970.", s->last_ms / 1000);
+		exposition_value(e, "reason", window_lost_names[i], (double)s->lost[i]);
+	exposition_counter(e, "samples_other", "Samples stored as (other), for a cap.",
+			   (double)s->other_samples);
+	exposition_counter(e, "samples_rolled_other",
+			   "Samples rolled up as (other), for a month's cap.",
+			   (double)s->rolled_other);
+	exposition_counter(e, "store_windows", "Window messages stored by this process.",
+			   (double)s->windows);
+	exposition_counter(e, "store_known", "Window messages that were stored before.",
+			   (double)s->known);
+	exposition_counter(e, "store_refused", "Window messages out of range.", (double)s->refused);
+	exposition_counter(e, "store_failed", "Appends that could not be written.",
+			   (double)s->failed);
+	exposition_counter(e, "store_damaged_files", "Files set aside.", (double)s->damaged_files);
+	exposition_counter(e, "store_packs", "Packs made.", (double)s->packs);
+	exposition_counter(e, "store_rolls", "Roll-ups made.", (double)s->rolls);
+	exposition_counter(e, "store_expired_files", "Files removed for age or size.",
+			   (double)s->expired_files);
+	exposition_counter(e, "store_removed_bytes", "Bytes given back for age or size.",
+			   (double)s->removed_bytes);
+	exposition_gauges(e, "store_bytes", "Bytes on disk.");
+	exposition_value(e, "part", "raw", (double)s->raw_bytes);
+	exposition_value(e, "part", "roll", (double)s->roll_bytes);
+	exposition_value(e, "part", "times", (double)s->times_bytes);
+	exposition_gauge(e, "store_first_seconds", "Start of what is stored, since 1970.",
+			 (double)(s->first_ms / 1000));
+	exposition_gauge(e, "store_last_seconds", "End of what is stored, since 1970.",
+			 (double)(s->last_ms / 1000));
 }
 
-static void receiver_part(FILE *out, const struct receiver_stats *r)
+static void receiver_part(struct exposition *e, const struct receiver_stats *r)
 {
 	static const char *const names[] = {"stored", "known", "reset", "later", "refused"};
 
-	head(out, "windows_received_total", "counter", "Window messages, by answer.");
+	exposition_counters(e, "windows_received", "Window messages, by answer.");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		fprintf(out, "smolder_windows_received_total{answer=\"%s\"} %" PRIu64 "\n",
-			names[i], r->by_status[i]);
-	counter(out, "windows_received_bytes_total", "Bytes of them.", r->bytes);
-	counter(out, "windows_malformed_total", "Messages that could not be read.", r->malformed);
-	counter(out, "collectors_forgotten_total", "Dictionaries dropped for a cap.", r->forgotten);
-	gauge(out, "collectors", "Collectors whose dictionary is held.", r->instances);
-	gauge(out, "dictionary_bytes", "Bytes of those dictionaries.", r->dictionary_bytes);
+		exposition_value(e, "answer", names[i], (double)r->by_status[i]);
+	exposition_counter(e, "windows_received_bytes", "Bytes of them.", (double)r->bytes);
+	exposition_counter(e, "windows_malformed", "Messages that could not be read.",
+			   (double)r->malformed);
+	exposition_counter(e, "collectors_forgotten", "Dictionaries dropped for a cap.",
+			   (double)r->forgotten);
+	exposition_gauge(e, "collectors", "Collectors whose dictionary is held.",
+			 (double)r->instances);
+	exposition_gauge(e, "dictionary_bytes", "Bytes of those dictionaries.",
+			 (double)r->dictionary_bytes);
 }
 
-static void http_part(FILE *out, const struct http_stats *h, const struct jobs_stats *j)
+static void http_part(struct exposition *e, const struct http_stats *h, const struct jobs_stats *j)
 {
-	counter(out, "http_requests_total", "HTTP requests.", h->requests);
-	counter(out, "http_refused_total", "Of them refused before a route.", h->refused);
-	counter(out, "http_turned_away_total", "Of them from those who may not look.",
-		h->turned_away);
-	counter(out, "http_unowned_total", "Connections on loopback whose user could not be told.",
-		h->unowned);
-	counter(out, "http_dropped_total", "Connections closed for room, or as too slow.",
-		h->dropped);
-	head(out, "http_answers_total", "counter", "Answers, by class of status.");
+	static const char *const classes[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
+
+	exposition_counter(e, "http_requests", "HTTP requests.", (double)h->requests);
+	exposition_counter(e, "http_refused", "Of them refused before a route.",
+			   (double)h->refused);
+	exposition_counter(e, "http_turned_away", "Of them from those who may not look.",
+			   (double)h->turned_away);
+	exposition_counter(e, "http_unowned",
+			   "Connections on loopback whose user could not be told.",
+			   (double)h->unowned);
+	exposition_counter(e, "http_dropped", "Connections closed for room, or as too slow.",
+			   (double)h->dropped);
+	exposition_counters(e, "http_answers", "Answers, by class of status.");
 	for (int i = 2; i <= 5; i++)
-		fprintf(out, "smolder_http_answers_total{class=\"%dxx\"} %" PRIu64 "\n", i,
-			h->by_class[i]);
-	gauge(out, "http_connections", "Connections that are open.", h->connections);
-	head(out, "questions_total", "counter", "Questions to the store, by how they ended.");
-	fprintf(out,
-		"smolder_questions_total{end=\"done\"} %" PRIu64 "\n"
-		"smolder_questions_total{end=\"late\"} %" PRIu64 "\n"
-		"smolder_questions_total{end=\"gone\"} %" PRIu64 "\n"
-		"smolder_questions_total{end=\"refused\"} %" PRIu64 "\n",
-		j->done, j->late, j->gone, j->refused);
-	gauge(out, "questions_running", "Questions being answered.", j->running + j->waiting);
-}
-
-/* [a-zA-Z_:][a-zA-Z0-9_:]*, and labels in braces that hold no line end. */
-static bool is_metric_name(const char *s)
-{
-	size_t name = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:");
-	size_t len = strlen(s);
-
-	if (!name || (*s >= '0' && *s <= '9'))
-		return false;
-	if (s[name] == '\0')
-		return true;
-	if (s[name] != '{' || s[len - 1] != '}' || len < name + 2)
-		return false;
-	bool quoted = false;
-	for (const char *c = s + name + 1; c < s + len - 1; c++) {
-		if ((unsigned char)*c < ' ' || (!quoted && (*c == '{' || *c == '}')))
-			return false;
-		if (quoted && *c == '\\' && c[1])
-			c++;
-		else if (*c == '"')
-			quoted = !quoted;
-	}
-	return !quoted;
-}
-
-/* What a collector says of itself, with its instance as a label. */
-static void collector_metric(void *ctx, const uint8_t instance[16], const char *name, double value)
-{
-	FILE *out = ctx;
-	size_t len = strcspn(name, "{");
-
-	if (!is_metric_name(name))
-		return;
-	fprintf(out, "%s%.*s{instance=\"", strncmp(name, "smolder_", 8) == 0 ? "" : "smolder_",
-		(int)len, name);
-	for (int i = 0; i < 4; i++)
-		fprintf(out, "%02x", instance[i]);
-	fputs("\"", out);
-	if (name[len] && name[len + 1] != '}')
-		fprintf(out, ",%s", name + len + 1);
-	else
-		fputs("}", out);
-	if (isnan(value))
-		fputs(" NaN\n", out);
-	else if (isinf(value))
-		fputs(value > 0 ? " +Inf\n" : " -Inf\n", out);
-	else
-		fprintf(out, " %.17g\n", value);
+		exposition_value(e, "class", classes[i], (double)h->by_class[i]);
+	exposition_gauge(e, "http_connections", "Connections that are open.",
+			 (double)h->connections);
+	exposition_counters(e, "questions", "Questions to the store, by how they ended.");
+	exposition_value(e, "end", "done", (double)j->done);
+	exposition_value(e, "end", "late", (double)j->late);
+	exposition_value(e, "end", "gone", (double)j->gone);
+	exposition_value(e, "end", "refused", (double)j->refused);
+	exposition_gauge(e, "questions_running", "Questions being answered.",
+			 (double)(j->running + j->waiting));
 }
 
 void status_metrics(void *ctx, struct http_request *r)
@@ -161,6 +101,7 @@ void status_metrics(void *ctx, struct http_request *r)
 	char *body = NULL;
 	size_t len;
 	FILE *out = open_memstream(&body, &len);
+	struct exposition *e = exposition_new(out);
 	struct store_stats store;
 	struct receiver_stats received;
 	struct http_stats http;
@@ -170,18 +111,19 @@ void status_metrics(void *ctx, struct http_request *r)
 	receiver_stats(s->receiver, &received);
 	http_stats(s->http, &http);
 	jobs_stats(s->jobs, &jobs);
-	head(out, "build_info", "gauge", "The version.");
-	fprintf(out, "smolder_build_info{version=\"%s\"} 1\n", SMOLDER_VERSION);
-	metric(out, "server_cpu_seconds_total", "counter", "CPU time of this process.",
-	       cost_cpu_seconds());
-	gauge(out, "server_resident_bytes", "Resident memory of this process.",
-	      cost_resident_bytes());
-	gauge(out, "server_start_seconds", "When it was started, since 1970.",
-	      s->started_ms / 1000);
-	store_metrics(out, &store);
-	receiver_part(out, &received);
-	http_part(out, &http, &jobs);
-	receiver_metrics(s->receiver, collector_metric, out);
+	exposition_gauges(e, "build_info", "The version.");
+	exposition_value(e, "version", SMOLDER_VERSION, 1);
+	exposition_counter(e, "server_cpu_seconds", "CPU time of this process.",
+			   cost_cpu_seconds());
+	exposition_gauge(e, "server_resident_bytes", "Resident memory of this process.",
+			 (double)(cost_resident_bytes()));
+	exposition_gauge(e, "server_start_seconds", "When it was started, since 1970.",
+			 (double)(s->started_ms / 1000));
+	store_metrics(e, &store);
+	receiver_part(e, &received);
+	http_part(e, &http, &jobs);
+	receiver_metrics(s->receiver, exposition_collector, e);
+	exposition_free(e);
 	fclose(out);
 	http_answer(r, &(struct http_answer){.status = 200,
 					     .type = "text/plain; version=0.0.4; charset=utf-8",

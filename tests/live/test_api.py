@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from server import Server  # noqa: E402
+from server import Server, check_metrics  # noqa: E402
 from tap import ROOT, main, test  # noqa: E402
 from windows import (KNOWN, PERIOD, REFUSED, RESET, STORED, Collector, Reply, Sums,  # noqa: E402
                      row)
@@ -429,6 +429,27 @@ def metrics_and_status_tell_of_collectors_and_server():
         assert part["memory_bytes"] == 1e6
         assert abs(part["cpu_percent"] - 100 * 0.2 / 100 / os.cpu_count()) < 1e-4, part
         assert s.json("/healthz") and s.json("/readyz")
+
+
+@test
+def no_collector_can_spoil_the_metrics():
+    """Names that are none, label sets that are none, names of the server's own, and all of it twice."""
+    bad = ["", "a b", "1a", "a{", "a{}", "a{b}", "a{b=c}", 'a{b="c"', 'a{b="c"}x', 'a{b="c",}', 'a{b="\\x"}',
+           'a{b="\\', 'a{b="c"d="e"}', 'a{1b="c"}', 'a{instance="x"}', "a\n", "é", "smolder_", "a:b",
+           "samples_taken_total", "smolder_collectors", 'http_answers_total{class="9xx"}', "a" * 60 + "-"]
+    good = [("x_total", 1.0), ("x_total", 2.0), ('y_bytes{b="c"}', float("inf")), ('y_bytes{b="c\\"d"}', -1.0),
+            ("z_ratio", float("nan")), ("smolder_uptime_seconds", 5.0)]
+    with Server() as s:
+        for _ in range(3):
+            c = Collector()
+            assert s.post(c.message(recent(), [row(("a",), 1, comm="x")],
+                                    metrics=[(n, 7.0) for n in bad] + good)).status == STORED
+        text = s.get("/metrics")[1].decode()
+        check_metrics(text)
+        for name, count in (("x_total", 3), ("y_bytes", 6), ("z_ratio", 3), ("uptime_seconds", 3)):
+            assert len(re.findall(rf"^smolder_{name}{{instance=", text, re.M)) == count, (name, text)
+            assert len(re.findall(rf"^# TYPE smolder_{name} ", text, re.M)) == 1, (name, text)
+        assert not re.search(r"^\S+ 7$", text, re.M), text
 
 
 def cost_metrics(uptime, cpu, bpf, timer, walking):

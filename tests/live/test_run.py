@@ -16,6 +16,7 @@ import generated  # noqa: E402
 import workloads  # noqa: E402
 from always import account, agent, always, served, until  # noqa: E402
 from recording import live  # noqa: E402
+from server import check_metrics  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
 
 COLLECTOR_CAPS = {"cap_bpf": 39, "cap_perfmon": 38, "cap_sys_ptrace": 19,
@@ -86,6 +87,17 @@ def each_half_has_only_what_it_needs():
         assert server["Uid"].split()[0] != "0" and server["Gid"].split()[0] != "0", server["Uid"]
         sockets = subprocess.run(["ss", "-lntup"], capture_output=True, text=True).stdout
         assert f"pid={a.half('collect')}," not in sockets, sockets
+
+
+@live
+def prometheus_has_nothing_to_say_of_its_metrics():
+    with always() as a:
+        text = until("the collector's metrics", lambda: "smolder_collector_messages_total{" in (
+            t := a.get("/metrics").decode()) and t, 60)
+        check_metrics(text)
+        # One without a line in src/profile/metrics.c.
+        unknown = re.findall(r"# HELP (\S+) Told by a collector of another version", text)
+        assert not unknown, unknown
 
 
 @live

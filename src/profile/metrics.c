@@ -1,0 +1,53 @@
+#include "profile/metrics.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+static const struct {
+	const char *name, *help;
+} table[] = {
+	{"uptime_seconds", "How long the collector has run."},
+	{"cpu_seconds_total", "CPU time of the collector."},
+	{"resident_bytes", "Resident memory of the collector."},
+	{"bpf_seconds_total", "CPU time of the BPF program."},
+	{"timer_seconds_total", "CPU time of the sampling timer's interrupts, estimated."},
+	{"stage_seconds_total", "CPU time of each stage of collecting."},
+	{"collector_refused_total", "System calls that the collector's own filter refused."},
+	{"collector_refused_calls_total", "System calls that the filter refused, by name."},
+	{"collector_stacks_not_copied_total", "Stacks that were to be copied and could not be."},
+	{"collector_sampling_hertz", "Samples a second and CPU."},
+	{"collector_cpus", "CPUs that are sampled."},
+	{"collector_unwind_results_total", "User stacks, by how their walk ended."},
+	{"collector_unwind_walks_total", "User stacks, by how they were walked."},
+	{"collector_unwind_tables_bytes", "Bytes of unwind tables that are loaded."},
+	{"collector_unwind_tables_made_total", "Unwind tables made."},
+	{"collector_unwind_tables_evicted_total", "Unwind tables dropped for room."},
+	{"collector_processes", "Processes that are known."},
+	{"collector_files", "Mapped files that are known."},
+	{"collector_maps_read_total", "Times that the mappings of a process were read."},
+	{"collector_sideband_lost_total", "Events of processes and mappings that were lost."},
+	{"collector_symbol_bytes", "Bytes of symbols that are held."},
+	{"collector_symbol_places", "Addresses whose names are held."},
+	{"collector_dictionary_bytes", "Bytes of the dictionary of names and stacks."},
+	{"collector_frames_total", "Frames that were to be named."},
+	{"collector_frames_unnamed_total", "Frames of them that have no name."},
+	{"collector_other_samples_total", "Samples counted as (other), for a cap."},
+	{"collector_clock_steps_total", "Times that the wall clock was set."},
+	{"collector_windows_waiting", "Windows that are not sent yet."},
+	{"collector_windows_dropped_total",
+	 "Windows dropped, as the server was away for too long."},
+	{"collector_messages_total", "Messages sent."},
+	{"collector_message_bytes_total", "Bytes of them."},
+	{"collector_messages_repeated_total", "Messages sent again."},
+	{"collector_dictionary_resets_total",
+	 "Times that a server asked for the whole dictionary."},
+};
+
+const char *metrics_help(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0)
+			return table[i].help;
+	return NULL;
+}
