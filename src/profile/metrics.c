@@ -15,6 +15,7 @@ static const struct {
 	{"stage_seconds_total", "CPU time of each stage of collecting."},
 	{"collector_refused_total", "System calls that the collector's own filter refused."},
 	{"collector_refused_calls_total", "System calls that the filter refused, by name."},
+	{"collector_trouble_total", "What the collector had to go without, by kind."},
 	{"collector_stacks_not_copied_total", "Stacks that were to be copied and could not be."},
 	{"collector_sampling_hertz", "Samples a second and CPU."},
 	{"collector_cpus", "CPUs that are sampled."},
