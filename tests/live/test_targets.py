@@ -271,6 +271,49 @@ def compiled_code_in_a_container_is_named():
     assert r.stacks.share("contained_jit") > 0.9, r.stacks
 
 
+SHARES = re.compile(r"([\d.]+) % of user stacks complete, ([\d.]+) % of frames without a name")
+
+
+@live
+def what_has_no_name_is_told_with_what_would_name_it():
+    dash = os.path.realpath(shutil.which("dash") or "")
+    if not os.path.isfile(dash) or not os.path.isdir("/var/lib/dpkg/info"):
+        skip("no dash of dpkg's")
+    loop = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
+    r = record("-F", 499, "--", dash, "-c", loop).ok()
+    if not re.search(r"\[dash\+0x", r.out.decode()):
+        skip("dash has its symbols")
+    assert float(SHARES.search(r.err)[2]) > 10, r.err
+    assert r.err.endswith("most frames without a name are in dash: the package dash-dbgsym has them\n")
+    if not shutil.which("node"):
+        skip("no node")
+    script = "let t=Date.now();function f(n){return n<2?1:f(n-1)+f(n-2)};while(Date.now()-t<900)f(20)"
+    r = record("-F", 499, "--", "node", "-e", script).ok()
+    assert float(SHARES.search(r.err)[2]) > 1, r.err
+    assert r.err.endswith("code that node made: start it with --perf-basic-prof\n"), r.err
+
+
+NARROW = """
+__attribute__((noipa)) int spin(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * 7 ^ s; return s; }
+__attribute__((noipa)) int outer(int n) { return spin(n) + 1; }
+int main(void) { volatile int s = 0; for (int i = 0; i < 600; i++) s += outer(1000000); return 0; }
+"""
+
+
+@live
+def a_32_bit_program_is_named():
+    with tempfile.TemporaryDirectory() as d:
+        write(os.path.join(d, "narrow.c"), NARROW)
+        exe = os.path.join(d, "narrow")
+        if subprocess.run(["gcc", "-m32", "-O1", "-o", exe, exe + ".c"], check=False).returncode:
+            skip("no 32-bit compiler")
+        r = record("-F", 499, "--", exe).ok()
+    mine = r.stacks.of("narrow")
+    assert mine.share("spin") > 0.9, f"{r.err}{mine}"
+    # Nothing of the 64-bit vdso, which is elsewhere.
+    assert not re.search(r"__vdso_|getrandom", r.out.decode()), r.out
+
+
 @live
 def compiled_javascript_is_named():
     with workloads.start("jit") as w:
