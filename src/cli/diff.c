@@ -195,7 +195,8 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 	struct source_question base_ask = {.selector = count ? selectors[0] : NULL};
 	struct store_answer answer, base_answer;
 
-	if (!ranges(d, count == 2, &base_ask.range, &ask.range))
+	if (!source_selector(base_ask.selector) || !source_selector(ask.selector) ||
+	    !ranges(d, count == 2, &base_ask.range, &ask.range))
 		return cli_usage("diff");
 	CLEANUP(source_closep) struct source *s = source_open(&d->shown.source);
 	if (!s)

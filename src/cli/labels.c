@@ -198,7 +198,7 @@ int cmd_labels(int argc, char **argv)
 		log_error("one label at a time");
 		return cli_usage("labels");
 	}
-	if (!shown_range(l.from, l.to, &l.ask.range))
+	if (!source_selector(l.ask.selector) || !shown_range(l.from, l.to, &l.ask.range))
 		return cli_usage("labels");
 	l.name = argc > optind ? argv[optind] : NULL;
 	CLEANUP(source_closep) struct source *s = source_open(&l.source);

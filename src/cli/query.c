@@ -60,7 +60,7 @@ static int of_store(struct shown *q, const char *selector, const struct renderer
 	struct source_question ask = {.selector = selector};
 	struct store_answer answer;
 
-	if (!shown_range(q->from, q->to, &ask.range))
+	if (!source_selector(selector) || !shown_range(q->from, q->to, &ask.range))
 		return cli_usage("query");
 	CLEANUP(source_closep) struct source *s = source_open(&q->source);
 	if (!s)

@@ -7,6 +7,7 @@
 #include "cli/browser.h"
 #include "cli/cli.h"
 #include "cli/recording.h"
+#include "query/timerange.h"
 
 static void help(void)
 {
@@ -108,14 +109,25 @@ struct record_args {
 #define RATE_MAX    100000
 #define SECONDS_MAX (366 * 24 * 3600.0)
 
-/* Seconds, with a fraction if need be: "5", "0.5". */
+/* Seconds, with a fraction if need be, or with a unit: "5", "0.5", "2m". */
 static bool parse_seconds(const char *arg, uint64_t *ret_ms)
 {
 	char *end;
 	double seconds = strtod(arg, &end);
 
-	if (end == arg || *end || !(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
-		log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'", arg);
+	if (end != arg && *end && timerange_duration(arg, ret_ms) == 0) /* "90s", "2m" */
+		seconds = (double)*ret_ms / 1000;
+	else if (end == arg || *end)
+		seconds = 0;
+	if (!(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
+		if (end == arg && *arg != '-')
+			log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'; a "
+				  "program to start stands after --: smolder record -- %s",
+				  arg, arg);
+		else
+			log_error("a duration is a number of seconds such as 5 or 0.5, or 2m, not "
+				  "'%s'",
+				  arg);
 		return false;
 	}
 	*ret_ms = (uint64_t)(seconds * 1000 + 0.5);
@@ -131,6 +143,12 @@ static bool parse_option(struct record_args *a, int c)
 
 	switch (c) {
 	case 'p':
+		if (optarg[0] && (optarg[0] < '0' || optarg[0] > '9') && optarg[0] != '-') {
+			log_error("-p takes the number of a process, not '%s'; by name it is "
+				  "--comm %s",
+				  optarg, optarg);
+			return false;
+		}
 		return recording_ids("-p", optarg, r->pids, &r->pid_count);
 	case 'L':
 		return recording_ids("-L", optarg, r->tids, &r->tid_count);

@@ -22,6 +22,7 @@
 #define ANSWER_MAX  (1u << 30)
 #define NAMES_MAX   5000
 #define SYSTEM_DIR  "/var/lib/smolder"
+#define LOCAL_PORT  ":7117" /* of a server that is named without one */
 #define LOCAL_URL   "http://" SERVER_LISTEN
 #define PROBE_MS    1000
 #define PROGRESS_MS 700 /* what is quicker needs no words */
@@ -183,8 +184,10 @@ struct source *source_open(const struct source_options *o)
 		size_t len = strlen(o->server);
 		while (len && o->server[len - 1] == '/')
 			len--;
+		bool has_port = memchr(o->server, ':', len) && o->server[len - 1] != ']';
 		s->url = strstr(o->server, "://") ? mem_strndup(o->server, len)
-						  : mem_printf("http://%.*s", (int)len, o->server);
+						  : mem_printf("http://%.*s%s", (int)len, o->server,
+							       has_port ? "" : LOCAL_PORT);
 		return s;
 	} else if (!o->store && server_answers(LOCAL_URL, s->bearer, &wants_token)) {
 		s->url = mem_strdup(LOCAL_URL);
@@ -447,6 +450,23 @@ static int begin_query(struct source *s, const struct source_question *q,
 	if (selector_process(*ret_selector))
 		say_process(s, q->selector);
 	return ended_badly(*ret_selector, r);
+}
+
+bool source_selector(const char *selector)
+{
+	CLEANUP(selector_freep) struct selector *parsed = NULL;
+	struct selector_error err = {};
+	bool is_path =
+		selector && !strchr(selector, '{') &&
+		(strncmp(selector, "./", 2) == 0 || *selector == '/' || render_by_path(selector));
+
+	if (is_path)
+		log_error("there is no file %s", selector);
+	else if (selector && selector_parse(selector, &parsed, &err) != 0)
+		log_error("%s", err.text);
+	else
+		return true;
+	return false;
 }
 
 int source_profile(struct source *s, const struct source_question *q, struct profile *into,

@@ -49,6 +49,10 @@ struct source_question {
 	size_t keep_count;
 };
 
+/* Whether a selector (NULL: none) can be understood, before anything is asked; false after saying
+ * why not, also of what looks like a file that is not there. */
+bool source_selector(const char *selector);
+
 /* Adds to `into`: 0, or an exit code after saying why. */
 int source_profile(struct source *s, const struct source_question *q, struct profile *into,
 		   struct store_answer *ret);

@@ -81,6 +81,25 @@ def slips_get_a_suggestion_and_exit_2():
 
 
 @test
+def usual_mistakes_are_told_what_was_meant():
+    with folder() as d:
+        for args, words in (
+                (("record", "-p", "nginx"), "--comm nginx"),
+                (("record", "sleep", "1"), "smolder record -- sleep"),
+                (("record", "5x"), "not '5x'"),
+                (("query", "nosuch.folded"), "there is no file nosuch.folded"),
+                (("query", "./nosuch"), "there is no file ./nosuch"),
+                (("diff", "a.pb.gz", "b.pb.gz"), "there is no file a.pb.gz"),
+                # What makes no sense is said before any store or server is looked for.
+                (("query", 'cpu{comm="x"', "--store", d + "/none"), "expected"),
+                (("labels", "--query", "cpu{", "--store", d + "/none"), "expected"),
+                (("query", "--from", "1y"), "5m (so long ago)")):
+            p = run(*args, cwd=d)
+            assert p.returncode == 2 and words in p.stderr and not p.stdout, (args, p)
+            assert len([x for x in p.stderr.splitlines() if x.startswith("smolder: ")]) == 1, p.stderr
+
+
+@test
 def a_wrong_format_is_wrong_usage_everywhere():
     with folder(a_folded="a;b 1\n") as d:
         file = os.path.join(d, "a.folded")

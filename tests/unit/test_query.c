@@ -211,6 +211,10 @@ static void moments_are_understood(void **state)
 	} cases[] = {
 		{"now", NOW},
 		{"now-1h", NOW - HOUR},
+		{"1h", NOW - HOUR},
+		{"-1h", NOW - HOUR},
+		{"5m", NOW - 5 * 60000},
+		{"-1h30m", NOW - HOUR - HOUR / 2},
 		{"now-1d12h", NOW - 36 * HOUR},
 		{"now-1h+5m", NOW - 55 * 60000},
 		{"now-250ms", NOW - 250},
@@ -269,7 +273,11 @@ static void other_words_are_not(void **state)
 					    "now-99999999999w",
 					    "2026-11-15T09:00:00+1",
 					    "1e9",
-					    "now-1h-"};
+					    "now-1h-",
+					    "--5m",
+					    "-",
+					    "5m5",
+					    "+5m"};
 
 	in_berlin();
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
