@@ -48,7 +48,7 @@ static uint8_t class_of(const struct profile *p, const struct frame *f)
 		return strcmp(name, "[incomplete]") == 0  ? MARK_INCOMPLETE
 		       : strcmp(name, "[truncated]") == 0 ? MARK_TRUNCATED
 							  : MARK_OTHER;
-	if (name[0] != '[')
+	if (name[0] != '[' || strcmp(name, "[vdso]") == 0 || strcmp(name, "[vsyscall]") == 0)
 		return NAMED;
 	if (f->kind == FRAME_JIT || strcmp(name, "[anon]") == 0)
 		return MADE;

@@ -52,6 +52,10 @@ static bool ends_function(const uint8_t *end)
 /* `at` is aligned, with BACK bytes before it. */
 static bool is_boundary(const uint8_t *at)
 {
+	uint8_t last = at[-1];
+
+	if (last != 0xc3 && last != 0x90 && last != 0xcc && last != 0) /* a return; how nops end */
+		return false;
 	for (size_t padding = 0; padding < ALIGN; padding++)
 		if (is_padding(at - padding, padding) && ends_function(at - padding) &&
 		    (padding || at[-1] == 0xc3))

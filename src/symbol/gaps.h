@@ -14,7 +14,7 @@
 
 #include "process/elf_file.h"
 
-#define GAPS_REACH (64u << 10) /* bytes that are looked through, each way */
+#define GAPS_REACH (16u << 10) /* bytes that are looked through, each way */
 
 /*
  * The boundaries around vaddr, both between `low` and `high`, which count as such if they are
