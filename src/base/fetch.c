@@ -5,6 +5,10 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -139,13 +143,84 @@ static int try_connect(struct fetching *f, const struct addrinfo *a, int *ret_fd
 	return 0;
 }
 
+/* A name that is being looked up: freed by the last of the two who have it. */
+struct lookup {
+	struct place place;
+	int result;
+	struct addrinfo *found;
+	int event; /* an eventfd: it is done */
+	atomic_int users;
+};
+
+static void lookup_drop(struct lookup *l)
+{
+	if (atomic_fetch_sub(&l->users, 1) != 1)
+		return;
+	if (l->found)
+		freeaddrinfo(l->found);
+	close(l->event);
+	free(l);
+}
+
+static void *look_up(void *ctx)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct lookup *l = ctx;
+
+	l->result = getaddrinfo(l->place.host, l->place.port, &hints, &l->found);
+	eventfd_write(l->event, 1);
+	lookup_drop(l);
+	return NULL;
+}
+
+/* Signals are for whoever started us. */
+static int start_lookup(struct lookup *l)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int r = -pthread_create(&thread, NULL, look_up, l);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!r)
+		pthread_detach(thread);
+	return r;
+}
+
+/* 0 with *ret for freeaddrinfo(). */
+static int resolve(struct fetching *f, const struct place *p, struct addrinfo **ret)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+
+	if (getaddrinfo(p->host, p->port, &hints, ret) == 0)
+		return 0; /* an address: there is nothing to look up */
+	struct lookup *l = mem_alloc(sizeof(*l));
+	l->place = *p;
+	l->event = eventfd(0, EFD_CLOEXEC);
+	atomic_store(&l->users, 2);
+	int r = l->event < 0 ? -errno : start_lookup(l);
+	if (r) {
+		lookup_drop(l);
+		lookup_drop(l);
+		return failed(f->err, r, strerror(-r));
+	}
+	r = wait_for(f, l->event, POLLIN);
+	if (!r && l->result)
+		r = failed(f->err, -EHOSTUNREACH, gai_strerror(l->result));
+	else if (!r)
+		*ret = TAKE_PTR(l->found);
+	lookup_drop(l);
+	return r;
+}
+
 static int connect_to(struct fetching *f, const struct place *p, int *ret_fd)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+	struct addrinfo *found;
 
-	int r = getaddrinfo(p->host, p->port, &hints, &found);
+	int r = resolve(f, p, &found);
 	if (r)
-		return failed(f->err, -EHOSTUNREACH, gai_strerror(r));
+		return r;
 	r = -EHOSTUNREACH;
 	for (const struct addrinfo *a = found; a && r && r != -ECANCELED; a = a->ai_next)
 		r = try_connect(f, a, ret_fd);
@@ -277,6 +352,7 @@ enum {
 	CURL_HTTPHEADER = 10023,
 	CURL_HEADERDATA = 10029,
 	CURL_CUSTOMREQUEST = 10036,
+	CURL_CAINFO = 10065,
 	CURL_XFERINFODATA = 10057,
 	CURL_WRITEFUNCTION = 20011,
 	CURL_HEADERFUNCTION = 20079,
@@ -285,6 +361,7 @@ enum {
 	CURL_NOPROGRESS = 43,
 	CURL_NOSIGNAL = 99,
 	CURL_TIMEOUT_MS = 155,
+	CURL_QUICK_EXIT = 322, /* since 7.87: a name that is being looked up is not waited for */
 	CURL_RESPONSE_CODE = 0x200002,
 	CURL_ABORTED = 42,
 };
@@ -361,6 +438,9 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	void *easy = c.easy_init();
 	c.easy_setopt(easy, CURL_URL, r->url);
 	c.easy_setopt(easy, CURL_NOSIGNAL, 1L);
+	c.easy_setopt(easy, CURL_QUICK_EXIT, 1L);
+	if (r->ca_file)
+		c.easy_setopt(easy, CURL_CAINFO, r->ca_file);
 	c.easy_setopt(easy, CURL_USERAGENT, "smolder/" SMOLDER_VERSION);
 	c.easy_setopt(easy, CURL_ERRORBUFFER, why);
 	c.easy_setopt(easy, CURL_WRITEFUNCTION, on_body);

@@ -3,6 +3,9 @@
  *
  * http:// goes over a plain socket. https:// needs libcurl, which is loaded when it is first asked
  * for (Debian: libcurl4): linked, it would cost every run of smolder some megabytes.
+ *
+ * Names are looked up on a thread, which may outlive the call: a name server that does not answer
+ * keeps nobody who gives up.
  */
 #pragma once
 
@@ -20,6 +23,7 @@ struct fetch_request {
 	size_t body_len;
 	const char *content_type;  /* of the body */
 	const char *authorization; /* header; NULL: none */
+	const char *ca_file;       /* PEM, of https: certificates to trust; NULL: the system's */
 	uint64_t timeout_ms;       /* 0: none */
 	size_t max;                /* bytes of the answer; more is -EFBIG */
 	fetch_wait_fn *wait;       /* may be NULL */

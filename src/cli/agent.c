@@ -19,7 +19,7 @@ static void help(void)
 	     "wait\n"
 	     "in memory. Needs root, and keeps only the capabilities it uses.\n");
 	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_HOST, SET_TABLES, SET_LINES,
-					    SET_THREADS, SET_TOKEN_FILE, SETTINGS});
+					    SET_THREADS, SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
 }
 
 static int confine(struct collecting_options *o)
@@ -40,7 +40,8 @@ int cmd_agent(int argc, char **argv)
 		log_error("agent needs --to URL, the server to send to");
 		code = cli_usage("agent");
 	} else {
-		code = posting_new(to, settings_text(&s, SET_TOKEN_FILE), &p);
+		code = posting_new(to, settings_text(&s, SET_TOKEN_FILE),
+				   settings_text(&s, SET_CA_FILE), &p);
 	}
 	if (!code) {
 		struct collecting_options o = {

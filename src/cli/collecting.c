@@ -27,6 +27,7 @@
 #define LATER_NS       1000000000ull
 #define LATER_MAX_NS   (30 * LATER_NS)
 #define STOP_NS        5000000000ull /* for the last windows to arrive */
+#define STOP_NOBODY_NS 1000000000ull /* … at a server elsewhere that never answered */
 #define TABLES_MS      200           /* for unwind tables at the end: Ctrl-C should not take long */
 #define LIVE_WINDOW_MS 1000
 #define METRICS_MAX    192
@@ -54,6 +55,7 @@ struct collecting {
 	uint64_t live_until_ms;
 	uint64_t stop_ns; /* 0: not stopping */
 	bool stopping, renew;
+	bool heard; /* the server answered, once at least */
 	struct window_metric metrics[METRICS_MAX];
 	uint32_t metric_count;
 	struct arena names;
@@ -373,6 +375,7 @@ void collecting_reply(struct collecting *c, const void *bytes, size_t len)
 	}
 	if (r.status == WINDOW_REFUSED)
 		log_warn("the server refused a window: %s", r.words);
+	c->heard = true;
 	control(c, &r);
 	pump(c);
 	if (c->stopping)
@@ -407,7 +410,8 @@ static void stop(struct collecting *c)
 	if (c->stopping)
 		return;
 	c->stopping = true;
-	c->stop_ns = clock_ns(CLOCK_MONOTONIC) + STOP_NS;
+	c->stop_ns = clock_ns(CLOCK_MONOTONIC) +
+		     (c->heard || c->options->alive_fd >= 0 ? STOP_NS : STOP_NOBODY_NS);
 	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
 		      clock_ns(CLOCK_REALTIME));
 	collector_stop(c->collector, TABLES_MS);

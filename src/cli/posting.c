@@ -19,6 +19,7 @@
 struct posting {
 	char *url;
 	char *authorization; /* NULL: none */
+	char *ca_file;       /* NULL: the system's */
 	struct collecting *collecting;
 	int done_fd; /* an eventfd: the thread has an answer, or none */
 
@@ -64,6 +65,7 @@ static void *post(void *ctx)
 			.body_len = p->len,
 			.content_type = "application/octet-stream",
 			.authorization = p->authorization,
+			.ca_file = p->ca_file,
 			.timeout_ms = TIMEOUT_MS,
 			.max = 64 << 10,
 			.wait = goes_on,
@@ -86,7 +88,7 @@ static void *post(void *ctx)
 	return NULL;
 }
 
-int posting_new(const char *url, const char *token_file, struct posting **ret)
+int posting_new(const char *url, const char *token_file, const char *ca_file, struct posting **ret)
 {
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
 		log_error("--to takes a URL such as http://collector:7117, not '%s'", url);
@@ -101,6 +103,7 @@ int posting_new(const char *url, const char *token_file, struct posting **ret)
 	pthread_cond_init(&p->wake, NULL);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	p->authorization = token_file ? secrets_bearer(token_file) : NULL;
+	p->ca_file = ca_file ? mem_strdup(ca_file) : NULL;
 	int code = token_file && !p->authorization;
 	if (!code && loop_thread(&p->thread, post, p) != 0) {
 		log_error("cannot start a thread to send with");
@@ -132,6 +135,7 @@ void posting_free(struct posting *p)
 	fd_closep(&p->done_fd);
 	free(p->message);
 	free(p->authorization);
+	free(p->ca_file);
 	free(p->url);
 	free(p);
 }

@@ -8,7 +8,7 @@
 
 struct posting;
 
-/* 0, or the exit code after it was said what is wrong. token_file may be NULL. */
-int posting_new(const char *url, const char *token_file, struct posting **ret);
+/* 0, or the exit code after it was said what is wrong. The files may be NULL. */
+int posting_new(const char *url, const char *token_file, const char *ca_file, struct posting **ret);
 void posting_free(struct posting *p);
 struct transport posting_transport(struct posting *p);

@@ -47,6 +47,8 @@ static const struct {
 	[SET_TOKEN_FILE] =
 		{"token-file", TEXT, NULL,
 		 "FILE  whose first line is the token of requests; needed beyond loopback"},
+	[SET_CA_FILE] = {"ca-file", TEXT, NULL,
+			 "FILE  trust the certificates in it, PEM, for https"},
 	[SET_ALLOW_USER] = {"allow-user", LIST, NULL,
 			    "NAME  may look as well, without the token; may be repeated"},
 	[SET_ALLOW_GROUP] = {"allow-group", LIST, NULL,

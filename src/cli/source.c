@@ -29,6 +29,7 @@
 
 struct source {
 	char *bearer;        /* NULL: none */
+	const char *ca;      /* file, of the command line; NULL: the system's */
 	char *url;           /* a server's, without a slash at its end; NULL: the store */
 	struct store *store; /* NULL: the server */
 	uint64_t timeout_ms, began_ms;
@@ -43,6 +44,7 @@ void source_help(void)
 	puts("      --server URL      ask this server instead of the local one or the store\n"
 	     "      --store DIR       read this store itself\n"
 	     "      --token-file FILE the server's token\n"
+	     "      --ca-file FILE    trust the certificates in it, PEM, for https\n"
 	     "      --timeout TIME    give up after that: 30s, 2m (no limit)");
 }
 
@@ -63,6 +65,8 @@ bool source_option(struct source_options *o, int opt, const char *arg)
 		o->store = arg;
 	} else if (opt == SOURCE_TOKEN) {
 		o->token = arg;
+	} else if (opt == SOURCE_CA) {
+		o->ca = arg;
 	} else if (timerange_duration(arg, &o->timeout_ms) != 0 || !o->timeout_ms) {
 		log_error("--timeout takes a time like 30s or 2m, not '%s'", arg);
 		return false;
@@ -114,9 +118,10 @@ static uint64_t now_ms(void)
 
 /*
  * Whether a server of ours listens there: any other program may. One that wants a token which we do
- * not have answers nothing.
+ * not have answers nothing, nor does one that does not let this user look.
  */
-static bool server_answers(const char *url, const char *bearer, bool *ret_wants_token)
+static bool server_answers(const char *url, const char *bearer, bool *ret_wants_token,
+			   bool *ret_refuses)
 {
 	CLEANUP(freep) char *status = mem_printf("%s/api/v1/status", url);
 	struct fetch_request r = {
@@ -127,6 +132,7 @@ static bool server_answers(const char *url, const char *bearer, bool *ret_wants_
 	if (fetch(&r, &a, &err) != 0)
 		return false;
 	bool ours = a.status == 200 && strstr(a.body, "\"program\":\"smolder\"");
+	*ret_refuses = a.status == 403 && strstr(a.body, "may not look here");
 	*ret_wants_token = a.status == 401 && strstr(a.headers, "realm=\"smolder\"");
 	fetch_answer_done(&a);
 	return ours;
@@ -168,12 +174,13 @@ struct source *source_open(const struct source_options *o)
 	struct source *s = mem_alloc(sizeof(*s));
 	CLEANUP(freep) char *dir = o->store ? mem_strdup(o->store) : source_default_store();
 
-	bool wants_token = false;
+	bool wants_token = false, refuses = false;
 
 	s->hint = o->server  ? mem_printf(" --server %s", o->server)
 		  : o->store ? mem_printf(" --store %s", o->store)
 			     : mem_strdup("");
 	s->timeout_ms = o->timeout_ms;
+	s->ca = o->ca;
 	s->began_ms = now_ms();
 	s->bearer = o->token ? secrets_bearer(o->token) : NULL;
 	if (o->token && !s->bearer) {
@@ -189,12 +196,16 @@ struct source *source_open(const struct source_options *o)
 						  : mem_printf("http://%.*s%s", (int)len, o->server,
 							       has_port ? "" : LOCAL_PORT);
 		return s;
-	} else if (!o->store && server_answers(LOCAL_URL, s->bearer, &wants_token)) {
+	} else if (!o->store && server_answers(LOCAL_URL, s->bearer, &wants_token, &refuses)) {
 		s->url = mem_strdup(LOCAL_URL);
 		return s;
 	} else if (wants_token && (o->token || access(dir, R_OK) != 0)) {
 		log_error("the server on %s wants %s token: --token-file FILE", SERVER_LISTEN,
 			  o->token ? "another" : "its");
+	} else if (refuses && access(dir, R_OK) != 0) {
+		log_error("the server on %s does not let this user look: ask who started it for "
+			  "--allow-user, or run this as they do",
+			  SERVER_LISTEN);
 	} else if (open_store(s, o, dir)) {
 		return s;
 	}
@@ -329,6 +340,7 @@ static int ask_server(struct source *s, const char *url, struct fetch_answer *re
 {
 	struct fetch_request r = {.url = url,
 				  .authorization = s->bearer,
+				  .ca_file = s->ca,
 				  .timeout_ms = s->timeout_ms,
 				  .max = ANSWER_MAX,
 				  .wait = on_wait,

@@ -14,12 +14,13 @@
 #include "query/timerange.h"
 #include "store/store.h"
 
-enum { SOURCE_SERVER = 600, SOURCE_STORE, SOURCE_TOKEN, SOURCE_TIMEOUT };
+enum { SOURCE_SERVER = 600, SOURCE_STORE, SOURCE_TOKEN, SOURCE_CA, SOURCE_TIMEOUT };
 
 #define SOURCE_OPTIONS                                                                             \
 	{"server", required_argument, NULL, SOURCE_SERVER},                                        \
 		{"store", required_argument, NULL, SOURCE_STORE},                                  \
 		{"token-file", required_argument, NULL, SOURCE_TOKEN},                             \
+		{"ca-file", required_argument, NULL, SOURCE_CA},                                   \
 	{                                                                                          \
 		"timeout", required_argument, NULL, SOURCE_TIMEOUT                                 \
 	}
@@ -28,6 +29,7 @@ struct source_options {      /* of the command line */
 	const char *server;  /* URL; NULL: not given */
 	const char *store;   /* directory; NULL: not given */
 	const char *token;   /* file; NULL: not given */
+	const char *ca;      /* file; NULL: not given */
 	uint64_t timeout_ms; /* 0: none */
 };
 

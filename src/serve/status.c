@@ -33,6 +33,9 @@ static void store_metrics(struct exposition *e, const struct store_stats *s)
 	exposition_counter(e, "store_failed", "Appends that could not be written.",
 			   (double)s->failed);
 	exposition_counter(e, "store_damaged_files", "Files set aside.", (double)s->damaged_files);
+	exposition_counter(e, "store_untimed_packs",
+			   "Packs whose sample times were too many to be kept.",
+			   (double)s->untimed_packs);
 	exposition_counter(e, "store_packs", "Packs made.", (double)s->packs);
 	exposition_counter(e, "store_rolls", "Roll-ups made.", (double)s->rolls);
 	exposition_counter(e, "store_expired_files", "Files removed for age or size.",

@@ -172,8 +172,8 @@ static void write_columns(const struct columns *c, uint64_t period, bool values,
 	pack_done(&indexes);
 }
 
-static void join(const struct pack *head, struct pack *col, int count, int level, struct zip *z,
-		 struct pack *out)
+static int join(const struct pack *head, struct pack *col, int count, int level, struct zip *z,
+		struct pack *out)
 {
 	struct pack all = {};
 
@@ -184,12 +184,15 @@ static void join(const struct pack *head, struct pack *col, int count, int level
 		pack_raw(&all, col[i].bytes, col[i].len);
 		pack_done(&col[i]);
 	}
-	zip_pack(z, all.bytes, all.len, level, out);
+	int r = all.len > COLUMNS_BYTES_MAX ? -EFBIG : 0;
+	if (!r)
+		zip_pack(z, all.bytes, all.len, level, out);
 	pack_done(&all);
+	return r;
 }
 
-void columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
-		   struct pack *out)
+int columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
+		  struct pack *out)
 {
 	struct pack head = {}, col[COLUMNS] = {};
 	bool values = false;
@@ -210,11 +213,35 @@ void columns_write(const struct columns *c, uint64_t period, int level, struct z
 		start = w->start_ms;
 	}
 	write_columns(c, period, values, col);
-	join(&head, col, COLUMNS, level, z, out);
+	int r = join(&head, col, COLUMNS, level, z, out);
 	pack_done(&head);
+	return r;
 }
 
-void columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out)
+uint64_t columns_cut(struct columns *c, uint32_t other)
+{
+	CLEANUP(freep) uint64_t *counts = mem_alloc_array(c->row_count + 1, sizeof(*counts));
+	size_t left = c->row_count / 2;
+	uint64_t moved = 0;
+
+	for (size_t i = 0; i < c->row_count; i++)
+		counts[i] = c->rows[i].count;
+	sort_by_u64(counts, c->row_count, sizeof(*counts));
+	uint64_t most = left ? counts[left - 1] : 0;
+	for (size_t i = 0; i < c->row_count && left; i++) {
+		struct columns_row *r = &c->rows[i];
+		if (r->count > most)
+			continue;
+		left--;
+		moved += r->count;
+		r->key = COLUMNS_KEY(other, 0, COLUMNS_WINDOW(r->key));
+		r->known = 0;
+	}
+	columns_settle(c);
+	return moved;
+}
+
+int columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out)
 {
 	struct pack head = {}, col[3] = {};
 	uint64_t samples = 0;
@@ -244,8 +271,9 @@ void columns_write_times(const struct columns *c, int level, struct zip *z, stru
 	}
 	pack_raw(&col[1], low, at);
 	pack_raw(&col[2], high, at);
-	join(&head, col, 3, level, z, out);
+	int r = join(&head, col, 3, level, z, out);
 	pack_done(&head);
+	return r;
 }
 
 static inline uint64_t get(struct unpack *u)

@@ -37,7 +37,8 @@
 #include "store/zip.h"
 
 #define COLUMNS_WINDOWS_MAX (1u << 20)
-#define COLUMNS_BYTES_MAX   (64u << 20) /* of a blob after zstd */
+#define COLUMNS_BYTES_MAX                                                                          \
+	(64u << 20) /* of a blob before zstd: no larger one is written, nor read */
 
 struct columns_window {
 	uint64_t start_ms;
@@ -82,10 +83,13 @@ void columns_add(struct columns *c, uint32_t series, uint32_t stack, uint32_t wi
 /* Puts windows in order of time, rows in their order, each once. */
 void columns_settle(struct columns *c);
 
-/* As blobs, appended to `out`; settled before. */
-void columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
-		   struct pack *out);
-void columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out);
+/* The smaller half of the rows counted together as (other), by window; the samples of it. */
+uint64_t columns_cut(struct columns *c, uint32_t other);
+
+/* As blobs, appended to `out`; settled before. 0; -EFBIG past COLUMNS_BYTES_MAX: nothing is. */
+int columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
+		  struct pack *out);
+int columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out);
 
 /* Reading, row by row. */
 struct columns_reader {

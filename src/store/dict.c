@@ -5,8 +5,9 @@
 #define BATCH_MAX  (64u << 20) /* of entries in a row, after zstd */
 #define LEVEL      3
 #define JOIN_LEVEL 6
-#define JOIN_ROWS  32         /* so many small rows … */
-#define JOIN_SMALL (64 << 10) /* … of up to so many bytes become one */
+#define JOIN_ROWS  32          /* so many small rows … */
+#define JOIN_SMALL (64 << 10)  /* … of up to so many bytes become one … */
+#define ROW_MAX    (16u << 20) /* … of up to so many before zstd, as is any row that is written */
 
 static int load_row(struct dict *d, const void *blob, size_t len)
 {
@@ -58,11 +59,16 @@ int dict_write(struct dict *d, struct sql *s, struct entries_mark *ret_mark)
 	*ret_mark = d->mark;
 	if (!entries_pending(d->p, &d->mark))
 		return 0;
-	entries_write(d->p, ret_mark, SIZE_MAX / 2, &plain);
-	zip_pack(&d->zip, plain.bytes, plain.len, LEVEL, &out);
-	/* The id moves on even if this is not committed. */
-	int r = sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", d->next++,
-			out.bytes, out.len);
+	bool all = false;
+	int r = 0;
+	while (!all && !r) {
+		plain.len = out.len = 0;
+		all = entries_write(d->p, ret_mark, ROW_MAX, &plain);
+		zip_pack(&d->zip, plain.bytes, plain.len, LEVEL, &out);
+		/* The id moves on even if this is not committed. */
+		r = sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", d->next++,
+			    out.bytes, out.len);
+	}
 	pack_done(&plain);
 	pack_done(&out);
 	return r;
@@ -77,11 +83,19 @@ void dict_written(struct dict *d, const struct entries_mark *mark)
 static int join_from(struct sql *s, int64_t *ret_first)
 {
 	int rows = 0, r;
+	size_t sum = 0;
 	CLEANUP(sql_endp)
-	sqlite3_stmt *st =
-		sql_ask(s, "SELECT id, length(entries) FROM dictionary ORDER BY id DESC", "");
+	sqlite3_stmt *st = sql_ask(s,
+				   "SELECT id, length(entries), substr(entries, 1, 32)"
+				   " FROM dictionary ORDER BY id DESC",
+				   "");
 
 	while ((r = sql_step(s, st)) > 0 && sqlite3_column_int64(st, 1) < JOIN_SMALL) {
+		size_t size =
+			zip_size(sqlite3_column_blob(st, 2), (size_t)sqlite3_column_bytes(st, 2));
+		if (size > ROW_MAX - sum)
+			break;
+		sum += size;
 		*ret_first = sqlite3_column_int64(st, 0);
 		rows++;
 	}

@@ -597,9 +597,11 @@ static int write_window(struct store *s, struct book *b, const struct window *w,
 	if (r)
 		return r;
 	s->bytes.len = s->more.len = 0;
-	columns_write(&s->columns, w->period, LEVEL, &s->zip, &s->bytes);
+	r = columns_write(&s->columns, w->period, LEVEL, &s->zip, &s->bytes);
 	if (w->times)
-		columns_write_times(&s->columns, LEVEL, &s->zip, &s->more);
+		r = r ? r : columns_write_times(&s->columns, LEVEL, &s->zip, &s->more);
+	if (r)
+		return r;
 	accounts_pack(&w->counts, samples, &counts);
 	r = sql_run(
 		&b->db,
@@ -705,8 +707,9 @@ int store_append(struct store *s, const struct profile *dict, const struct windo
 		r = append(s, b, dict, w, now_ms);
 		if (r == -EEXIST || !r)
 			break;
-		if (r == -ENOBUFS) {
-			say(ret_err, "there are too many profile types in a day");
+		if (r == -ENOBUFS || r == -EFBIG) {
+			say(ret_err, r == -EFBIG ? "the window is larger than the store keeps"
+						 : "there are too many profile types in a day");
 			s->stats.refused++;
 			return -ERANGE;
 		}

@@ -178,6 +178,7 @@ struct store_stats {
 	uint64_t failed;        /* appends that could not be written */
 	uint64_t other_samples; /* stored as (other), for a cap */
 	uint64_t rolled_other;  /* rolled up as (other), for a month's cap */
+	uint64_t untimed_packs; /* five minutes whose samples' times were too many to be kept */
 	uint64_t damaged_files; /* set aside */
 	uint64_t packs, rolls, expired_files;
 	uint64_t first_ms, last_ms; /* of what is stored; first_ms to five minutes */

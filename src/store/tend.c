@@ -26,6 +26,7 @@
 #define QUIET_MS   30000 /* after the latest message of five minutes they are packed */
 #define HOUR_LATE  360   /* seconds after an hour until it is summed up */
 #define PACK_LEVEL 6
+#define CUTS_MAX   16 /* halves of the rows of a blob that is too large */
 
 static const char times_schema[] =
 	"CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -266,12 +267,31 @@ static void translate(struct store *s, struct book *day, struct book *month,
 	}
 }
 
+/*
+ * The rows as a blob, in s->bytes. Of more than one holds, the smallest are counted together, as is
+ * what a dictionary has no room for.
+ */
+static int write_rows(struct store *s, struct book *b, struct columns *c, uint64_t period,
+		      uint64_t *other)
+{
+	int r = -EFBIG;
+
+	for (int tries = 0; tries < CUTS_MAX && r == -EFBIG; tries++) {
+		if (tries)
+			*other += columns_cut(c, remap_other(b->dict.p));
+		s->bytes.len = 0;
+		r = columns_write(c, period, PACK_LEVEL, &s->zip, &s->bytes);
+	}
+	return r;
+}
+
 static int write_roll(struct store *s, struct book *month, int64_t span, int64_t start,
 		      int64_t type, uint64_t period, struct columns *c)
 {
 	columns_settle(c);
-	s->bytes.len = 0;
-	columns_write(c, period, PACK_LEVEL, &s->zip, &s->bytes);
+	int r = write_rows(s, month, c, period, &s->stats.rolled_other);
+	if (r)
+		return r;
 	return sql_run(&month->db,
 		       "INSERT OR REPLACE INTO rolls(span, slot, type, rows) VALUES(?, ?, ?, ?)",
 		       "iiib", span, start, type, s->bytes.bytes, s->bytes.len);
@@ -384,6 +404,7 @@ static int roll_slot(struct store *s, struct book *day, struct book *month, stru
 
 static int roll_hour(struct store *s, struct book *month, int64_t hour)
 {
+	struct entries_mark mark;
 	struct gather g = {};
 	int r = sql_begin(&month->db);
 
@@ -395,11 +416,14 @@ static int roll_hour(struct store *s, struct book *month, int64_t hour)
 			r = write_roll(s, month, HOUR_S, hour, t->id, t->period, &s->columns);
 	}
 	gather_done(&g);
+	r = r ? r : dict_write(&month->dict, &month->db, &mark);
 	r = r ? r : sql_run(&month->db, "DELETE FROM stale WHERE hour = ?", "i", hour);
 	if (r)
 		sql_rollback(&month->db);
 	else
 		r = sql_commit(&month->db);
+	if (!r)
+		dict_written(&month->dict, &mark);
 	s->stats.rolls += !r;
 	return r;
 }
@@ -431,13 +455,17 @@ static int pack_type(struct store *s, struct book *day, struct slot *slot, int64
 	if (r)
 		return r;
 	columns_settle(c);
-	s->bytes.len = s->more.len = 0;
-	columns_write(c, t->period, PACK_LEVEL, &s->zip, &s->bytes);
-	r = sql_run(&day->db, "INSERT OR REPLACE INTO packs(slot, type, rows) VALUES(?, ?, ?)",
-		    "iib", slot->start, type, s->bytes.bytes, s->bytes.len);
+	s->more.len = 0;
+	r = write_rows(s, day, c, t->period, &s->stats.other_samples);
+	r = r ? r
+	      : sql_run(&day->db, "INSERT OR REPLACE INTO packs(slot, type, rows) VALUES(?, ?, ?)",
+			"iib", slot->start, type, s->bytes.bytes, s->bytes.len);
 	if (r || !times || !c->time_count)
 		return r;
-	columns_write_times(c, PACK_LEVEL, &s->zip, &s->more);
+	if (columns_write_times(c, PACK_LEVEL, &s->zip, &s->more) == -EFBIG) {
+		s->stats.untimed_packs++; /* more than anybody could read: rows without times */
+		return 0;
+	}
 	return sql_run(times,
 		       "INSERT OR REPLACE INTO times(slot, type, raw, through, times)"
 		       " VALUES(?, ?, ?, ?, ?)",
@@ -461,6 +489,7 @@ static int open_times(struct store *s, int64_t slot, struct sql *ret)
 
 static int pack_in(struct store *s, struct book *day, struct slot *slot, struct sql *times)
 {
+	struct entries_mark mark;
 	int r = times ? sql_begin(times) : 0;
 
 	r = r ? r : sql_begin(&day->db);
@@ -475,6 +504,7 @@ static int pack_in(struct store *s, struct book *day, struct slot *slot, struct 
 	      : sql_run(&day->db, "INSERT OR REPLACE INTO slots VALUES(?, ?, ?)", "iib",
 			slot->start, slot->through, slot->messages.bytes, slot->messages.len);
 	r = r ? r : sql_run(&day->db, "DELETE FROM windows WHERE slot = ?", "i", slot->start);
+	r = r ? r : dict_write(&day->dict, &day->db, &mark);
 	/* The times first: a pack without them would be all there is. */
 	if (times && !r)
 		r = sql_commit(times);
@@ -484,8 +514,10 @@ static int pack_in(struct store *s, struct book *day, struct slot *slot, struct 
 		if (times)
 			sql_rollback(times);
 		sql_rollback(&day->db);
+		return r;
 	}
-	return r;
+	dict_written(&day->dict, &mark);
+	return 0;
 }
 
 static int pack_slot(struct store *s, struct book *day, struct slot *slot, uint64_t now_ms)

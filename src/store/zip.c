@@ -26,6 +26,13 @@ void zip_pack(struct zip *z, const void *bytes, size_t len, int level, struct pa
 	pack_raw(out, to, n);
 }
 
+size_t zip_size(const void *frame, size_t len)
+{
+	unsigned long long size = frame ? ZSTD_getFrameContentSize(frame, len) : UINT64_MAX;
+
+	return size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR ? SIZE_MAX : size;
+}
+
 int zip_unpack(struct zip *z, const void *frame, size_t len, size_t max, size_t *ret_len)
 {
 	unsigned long long size = ZSTD_getFrameContentSize(frame, len);

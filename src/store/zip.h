@@ -19,6 +19,9 @@ struct zip {            /* embedded; zero-initialised is empty */
 
 void zip_pack(struct zip *z, const void *bytes, size_t len, int level, struct pack *out);
 
+/* What a frame says it holds, by its first 18 bytes; SIZE_MAX when it does not. */
+size_t zip_size(const void *frame, size_t len);
+
 /* Into z->bytes: 0, or -EBADMSG when it is no whole frame, or of more than `max` bytes. */
 int zip_unpack(struct zip *z, const void *frame, size_t len, size_t max, size_t *ret_len);
 void zip_done(struct zip *z);

@@ -208,6 +208,15 @@ def over_tls_the_cookie_is_secure():
                 got = answer(c).decode()
             assert got.startswith("HTTP/1.1 303") and "; Secure\r\n" in got, got
 
+            # Commands trust what they are told to, and nobody who merely signed itself.
+            ask = ("labels", "--server", f"https://localhost:{s.port}", "--token-file", s.token_path)
+            p = smolder(*ask)
+            assert p.returncode == 1 and "certificate" in p.stderr, p
+            p = smolder(*ask, "--ca-file", cert)
+            assert p.returncode == 1 and "nothing is stored" in p.stderr, p
+            p = smolder(*ask, "--ca-file", "/nonexistent")
+            assert p.returncode == 1 and "/nonexistent" in p.stderr, p
+
 
 @test
 def beyond_this_machine_it_needs_a_token():
@@ -432,6 +441,44 @@ def run_says_who_may_look():
 def doctor_says_who_may_look():
     p = smolder("doctor", env={"SUDO_UID": str(NOBODY)})
     assert re.search(r"info +who may look +root and nobody, ", p.stdout), p.stdout
+
+
+@live
+def a_name_server_that_is_silent_keeps_nobody():
+    """In a network of its own, whose name server takes questions and answers none."""
+    inside = """
+import fcntl, os, signal, socket, struct, subprocess, sys, time
+smolder, resolv = sys.argv[1:]
+s = socket.socket()
+fcntl.ioctl(s, 0x8914, struct.pack("16sh22x", b"lo", 1 | 64))  # SIOCSIFFLAGS: up
+subprocess.run(["mount", "--bind", resolv, "/etc/resolv.conf"], check=True)
+dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+dns.bind(("127.0.0.1", 53))
+dns.settimeout(60)
+for argv, signo in ((["agent", "--to", "http://collector.example:7117"], signal.SIGTERM),
+                    (["agent", "--to", "https://collector.example:7117"], signal.SIGTERM),
+                    (["query", "cpu", "--server", "http://collector.example:7117"], signal.SIGINT)):
+    p = subprocess.Popen([smolder, *argv], stdout=subprocess.DEVNULL)
+    dns.recvfrom(1000)
+    began = time.monotonic()
+    p.send_signal(signo)
+    p.wait(60)
+    print(f"{argv[0]} {argv[-1]} {time.monotonic() - began:.2f} {p.returncode}", flush=True)
+    dns.setblocking(False)
+    try:
+        while dns.recvfrom(1000):
+            pass
+    except BlockingIOError:
+        dns.settimeout(60)
+"""
+    with tempfile.NamedTemporaryFile("w") as resolv:
+        resolv.write("nameserver 127.0.0.1\noptions timeout:10 attempts:3\n")
+        resolv.flush()
+        p = subprocess.run(["unshare", "-nm", sys.executable, "-c", inside, SMOLDER, resolv.name],
+                           capture_output=True, text=True)
+    ends = [line.split() for line in p.stdout.splitlines()]
+    assert p.returncode == 0 and len(ends) == 3, p
+    assert all(float(took) < 3 for *_, took, _ in ends), ends
 
 
 # ---- slow, many, large -------------------------------------------------------------------------

@@ -6,6 +6,114 @@
 /* ---- limits ------------------------------------------------------------------------------------
  */
 
+/* Windows of five minutes; those of a large fleet: `rows` in each, of so many samples. */
+static uint64_t fill_slot(struct store *s, struct sender *d, uint64_t start, int windows, int rows,
+			  uint64_t count, bool times)
+{
+	uint64_t sum = 0;
+
+	for (int w = 0; w < windows; w++) {
+		struct window *win = &d->w;
+		make(d, start + (uint64_t)w * 2000, 0);
+		free(win->rows);
+		win->rows = mem_alloc_array((size_t)rows, sizeof(*win->rows));
+		for (int i = 0; i < rows; i++)
+			win->rows[i] = (struct window_row){0, (uint32_t)i + 1, count,
+							   times ? count * PERIOD : next(d) << 20};
+		win->row_count = (uint32_t)rows;
+		win->time_count = times ? count * (size_t)rows : 0;
+		win->times = times ? mem_alloc_array(win->time_count, sizeof(*win->times)) : NULL;
+		win->counts.taken += count * (uint64_t)rows;
+		sum += count * (uint64_t)rows;
+		struct store_error e;
+		if (store_append(s, d->dict, win, start + HOUR / 12, &e))
+			fail_msg("store_append: %s", e.text);
+	}
+	return sum;
+}
+
+/* No blob is written that a reader refuses: a late window finds its day as it was. */
+static void what_is_too_large_for_a_blob_is_counted_together(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct store_stats st;
+	struct sender d;
+
+	sender_init(&d, 40);
+	for (int i = 0; i < 40000; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "f%d", i);
+		struct frame f = {.name = str(d.dict, name)};
+		profile_stack(d.dict, 0, profile_frame(d.dict, &f));
+	}
+	/* Sample times of 70 MB, and in the next five minutes rows of as much. */
+	uint64_t sum = fill_slot(s, &d, BEGIN, 60, 5, 120000, true);
+	sum += fill_slot(s, &d, BEGIN + HOUR / 12, 150, 40000, 1, false);
+	settle(s, BEGIN + 2 * HOUR);
+	store_stats(s, &st);
+	assert_int_equal(st.untimed_packs, 1);
+	assert_true(st.other_samples > 0);
+	sum += fill_slot(s, &d, BEGIN, 1, 5, 1, true);
+	sum += fill_slot(s, &d, BEGIN + HOUR / 12, 1, 5, 1, false);
+	settle(s, BEGIN + 4 * HOUR);
+	store_stats(s, &st);
+	assert_int_equal(st.damaged_files, 0);
+	assert_int_equal(total(s, BEGIN, BEGIN + HOUR), sum);
+	store_close(s);
+	s = open_with(NULL);
+	assert_int_equal(total(s, BEGIN, BEGIN + HOUR), sum);
+	store_stats(s, &st);
+	assert_int_equal(st.damaged_files, 0);
+	store_close(s);
+	sender_done(&d);
+}
+
+/* Entries that shrink a thousandfold: many small rows of a dictionary are not joined without end.
+ */
+static void a_dictionary_is_joined_into_rows_that_can_be_read(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct store_stats st;
+	struct sender d;
+	uint64_t now = BEGIN, sum = 0;
+
+	sender_init(&d, 41);
+	struct frame f = {.name = str(d.dict, "f")};
+	uint32_t frame = profile_frame(d.dict, &f), at = 0;
+	char name[4000];
+	memset(name, 'x', sizeof(name) - 1);
+	for (int w = 0; w < 900; w++, now += 100) {
+		for (int i = 0; i < 30; i++) {
+			snprintf(name, sizeof(name), "%d", w * 30 + i);
+			name[strlen(name)] = 'x';
+			name[sizeof(name) - 1] = '\0';
+			struct frame g = {.name = str(d.dict, name)};
+			at = profile_stack(d.dict, at % 7 ? at : 0, profile_frame(d.dict, &g));
+		}
+		make(&d, now, 0);
+		free(d.w.rows);
+		d.w.rows = mem_alloc_array(1, sizeof(*d.w.rows));
+		d.w.rows[0] = (struct window_row){0, profile_stack(d.dict, at, frame), 1, PERIOD};
+		d.w.row_count = 1;
+		d.w.counts.taken++;
+		sum++;
+		struct store_error e;
+		assert_int_equal(store_append(s, d.dict, &d.w, now, &e), 0);
+	}
+	settle(s, now + 2 * HOUR);
+	store_close(s);
+	s = open_with(NULL);
+	assert_int_equal(total(s, BEGIN, now + HOUR), sum);
+	make(&d, now, 3);
+	append(s, &d, NULL, now + 3 * HOUR);
+	store_stats(s, &st);
+	assert_int_equal(st.damaged_files, 0);
+	store_close(s);
+	sender_done(&d);
+}
+
 static void beyond_the_caps_is_other(void **state)
 {
 	(void)state;
@@ -236,6 +344,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(beyond_the_caps_is_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_too_large_for_a_blob_is_counted_together,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_dictionary_is_joined_into_rows_that_can_be_read,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(windows_out_of_time_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_limit_of_size_takes_raw_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(age_takes_days_and_months, setup, teardown),
