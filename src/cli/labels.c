@@ -114,21 +114,22 @@ static void print_share(const struct profile *p, const struct labels *l, const s
 }
 
 /* What each value took, the largest first: a profile whose series keep that label alone. */
-static int list_shares(struct source *s, struct labels *l)
+static int list_shares(struct source *s, const struct labels *l)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	const char *keep[] = {l->name, "comm"};
+	struct source_question ask = l->ask;
 	struct store_answer answer;
 	uint64_t all = 0;
 	bool any = false;
 
-	l->ask.keep = keep;
-	l->ask.keep_count = strcmp(l->name, "pid") == 0 ? 2 : 1;
-	int code = source_profile(s, &l->ask, p, &answer);
+	ask.keep = keep;
+	ask.keep_count = strcmp(l->name, "pid") == 0 ? 2 : 1;
+	int code = source_profile(s, &ask, p, &answer);
 	if (code)
 		return code;
 	if (!answer.samples)
-		return shown_nothing(s, &l->ask, &answer);
+		return shown_nothing(s, &ask, &answer);
 	CLEANUP(freep) struct share *shares = mem_alloc_array(p->series_count, sizeof(*shares));
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		shares[p->samples[i].series].value += p->samples[i].value;

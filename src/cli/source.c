@@ -459,7 +459,7 @@ static int begin_query(struct source *s, const struct source_question *q,
 	s->began_ms = now_ms();
 	int r = selector_settle_by(*ret_selector, s->store, q->range.from_ms, q->range.to_ms);
 	ret->type = selector_type(*ret_selector);
-	if (selector_process(*ret_selector))
+	if (q->selector && selector_process(*ret_selector))
 		say_process(s, q->selector);
 	return ended_badly(*ret_selector, r);
 }
