@@ -31,6 +31,7 @@
 #define TABLES_MS      200           /* for unwind tables at the end: Ctrl-C should not take long */
 #define LIVE_WINDOW_MS 1000
 #define METRICS_MAX    192
+#define NICE           (-5)  /* what others run here matters more than when we are done */
 #define DRAIN_MS       250   /* seldom: each drain has a price of its own */
 #define TIMED_TICKS    7     /* as DRAINS_TIMED in collector.c */
 #define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
@@ -466,7 +467,7 @@ static int start(struct collecting *c)
 	const struct collecting_options *o = c->options;
 	static const char *const none[] = {NULL};
 	struct sampler_options sampler = {
-		.frequency = o->frequency, .cpu = -1, .counters_fd = o->counters_fd};
+		.frequency = o->frequency, .cpu = -1, .nice = NICE, .counters_fd = o->counters_fd};
 	bool lines = o->lines && o->lines[0];
 	struct collecting_options *own = (struct collecting_options *)o;
 	struct assembler_options assemble = {

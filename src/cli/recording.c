@@ -22,7 +22,9 @@
 
 /* Often: a new process is soon known to the BPF side. */
 #define DRAIN_MS   100
-#define MISSED_MAX 0.001 /* of the ticks: more is said */
+#define NICE       (-20) /* somebody waits, maybe on a machine that is overloaded */
+#define MISSED_FEW 5     /* ticks: any host takes that many */
+#define MISSED_MAX 0.001 /* of all: more is said */
 #define TABLES_MS  2000  /* unwind tables are waited for at the end, where someone waits for us */
 
 struct recording {
@@ -215,6 +217,7 @@ static int start_sampling(struct recording *r)
 		.names = {.inlines = r->options->inlines, .lines = r->options->lines},
 	};
 
+	r->options->sampler.nice = NICE;
 	r->profile = profile_new();
 	int err = collector_new(r->profile, &r->options->sampler, &options, &r->collector, &why);
 	if (err)
@@ -336,7 +339,8 @@ static void finish(struct recording *r, struct recording_result *ret)
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
 	ret->by_frame_pointers = a->unwind.by_frame_pointers;
-	ret->missed = stats.ticks_due ? (double)stats.ticks_missed / (double)stats.ticks_due : 0;
+	if (stats.ticks_missed > MISSED_FEW)
+		ret->missed = (double)stats.ticks_missed / (double)stats.ticks_due;
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
 	ret->profile = TAKE_PTR(r->profile);
 

@@ -34,6 +34,7 @@ struct sampler_options {
 	size_t target_count;
 	int cpu;           /* only this one; -1: all */
 	size_t ring_bytes; /* of a CPU's ring, a power of two; 0: as needed */
+	int nice;          /* of the thread that drains, where that is allowed */
 	int counters_fd;   /* from sampler_counters(), to count on where another left off; 0: new */
 };
 

@@ -202,6 +202,19 @@ static void on_map(struct sideband_event *e, struct mmap2_record *m, char *end)
 	e->generation = m->generation;
 }
 
+/*
+ * Where several listen, each finds the record longer than the one before, by what follows the id
+ * that is really there (up to Linux 6.18 at least): it is right behind the name.
+ */
+static const struct sample_id *ksymbol_id(const struct ksymbol_record *r)
+{
+	const char *name = (const char *)(r + 1);
+	const char *last = (const char *)r + r->header.size - sizeof(struct sample_id);
+	const char *at = name + ((strnlen(name, (size_t)(last - name)) + 8) & ~(size_t)7);
+
+	return (const void *)(at < last ? at : last);
+}
+
 /* Turns a record into an event; false for those nobody needs (threads, renames). */
 static bool parse(struct sideband *s, struct perf_event_header *h, struct sideband_event *e)
 {
@@ -243,6 +256,7 @@ static bool parse(struct sideband *s, struct perf_event_header *h, struct sideba
 		if (h->size < sizeof(*code) + sizeof(*id))
 			return false;
 		e->type = SIDEBAND_CODE;
+		e->time = ksymbol_id(code)->time;
 		e->start = code->addr;
 		e->end = code->addr + code->len;
 		return true;

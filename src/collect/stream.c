@@ -96,9 +96,6 @@ static void note_late(struct stream *s)
 	uint64_t latest = 0;
 
 	for (size_t i = 0; i < s->count && s->items[i].key >> 1 <= s->passed_ns; i++) {
-		if (s->items[i].key >> 1 ==
-		    0) /* kernels garble some records where others listen too */
-			continue;
 		latest = MAX(latest, s->passed_ns - (s->items[i].key >> 1));
 		if (is_event(&s->items[i]))
 			s->stats.late_events++;

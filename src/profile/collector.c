@@ -12,8 +12,7 @@
 #define DRAIN_MS_MIN 10
 #define FILL_MAX     4  /* a ring that has a part in so many in use is drained sooner … */
 #define FILL_WANTED  16 /* … so that it has one in so many */
-#define PRIORITY     (-20)
-#define DRAINS_TIMED 7 /* one in so many: a prime, or it might always, or never, end a window */
+#define DRAINS_TIMED 7  /* one in so many: a prime, or it might always, or never, end a window */
 
 struct collector {
 	struct sampler *sampler;
@@ -49,7 +48,7 @@ int collector_new(struct profile *p, const struct sampler_options *sampler,
 
 	c->hotplug_fd = -1;
 	/* Little work, but it must not wait where hundreds of threads do: rings fill meanwhile. */
-	if (setpriority(PRIO_PROCESS, 0, PRIORITY) != 0)
+	if (sampler->nice && setpriority(PRIO_PROCESS, 0, sampler->nice) != 0)
 		c->priority_error = -errno;
 	/* Mappings first: what starts after this is known from its beginning. */
 	c->sideband_error = sideband_new(&c->sideband);

@@ -18,7 +18,7 @@ struct collector;
 
 /*
  * Samples flow from here on, and become stacks of `p`, which is borrowed. `assemble.maps` is set
- * here. The calling thread gets a high priority. 0, or -errno with what failed in *ret_err.
+ * here. The calling thread gets sampler.nice. 0, or -errno with what failed in *ret_err.
  */
 int collector_new(struct profile *p, const struct sampler_options *sampler,
 		  const struct assembler_options *assemble, struct collector **ret,

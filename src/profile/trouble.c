@@ -97,6 +97,14 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 	[TROUBLE_PROCESSES_CAPPED] = {"processes_capped",
 				      "processes were forgotten, as there were too many at once",
 				      "", false},
+	[TROUBLE_TICKS_MISSED] = {"ticks_missed",
+				  "ticks of the clock did not come: other BPF programs were "
+				  "running on the CPU, or a host had given it to others",
+				  "", true},
+	[TROUBLE_LATE] = {"late",
+			  "samples and events came after later ones had been dealt with: a host "
+			  "had taken the CPU away while they were written",
+			  "", true},
 	[TROUBLE_CPUS_FAILED] = {"cpus_failed", "CPUs that came online could not be sampled",
 				 "restart it", false},
 	[TROUBLE_NO_HOTPLUG] = {"no_hotplug", "is why CPUs that come online later are not seen",
@@ -136,6 +144,8 @@ void trouble_count(const struct collector_stats *s, uint64_t ret[static TROUBLES
 	ret[TROUBLE_STACKS_NOT_COPIED] = s->counts.not_copied;
 	ret[TROUBLE_MAPPINGS_CHANGED] = u->mistrusted;
 	ret[TROUBLE_PROCESSES_CAPPED] = a->processes_capped;
+	ret[TROUBLE_TICKS_MISSED] = s->ticks_missed;
+	ret[TROUBLE_LATE] = s->stream.late_samples + s->stream.late_events;
 	ret[TROUBLE_CPUS_FAILED] = s->counts.failed_cpus;
 	ret[TROUBLE_NO_PRIORITY] = (uint64_t)-s->priority_error;
 	ret[TROUBLE_NO_HOTPLUG] = (uint64_t)-s->hotplug_error;

@@ -12,8 +12,7 @@
 #include "base/mem.h"
 #include "unwind/image_cache.h"
 
-#define NICE        (-10) /* samples wait for it */
-#define NICE_LAST   (-20) /* … and at the end somebody does */
+#define NICE_MORE   5 /* than the thread that drains: in `run` that is what everything has */
 #define CACHE_BYTES (128u << 20)
 
 struct request {
@@ -27,6 +26,7 @@ struct builder {
 	pthread_mutex_t lock;
 	pthread_cond_t wake, done;
 	id_t tid; /* 0: it has not begun */
+	int nice; /* of the thread that drains */
 	bool stop, busy;
 	struct rules rules; /* the thread's own */
 	struct image_cache cache;
@@ -96,9 +96,8 @@ static void *work(void *arg)
 {
 	struct builder *b = arg;
 
-	/* Where hundreds of threads wait for their turn, a table of 0.2 s would take half a minute.
-	 */
-	setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+	/* Not much less than who began us: samples wait. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), b->nice + NICE_MORE);
 	pthread_setname_np(pthread_self(), "smolder-tables");
 	pthread_mutex_lock(&b->lock);
 	b->tid = (id_t)gettid();
@@ -128,6 +127,7 @@ struct builder *builder_new(const char *cache_dir)
 {
 	struct builder *b = mem_alloc(sizeof(*b));
 
+	b->nice = getpriority(PRIO_PROCESS, 0);
 	rules_init(&b->rules);
 	int kept = image_cache_init(&b->cache, cache_dir,
 				    CACHE_BYTES); /* on failure it keeps nothing */
@@ -214,7 +214,7 @@ void builder_wait(struct builder *b, unsigned ms)
 	}
 	pthread_mutex_lock(&b->lock);
 	if (b->tid && b->busy)
-		setpriority(PRIO_PROCESS, b->tid, NICE_LAST);
+		setpriority(PRIO_PROCESS, b->tid, b->nice); /* somebody waits */
 	while (b->busy && !b->stop &&
 	       pthread_cond_timedwait(&b->done, &b->lock, &until) != ETIMEDOUT)
 		;

@@ -1,6 +1,6 @@
 /*
  * builder: makes unwind tables of files on a thread of its own, so that parsing a library of a
- * million rows never delays a drain; at a high priority, since samples wait for it meanwhile.
+ * million rows never delays a drain; at a priority somewhat below that.
  */
 #pragma once
 

@@ -28,12 +28,12 @@ def run_keeps_up_with_thousands_of_programs_a_second():
         with contextlib.ExitStack() as storm:
             for _ in range(2):
                 storm.enter_context(workloads.start("forks", "1000000", workloads.path("quick")))
-            a.wait_stored(100)
+
+            def enough():
+                got = folded.parse(a.query("-f", "folded", '{comm="shares"}').stdout)
+                return got if got.total >= 100 else None
+            stacks = until("samples of the one that goes on", enough)
         lost = sum(a.collectors("smolder_collector_sideband_lost_total"))
-        got = a.query("-f", "folded", '{comm="shares"}')
-    assert got.returncode == 0, got.stderr
-    stacks = folded.parse(got.stdout)
-    assert stacks.total >= 100, f"only {stacks.total} samples"
     assert marked(stacks) < 0.2, f"{marked(stacks):.3f} are not whole, {lost:.0f} records lost"
 
 

@@ -165,7 +165,10 @@ static void samples_and_events_come_in_order(void **state)
 	stream_drain(stream, &h, true);
 	struct sampler_counts c;
 	sampler_counts(s, &c);
-	assert_int_equal(seen.out_of_order, 0);
+	/* What is late, as a host had the CPU, is counted. */
+	struct stream_stats late;
+	stream_stats(stream, &late);
+	assert_true(seen.out_of_order <= late.late_samples + late.late_events);
 	assert_int_equal(c.taken, seen.samples + c.lost);
 	stream_free(stream);
 	sideband_free(b);
@@ -261,11 +264,15 @@ static void kernel_stacks_are_what_the_kernel_says(void **state)
 	enum { WANTED = 3000, SECONDS_MAX = 60 };
 	struct sampler_options o = options();
 	o.filter.check_kernel = true;
+	o.filter.by_pid = o.filter.follow =
+		true; /* what else runs here may be in modules, or BPF */
 	o.frequency = 5000;
 	struct sampler *s = start(&o);
 	struct seen seen = {};
 	struct sampler_counts c = {};
 	pid_t children[2] = {start_syscalls(), start_syscalls()};
+	for (size_t i = 0; i < ARRAY_SIZE(children); i++)
+		assert_int_equal(sampler_add_target(s, (uint32_t)children[i]), 0);
 	time_t began = time(NULL);
 
 	while (c.kernel_walked + c.kernel_asked < WANTED && time(NULL) - began < SECONDS_MAX) {
