@@ -62,15 +62,15 @@ uint32_t files_count(const struct files *f)
 	return f->count;
 }
 
-static uint8_t read_build_id(int fd, uint8_t ret[static 20])
+static void read_head(int fd, struct file *ret)
 {
 	struct elf_file e;
 
 	if (elf_file_init(&e, fd) != 0)
-		return 0;
-	size_t len = elf_file_build_id(&e, ret);
+		return;
+	ret->program = true;
+	ret->build_id_len = (uint8_t)elf_file_build_id(&e, ret->build_id);
 	elf_file_done(&e);
-	return (uint8_t)len;
 }
 
 /*
@@ -250,7 +250,7 @@ static uint32_t add_opened(struct files *f, const char *path, int fd, const stru
 		.size = (uint64_t)st->st_size,
 		.fd = -1,
 	};
-	new.build_id_len = read_build_id(fd, new.build_id);
+	read_head(fd, &new);
 	if (new.build_id_len) {
 		uint32_t copy = find_build_id_file(f, new.build_id, new.build_id_len);
 		if (copy)

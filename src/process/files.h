@@ -24,6 +24,7 @@ struct file {
 	const char *name; /* its last part */
 	uint8_t build_id[20];
 	uint8_t build_id_len;
+	bool program;                           /* ELF: it can be read for symbols and tables */
 	uint64_t device, inode, mtime_ns, size; /* 0 where it could not be opened */
 	int fd;                                 /* -1: could not be opened, or closed since */
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct mapping {
 	uint32_t path;                      /* string of the process table, as mapped */
 	uint32_t file;                      /* of struct files; 0: not looked up yet */
 	uint32_t unwind_file;               /* the unwinder's own note */
+	bool memory; /* looked up, and a file by name only: code that was made at run time */
 };
 
 struct maps {

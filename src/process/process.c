@@ -396,12 +396,17 @@ bool process_is_vdso(const struct processes *ps, const struct mapping *m)
 
 uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m)
 {
-	if (m->file)
+	if (m->file || m->memory)
 		return m->file;
 
 	const char *path = process_path(ps, m);
 	if (path[0] == '/' && strncmp(path, "//anon", 6) != 0)
 		m->file = files_of_mapping(ps->files, p->pid, m, path);
+	/* .NET and Erlang write their code through one mapping of a memfd and run it by another. A
+	   program that was started from one is a program. */
+	m->memory = strncmp(path, "/memfd:", 7) == 0 && !files_get(ps->files, m->file)->program;
+	if (m->memory)
+		m->file = 0;
 	return m->file;
 }
 

@@ -352,6 +352,17 @@ def a_perf_map_names_compiled_code():
 
 
 @live
+def compiled_code_in_a_memfd_is_named():
+    """As .NET and Erlang have theirs."""
+    with workloads.start("jitted", "in_a_memfd", "memfd") as w:
+        try:
+            r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+        finally:
+            os.unlink(f"/tmp/perf-{w.pid}.map")
+    assert r.stacks.share("in_a_memfd") > 0.9, r.stacks
+
+
+@live
 def code_at_the_same_address_is_named_by_its_own_process():
     """The same program twice, not moved about in memory, its code under two names."""
     names = ["one_jitted_function", "other_jitted_function"]

@@ -1,9 +1,12 @@
 /*
- * jitted [MAP-NAME]: spins in code that it wrote into anonymous memory, as a JIT compiler does.
- * Prints "code ADDRESS SIZE" in hex. With MAP-NAME it writes its own /tmp/perf-PID.map that gives
- * the code that name, PID being what getpid() says inside its namespace.
+ * jitted [MAP-NAME [memfd]]: spins in code that it wrote into anonymous memory, or into a memfd, as
+ * JIT compilers do. Prints "code ADDRESS SIZE" in hex. With MAP-NAME it writes its own
+ * /tmp/perf-PID.map that gives the code that name, PID being what getpid() says inside its
+ * namespace.
  */
+#define _GNU_SOURCE
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "workload.h"
 
@@ -19,7 +22,11 @@ static const unsigned char spin_code[] = {
 
 int main(int argc, char **argv)
 {
-	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = argc > 2 ? memfd_create("jit", MFD_CLOEXEC) : -1;
+	if (fd >= 0 && ftruncate(fd, 4096) < 0)
+		return 1;
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
 	union {
 		void *data;
 		void (*call)(void);
