@@ -232,7 +232,14 @@ void login_post(void *ctx, struct http_request *r)
 	CLEANUP(freep) char *token = form_value(body, len, "token");
 	char name[32], value[TOKEN_COOKIE];
 
-	bool right = s->token && token_is(s->token, token);
+	if (!s->token) { /* nothing to log in with: as every other path answers */
+		if (is_known(s, r))
+			send_to(r, next_of(r), NULL);
+		else
+			forbid(r);
+		return;
+	}
+	bool right = token_is(s->token, token);
 	explicit_bzero(token, len + 1);
 	if (!right) {
 		answer_form(r, 401, "That is not the token of this server.");

@@ -322,6 +322,8 @@ def other_users_may_neither_look_nor_send():
             status, body = curl(s, "/", uid, "-H", "Accept: text/html")
             assert status == 403 and "<html" in body and f"user {name} may not look" in body, body
             assert sending(s, uid) == 403
+            status, body = curl(s, "/login", uid, "-d", "token=x")
+            assert status == 403 and "may not look" in body, body
             for path in ("/healthz", "/readyz", "/plain.css"):
                 assert curl(s, path, uid)[0] == 200, path
         for path in LOOKED_AT:
