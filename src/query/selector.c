@@ -370,8 +370,10 @@ void selector_settle(struct selector *s, const struct store_names *types)
 	if (!word || is_type(word, types))
 		return;
 	snprintf(s->type, sizeof(s->type), "cpu");
-	s->matchers[s->count++] = (struct matcher){
-		.label = mem_strdup("comm"), .op = OP_IS, .value = mem_strndup(word, COMM_MAX)};
+	s->matchers[s->count++] =
+		(struct matcher){.label = mem_strdup("comm"),
+				 .op = OP_IS,
+				 .value = mem_strndup(word, strnlen(word, COMM_MAX))};
 	s->is_process = true;
 }
 
