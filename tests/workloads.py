@@ -51,6 +51,8 @@ PROGRAMS = {
     "aspid": ("aspid.c", C),
     "jitted": ("jitted.c", C),
     "jitted-static": ("jitted.c", C + ["-static"]),
+    "nested": ("nested.c", C + NO_FP),
+    "trampoline": ("trampoline.c", C + NO_FP),
     "noreturn": ("noreturn.c", C + ["-falign-functions=1", "-fno-toplevel-reorder"]),
     "vdso": ("vdso.c", C),
     "late": ("late.c", C),

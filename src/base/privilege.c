@@ -174,6 +174,8 @@ static const int collector_calls[] = {
 	CALL(geteuid),
 	CALL(getgid),
 	CALL(getegid),
+	/* code of others, where a walk comes to some without tables */
+	CALL(process_vm_readv),
 	/* files: those of others to read, the cache of tables to write */
 	CALL(read),
 	CALL(write),

@@ -144,9 +144,11 @@ enum user { USER_GONE, USER_32_BIT, USER_64_BIT };
 /* The user's registers: those that were interrupted, or those saved on entry to the kernel. */
 static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 						struct task_struct *task, bool in_kernel,
-						struct walk *w)
+						struct scratch *s)
 {
-	struct pt_regs regs;
+	struct walk *w = &s->walk;
+	/* Not on the stack, which is small; what the walk puts there comes later. */
+	struct pt_regs *regs = (void *)s->piece;
 
 	if (!in_kernel) {
 		w->pc = ctx->regs.rip;
@@ -155,24 +157,26 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 		w->bx = ctx->regs.rbx;
 		w->r10 = ctx->regs.r10;
 		w->exact = 1;
-		return ctx->regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
+		__u64 cs = ctx->regs.cs;
+		barrier_var(cs); /* or the compiler makes one load of both, which is refused */
+		return cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 	}
 	void *at;
 	if (bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel))
 		at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	else
-		at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(regs);
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) != 0 || in_new_program(&regs))
+		at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(*regs);
+	if (bpf_probe_read_kernel(regs, sizeof(*regs), at) != 0 || in_new_program(regs))
 		return USER_GONE;
-	if (!regs.rip) /* a thread of io_uring's or vhost's: it never was in user code */
+	if (!regs->rip) /* a thread of io_uring's or vhost's: it never was in user code */
 		return USER_GONE;
-	w->pc = regs.rip;
-	w->sp = regs.rsp;
-	w->bp = regs.rbp;
-	w->bx = regs.rbx;
-	w->r10 = regs.r10;
-	w->exact = !after_syscall(&regs);
-	return regs.cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
+	w->pc = regs->rip;
+	w->sp = regs->rsp;
+	w->bp = regs->rbp;
+	w->bx = regs->rbx;
+	w->r10 = regs->r10;
+	w->exact = !after_syscall(regs);
+	return regs->cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
 }
 
 /* One more chunk of a stack: 0 to go on. Global, so that the verifier looks at it once. */
@@ -210,7 +214,7 @@ static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 s
 {
 	s->copy = (struct copy){
 		.from = sp & ~(WIRE_STACK_CHUNK - 1ull),
-		.end = sp <= top ? top + 2 * sizeof(__u64) : ~0ull, /* argc and argv: see walk.c */
+		.end = sp <= top ? top + 2 * sizeof(__u64) : ~0ull,
 		.at = frames * sizeof(__u64),
 	};
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++)
@@ -268,7 +272,7 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	struct walk *w = &s->walk;
 	__u32 kernel = h->kernel_frames;
 
-	enum user user = user_registers(ctx, task, in_kernel, w);
+	enum user user = user_registers(ctx, task, in_kernel, s);
 	if (user == USER_GONE) {
 		h->flags |= WIRE_NO_USER;
 		return;
@@ -289,7 +293,8 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	    walk_find_process(BPF_CORE_READ(task, group_leader, real_parent, tgid))) {
 		w->base = kernel;
 		h->walk = walk_user(w);
-		h->user_frames = w->frames;
+		h->user_frames = MIN(w->frames, WIRE_USER_FRAMES);
+		h->left_out = w->frames - h->user_frames;
 		h->version = w->version;
 	} else {
 		h->walk = WIRE_WALK_NO_MAPPING;
@@ -298,8 +303,8 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE)) {
 		if (has_room_to_copy(&s->ring))
 			h->stack_bytes = copy_stack(
-				s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES), h->sp,
-				BPF_CORE_READ(task, mm, start_stack));
+				s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES_MASK),
+				h->sp, BPF_CORE_READ(task, mm, start_stack));
 		else
 			counts->n[WIRE_NOT_COPIED]++;
 	}
@@ -463,7 +468,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->cpu = cpu;
 	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
 	h->walk = WIRE_WALK_NONE;
-	h->kernel_frames = h->user_frames = 0;
+	h->kernel_frames = h->user_frames = h->left_out = 0;
 
 	if (in_kernel && !filter.no_kernel) {
 		h->kernel_frames = kernel_side(ctx, s, task, counts);

@@ -72,6 +72,7 @@ struct walk {
 	__u64 piece;     /* the address of the piece of the stack in scratch */
 	__u64 word;      /* what walk_read() read */
 	__u64 bx, bx_at; /* rbx, or (not 0) where it is saved: few need it, so it is read late */
+	__u64 until;     /* walk_scan(): where the frame ends */
 	__u64 r10;
 	__u32 version;      /* of the process's mappings … */
 	__u32 first, count; /* … and where they are */
@@ -79,7 +80,6 @@ struct walk {
 	__u32 base;         /* … from here on in the sample */
 	__u32 exact;        /* pc is an instruction that runs, not a return address */
 	__u32 last, next;   /* in scratch.known: the last frame's, and where the next is expected */
-	__u32 has_rows;     /* the file of the last frame */
 	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
 	__u64 low, high, bias;   /* the mapping of the last address that was looked up … */
 	struct unwind_file file; /* … its pages … */
@@ -87,9 +87,11 @@ struct walk {
 };
 
 /*
- * What a frame's address led to. Between two samples a CPU runs other things for milliseconds, so
- * each step of the two searches is a cache miss. It stays true however tables come and go: a
- * version is of one set of mappings, and a file's rows and a rule's number never change.
+ * What a frame's address led to (of code without rows, also how far above rsp rbp was found to be,
+ * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in rbp_offset). Between two samples a
+ * CPU runs other things for milliseconds, so each step of the two searches is a cache miss. It
+ * stays true however tables come and go: a version is of one set of mappings, and a file's rows and
+ * a rule's number never change.
  */
 struct walk_known {
 	__u64 addr;
@@ -97,7 +99,7 @@ struct walk_known {
 	__u32 version; /* of the mappings */
 	__u16 next;    /* where the frame that called it was found last, in scratch.known */
 	__u8 bytes;    /* from addr on: the same for all of them; 0: nothing here */
-	__u8 has_rows; /* the file, not only this address */
+	__u8 pad;
 };
 
 /*
@@ -215,7 +217,15 @@ static __always_inline struct wire_sample *open_sample(struct scratch *s)
 
 static __always_inline __u64 *frame_at(struct scratch *s, __u32 i)
 {
-	return (__u64 *)(open_sample(s) + 1) + (i & (2 * WIRE_FRAMES + 1));
+	return (__u64 *)(open_sample(s) + 1) + (i & WIRE_FRAMES_MASK);
+}
+
+/* Where the walk's frame of that number is: the last of a deep stack take each other's places. */
+static __always_inline __u64 *user_frame_at(struct scratch *s, __u32 i)
+{
+	if (i >= WIRE_LEAF_FRAMES)
+		i = WIRE_LEAF_FRAMES + (i - WIRE_LEAF_FRAMES) % WIRE_ROOT_FRAMES;
+	return frame_at(s, s->walk.base + i);
 }
 
 /* Finds the mapping of addr; 1 if there is one. The last one is tried first: calls stay close. */
@@ -294,6 +304,8 @@ __noinline int walk_find_rule(__u64 vaddr)
 	return row->rule;
 }
 
+#define STACK_NEAR (1 << 20)
+
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
@@ -368,36 +380,175 @@ static __always_inline int step_signal(struct walk *w)
 	return 0;
 }
 
-/*
- * Whether sp is where the kernel started the program: at argc, with argv behind it. There rbp is 0,
- * and the loader's own _start, which has no row, ends the stack.
- */
-static __always_inline bool at_program_start(const struct walk *w)
+static __always_inline bool is_known(const struct walk_known *k, __u64 addr, __u32 version)
 {
-	__u64 args[2];
-
-	return bpf_probe_read_user(args, sizeof(args), (void *)w->sp) == 0 &&
-	       args[0] - 1 < UNWIND_ARGC_MAX && args[1] - w->sp < UNWIND_ARGV_MAX;
+	return addr - k->addr < k->bytes && k->version == version;
 }
 
-/*
- * Code without rows: generated at run time, Go's own stacks, assembly. It keeps frame pointers or
- * it cannot be walked. The stack pointer need not grow: Go and coroutines switch stacks. A chain
- * that ends (0) is complete, but not in a file that has rows elsewhere: there 0 may be just a
- * value. That what the chain leads to is mapped code is seen in the next step.
- */
-static __always_inline int step_frame_pointer(struct scratch *s)
+/* How sure it is that a word is a return address. */
+enum { NOT_RETURN, MAYBE_RETURN, IS_RETURN };
+
+__noinline int walk_is_return(__u64 addr)
+{
+	struct scratch *s = get_scratch();
+	__u64 before;
+
+	if (!s || !walk_find_mapping(addr - 1) || !read_word(&before, addr - sizeof(before)))
+		return NOT_RETURN;
+	if (unwind_is_call(before))
+		return IS_RETURN;
+	/* The JVM's interpreter makes calls by jumps. */
+	if (!s->walk.file.page_count && s->walk.bias == UNWIND_KEEPS_RBP)
+		return MAYBE_RETURN;
+	__u32 index = walk_find_rule(addr - 1 - s->walk.bias);
+	const struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
+	/* What a signal handler returns to was never called. */
+	return r && r->cfa == UNWIND_SIGNAL ? IS_RETURN : NOT_RETURN;
+}
+
+/* Whether it is one, or may be: also of what is known as a caller already. */
+static __always_inline bool is_returned_to(struct scratch *s, __u64 pc)
+{
+	struct walk *w = &s->walk;
+
+	return is_known(&s->known[w->next & (WALK_KNOWN - 1)], pc - 1, w->version) ||
+	       walk_is_return(pc);
+}
+
+/* Whether a word of the stack is a return address, or cannot be read. */
+__noinline int walk_finds_return(__u64 at)
+{
+	struct scratch *s = get_scratch();
+	__u64 word;
+
+	if (!s || !read_stack(s, &word, at))
+		return 1;
+	/* Most words are small numbers, or addresses in this very stack. */
+	if (word >> 47 || word < 65536 || word - s->walk.sp + STACK_NEAR < 2 * STACK_NEAR)
+		return 0;
+	return walk_is_return(word) == IS_RETURN;
+}
+
+/* Whether no word from sp up to w->until is. */
+__noinline int walk_is_clear(__u64 sp)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 0;
+	__u64 left = s->walk.until - sp;
+
+	for (__u32 i = 0; i < UNWIND_SCAN_BYTES; i += 8) {
+		if (i >= left)
+			break;
+		if (walk_finds_return(sp + i))
+			return 0;
+	}
+	return 1;
+}
+
+/* Whether the caller of the code at pc is above rbp; then that is remembered of its address. */
+static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *known)
+{
+	struct walk *w = &s->walk;
+	__u64 distance = w->bp - w->sp;
+	__s16 place =
+		w->exact ? 1 + (w->pc & (WALK_BLOCK - 1)) : 0; /* in what is known of a leaf */
+
+	if (w->bp & 7 || w->sp & 7 || distance >= UNWIND_SCAN_BYTES)
+		return false;
+	if (known->checked)
+		return true;
+	if (known->rbp_offset == place && (__u32)known->cfa_offset == distance + 1)
+		return true;
+	w->until = w->bp;
+	if (!walk_is_clear(w->sp))
+		return false;
+	known->rbp_offset = place;
+	known->cfa_offset = distance + 1;
+	return true;
+}
+
+/* The same of a runtime that keeps frame pointers, at an instruction that runs. */
+__noinline int walk_find_shape(__u64 pc)
+{
+	struct scratch *s = get_scratch();
+	__u64 word, code[UNWIND_AROUND];
+	if (!s)
+		return UNWIND_SHAPES;
+
+	if (!read_stack(s, &word, s->walk.sp))
+		return UNWIND_SHAPES;
+	int found = walk_is_return(word);
+	if (!found)
+		return UNWIND_SHAPE_FRAME;
+	if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 8)) != 0)
+		return UNWIND_SHAPES;
+	enum unwind_bare bare = unwind_bare(code);
+	if (bare == UNWIND_BEFORE || (bare == UNWIND_AFTER && found == IS_RETURN))
+		return UNWIND_SHAPE_BARE;
+	return found == IS_RETURN ? UNWIND_SHAPES : UNWIND_SHAPE_FRAME;
+}
+
+/* Code without rows: see unwind.h. A chain that ends (0) may be just a value in rbp. */
+static __always_inline int step_without_row(struct scratch *s, struct unwind_rule *known)
+{
+	struct walk *w = &s->walk;
+	__u64 code, bp = w->bp, sp = w->sp;
+	__u32 shape = UNWIND_SHAPE_FRAME, out = 0;
+
+	if ((w->exact || !(known->cfa_offset | known->checked)) && read_word(&code, w->pc - 1)) {
+		out = unwind_epilogue(code);
+		if (w->exact)
+			shape = unwind_shape(code);
+	}
+	if (out) {
+		sp += (out & 0xff) - 1;
+		shape = out & UNWIND_POPS_RBP ? UNWIND_SHAPE_SAVED : UNWIND_SHAPE_BARE;
+	}
+	if (shape == UNWIND_SHAPE_FRAME && w->exact && known->checked)
+		shape = walk_find_shape(w->pc);
+	if (shape >= UNWIND_SHAPES)
+		return WIRE_WALK_NO_ROW;
+	if (shape == UNWIND_SHAPE_FRAME) {
+		if (!prove_frame(s, known))
+			return WIRE_WALK_NO_ROW;
+		sp = bp + 8;
+	}
+	if (shape == UNWIND_SHAPE_SAVED)
+		sp += 8;
+	if (!read_stack(s, &w->pc, sp))
+		return WIRE_WALK_FAULT;
+	if (shape != UNWIND_SHAPE_BARE && !read_stack(s, &w->bp, sp - 8))
+		return WIRE_WALK_FAULT;
+	if (!is_returned_to(s, w->pc))
+		return WIRE_WALK_NO_ROW;
+	if (out && !w->exact) { /* as good as a row */
+		known->cfa = UNWIND_RSP;
+		known->cfa_offset = sp + 8 - w->sp;
+		known->rbp = out & UNWIND_POPS_RBP ? UNWIND_RBP_AT_CFA : UNWIND_RBP_SAME;
+		known->rbp_offset = out & UNWIND_POPS_RBP ? -16 : 0;
+		known->checked = 1;
+	}
+	w->bx_at = UNWIND_NOWHERE;
+	w->sp = sp + 8;
+	w->exact = 0;
+	return 0;
+}
+
+/* Code that keeps frame pointers, that of Go's runtime. The stack pointer need not grow. */
+static __always_inline int step_frame(struct scratch *s)
 {
 	struct walk *w = &s->walk;
 	__u64 bp = w->bp;
 
-	if (w->bp == 0)
-		return w->has_rows && !at_program_start(w) ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
+	if (bp == 0)
+		return WIRE_WALK_NO_ROW;
 	if (!read_stack(s, &w->bp, bp) || !read_stack(s, &w->pc, bp + 8))
 		return WIRE_WALK_FAULT;
 	w->bx_at = UNWIND_NOWHERE;
 	w->sp = bp + 16;
-	return w->pc ? 0 : w->has_rows ? WIRE_WALK_NO_ROW : WIRE_WALK_COMPLETE;
+	w->exact = 0;
+	return w->pc ? 0 : WIRE_WALK_NO_ROW;
 }
 
 /* The goroutine that Go's scheduler runs something for, on this thread; 0 if it cannot be read. */
@@ -449,17 +600,18 @@ __noinline int walk_leap(int frame)
 	if (!s || frame < 0)
 		return WIRE_WALK_FAULT;
 	struct walk *w = &s->walk;
-	const struct unwind_rule *r = &s->known[w->last & (WALK_KNOWN - 1)].rule;
+	struct unwind_rule *r = &s->known[w->last & (WALK_KNOWN - 1)].rule;
 
 	switch (r->cfa) {
 	case UNWIND_UNKNOWN:
-		w->exact = 0;
-		return step_frame_pointer(s);
+		return step_without_row(s, r);
+	case UNWIND_FRAME:
+		return step_frame(s);
 	case UNWIND_END:
 		return WIRE_WALK_COMPLETE;
 	case UNWIND_SIGNAL:
 		if (frame) /* nothing called it: its first instruction is returned to */
-			*frame_at(s, w->base + w->frames - 1) = w->pc;
+			*user_frame_at(s, w->frames - 1) = w->pc;
 		return step_signal(w);
 	case UNWIND_GO_CGO:
 	case UNWIND_GO_SYSTEM:
@@ -514,7 +666,8 @@ __noinline int walk_find_cfa(int frame)
 static __always_inline bool has_cfa(const struct unwind_rule *r)
 {
 	return r->cfa != UNWIND_UNKNOWN && r->cfa != UNWIND_END && r->cfa != UNWIND_SIGNAL &&
-	       r->cfa != UNWIND_GO_CGO && r->cfa != UNWIND_GO_SYSTEM && r->cfa != UNWIND_GO_GROW;
+	       r->cfa != UNWIND_GO_CGO && r->cfa != UNWIND_GO_SYSTEM && r->cfa != UNWIND_GO_GROW &&
+	       r->cfa != UNWIND_FRAME;
 }
 
 static __always_inline int step(struct scratch *s, const struct unwind_rule *r, int frame)
@@ -546,6 +699,8 @@ static __always_inline int step(struct scratch *s, const struct unwind_rule *r, 
 		return WIRE_WALK_FAULT;
 	if (plain && cfa <= w->sp)
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
+	if (r->checked && !is_returned_to(s, pc))
+		return WIRE_WALK_NO_ROW;
 	if (r->rbx_offset) /* if it is lost, that is no address, and reading it fails */
 		w->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE
 							    : cfa + (__s64)r->rbx_offset;
@@ -553,17 +708,12 @@ static __always_inline int step(struct scratch *s, const struct unwind_rule *r, 
 	w->bp = bp;
 	w->pc = pc;
 	w->exact = 0;
-	return pc ? 0 : WIRE_WALK_COMPLETE;
+	return pc ? 0 : WIRE_WALK_NO_ROW;
 }
 
 static __always_inline __u32 leaf_place(__u64 addr)
 {
 	return (addr / WALK_BLOCK * 0x9e3779b97f4a7c15ull) >> (64 - WALK_LEAF_BITS);
-}
-
-static __always_inline bool is_known(const struct walk_known *k, __u64 addr, __u32 version)
-{
-	return addr - k->addr < k->bytes && k->version == version;
 }
 
 /* Writes into k what to do at an address; 0, else enum wire_walk. */
@@ -591,8 +741,9 @@ static __always_inline int look_up(struct scratch *s, struct walk_known *k, __u6
 	k->addr = from;
 	k->bytes = to - from;
 	k->version = w->version;
-	k->has_rows = w->file.page_count != 0;
 	k->rule = *r;
+	if (!w->file.page_count && w->bias == UNWIND_KEEPS_RBP)
+		k->rule.checked = 1;
 	return 0;
 }
 
@@ -632,7 +783,7 @@ __noinline int walk_step(int frame)
 
 	/* A return address stands after its call, which may be the last of its function. */
 	__u64 addr = w->pc - !w->exact;
-	*frame_at(s, w->base + w->frames) = addr;
+	*user_frame_at(s, w->frames) = addr;
 	if (w->exact)
 		w->next = leaf_place(addr);
 	struct walk_known *k = &s->known[w->next & (WALK_KNOWN - 1)];
@@ -645,7 +796,6 @@ __noinline int walk_step(int frame)
 	w->last = w->next;
 	w->next = k->next;
 	w->frames++;
-	w->has_rows = k->has_rows;
 	return step(s, &k->rule, frame);
 }
 
@@ -683,7 +833,7 @@ static __always_inline int walk_user(struct walk *w)
 	w->piece = WALK_NO_PIECE;
 	w->frames = 0;
 	w->bx_at = 0;
-	for (int i = 0; i < WIRE_FRAMES; i++) {
+	for (int i = 0; i < WIRE_WALK_FRAMES; i++) {
 		int result = walk_step(i);
 		if (result)
 			return result;

@@ -13,9 +13,18 @@
 #include <stdint.h>
 #endif
 
-#define WIRE_COMM         16
-#define WIRE_TIMED        16
-#define WIRE_FRAMES       127 /* of each kind: kernel.perf_event_max_stack unless raised */
+#define WIRE_COMM   16
+#define WIRE_TIMED  16
+#define WIRE_FRAMES 127 /* the kernel's own: kernel.perf_event_max_stack unless raised */
+/*
+ * Of a deeper user stack the middle is left out: those next to the leaf are kept, and the last ones
+ * that the walk came by, up to the root, each in the place of the one WIRE_ROOT_FRAMES before it.
+ */
+#define WIRE_USER_FRAMES  1024
+#define WIRE_ROOT_FRAMES  256
+#define WIRE_LEAF_FRAMES  (WIRE_USER_FRAMES - WIRE_ROOT_FRAMES)
+#define WIRE_WALK_FRAMES  4096 /* further a walk does not go: it takes its time from the program */
+#define WIRE_FRAMES_MASK  2047 /* more than there can be */
 #define WIRE_STACK_CHUNK  1024
 #define WIRE_STACK_CHUNKS 64 /* at most 64 KB of stack travel with a sample */
 
@@ -33,7 +42,7 @@ enum wire_flag {
 enum wire_walk {
 	WIRE_WALK_NONE,       /* there was none: WIRE_NO_USER, or -K */
 	WIRE_WALK_COMPLETE,   /* it reached the outermost frame */
-	WIRE_WALK_CUT,        /* there were more than WIRE_FRAMES */
+	WIRE_WALK_CUT,        /* there were more than WIRE_WALK_FRAMES */
 	WIRE_WALK_NO_MAPPING, /* an address that nothing known covers */
 	WIRE_WALK_NO_ROW,     /* an address whose rule is missing, or cannot be followed */
 	WIRE_WALK_FAULT,      /* stack memory that could not be read */
@@ -57,7 +66,8 @@ struct wire_sample {
 	__u16 kernel_frames;
 	__u16 user_frames;
 	__u16 stack_skip; /* chunks at sp that could not be read: never written to yet */
-	__u16 pad[2];
+	__u16 left_out;   /* user frames, behind the first WIRE_LEAF_FRAMES */
+	__u16 pad;
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
 				/* then __u64 frames[kernel_frames + user_frames], then the stack */
@@ -86,7 +96,8 @@ static inline __u64 wire_sample_size(const struct wire_sample *s)
 }
 #endif
 
-#define WIRE_PLAIN_MAX  (sizeof(struct wire_sample) + 2 * (WIRE_FRAMES + 1) * sizeof(__u64))
+#define WIRE_PLAIN_MAX                                                                             \
+	(sizeof(struct wire_sample) + (WIRE_FRAMES + 1 + WIRE_USER_FRAMES) * sizeof(__u64))
 #define WIRE_SAMPLE_MAX (WIRE_PLAIN_MAX + WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK)
 
 /*

@@ -459,7 +459,9 @@ void recording_report(const struct recording_result *r, const char *path)
 		log_warn(
 			"nothing was sampled: the target did not run on a CPU meanwhile, or ended");
 	if (p->info.truncated)
-		log_warn("%llu stacks were deeper than %d frames and are marked [truncated]",
-			 (unsigned long long)p->info.truncated, WIRE_FRAMES);
+		log_warn("%llu stacks were deeper than %d frames of the program or %d of the "
+			 "kernel: "
+			 "[truncated] stands for what was left out",
+			 (unsigned long long)p->info.truncated, WIRE_USER_FRAMES, WIRE_FRAMES);
 	source_advise(&q);
 }

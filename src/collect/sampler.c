@@ -392,7 +392,7 @@ static struct wire_sample *sample_at(const struct sampler *s, unsigned cpu, uint
 static bool is_sound(const struct wire_sample *h, uint64_t left)
 {
 	return left >= sizeof(*h) && h->kernel_frames <= WIRE_FRAMES &&
-	       h->user_frames <= WIRE_FRAMES && left >= wire_sample_size(h);
+	       h->user_frames <= WIRE_USER_FRAMES && left >= wire_sample_size(h);
 }
 
 static void drain_cpu(struct sampler *s, unsigned cpu, uint64_t until, sampler_fn *fn, void *ctx)

@@ -197,7 +197,8 @@ static uint32_t series_of(struct assembler *a, const struct wire_sample *s)
 /* The addresses of a sample as they are looked up, callers first. */
 struct path {
 	unsigned user, count; /* the first are the process's own */
-	uint64_t addresses[2 * WIRE_FRAMES];
+	unsigned gap;         /* between so many of the first and the others some are left out */
+	uint64_t addresses[WIRE_USER_FRAMES + WIRE_FRAMES];
 };
 
 /* Returns the hash of all of them. */
@@ -210,6 +211,8 @@ static uint64_t path_init(struct path *path, const struct wire_sample *s,
 	for (unsigned i = user->count; i-- > 0;)
 		path->addresses[n++] = user->frames[i];
 	path->user = n;
+	path->gap = user->left_out ? n - WIRE_LEAF_FRAMES : 0;
+	hash = known_hash(hash, path->gap);
 	/* A return address stands after its call: look one byte before it, but not at a leaf. */
 	for (unsigned i = MIN(s->kernel_frames, (unsigned)WIRE_FRAMES); i-- > 0;)
 		path->addresses[n++] = kernel[i] - (i > 0);
@@ -255,6 +258,8 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 			site = resolve_site(a->resolver, c->process, c->maps, addr);
 		else if (i == path->user)
 			hash = known_hash(hash, resolver_kernel_version(a->resolver));
+		if (path->gap && i == path->gap)
+			hash = ~hash;
 		if (site.file == SITE_MEMORY)
 			hash = known_hash(hash, c->version);
 		hash = known_hash(known_hash(hash, site.file), site.offset);
@@ -268,7 +273,7 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 static bool follow(struct assembler *a, const struct context *c, const struct path *path,
 		   uint64_t seed, struct known_stack *at)
 {
-	struct step steps[2 * WIRE_FRAMES];
+	struct step steps[WIRE_USER_FRAMES + WIRE_FRAMES];
 	const struct known_stack *seen = NULL;
 	unsigned n = path->count;
 	bool lasting = true;
@@ -286,6 +291,8 @@ static bool follow(struct assembler *a, const struct context *c, const struct pa
 		size_t count = resolve_frames(a->resolver, c->process, &steps[n].site, c->time,
 					      c->detail, &lasting, frames);
 		struct resolver_count now = resolver_count(a->resolver);
+		if (path->gap && n == path->gap)
+			at->stack = profile_stack(a->profile, at->stack, a->truncated_frame);
 		while (count > 0)
 			at->stack = profile_stack(a->profile, at->stack, frames[--count]);
 		at->hash = steps[n].hash;
@@ -315,7 +322,7 @@ static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struc
 	if (s->kernel_frames)
 		hash = known_hash(hash, resolver_kernel_version(a->resolver));
 	hash = path_init(&path, s, user, hash);
-	a->profile->info.truncated += cut;
+	a->profile->info.truncated += cut || user->left_out;
 
 	const struct known_stack *seen = known_find(a->known, hash);
 	if (seen) {
@@ -365,7 +372,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s)
 
 	begin_lap(a);
 	if (s->walk == WIRE_WALK_NONE) {
-		user.count = 0;
+		user.count = user.left_out = 0;
 		user.walk = WIRE_WALK_NONE;
 		add_sample(a, s, NULL, NULL, &user);
 		return;

@@ -15,6 +15,9 @@
 #define NICE_MORE   5 /* than the thread that drains: in `run` that is what everything has */
 #define CACHE_BYTES (128u << 20)
 
+#define V8_BYTES_MIN (8u << 20)
+#define NAMES_MAX    (32u << 20)
+
 struct request {
 	uint32_t file;
 	int fd;
@@ -57,6 +60,19 @@ static void find_segments(const struct elf_file *e, struct builder_result *r)
 	}
 }
 
+/* Whether it has V8 in it, as node does, which tells the names of V8's functions to its modules. */
+static bool has_v8(const struct elf_file *e)
+{
+	static const char name[] = "_ZN2v87Isolate10GetCurrentEv";
+	const Elf64_Shdr *h = elf_file_section(e, ".dynstr");
+
+	if (!h || e->size < V8_BYTES_MIN || h->sh_size > NAMES_MAX)
+		return false;
+	CLEANUP(freep) char *names = mem_resize_array(NULL, h->sh_size + 1, 1);
+	return elf_file_read(e, names, h->sh_size, h->sh_offset) == 0 &&
+	       memmem(names, h->sh_size, name, sizeof(name));
+}
+
 static void build(struct builder *b, int fd, struct builder_result *r)
 {
 	struct elf_file e;
@@ -68,8 +84,10 @@ static void build(struct builder *b, int fd, struct builder_result *r)
 	r->error = image_cache_get(&b->cache, &e, &b->rules, &r->image, NULL);
 	r->rule_count = b->rules.count - r->first_rule;
 	r->rules = mem_dup(b->rules.all + r->first_rule, r->rule_count * sizeof(*r->rules));
-	if (r->error == 0)
+	if (r->error == 0) {
 		find_segments(&e, r);
+		r->is_v8 = has_v8(&e);
+	}
 	elf_file_done(&e);
 }
 

@@ -25,6 +25,7 @@ struct builder_result {
 	struct image *image;
 	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
+	bool is_v8; /* the JavaScript engine is in it */
 	/* The rules that the image added to those of earlier results. */
 	struct unwind_rule *rules;
 	uint32_t first_rule, rule_count;

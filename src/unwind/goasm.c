@@ -295,7 +295,7 @@ static size_t leaves_frame(struct code c, size_t end)
 /* A function that moves rsp but keeps rbp: by that, from its prologue to its epilogue. */
 static int put_writer(const struct rows *r)
 {
-	const struct unwind_rule by_rbp = {.cfa = UNWIND_UNKNOWN}; /* it may lead anywhere */
+	const struct unwind_rule by_rbp = {.cfa = UNWIND_FRAME}; /* it may lead anywhere */
 	const struct goasm_func *f = r->f;
 	bool framed = false, push = false;
 	size_t moved = after_switch(r->code, 0);

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "unwind/gorows.h"
+#include "unwind/flow.h"
 
 #define PAGE_BYTES (1u << UNWIND_PAGE_BITS)
 
@@ -74,7 +74,7 @@ int image_build(const struct elf_file *e, struct rules *rules, struct image **re
 	struct builder b = {.im = im, .rules = rules};
 
 	rules_begin_file(rules);
-	int r = gorows_each(e, add_row, &b, &im->stats);
+	int r = flow_each(e, add_row, &b, &im->stats);
 	if (stats)
 		*stats = im->stats;
 	if (r < 0)

@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -17,6 +20,7 @@
 #define RESTLESS_NS    (10ull * 1000000000)
 #define HALVE_EVERY_NS 10000000000ull
 #define ROOM_SHARE     16 /* of the rows that can be: what is made free more than needed */
+#define TOLD_MAX       65536
 #define PAUSE_MIN_NS   1000000000ull
 #define PAUSE_MAX_NS   (300ull * 1000000000)
 
@@ -40,6 +44,7 @@ struct table { /* of a file */
 	uint64_t again_ns; /* until when that is */
 	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
+	bool is_v8;
 };
 
 /* A program's mappings as the BPF side knows them. */
@@ -50,6 +55,8 @@ struct space {
 	uint32_t first, count, version;
 	struct unwind_mapping *run;
 	uint64_t exec, installed_exec;
+	/* Code that it makes keeps frame pointers: V8 is in it, or it is a JVM that was told to. */
+	bool keeps_rbp, asked_jvm, jvm_keeps_rbp, installed_keeps_rbp;
 	bool wanted; /* sampled, and not (or no longer truly) known to the BPF side */
 	struct space *prev, *next;
 };
@@ -164,7 +171,8 @@ static bool bias_of(const struct table *t, const struct mapping *m, uint64_t *re
 }
 
 /* Writes what the BPF side should know of one mapping. */
-static void write_mapping(struct unwinder *u, struct unwind_mapping *to, const struct mapping *m)
+static void write_mapping(struct unwinder *u, const struct space *s, struct unwind_mapping *to,
+			  const struct mapping *m)
 {
 	uint32_t slot = UNWIND_PENDING;
 	uint64_t bias = 0;
@@ -182,8 +190,10 @@ static void write_mapping(struct unwinder *u, struct unwind_mapping *to, const s
 	}
 	to->start = m->start;
 	to->end = m->end;
-	if (slot && slot < UNWIND_LOST) /* a walk that still has the file of before may read it */
-		to->bias = bias;
+	if (m->unwind_file == NO_FILE)
+		bias = s->keeps_rbp ? UNWIND_KEEPS_RBP : 0;
+	if (m->unwind_file == NO_FILE || (slot && slot < UNWIND_LOST))
+		to->bias = bias; /* else a walk that still has the file of before may read it */
 	__atomic_store_n(&to->file, slot, __ATOMIC_RELEASE);
 }
 
@@ -193,7 +203,7 @@ static void publish(struct unwinder *u, uint32_t file)
 	for (struct space *s = u->spaces; s; s = s->next)
 		for (size_t i = 0; s->maps && i < s->maps->count; i++)
 			if (s->maps->list[i].unwind_file == file + 1)
-				write_mapping(u, &s->run[i], &s->maps->list[i]);
+				write_mapping(u, s, &s->run[i], &s->maps->list[i]);
 }
 
 static void evict(struct unwinder *u, uint32_t file, enum table_state state)
@@ -302,6 +312,7 @@ static void take_table(struct unwinder *u, struct builder_result *r)
 		t->uses++;
 		t->used_ns = t->made_ns = u->now;
 		t->segment_count = r->segment_count;
+		t->is_v8 = r->is_v8;
 		memcpy(t->segments, r->segments, sizeof(t->segments));
 		u->stats.tables_made++;
 	} else {
@@ -366,6 +377,42 @@ static struct space *space_of(struct unwinder *u, struct process *p)
 	return hook->data;
 }
 
+/* Whether a JVM was told to keep frame pointers, in its arguments or its environment. */
+static bool was_told_to_keep(uint32_t pid)
+{
+	static const char option[] = "-XX:+PreserveFramePointer";
+	static const char *const files[] = {"cmdline", "environ"};
+	char path[64], text[TOLD_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		snprintf(path, sizeof(path), "/proc/%u/%s", pid, files[i]);
+		CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text));
+		if (len > 0 && memmem(text, (size_t)len, option, sizeof(option) - 1))
+			return true;
+	}
+	return false;
+}
+
+static bool keeps_rbp(struct unwinder *u, struct space *s)
+{
+	const struct maps *maps = s->process->maps;
+
+	for (size_t i = 0; maps && i < maps->count; i++) {
+		const struct mapping *m = &maps->list[i];
+		if (m->unwind_file == NO_FILE)
+			continue;
+		if (m->unwind_file && table_of(u, m->unwind_file - 1)->is_v8)
+			return true;
+		const char *name = strrchr(process_path(u->processes, m), '/');
+		if (s->asked_jvm || !name || strcmp(name, "/libjvm.so") != 0)
+			continue;
+		s->asked_jvm = true;
+		s->jvm_keeps_rbp = was_told_to_keep(s->process->pid);
+	}
+	return s->jvm_keeps_rbp;
+}
+
 static void space_install(struct unwinder *u, struct space *s)
 {
 	struct process *p = s->process;
@@ -379,7 +426,7 @@ static void space_install(struct unwinder *u, struct space *s)
 		return;
 	}
 	for (size_t i = 0; i < maps->count; i++)
-		write_mapping(u, &run[i], &maps->list[i]);
+		write_mapping(u, s, &run[i], &maps->list[i]);
 
 	struct unwind_process value = {
 		.pid = p->pid,
@@ -405,6 +452,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	s->count = value.count;
 	s->version = value.version;
 	s->installed_exec = value.exec;
+	s->installed_keeps_rbp = s->keeps_rbp;
 }
 
 /*
@@ -420,11 +468,13 @@ static bool is_restless(const struct process *p, uint64_t now)
 /* Brings what the BPF side knows of a program up to date. */
 static void space_update(struct unwinder *u, struct space *s)
 {
-	if (s->maps != s->process->maps || s->installed_exec != s->exec)
+	/* What was found without knowing of frame pointers goes with its version. */
+	if (s->maps != s->process->maps || s->installed_exec != s->exec ||
+	    s->installed_keeps_rbp != s->keeps_rbp)
 		space_install(u, s);
 	else
 		for (size_t i = 0; i < s->maps->count; i++)
-			write_mapping(u, &s->run[i], &s->maps->list[i]);
+			write_mapping(u, s, &s->run[i], &s->maps->list[i]);
 }
 
 /* The mappings of a version, or NULL when that is too long ago. */
@@ -462,6 +512,14 @@ static void note_use(struct unwinder *u, const struct mapping *m)
 	}
 }
 
+/* The frame of that number, of those that came. */
+static uint64_t frame_of(const struct wire_sample *s, const uint64_t *user, unsigned i)
+{
+	if (s->left_out && i >= WIRE_LEAF_FRAMES)
+		i = WIRE_LEAF_FRAMES + (i - WIRE_LEAF_FRAMES + s->left_out) % WIRE_ROOT_FRAMES;
+	return user[i];
+}
+
 /* A walk of the BPF side: every frame must lie in a mapping that was true then. */
 static void check_walk(struct unwinder *u, struct space *space, struct maps *maps,
 		       const struct wire_sample *s, const uint64_t *user, struct unwound *ret)
@@ -471,22 +529,23 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 	unsigned good = 0;
 
 	for (; good < s->user_frames; good++) {
-		if (!m || user[good] - m->start >= m->end - m->start) /* calls stay close */
-			m = maps_find(maps, user[good]);
+		uint64_t addr = ret->frames[good] = frame_of(s, user, good);
+		if (!m || addr - m->start >= m->end - m->start) /* calls stay close */
+			m = maps_find(maps, addr);
 		if (!installed ||
-		    (installed != maps && !same_mapping(m, maps_find(installed, user[good]))))
+		    (installed != maps && !same_mapping(m, maps_find(installed, addr))))
 			break;
-		note_use(u, m ? m : maps_find(installed, user[good]));
+		note_use(u, m ? m : maps_find(installed, addr));
 	}
 	ret->walk = s->walk;
 	if (good < s->user_frames) {
 		u->stats.mistrusted++;
 		ret->walk = WIRE_WALK_NO_MAPPING;
 		/* It was reached by true rules: only what follows is not to be trusted. */
-		good += good == 0 || maps_find(maps, user[good]);
+		good += good == 0 || maps_find(maps, ret->frames[good]);
 	}
 	ret->count = good;
-	memcpy(ret->frames, user, ret->count * sizeof(*user));
+	ret->left_out = good > WIRE_LEAF_FRAMES ? s->left_out : 0;
 	if (installed != maps)
 		space->wanted = true;
 }
@@ -501,6 +560,7 @@ struct rule_context {
 static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 {
 	static const struct unwind_rule missing = {.cfa = UNWIND_OTHER};
+	static const struct unwind_rule by_rbp = {.cfa = UNWIND_UNKNOWN, .checked = 1};
 	struct rule_context *c = ctx;
 	struct unwinder *u = c->u;
 	struct mapping *m = maps_find(c->maps, addr);
@@ -512,7 +572,7 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
 	}
 	if (m->unwind_file == NO_FILE) {
-		*ret = NULL;
+		*ret = space_of(u, c->process)->keeps_rbp ? &by_rbp : NULL;
 		return 0;
 	}
 	uint32_t file = m->unwind_file - 1;
@@ -541,12 +601,22 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	}
 }
 
-/* Whether code by this rule has its caller where frame pointers lead to. */
+/* Code of a process that is still there: what walks in it must see. */
+static bool read_code(void *ctx, uint64_t addr, uint64_t *ret)
+{
+	const struct rule_context *c = ctx;
+	const struct mapping *m = maps_find(c->maps, addr);
+	struct iovec to = {ret, sizeof(*ret)}, from = {(void *)addr, sizeof(*ret)}; /* NOLINT */
+
+	return m && m->end - addr >= sizeof(*ret) && !c->process->exited &&
+	       process_vm_readv((pid_t)c->process->pid, &to, 1, &from, 1, 0) == sizeof(*ret);
+}
+
+/* Whether code by this rule has its caller where frame pointers lead to, for sure. */
 static bool keeps_frame_pointer(const struct unwind_rule *r)
 {
-	return !r || r->cfa == UNWIND_UNKNOWN ||
-	       (r->cfa == UNWIND_RBP && r->cfa_offset == 16 && r->rbp == UNWIND_RBP_AT_CFA &&
-		r->rbp_offset == -16);
+	return r && r->cfa == UNWIND_RBP && r->cfa_offset == 16 && r->rbp == UNWIND_RBP_AT_CFA &&
+	       r->rbp_offset == -16;
 }
 
 /*
@@ -568,7 +638,8 @@ static int take_frame_pointers(struct rule_context *c, const struct wire_sample 
 			break;
 		ret->frames[ret->count++] = user[i] - !exact;
 		if (!keeps_frame_pointer(r)) {
-			ret->walk = r->cfa == UNWIND_END ? WIRE_WALK_COMPLETE : WIRE_WALK_NO_ROW;
+			ret->walk =
+				r && r->cfa == UNWIND_END ? WIRE_WALK_COMPLETE : WIRE_WALK_NO_ROW;
 			break;
 		}
 	}
@@ -576,41 +647,60 @@ static int take_frame_pointers(struct rule_context *c, const struct wire_sample 
 	return 0;
 }
 
+/* A walk of the copy that came with a sample: 0, or -EAGAIN. */
+static int walk_copy(struct rule_context *c, const struct wire_sample *s, const uint64_t *user,
+		     struct unwound *ret)
+{
+	struct walk_input in = {
+		.pc = s->ip,
+		.sp = s->sp,
+		.bp = s->bp,
+		.bx = s->bx,
+		.r10 = s->r10,
+		.exact = !(s->flags & WIRE_SYSCALL),
+		.stack = (const uint8_t *)(user + s->user_frames),
+		.stack_start = wire_stack_start(s),
+		.stack_len = s->stack_bytes,
+	};
+	uint64_t frames[WIRE_WALK_FRAMES];
+	size_t count;
+
+	int r = walk_stack(&in, find_rule, read_code, c, frames, WIRE_WALK_FRAMES, &count);
+	if (r == -EAGAIN)
+		return r;
+	ret->walk = (enum wire_walk)r;
+	ret->count = (unsigned)MIN(count, (size_t)WIRE_USER_FRAMES);
+	ret->left_out = (unsigned)count - ret->count;
+	for (unsigned i = 0; i < ret->count; i++)
+		ret->frames[i] = frames[i + (i < WIRE_LEAF_FRAMES ? 0 : ret->left_out)];
+	c->u->stats.from_copy++;
+	return 0;
+}
+
 int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 		  const struct wire_sample *s, const uint64_t *user, bool last, struct unwound *ret)
 {
 	struct space *space = space_of(u, p);
+	struct rule_context c = {u, p, maps, last};
+	int r = 0;
 
+	ret->left_out = 0;
 	space->exec = s->exec;
 	if (s->stack_bytes) {
-		struct walk_input in = {
-			.pc = s->ip,
-			.sp = s->sp,
-			.bp = s->bp,
-			.bx = s->bx,
-			.r10 = s->r10,
-			.exact = !(s->flags & WIRE_SYSCALL),
-			.stack = (const uint8_t *)(user + s->user_frames),
-			.stack_start = wire_stack_start(s),
-			.stack_len = s->stack_bytes,
-		};
-		struct rule_context ctx = {u, p, maps, last};
-		size_t count;
+		if (!space->wanted)
+			space->keeps_rbp = keeps_rbp(u, space);
 		space->wanted = true;
-		int r = walk_stack(&in, find_rule, &ctx, ret->frames, WIRE_FRAMES, &count);
-		if (r == -EAGAIN)
-			return r;
-		ret->walk = (enum wire_walk)r;
-		ret->count = (unsigned)count;
-		u->stats.from_copy++;
+		r = walk_copy(&c, s, user, ret);
 	} else if (s->version) {
 		u->stats.in_kernel++;
 		check_walk(u, space, maps, s, user, ret);
-	} else if (take_frame_pointers(&(struct rule_context){u, p, maps, last}, s, user, ret) !=
-		   0) {
-		return -EAGAIN;
+	} else {
+		r = take_frame_pointers(&c, s, user, ret);
 	}
-	u->stats.walks[ret->walk]++;
+	if (r)
+		return r;
+	bool cut = ret->left_out && ret->walk == WIRE_WALK_COMPLETE;
+	u->stats.walks[cut ? WIRE_WALK_CUT : ret->walk]++;
 	return 0;
 }
 
@@ -638,6 +728,8 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 			u->files[i].uses /= 2;
 	}
 	for (struct space *s = u->spaces; s; s = s->next) {
+		if (s->wanted)
+			s->keeps_rbp = keeps_rbp(u, s);
 		if (s->wanted && is_restless(s->process, now))
 			space_uninstall(s);
 		else if (s->wanted && !s->process->exited && !s->process->dropped)

@@ -38,8 +38,9 @@ int unwinder_new(const struct sampler_maps *maps, struct processes *ps,
 void unwinder_free(struct unwinder *u);
 
 struct unwound { /* addresses inside the call, leaf first */
-	uint64_t frames[WIRE_FRAMES];
+	uint64_t frames[WIRE_USER_FRAMES];
 	unsigned count;
+	unsigned left_out; /* behind the first WIRE_LEAF_FRAMES; 0: none */
 	enum wire_walk walk;
 };
 

@@ -3,11 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 struct state {
 	uint64_t pc, sp, bp, r10;
 	uint64_t bx, bx_at; /* as in bpf/walk.bpf.h */
 	bool exact;
 	const struct walk_input *in;
+	walk_rule_fn *rule;
+	walk_code_fn *code;
+	void *ctx;
 };
 
 static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
@@ -41,28 +46,106 @@ static int step_signal(struct state *s)
 	return 0;
 }
 
-/* `end` is what the end of the chain means. */
 /* As in bpf/walk.bpf.h. */
-static bool at_program_start(const struct state *s)
-{
-	uint64_t argc, argv;
+enum returns { NOT_RETURN, MAYBE_RETURN, IS_RETURN };
 
-	return read_word(s, &argc, s->sp) && read_word(s, &argv, s->sp + 8) &&
-	       argc - 1 < UNWIND_ARGC_MAX && argv - s->sp < UNWIND_ARGV_MAX;
+static enum returns is_return(const struct state *s, uint64_t addr)
+{
+	const struct unwind_rule *r;
+	uint64_t before;
+
+	if (addr >> 47 || !s->code(s->ctx, addr - sizeof(before), &before))
+		return NOT_RETURN;
+	if (unwind_is_call(before))
+		return IS_RETURN;
+	if (s->rule(s->ctx, addr - 1, &r) != 0 || !r)
+		return NOT_RETURN;
+	if (r->cfa == UNWIND_UNKNOWN && r->checked)
+		return MAYBE_RETURN;
+	return r->cfa == UNWIND_SIGNAL ? IS_RETURN : NOT_RETURN;
 }
 
-static int step_frame_pointer(struct state *s, int end)
+/* Whether the caller is above rbp: see bpf/unwind.h. */
+static bool prove_frame(const struct state *s, bool keeps_rbp)
+{
+	uint64_t word;
+
+	if (s->bp & 7 || s->sp & 7 || s->bp - s->sp >= UNWIND_SCAN_BYTES)
+		return false;
+	for (uint64_t at = s->sp; at < s->bp && !keeps_rbp; at += sizeof(word))
+		if (!read_word(s, &word, at) || is_return(s, word) == IS_RETURN)
+			return false;
+	return true;
+}
+
+static enum unwind_shape find_shape(const struct state *s, bool keeps_rbp)
+{
+	uint64_t word;
+	__u64 code[UNWIND_AROUND];
+	enum unwind_shape shape = UNWIND_SHAPE_FRAME;
+
+	if (s->code(s->ctx, s->pc - 1, &word))
+		shape = unwind_shape(word);
+	if (shape != UNWIND_SHAPE_FRAME || !keeps_rbp)
+		return shape;
+	if (!read_word(s, &word, s->sp))
+		return UNWIND_SHAPES;
+	enum returns found = is_return(s, word);
+	if (found == NOT_RETURN)
+		return shape;
+	for (unsigned i = 0; i < UNWIND_AROUND; i++) {
+		if (!s->code(s->ctx, s->pc - 8 + 8 * (uint64_t)i, &word))
+			return UNWIND_SHAPES;
+		code[i] = word;
+	}
+	enum unwind_bare bare = unwind_bare(code);
+	if (bare == UNWIND_BEFORE || (bare == UNWIND_AFTER && found == IS_RETURN))
+		return UNWIND_SHAPE_BARE;
+	return found == IS_RETURN ? UNWIND_SHAPES : UNWIND_SHAPE_FRAME;
+}
+
+static int step_without_row(struct state *s, bool keeps_rbp)
+{
+	uint64_t code, sp = s->sp;
+	uint32_t out = 0;
+	enum unwind_shape shape = s->exact ? find_shape(s, keeps_rbp) : UNWIND_SHAPE_FRAME;
+
+	if (!keeps_rbp && s->code(s->ctx, s->pc - 1, &code))
+		out = unwind_epilogue(code);
+	if (out) {
+		sp += (out & 0xff) - 1;
+		shape = out & UNWIND_POPS_RBP ? UNWIND_SHAPE_SAVED : UNWIND_SHAPE_BARE;
+	}
+	if (shape == UNWIND_SHAPES)
+		return WIRE_WALK_NO_ROW;
+	if (shape == UNWIND_SHAPE_FRAME) {
+		if (!prove_frame(s, keeps_rbp))
+			return WIRE_WALK_NO_ROW;
+		sp = s->bp + 8;
+	} else if (shape == UNWIND_SHAPE_SAVED) {
+		sp += 8;
+	}
+	if (!read_word(s, &s->pc, sp) ||
+	    (shape != UNWIND_SHAPE_BARE && !read_word(s, &s->bp, sp - 8)))
+		return WIRE_WALK_FAULT;
+	if (!is_return(s, s->pc))
+		return WIRE_WALK_NO_ROW;
+	s->bx_at = UNWIND_NOWHERE;
+	s->sp = sp + 8;
+	s->exact = false;
+	return 0;
+}
+
+static int step_frame(struct state *s)
 {
 	uint64_t bp = s->bp;
 
-	if (bp == 0)
-		return at_program_start(s) ? WIRE_WALK_COMPLETE : end;
 	if (!read_word(s, &s->bp, bp) || !read_word(s, &s->pc, bp + 8))
 		return WIRE_WALK_FAULT;
 	s->bx_at = UNWIND_NOWHERE;
 	s->sp = bp + 16;
 	s->exact = false;
-	return s->pc ? 0 : end;
+	return s->pc ? 0 : WIRE_WALK_NO_ROW;
 }
 
 static int find_in_memory(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
@@ -129,6 +212,8 @@ static int step_rule(struct state *s, const struct unwind_rule *r)
 	if ((r->rbp == UNWIND_RBP_AT_CFA && !read_word(s, &bp, cfa + offset)) ||
 	    (r->rbp == UNWIND_RBP_AT_RBP && !read_word(s, &bp, s->bp + offset)))
 		return WIRE_WALK_FAULT;
+	if (r->checked && !is_return(s, pc))
+		return WIRE_WALK_NO_ROW;
 	if (r->rbx_offset)
 		s->bx_at = r->rbx_offset == UNWIND_RBX_LOST
 				   ? UNWIND_NOWHERE
@@ -137,11 +222,11 @@ static int step_rule(struct state *s, const struct unwind_rule *r)
 	s->bp = r->rbp == UNWIND_RBP_LOST ? 0 : bp;
 	s->pc = pc;
 	s->exact = false;
-	return pc ? 0 : WIRE_WALK_COMPLETE;
+	return pc ? 0 : WIRE_WALK_NO_ROW;
 }
 
-int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint64_t *frames,
-	       size_t max, size_t *ret_count)
+int walk_stack(const struct walk_input *in, walk_rule_fn *rule, walk_code_fn *code, void *ctx,
+	       uint64_t *frames, size_t max, size_t *ret_count)
 {
 	struct state s = {
 		.pc = in->pc,
@@ -151,6 +236,9 @@ int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint6
 		.r10 = in->r10,
 		.exact = in->exact,
 		.in = in,
+		.rule = rule,
+		.code = code,
+		.ctx = ctx,
 	};
 	size_t count = 0;
 	int result = 0;
@@ -166,12 +254,12 @@ int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint6
 			break;
 		}
 		frames[count++] = addr;
-		if (!r)
-			result = step_frame_pointer(&s, WIRE_WALK_COMPLETE);
+		if (!r || r->cfa == UNWIND_UNKNOWN)
+			result = step_without_row(&s, r && r->checked);
 		else if (r->cfa == UNWIND_END)
 			result = WIRE_WALK_COMPLETE;
-		else if (r->cfa == UNWIND_UNKNOWN)
-			result = step_frame_pointer(&s, WIRE_WALK_NO_ROW);
+		else if (r->cfa == UNWIND_FRAME)
+			result = step_frame(&s);
 		else if (r->cfa != UNWIND_SIGNAL)
 			result = step_rule(&s, r);
 		else {

@@ -19,6 +19,9 @@ struct walk_input {
 	size_t stack_len;
 };
 
+/* The 8 bytes at an address of the program's code; false: there is none, or it cannot be read. */
+typedef bool walk_code_fn(void *ctx, uint64_t addr, uint64_t *ret);
+
 /*
  * The rule that holds at an address, NULL where no table can be. Returns 0; -ENOENT when nothing is
  * mapped there; -EAGAIN when its table is not there yet.
@@ -29,5 +32,5 @@ typedef int walk_rule_fn(void *ctx, uint64_t addr, const struct unwind_rule **re
  * Writes the addresses (a caller's one byte before the return address, inside its call) leaf first.
  * Returns enum wire_walk, or -EAGAIN as soon as a rule is not there yet.
  */
-int walk_stack(const struct walk_input *in, walk_rule_fn *rule, void *ctx, uint64_t *frames,
-	       size_t max, size_t *ret_count);
+int walk_stack(const struct walk_input *in, walk_rule_fn *rule, walk_code_fn *code, void *ctx,
+	       uint64_t *frames, size_t max, size_t *ret_count);

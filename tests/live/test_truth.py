@@ -9,7 +9,6 @@ tell that there was something to judge.
 
 With SMOLDER_SOAK=1 there are 100,000 samples of all programs together.
 """
-import functools
 import os
 import re
 import shutil
@@ -30,16 +29,6 @@ RATE = 997
 SAMPLES = 8000 if SOAK else 1000  # of each program
 SECONDS = 6 if SOAK else 2        # a recording, and there are as many as it takes
 ATTEMPTS = 20
-
-
-def pending(fn):
-    """Not true yet: runs where it is asked for by name, or in the soak."""
-    @functools.wraps(fn)
-    def guarded():
-        if not SOAK and not sys.argv[1:]:
-            skip("not true yet, issue 13 B; run this file with its name")
-        fn()
-    return guarded
 
 
 def tool(name):
@@ -144,7 +133,6 @@ def built(name, *command):
 # -- emulators and JITs -------------------------------------------------------------------------------
 
 @live
-@pending
 def qemu_translating():
     tool("qemu-system-x86_64")
     built("boot.o", "as", "--32", "-o", "boot.o", source("boot.S"))
@@ -157,19 +145,16 @@ def qemu_translating():
 
 
 @live
-@pending
 def luajit():
     check("luajit", start("luajit", source("nest.lua")), ready=used(0.5))
 
 
 @live
-@pending
 def luajit_interpreting():
     check("luajit -joff", start("luajit", "-joff", source("nest.lua")), ready=used(0.5))
 
 
 @live
-@pending
 def erlang():
     beam = built("nest.beam", "erlc", source("nest.erl"))
     check("erlang", start("erl", "-noshell", "-pa", os.path.dirname(beam), "-s", "nest", "main"),
@@ -215,19 +200,16 @@ def java(name, *options, least=0.0):
 
 
 @live
-@pending
 def java_without_flags():
     java("java")
 
 
 @live
-@pending
 def java_with_frame_pointers():
     java("java -XX:+Preserve…", "-XX:+PreserveFramePointer", least=0.5)
 
 
 @live
-@pending
 def node():
     check("node", workloads.start("interp-js"), 0.5)
 
@@ -238,7 +220,6 @@ def python():
 
 
 @live
-@pending
 def valgrind():
     _, path = generated.program("aa", 3)
     # It gives each thread a stack of its own, on which a function that never returns is called by a
@@ -255,25 +236,21 @@ def generated_program(variant, least=0.0):
 
 
 @live
-@pending
 def musl():
-    generated_program("musl")
+    generated_program("musl", 0.9)
 
 
 @live
-@pending
 def musl_static():
-    generated_program("musl-static")
+    generated_program("musl-static", 0.9)
 
 
 @live
-@pending
 def thirty_two_bits():
     generated_program("gcc-32")
 
 
 @live
-@pending
 def thirty_two_bits_static():
     generated_program("gcc-32-static")
 

@@ -135,11 +135,41 @@ def programs_that_only_start():
 
 
 @live
+def trampolines_as_of_python():
+    stacks = watch("trampolines", 0.99, workloads.start("trampoline"))
+    deep = Stacks(s for s in stacks if s[0].count("through") == 6)
+    assert deep.total > 0.9 * stacks.total, stacks
+
+
+@live
+def programs_of_musl():
+    """Its libc describes no function by tables."""
+    if not shutil.which("musl-gcc"):
+        skip("musl-tools is not installed")
+    for variant in ("musl", "musl-static"):
+        _, path = generated.program("aa", 3, variant)
+        watch(variant, 0.99, workloads.Workload([path, "loop"]))
+
+
+@live
+def deep_stacks_keep_their_root():
+    """Of 2,000 frames the middle goes; 900 are all there."""
+    path = workloads.path("nested")
+    for depth, bar in ((900, 900), (2000, 1000)):
+        with workloads.Workload([path, str(depth)]) as w:
+            r = record("-v", "-F", RATE, "-d", 2, "-p", w.pid, timeout=120).ok()
+        judge(f"{depth} deep", r.stacks, 0.97, said=r.err)
+        kept = sum(n for f, n in r.stacks if f.count("nested") > bar * 0.98)
+        assert kept > 0.9 * r.stacks.total, (depth, kept, r.err)
+        gaps = sum(n for f, n in r.stacks if "[truncated]" in f[2:])
+        assert (gaps > 0.9 * r.stacks.total) == (depth > 1024), (depth, gaps, r.err)
+
+
+@live
 def clang_compiling_cpp():
     clang = shutil.which("clang++")
     if not clang:
         skip("clang is not installed")
-    # Nothing whose templates nest so deep that more than 127 frames come of it.
     text = ("#include <algorithm>\n#include <iostream>\n#include <map>\n#include <string>\n"
             "#include <unordered_map>\n#include <vector>\n")
     text += "".join(f"""

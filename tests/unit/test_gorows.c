@@ -350,8 +350,8 @@ static void a_function_with_a_frame_keeps_rbp_while_it_moves(void **state)
 	memcpy(code + at, new, sizeof(new));
 	make_table(&table, GO_1_20, f, ARRAY_SIZE(f));
 	read_rows(&table, code, sizeof(code), &rows);
-	EXPECT(&rows, {0, RSP(8)}, {4, RSP(32)}, {14, KIND(UNWIND_UNKNOWN)}, {22, RSP(32)},
-	       {26, RSP(8)}, {at + 1, RSP(16)}, {at + 4, KIND(UNWIND_UNKNOWN)}, {at + 16, RSP(8)},
+	EXPECT(&rows, {0, RSP(8)}, {4, RSP(32)}, {14, KIND(UNWIND_FRAME)}, {22, RSP(32)},
+	       {26, RSP(8)}, {at + 1, RSP(16)}, {at + 4, KIND(UNWIND_FRAME)}, {at + 16, RSP(8)},
 	       {sizeof(code), KIND(UNWIND_UNKNOWN)});
 }
 

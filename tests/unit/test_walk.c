@@ -54,8 +54,9 @@ enum { CODE = 0x1000, STACK = 0x7000, WORDS = 64 };
 struct world {
 	struct unwind_rule rules[8];
 	uint64_t stack[WORDS];
-	bool pending; /* the last function's table is not there yet */
-	unsigned jit; /* a function in memory where no table can be; 0: none */
+	bool pending;      /* the last function's table is not there yet */
+	uint64_t epilogue; /* where there is add $8,%rsp; ret */
+	unsigned jit;      /* a function in memory where no table can be; 0: none */
 };
 
 static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
@@ -71,6 +72,20 @@ static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	return 0;
 }
 
+/* In this world every return address follows a call, and nothing else does. */
+static bool code_at(void *ctx, uint64_t addr, uint64_t *ret)
+{
+	uint64_t at = addr + sizeof(*ret) - CODE;
+
+	const struct world *w = ctx;
+	if (w->epilogue && addr == w->epilogue - 1) {
+		*ret = 0x00c308c4834800;
+		return true;
+	}
+	*ret = at < 8 * 16 && at % 16 == 5 ? 0xe8ull << 24 : 0x9090909090909090;
+	return addr + sizeof(*ret) >= CODE && addr < CODE + 8 * 16;
+}
+
 static int walk(struct world *w, uint64_t pc, uint64_t bp, bool exact, uint64_t *frames,
 		size_t *count)
 {
@@ -84,7 +99,7 @@ static int walk(struct world *w, uint64_t pc, uint64_t bp, bool exact, uint64_t 
 		.stack_start = STACK,
 		.stack_len = sizeof(w->stack),
 	};
-	return walk_stack(&in, rule_at, w, frames, 16, count);
+	return walk_stack(&in, rule_at, code_at, w, frames, 16, count);
 }
 
 #define RA(f) (CODE + 16 * (f) + 5)
@@ -137,24 +152,112 @@ static void rules_are_followed(void **state)
 	assert_int_equal(walk(&w, CODE + 16 * 7, 0, true, frames, &count), WIRE_WALK_COMPLETE);
 	assert_int_equal(walk(&w, RA(7), 0, false, frames, &count), WIRE_WALK_NO_ROW);
 
-	/* Frame pointers where there is no row; the chain's end is the end. */
-	w.stack[10] = 0;
+	/* Frame pointers where there is no row; 0 may be any value … */
+	memset(w.stack, 0, sizeof(w.stack));
 	w.stack[11] = RA(5);
 	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
-			 WIRE_WALK_NO_ROW); /* in a file with rows elsewhere 0 may be any value … */
+			 WIRE_WALK_NO_ROW);
 	assert_int_equal(count, 2);
-	w.jit = 5;
+	w.jit = 5; /* … also where no table can be */
 	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
-			 WIRE_WALK_COMPLETE); /* … and where no table can be it is the end, */
+			 WIRE_WALK_NO_ROW);
+	assert_int_equal(count, 2);
 	w.jit = 0;
-	w.stack[12] = 1;
-	w.stack[13] = STACK + 8 * 20; /* or where the program was started: argc, argv */
-	assert_int_equal(walk(&w, CODE + 16 * 5, STACK + 80, true, frames, &count),
-			 WIRE_WALK_COMPLETE);
 
 	assert_int_equal(walk(&w, CODE + 16 * 6, 0, true, frames, &count), WIRE_WALK_NO_ROW);
 	assert_int_equal(walk(&w, 0x99999, 0, true, frames, &count), WIRE_WALK_NO_MAPPING);
 	assert_int_equal(count, 0);
+}
+
+/* Code that no table describes: a step by rbp must be proven. */
+static void a_step_without_a_row_is_proven(void **state)
+{
+	(void)state;
+	struct world w = {.rules = {{.cfa = UNWIND_END}, {.cfa = UNWIND_END}}, .jit = 5};
+	uint64_t frames[16];
+	size_t count;
+	uint64_t in_jit = CODE + 16 * 5 + 8, bp = STACK + 8 * 10;
+
+	w.stack[10] = 0;
+	w.stack[11] = RA(1);
+	assert_int_equal(walk(&w, in_jit, bp, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 2);
+	w.stack[4] = RA(2); /* below it somebody else returns: frames would be left out */
+	assert_int_equal(walk(&w, in_jit, bp, true, frames, &count), WIRE_WALK_NO_ROW);
+	assert_int_equal(count, 1);
+	w.stack[4] = RA(2) + 1; /* no call before it: a value */
+	assert_int_equal(walk(&w, in_jit, bp, true, frames, &count), WIRE_WALK_COMPLETE);
+	w.stack[11] = RA(1) + 1; /* nor before what is returned to */
+	assert_int_equal(walk(&w, in_jit, bp, true, frames, &count), WIRE_WALK_NO_ROW);
+	assert_int_equal(count, 1);
+	w.stack[11] = RA(1);
+	assert_int_equal(walk(&w, in_jit, bp + 1, true, frames, &count), WIRE_WALK_NO_ROW);
+	assert_int_equal(walk(&w, in_jit, STACK - 8, true, frames, &count), WIRE_WALK_NO_ROW);
+	assert_int_equal(walk(&w, in_jit, STACK + (1 << 20), true, frames, &count),
+			 WIRE_WALK_NO_ROW);
+	assert_int_equal(walk(&w, in_jit, 0, true, frames, &count), WIRE_WALK_NO_ROW);
+
+	/* Code that is on its way out says where its caller is. */
+	w.epilogue = RA(5);
+	w.stack[1] = RA(1);
+	assert_int_equal(walk(&w, RA(5), 0x1234, false, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 2);
+	assert_int_equal(frames[1], RA(1) - 1);
+	w.stack[1] = RA(1) + 1;
+	assert_int_equal(walk(&w, RA(5), 0x1234, false, frames, &count), WIRE_WALK_NO_ROW);
+	w.epilogue = 0;
+
+	/* A rule found by reading code is checked in the same way. */
+	w.rules[4] = (struct unwind_rule){.cfa = UNWIND_RSP, .cfa_offset = 16, .checked = 1};
+	w.stack[1] = RA(1);
+	assert_int_equal(walk(&w, CODE + 16 * 4, 0, true, frames, &count), WIRE_WALK_COMPLETE);
+	w.stack[1] = RA(1) - 1;
+	assert_int_equal(walk(&w, CODE + 16 * 4, 0, true, frames, &count), WIRE_WALK_NO_ROW);
+}
+
+static uint64_t before(const char *bytes, size_t len)
+{
+	uint8_t all[8] = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90};
+	uint64_t word;
+
+	memcpy(all + 8 - len, bytes, len);
+	memcpy(&word, all, sizeof(word));
+	return word;
+}
+
+#define BEFORE(bytes) before(bytes, sizeof(bytes) - 1)
+
+static void calls_are_known_by_their_bytes(void **state)
+{
+	(void)state;
+	const uint64_t calls[] = {
+		BEFORE("\xe8\x12\x34\x56\x78"),         /* call x */
+		BEFORE("\xff\xd0"),                     /* call *%rax */
+		BEFORE("\x41\xff\xd3"),                 /* call *%r11 */
+		BEFORE("\xff\x10"),                     /* call *(%rax) */
+		BEFORE("\xff\x50\x18"),                 /* call *0x18(%rax) */
+		BEFORE("\xff\x54\x24\x08"),             /* call *8(%rsp) */
+		BEFORE("\x41\xff\x14\xdc"),             /* call *(%r12,%rbx,8) */
+		BEFORE("\xff\x15\x01\x02\x03\x04"),     /* call *x(%rip) */
+		BEFORE("\xff\x90\x01\x02\x03\x04"),     /* call *x(%rax) */
+		BEFORE("\xff\x94\x24\x01\x02\x03\x04"), /* call *x(%rsp) */
+		BEFORE("\xff\x14\xc5\x01\x02\x03\x04"), /* call *x(,%rax,8) */
+	};
+	const uint64_t others[] = {
+		BEFORE("\xe9\x12\x34\x56\x78"), /* jmp */
+		BEFORE("\xff\xe0"),             /* jmp *%rax */
+		BEFORE("\xff\x25\x01\x02\x03\x04"),
+		BEFORE("\x90"),
+		BEFORE("\xc3"),
+		BEFORE("\xff\x14"), /* an index is missing */
+		BEFORE("\xff\x15"),
+		BEFORE("\xff\x54\x24"),
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		assert_true(unwind_is_call(calls[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_false(unwind_is_call(others[i]));
 }
 
 static void rbx_is_found_where_a_callee_saved_it(void **state)
@@ -231,7 +334,8 @@ static void walks_are_bounded(void **state)
 	assert_int_equal(count, 16);
 	w.stack[0] = STACK; /* a frame pointer that points to itself */
 	w.stack[1] = RA(1);
-	assert_int_equal(walk(&w, CODE + 16, STACK, true, frames, &count), WIRE_WALK_CUT);
+	assert_int_equal(walk(&w, CODE + 16, STACK, true, frames, &count), WIRE_WALK_NO_ROW);
+	assert_int_equal(count, 2);
 	assert_int_equal(walk(&w, CODE + 32, 0, true, frames, &count), WIRE_WALK_NO_ROW);
 
 	/* rsp and rbp that point anywhere */
@@ -262,6 +366,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_never_overlap),
 		cmocka_unit_test(rules_are_followed),
+		cmocka_unit_test(a_step_without_a_row_is_proven),
+		cmocka_unit_test(calls_are_known_by_their_bytes),
 		cmocka_unit_test(rbx_is_found_where_a_callee_saved_it),
 		cmocka_unit_test(a_table_that_is_not_there_is_waited_for),
 		cmocka_unit_test(a_signal_frame_gives_all_registers_back),

@@ -1,0 +1,648 @@
+#include "unwind/flow.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "unwind/gorows.h"
+#include "unwind/x86.h"
+
+#define GAP_MIN       16 /* shorter ones are padding between functions */
+#define DEPTH_MAX     (1 << 24)
+#define LOST          1 /* of a saved register: it is, but not known where */
+#define SYMBOLS_MAX   (1u << 20)
+#define SYMBOLS_CHUNK 256
+
+struct function {
+	uint64_t start;
+	uint64_t size;  /* 0: not known */
+	bool outermost; /* nothing called it: the program's entry, and what that falls into */
+};
+
+/* Where things are when an instruction begins. */
+struct state {
+	int32_t depth; /* CFA - rsp; 0: not known */
+	int32_t frame; /* CFA - rbp; 0: rbp is something else */
+	int16_t bp;    /* the caller's rbp is at CFA + this; 0: it was not saved; or LOST */
+	int16_t bx;
+	uint8_t end, bad;
+	uint16_t pad;
+};
+
+struct place { /* what is known of a byte of a function */
+	struct state state;
+	uint8_t len; /* of the instruction that begins here; 0: none was seen */
+	uint8_t times;
+};
+
+struct todo {
+	uint32_t at;
+	struct state state;
+};
+
+struct flow {
+	const struct elf_file *e;
+	cfa_row_fn *row;
+	void *arg;
+	struct cfi_stats *stats;
+
+	struct function *symbols; /* sorted, once they were asked for */
+	uint32_t symbol_count, symbol_cap, settled;
+	bool has_symbols;
+
+	uint64_t gap; /* where what no table describes begins … */
+	bool in_gap;
+	struct unwind_rule last, held; /* what was given last, and what comes next */
+	uint64_t held_at;
+	bool any, holds;
+
+	uint8_t *code; /* … and its bytes */
+	uint64_t from, to;
+	struct function *functions; /* in it */
+	uint32_t count, cap, sorted;
+	uint64_t steps;
+
+	struct place *places; /* of the function at hand */
+	size_t place_cap;
+	struct todo *todo;
+	uint32_t todo_count, todo_cap;
+	struct state indirect; /* where it jumps through a table; depth 0: it does not */
+	bool indirect_bad;
+};
+
+/* A row is held back until the next one comes: one at the same place takes its place. */
+static int flush(struct flow *f)
+{
+	if (!f->holds || memcmp(&f->held, &f->last, sizeof(f->held)) == 0)
+		return 0;
+	f->any = true;
+	f->last = f->held;
+	return f->row(f->arg, f->held_at, f->held);
+}
+
+static int put_row(struct flow *f, uint64_t start, struct unwind_rule rule)
+{
+	if (f->holds && start < f->held_at) /* segments that are not in order */
+		return 0;
+	int err = start > f->held_at ? flush(f) : 0;
+
+	f->holds = true;
+	f->held_at = start;
+	f->held = rule;
+	return err;
+}
+
+/* ---- functions ------------------------------------------------------------------------------ */
+
+static void add_function(struct function **list, uint32_t *count, uint32_t *cap, uint64_t start,
+			 uint64_t size)
+{
+	if (*count >= FLOW_FUNCTIONS_MAX)
+		return;
+	struct function *all = *list;
+	MEM_GROW(all, *count, *cap);
+	all[(*count)++] = (struct function){.start = start, .size = size};
+	*list = all;
+}
+
+static bool is_function(const Elf64_Sym *s)
+{
+	unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
+
+	/* Assembly often gives a function no type. */
+	return s->st_shndx != SHN_UNDEF && s->st_shndx < SHN_LORESERVE &&
+	       (type == STT_FUNC || type == STT_GNU_IFUNC ||
+		(type == STT_NOTYPE && bind == STB_GLOBAL));
+}
+
+static void read_symbols(struct flow *f, uint32_t type)
+{
+	const Elf64_Shdr *h = elf_file_section_of_type(f->e, type);
+	Elf64_Sym chunk[SYMBOLS_CHUNK];
+
+	if (!h)
+		return;
+	uint64_t count = MIN(h->sh_size / sizeof(*chunk), (uint64_t)SYMBOLS_MAX);
+	for (uint64_t at = 0; at < count; at += SYMBOLS_CHUNK) {
+		size_t n = (size_t)MIN(count - at, (uint64_t)SYMBOLS_CHUNK);
+		if (elf_file_read(f->e, chunk, n * sizeof(*chunk),
+				  h->sh_offset + at * sizeof(*chunk)) < 0)
+			return;
+		for (size_t i = 0; i < n; i++)
+			if (is_function(&chunk[i]))
+				add_function(&f->symbols, &f->symbol_count, &f->symbol_cap,
+					     chunk[i].st_value, chunk[i].st_size);
+	}
+}
+
+/* Sorts, and leaves one of those with the same start: that with a size. */
+static void settle(struct function *list, uint32_t *count)
+{
+	uint32_t kept = 0;
+
+	sort_by_u64(list, *count, sizeof(*list));
+	for (uint32_t i = 0; i < *count; i++) {
+		struct function *before = kept ? &list[kept - 1] : NULL;
+		if (before && before->start == list[i].start) {
+			before->size = MAX(before->size, list[i].size);
+			before->outermost |= list[i].outermost;
+		} else {
+			list[kept++] = list[i];
+		}
+	}
+	*count = kept;
+}
+
+/* The last function that begins at or before an address, or NULL. */
+static const struct function *find_function(const struct function *list, uint32_t count,
+					    uint64_t addr)
+{
+	uint32_t lo = 0, hi = count;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (list[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &list[lo - 1] : NULL;
+}
+
+/* A call, a jump or a pointer leads to the start of a function that no symbol names. */
+static void discover(struct flow *f, uint64_t target)
+{
+	if (target >= f->to && elf_file_is_text(f->e, target)) { /* for a later gap */
+		add_function(&f->symbols, &f->symbol_count, &f->symbol_cap, target, 0);
+		return;
+	}
+	if (target < f->from || target >= f->to)
+		return;
+	const struct function *fn = find_function(f->functions, f->sorted, target);
+	if (fn && (fn->start == target || target - fn->start < fn->size))
+		return;
+	add_function(&f->functions, &f->count, &f->cap, target, 0);
+}
+
+/* What the program has pointers to: some of it is functions. */
+static void read_pointers(struct flow *f)
+{
+	const Elf64_Shdr *h = elf_file_section(f->e, ".rela.dyn");
+	Elf64_Rela chunk[SYMBOLS_CHUNK];
+
+	if (!h)
+		return;
+	uint64_t count = MIN(h->sh_size / sizeof(*chunk), (uint64_t)SYMBOLS_MAX);
+	for (uint64_t at = 0; at < count; at += SYMBOLS_CHUNK) {
+		size_t n = (size_t)MIN(count - at, (uint64_t)SYMBOLS_CHUNK);
+		if (elf_file_read(f->e, chunk, n * sizeof(*chunk),
+				  h->sh_offset + at * sizeof(*chunk)) < 0)
+			return;
+		for (size_t i = 0; i < n; i++)
+			if (ELF64_R_TYPE(chunk[i].r_info) == R_X86_64_RELATIVE)
+				discover(f, (uint64_t)chunk[i].r_addend);
+	}
+}
+
+static void find_symbols(struct flow *f)
+{
+	Elf64_Ehdr h;
+
+	if (f->has_symbols)
+		return;
+	f->has_symbols = true;
+	read_symbols(f, SHT_SYMTAB);
+	read_symbols(f, SHT_DYNSYM);
+	if (elf_file_read(f->e, &h, sizeof(h), 0) == 0 && h.e_entry) {
+		add_function(&f->symbols, &f->symbol_count, &f->symbol_cap, h.e_entry, 0);
+		f->symbols[f->symbol_count - 1].outermost = true;
+	}
+}
+
+static uint64_t end_of(const struct flow *f, const struct function *fn, const struct function *next)
+{
+	uint64_t end = next ? next->start : f->to;
+
+	if (fn->size && fn->size < end - fn->start)
+		end = fn->start + fn->size;
+	return MIN(end, fn->start + FLOW_FUNCTION_MAX);
+}
+
+/* ---- instructions --------------------------------------------------------------------------- */
+
+static bool same(const struct state *a, const struct state *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* What holds whichever of two ways was taken. */
+static struct state join(const struct state *a, const struct state *b)
+{
+	struct state s = *a;
+
+	if (a->bad || b->bad || a->end != b->end || a->frame != b->frame ||
+	    (a->depth && b->depth && a->depth != b->depth && !a->frame))
+		return (struct state){.bad = 1};
+	if (!a->frame) /* who moves rsp about without a frame pointer brings it back */
+		s.depth = MAX(a->depth, b->depth);
+	else if (a->depth != b->depth) /* V8's functions take their arguments off the stack */
+		s.depth = 0;
+	if (a->bp != b->bp)
+		s.bp = LOST;
+	if (a->bx != b->bx)
+		s.bx = LOST;
+	return s;
+}
+
+static void deepen(struct state *s, int64_t by)
+{
+	if (!s->depth)
+		return;
+	int64_t depth = s->depth + by;
+	if (depth < 8 || depth > DEPTH_MAX)
+		*s = (struct state){.bad = 1};
+	else
+		s->depth = (int32_t)depth;
+}
+
+static void push(struct state *s, uint8_t reg)
+{
+	deepen(s, 8);
+	bool near = s->depth && s->depth <= INT16_MAX;
+	if (reg == X86_RBP && s->bp == 0 && !s->frame)
+		s->bp = near ? (int16_t)-s->depth : LOST;
+	if (reg == X86_RBX && s->bx == 0)
+		s->bx = near ? (int16_t)-s->depth : LOST;
+}
+
+static void pop(struct state *s, uint8_t reg)
+{
+	bool own = s->depth && s->bp == -s->depth;
+
+	if (reg == X86_RBP) {
+		if (s->bp && !own && s->frame)
+			s->bp = LOST;
+		s->frame = 0;
+		if (own)
+			s->bp = 0;
+	}
+	if (reg == X86_RBX && s->depth && s->bx == -s->depth)
+		s->bx = 0;
+	if (reg == X86_RSP)
+		s->depth = 0;
+	else
+		deepen(s, -8);
+}
+
+static void set_depth(struct state *s, int64_t depth)
+{
+	if (!s->frame || depth < 8 || depth > DEPTH_MAX)
+		*s = (struct state){.bad = 1};
+	else
+		s->depth = (int32_t)depth;
+}
+
+/* What an instruction makes of a state; not where it goes. */
+static void apply(struct state *s, const struct x86 *x)
+{
+	if (s->bad || s->end)
+		return;
+	switch (x->kind) {
+	case X86_PUSH:
+		push(s, x->reg);
+		break;
+	case X86_POP:
+		pop(s, x->reg);
+		break;
+	case X86_ADD_RSP:
+		deepen(s, -(int64_t)x->value);
+		break;
+	case X86_SET_RSP:
+		s->depth = 0;
+		break;
+	case X86_RSP_FROM_RBP:
+		set_depth(s, (int64_t)s->frame - x->value);
+		break;
+	case X86_RBP_FROM_RSP:
+		s->frame = s->depth && s->bp ? s->depth - x->value : 0;
+		break;
+	case X86_LEAVE:
+		set_depth(s, s->frame);
+		if (!s->bad)
+			pop(s, X86_RBP);
+		break;
+	case X86_CLEAR_RBP:
+		if (s->bp == 0) { /* it can never give it back */
+			*s = (struct state){.end = 1};
+			break;
+		}
+		s->frame = 0;
+		break;
+	case X86_SET_RBP:
+		s->frame = 0;
+		if (s->bp == 0)
+			s->bp = LOST;
+		break;
+	case X86_STORE_RBP:
+		if (s->bp == 0 && !s->frame)
+			s->bp = LOST;
+		break;
+	default:
+		break;
+	}
+}
+
+static void want(struct flow *f, uint64_t at, const struct state *s)
+{
+	MEM_GROW(f->todo, f->todo_count, f->todo_cap);
+	f->todo[f->todo_count++] = (struct todo){(uint32_t)at, *s};
+}
+
+static void mark_outermost(struct flow *f, uint64_t start)
+{
+	for (uint32_t i = 0; i < f->sorted; i++)
+		f->functions[i].outermost |= f->functions[i].start == start;
+}
+
+/* Goes on from one instruction until there is nothing new. */
+static void follow(struct flow *f, uint64_t start, uint32_t size, struct todo t)
+{
+	struct state s = t.state;
+	uint64_t at = t.at;
+	const uint8_t *code = f->code + (start - f->from);
+
+	while (at < size && f->steps < FLOW_STEPS_MAX) {
+		struct place *p = &f->places[at];
+		if (p->len) {
+			s = join(&p->state, &s);
+			if (same(&p->state, &s))
+				return;
+		}
+		struct x86 x = x86_decode(code + at, size - at);
+		if (x.kind == X86_BAD)
+			return;
+		f->steps++;
+		p->state = s;
+		p->len = x.len;
+		apply(&s, &x);
+		uint64_t next = at + x.len, target = next + (uint64_t)(int64_t)x.value;
+		if (x.kind == X86_END)
+			return;
+		if (x.kind == X86_CALL && x.direct) {
+			if (x.value == 0) /* a way to read rip */
+				push(&s, X86_NO_REG);
+			else
+				discover(f, start + target);
+		}
+		if (x.kind == X86_LEA_RIP && target >= size)
+			discover(f, start + target);
+		if (x.kind == X86_JUMP && !x.direct) {
+			if (f->indirect.depth && !same(&f->indirect, &s))
+				f->indirect_bad = true;
+			f->indirect = s;
+			return;
+		}
+		if ((x.kind == X86_JUMP || x.kind == X86_BRANCH) && target < size)
+			want(f, target, &s);
+		else if (x.kind == X86_JUMP && s.depth == 8)
+			discover(f, start + target);
+		if (x.kind == X86_JUMP)
+			return;
+		at = next;
+	}
+	if (at == size && s.end)
+		mark_outermost(f, start + size);
+}
+
+static void follow_all(struct flow *f, uint64_t start, uint32_t size)
+{
+	while (f->todo_count)
+		follow(f, start, size, f->todo[--f->todo_count]);
+}
+
+/* Follows a function from its start; what is found is in f->places. */
+static void follow_function(struct flow *f, const struct function *fn, uint32_t size)
+{
+	const struct state entry = {.depth = fn->outermost ? 0 : 8, .end = fn->outermost};
+	uint64_t start = fn->start;
+
+	if (f->place_cap < size) {
+		f->places = mem_resize_array(f->places, size, sizeof(*f->places));
+		f->place_cap = size;
+	}
+	memset(f->places, 0, size * sizeof(*f->places));
+	f->indirect = (struct state){};
+	f->indirect_bad = false;
+	want(f, 0, &entry);
+	follow_all(f, start, size);
+	/* What is reached through a table is as deep as the jump is. */
+	if (!f->indirect.depth || f->indirect_bad || f->indirect.depth == 8)
+		return;
+	for (uint32_t at = 0; at < size;) {
+		if (!f->places[at].len) {
+			want(f, at, &f->indirect);
+			follow_all(f, start, size);
+		}
+		at += MAX(f->places[at].len, 1);
+	}
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static struct unwind_rule rule_of(const struct state *s)
+{
+	struct unwind_rule rule = {.checked = 1};
+
+	if (s->end)
+		return (struct unwind_rule){.cfa = UNWIND_END};
+	if (s->bad || (!s->frame && !s->depth))
+		return (struct unwind_rule){.cfa = UNWIND_OTHER};
+	rule.cfa = s->frame ? UNWIND_RBP : UNWIND_RSP;
+	rule.cfa_offset = s->frame ? s->frame : s->depth;
+	rule.rbp = s->bp == 0      ? UNWIND_RBP_SAME
+		   : s->bp == LOST ? UNWIND_RBP_LOST
+				   : UNWIND_RBP_AT_CFA;
+	rule.rbp_offset = s->bp == LOST ? 0 : s->bp;
+	rule.rbx_offset = s->bx == LOST ? UNWIND_RBX_LOST : s->bx;
+	return rule;
+}
+
+static int put_function(struct flow *f, uint64_t start, uint32_t size)
+{
+	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
+
+	for (uint32_t at = 0; at < size;) {
+		const struct place *p = &f->places[at];
+		struct unwind_rule rule = p->len ? rule_of(&p->state) : unknown;
+		f->stats->other += rule.cfa == UNWIND_OTHER;
+		int err = put_row(f, start + at, rule);
+		if (err)
+			return err;
+		at += MAX(p->len, 1);
+	}
+	return 0;
+}
+
+/* Where a signal handler returns to: mov $15,%rax; syscall. It is asked for a byte before it. */
+static bool is_sigreturn(const struct flow *f, uint64_t at)
+{
+	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+	return f->to - at >= sizeof(code) &&
+	       memcmp(f->code + (at - f->from), code, sizeof(code)) == 0;
+}
+
+static void take_symbol(struct flow *f, const struct function *fn)
+{
+	uint32_t count = f->count;
+
+	add_function(&f->functions, &f->count, &f->cap, fn->start, fn->size);
+	if (f->count > count)
+		f->functions[count].outermost = fn->outermost;
+}
+
+/* Finds the functions of a gap: those that symbols name, and from them by their calls. */
+static void find_functions(struct flow *f)
+{
+	f->count = f->sorted = 0;
+	const struct function *fn = find_function(f->symbols, f->symbol_count, f->from);
+	fn = !fn ? f->symbols : fn->start < f->from ? fn + 1 : fn;
+	for (; fn < f->symbols + f->symbol_count && fn->start < f->to; fn++)
+		take_symbol(f, fn);
+	settle(f->functions, &f->count);
+	f->sorted = f->count;
+	read_pointers(f);
+	for (uint64_t at = f->from; at < f->to; at++)
+		if (is_sigreturn(f, at))
+			discover(f, at);
+	f->sorted = 0;
+	for (int round = 0; round < 8; round++) {
+		settle(f->functions, &f->count);
+		if (f->count == f->sorted)
+			return;
+		f->sorted = f->count;
+		for (uint32_t i = 0; i < f->sorted; i++) {
+			struct function at = f->functions[i];
+			bool last = i + 1 == f->sorted;
+			uint64_t end = end_of(f, &at, last ? NULL : &f->functions[i + 1]);
+			follow_function(f, &at, (uint32_t)(end - at.start));
+		}
+	}
+	settle(f->functions, &f->count);
+}
+
+static int put_functions(struct flow *f)
+{
+	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
+	static const struct unwind_rule signal = {.cfa = UNWIND_SIGNAL};
+
+	f->sorted = f->count;
+	for (uint32_t i = 0; i < f->sorted; i++) {
+		struct function at = f->functions[i];
+		bool last = i + 1 == f->sorted;
+		uint64_t next = last ? f->to : f->functions[i + 1].start;
+		uint64_t end = end_of(f, &at, last ? NULL : &f->functions[i + 1]);
+		bool to_signal = !last && is_sigreturn(f, next);
+		next -= to_signal;
+		end = MIN(end, next);
+		int err = 0;
+		if (end > at.start && !is_sigreturn(f, at.start)) {
+			follow_function(f, &at, (uint32_t)(end - at.start));
+			err = put_function(f, at.start, (uint32_t)(end - at.start));
+		}
+		if (!err && end < next)
+			err = put_row(f, end, unknown);
+		if (!err && to_signal)
+			err = put_row(f, next, signal);
+		if (err)
+			return err;
+	}
+	f->stats->functions += f->sorted;
+	return 0;
+}
+
+/* Gives the rows of code that lies in one segment and that no table describes. */
+static int put_gap(struct flow *f, uint64_t from, uint64_t to)
+{
+	uint64_t offset;
+	int err = 0;
+
+	if (to - from < GAP_MIN || to - from > FLOW_GAP_MAX || f->steps >= FLOW_STEPS_MAX)
+		return err;
+	find_symbols(f);
+	if (f->symbol_count != f->settled) { /* costs what as many instructions do */
+		f->steps += f->symbol_count;
+		settle(f->symbols, &f->symbol_count);
+		f->settled = f->symbol_count;
+	}
+	const struct function *fn = find_function(f->symbols, f->symbol_count, to - 1);
+	if (!fn || fn->start < from || !elf_file_offset(f->e, from, &offset))
+		return 0;
+	f->from = from;
+	f->to = to;
+	f->code = mem_resize_array(NULL, to - from, 1);
+	if (elf_file_read(f->e, f->code, to - from, offset) == 0) {
+		find_functions(f);
+		err = put_functions(f);
+	}
+	free(f->code);
+	f->code = NULL;
+	return err;
+}
+
+/* From where the last table ended up to `to`: what of it is in executable segments. */
+static int close_gap(struct flow *f, uint64_t to)
+{
+	int err = put_row(f, f->gap, (struct unwind_rule){.cfa = UNWIND_UNKNOWN});
+
+	for (uint32_t i = 0; i < f->e->segment_count && !err; i++) {
+		const Elf64_Phdr *p = &f->e->segments[i];
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) ||
+		    p->p_filesz > UINT64_MAX - p->p_vaddr)
+			continue;
+		uint64_t a = MAX(f->gap, p->p_vaddr), b = MIN(to, p->p_vaddr + p->p_filesz);
+		if (a >= b)
+			continue;
+		err = put_gap(f, a, b);
+		if (!err)
+			err = put_row(f, b, (struct unwind_rule){.cfa = UNWIND_UNKNOWN});
+	}
+	return err;
+}
+
+static int take_row(void *arg, uint64_t start, struct unwind_rule rule)
+{
+	struct flow *f = arg;
+	int err = 0;
+
+	if (rule.cfa == UNWIND_UNKNOWN) {
+		if (!f->in_gap)
+			f->gap = start;
+		f->in_gap = true;
+		return 0;
+	}
+	if (f->in_gap)
+		err = close_gap(f, start);
+	f->in_gap = false;
+	return err ? err : put_row(f, start, rule);
+}
+
+int flow_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats)
+{
+	struct flow f = {.e = e, .row = row, .arg = arg, .stats = stats, .in_gap = true};
+	int err = gorows_each(e, take_row, &f, stats);
+
+	if ((err == 0 || (err == -ENOENT && e->machine == EM_X86_64)) && f.in_gap) {
+		int r = close_gap(&f, UINT64_MAX);
+		if (r == 0)
+			r = flush(&f);
+		err = r ? r : f.any ? 0 : err;
+	} else if (err == 0) {
+		err = flush(&f);
+	}
+	free(f.symbols);
+	free(f.functions);
+	free(f.places);
+	free(f.todo);
+	return err;
+}
