@@ -8,6 +8,7 @@
 #include "unwind/x86.h"
 
 #define GAP_MIN       16 /* shorter ones are padding between functions */
+#define STEP_BYTES    16 /* that are read or cleared cost what an instruction does */
 #define DEPTH_MAX     (1 << 24)
 #define LOST          1 /* of a saved register: it is, but not known where */
 #define SYMBOLS_MAX   (1u << 20)
@@ -206,16 +207,16 @@ static void read_pointers(struct flow *f)
 
 static void find_symbols(struct flow *f)
 {
-	Elf64_Ehdr h;
-
-	if (f->has_symbols)
+	if (f->has_symbols || f->e->narrow) /* x32: its tables are laid out otherwise */
 		return;
 	f->has_symbols = true;
 	read_symbols(f, SHT_SYMTAB);
 	read_symbols(f, SHT_DYNSYM);
-	if (elf_file_read(f->e, &h, sizeof(h), 0) == 0 && h.e_entry) {
-		add_function(&f->symbols, &f->symbol_count, &f->symbol_cap, h.e_entry, 0);
-		f->symbols[f->symbol_count - 1].outermost = true;
+	uint32_t count = f->symbol_count;
+	if (f->e->entry) {
+		add_function(&f->symbols, &f->symbol_count, &f->symbol_cap, f->e->entry, 0);
+		if (f->symbol_count > count)
+			f->symbols[count].outermost = true;
 	}
 }
 
@@ -431,6 +432,7 @@ static void follow_function(struct flow *f, const struct function *fn, uint32_t 
 		f->place_cap = size;
 	}
 	memset(f->places, 0, size * sizeof(*f->places));
+	f->steps += size / STEP_BYTES;
 	f->indirect = (struct state){};
 	f->indirect_bad = false;
 	want(f, 0, &entry);
@@ -578,6 +580,7 @@ static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 	const struct function *fn = find_function(f->symbols, f->symbol_count, to - 1);
 	if (!fn || fn->start < from || !elf_file_offset(f->e, from, &offset))
 		return 0;
+	f->steps += (to - from) / STEP_BYTES;
 	f->from = from;
 	f->to = to;
 	f->code = mem_resize_array(NULL, to - from, 1);
