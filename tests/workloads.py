@@ -37,6 +37,9 @@ RUST = ["rustc", "--edition", "2021", "-C", "opt-level=2", "-C", "force-frame-po
 PROGRAMS = {
     "shares": ("shares.c", C),
     "shares-static": ("shares.c", C + ["-static"]),
+    # The same with build ids of their own: a file is known by that, wherever its copies are.
+    "shares-linked": ("shares.c", C + ["-Wl,--build-id=0x" + 10 * "deb1"]),
+    "shares-apart": ("shares.c", C + ["-static", "-Wl,--build-id=0x" + 10 * "deb2"]),
     "threads": ("threads.c", C),
     "syscalls": ("syscalls.c", C),
     "pingpong": ("pingpong.c", C),

@@ -49,7 +49,7 @@ def stripped(stack):
     shutil.rmtree(there, ignore_errors=True)
     os.makedirs(there)
     program, debug = os.path.join(there, "linked"), os.path.join(there, "linked.debug")
-    shutil.copy(workloads.path("shares"), program)
+    shutil.copy(workloads.path("shares-linked"), program)
     for argv in (["objcopy", "--only-keep-debug", program, debug], ["strip", program],
                  ["objcopy", "--add-gnu-debuglink=" + debug, program]):
         subprocess.run(argv, check=True)
@@ -76,7 +76,7 @@ PROGRAMS = {
     "a container": (contained("shares-static"), SHARES),
     "a container's perf map": (contained("jitted-static", "contained_jit"), ("contained_jit",)),
     "a debug file by link": (stripped, SHARES),
-    "a debug file by build id, in a container": (contained("shares-static", stripped=True), SHARES),
+    "a debug file by build id, in a container": (contained("shares-apart", stripped=True), SHARES),
 }
 
 
