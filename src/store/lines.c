@@ -215,7 +215,7 @@ struct heat {
 	uint16_t *steps;
 	size_t step_cap;
 	uint64_t known, unknown;
-	bool period_varies;
+	bool has_period, period_varies;
 };
 
 static int heat_file(void *ctx, const struct dict_view *v)
@@ -233,7 +233,8 @@ static int heat_blob(void *ctx, struct walk_blob *b)
 	uint32_t to, known;
 	uint64_t period = strcmp(b->type->unit, "nanoseconds") == 0 ? b->type->period : 0;
 
-	h->period_varies |= h->h->period && h->h->period != period;
+	h->period_varies |= h->has_period && h->h->period != period;
+	h->has_period = true;
 	h->h->period = period;
 	while (columns_next(b->rows, &row)) {
 		uint32_t window = COLUMNS_WINDOW(row.key);

@@ -81,6 +81,10 @@ def a_longer_base_is_scaled_to_the_length():
             assert "shown times" not in p.stderr, p.stderr
             p = ran("diff", "--from", at[6], "--to", at[9], "--base-from", at[0], "--base-to", at[3], *source)
             assert "shown times" not in p.stderr, p.stderr
+        # Against nothing there is nothing to scale, and that is said.
+        p = ran("diff", "--from", at[0], "--to", at[9], "--base-from", str(start - 7200000), "--base-to",
+                str(start - 3600000), "-f", "folded", "--store", s.store)
+        assert folded(p.stdout) == {"app;main 0": 270} and "shown times" not in p.stderr, p.stderr
         p = smolder("diff", "--absolute", "--normalise", "--store", s.store)
         assert p.returncode == 2 and "give one" in p.stderr, (p.returncode, p.stderr)
 

@@ -264,7 +264,7 @@ class Plot {
 		const options: uPlot.Options = {
 			width: Math.max(100, this.host.clientWidth),
 			height: HEIGHT,
-			padding: [6, 18, 0, 0],
+			padding: [6, 26, 0, 0], // half of the last time's label
 			legend: {show: false},
 			cursor: {
 				drag: {x: false, y: false, setScale: false},
