@@ -49,7 +49,7 @@ function ChangeLegend(): JSX.Element {
 					/>
 				))}
 			</span>
-			<span>blue less, orange more; striped: new or vanished</span>
+			<span>blue less, orange more, striped on one side only</span>
 			<div class="segments" role="group" aria-label="How to compare">
 				{SCALES.map(([scale, name, title]) => (
 					<button
@@ -123,7 +123,7 @@ function Info(): JSX.Element {
 	const p = profile.value;
 	const t = tree.value;
 	return (
-		<div class="info">
+		<div class={`info ${isComparing.value ? 'compares' : ''}`}>
 			{p && t && (
 				<span class="facts">
 					<strong

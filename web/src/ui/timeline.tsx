@@ -527,7 +527,7 @@ function learned(): void {
 
 /* Until someone has done it once. */
 function DragHint(): JSX.Element | null {
-	if (hasDragged.value) return null;
+	if (hasDragged.value || state.value.selected || state.value.base) return null;
 	return (
 		<p class="drag-hint">
 			<span aria-hidden="true">⟷ </span>Drag here to choose a time range
