@@ -1067,8 +1067,11 @@ test('the corner says what smolder costs now, and by stage', {skip}, async () =>
 	assert.ok(status.cost.stages.length >= 8 && status.cost.recent.cpu_percent !== status.cost.cpu_percent);
 	await sameCost(page, status);
 	await picture(page, 'page-cost');
+	await page.keyboard.press('Escape');
 	await page.setViewportSize({width: 390, height: 800});
-	assert.ok(await page.locator('.cost .panel').evaluate(e => e.scrollWidth <= e.clientWidth), 'it fits a narrow screen');
+	await page.getByRole('button', {name: '☰ More'}).click();
+	await page.locator('.cost').getByRole('button').click();
+	assert.ok(await page.locator('.cost .panel').evaluate(e => e.clientWidth > 300 && e.scrollWidth <= e.clientWidth), 'it fits a narrow screen');
 	await page.keyboard.press('Escape');
 	assert.equal(await page.locator('.cost .panel').count(), 0);
 	await done(page);
