@@ -129,7 +129,7 @@ def commands_bring_it():
                   Collector().message(recent(), [row(("main", "work"), 3, comm="x")]), BEARER)
         p = smolder("query", "cpu", "--server", s.url, "-f", "folded")
         assert p.returncode == 1 and "token" in p.stderr and "(status 401)" in p.stderr, p
-        for command in (["query", "cpu", "-f", "folded"], ["labels", "comm"]):
+        for command in (["query", "cpu", "-f", "folded"], ["labels", "comm", "--names"]):
             p = smolder(*command, "--server", s.url, "--token-file", s.token_path)
             assert p.returncode == 0 and p.stdout in ("x;main;work 3\n", "x\n"), p
         with token_file("another-token-altogether\n") as other:

@@ -1,5 +1,4 @@
 // A loop around calls that are always inlined: grind <- Mill::turn <- mix.
-use std::hint::black_box;
 
 struct Mill {
     state: u64,
@@ -13,7 +12,7 @@ fn mix(x: u64) -> u64 {
 impl Mill {
     #[inline(always)]
     fn turn(&mut self, i: u64) {
-        self.state = mix(black_box(self.state) + i);
+        self.state = mix(unsafe { std::ptr::read_volatile(&self.state) } + i);
     }
 }
 
@@ -28,6 +27,6 @@ fn main() {
     println!("ready {}", std::process::id());
     let mut m = Mill { state: 1 };
     loop {
-        grind(black_box(&mut m));
+        grind(&mut m);
     }
 }

@@ -12,12 +12,18 @@ fn cpu_ns() -> u64 {
     ts[0] as u64 * 1_000_000_000 + ts[1] as u64
 }
 
+// Has to be in memory here. (std::hint::black_box is newer than Debian 12's rustc.)
+#[inline(always)]
+fn keep<T>(x: &T) {
+    unsafe { asm!("/* {0} */", in(reg) x, options(nostack, preserves_flags)) }
+}
+
 #[inline(always)]
 fn spin(until: u64, id: u8) -> u64 {
-    std::hint::black_box(id); // equal bodies would be folded into one function
+    keep(&id); // equal bodies would be folded into one function
     loop {
         for i in 0..10_000 {
-            std::hint::black_box(i);
+            keep(&i);
         }
         let now = cpu_ns();
         if now >= until {
