@@ -204,7 +204,7 @@ static bool is_known_difference(struct checked *c, struct unwind_rule ours,
 		return true;
 	}
 	switch (ours.cfa) {
-	case UNWIND_UNKNOWN:
+	case UNWIND_FRAME:
 	case UNWIND_END:
 	case UNWIND_OTHER:
 	case UNWIND_SIGNAL:
