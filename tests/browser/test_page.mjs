@@ -1073,7 +1073,7 @@ test('the corner says what smolder costs now, and by stage', {skip}, async () =>
 	await page.locator('.cost').getByRole('button').click();
 	assert.ok(await page.locator('.cost .panel').evaluate(e => e.clientWidth > 300 && e.scrollWidth <= e.clientWidth), 'it fits a narrow screen');
 	await page.keyboard.press('Escape');
-	assert.equal(await page.locator('.cost .panel').count(), 0);
+	await page.locator('.cost .panel').waitFor({state: 'detached'});
 	await done(page);
 });
 

@@ -23,8 +23,18 @@ export function Dropdown(props: {
 		const onPointer = (e: Event): void => {
 			if (!root.current?.contains(e.target as Node)) setOpen(false);
 		};
+		/* What had the focus may be gone: a button that a narrower window hides, say. */
+		const onEscape = (e: KeyboardEvent): void => {
+			if (e.key !== 'Escape' || document.activeElement !== document.body) return;
+			e.stopImmediatePropagation();
+			setOpen(false);
+		};
 		document.addEventListener('pointerdown', onPointer, true);
-		return () => document.removeEventListener('pointerdown', onPointer, true);
+		document.addEventListener('keydown', onEscape, true);
+		return () => {
+			document.removeEventListener('pointerdown', onPointer, true);
+			document.removeEventListener('keydown', onEscape, true);
+		};
 	}, [isOpen]);
 	const close = (): void => {
 		setOpen(false);
