@@ -322,10 +322,25 @@ struct receiver_reach receiver_reach(const struct receiver *r, uint64_t since_ms
 	return ret;
 }
 
+/* Whether another collector has taken over its counters: both go by the same 8 bytes. */
+static bool has_heir(const struct receiver *r, uint32_t at)
+{
+	const struct instance *one = r->instances[at];
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct instance *other = r->instances[i];
+		if (i != at && memcmp(one->id, other->id, 8) == 0 &&
+		    (other->heard_ms > one->heard_ms ||
+		     (other->heard_ms == one->heard_ms && i > at)))
+			return true;
+	}
+	return false;
+}
+
 void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ctx)
 {
 	for (uint32_t i = 0; i < r->count; i++)
-		for (uint32_t m = 0; m < r->instances[i]->metric_count; m++)
+		for (uint32_t m = 0; m < r->instances[i]->metric_count && !has_heir(r, i); m++)
 			fn(ctx, r->instances[i]->id, r->instances[i]->metrics[m].name,
 			   r->instances[i]->metrics[m].value);
 }

@@ -53,7 +53,7 @@ struct receiver_reach {
 struct receiver_reach receiver_reach(const struct receiver *r, uint64_t since_ms,
 				     uint64_t until_ms);
 
-/* Each metric of each collector, as it was last sent. */
+/* Each metric of each collector, as it was last sent; not of one that another took over from. */
 typedef void receiver_metric_fn(void *ctx, const uint8_t instance[16], const char *name,
 				double value);
 void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ctx);

@@ -50,7 +50,7 @@ static int tear_down(void **state)
 
 /* A collector: a dictionary, and how far it was sent. */
 struct sender {
-	uint8_t id;
+	uint8_t id, heir; /* the instance's first and last byte */
 	struct profile *dict;
 	struct entries_mark mark;
 	uint64_t sequence, taken;
@@ -291,8 +291,8 @@ static void controls_travel_alone_as_well(void **state)
 /* The last part of a window, which has the metrics, at this time of the server's clock. */
 static void send_last_part(struct bench *b, struct sender *s, uint64_t now_ms)
 {
-	struct window_metric up = {"up", 1};
-	struct window w = {.instance = {s->id},
+	struct window_metric up = {"up", 1 + s->heir};
+	struct window w = {.instance = {[0] = s->id, [15] = s->heir},
 			   .sequence = ++s->sequence,
 			   .epoch = s->epoch,
 			   .start_ms = START,
@@ -309,6 +309,31 @@ static void send_last_part(struct bench *b, struct sender *s, uint64_t now_ms)
 			 WINDOW_STORED);
 	pack_done(&m);
 	pack_done(&reply);
+}
+
+static void add_metric(void *ctx, const uint8_t instance[16], const char *name, double value)
+{
+	(void)instance;
+	(void)name;
+	*(double *)ctx += value;
+}
+
+static void a_collector_that_another_took_over_from_is_silent(void **state)
+{
+	struct bench *b = *state;
+	struct sender old = sender_of(1), new = sender_of(1), other = sender_of(2);
+	double sum = 0;
+
+	new.heir = 2;
+	other.heir = 10;
+	send_last_part(b, &old, NOW);
+	send_last_part(b, &new, NOW);
+	send_last_part(b, &other, NOW);
+	receiver_metrics(b->receiver, add_metric, &sum);
+	assert_int_equal((int)sum, 3 + 11);
+	profile_free(old.dict);
+	profile_free(new.dict);
+	profile_free(other.dict);
 }
 
 static void how_far_collectors_are_is_known(void **state)
@@ -373,6 +398,7 @@ int main(void)
 		TEST(controls_go_with_answers),
 		TEST(controls_travel_alone_as_well),
 		TEST(how_far_collectors_are_is_known),
+		TEST(a_collector_that_another_took_over_from_is_silent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
