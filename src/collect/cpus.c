@@ -2,11 +2,15 @@
 
 #include <errno.h>
 #include <linux/netlink.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 
+#define STAT_MAX (16u << 20)
+#define STAT_HZ  100  /* of its numbers, whatever the kernel's */
 #define CPUS_MAX 8192 /* as many as the kernel can be built for */
 
 int cpus_parse(const char *text, cpus_fn *fn, void *ctx)
@@ -29,6 +33,24 @@ int cpus_parse(const char *text, cpus_fn *fn, void *ctx)
 		at = *end == ',' ? end + 1 : end;
 	}
 	return 0;
+}
+
+void cpus_idle(uint64_t *ret_ns, unsigned count)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	unsigned cpu;
+	unsigned long long idle, waiting;
+
+	memset(ret_ns, 0, count * sizeof(*ret_ns));
+	if (file_read("/proc/stat", STAT_MAX, &text, &len) < 0)
+		return;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (sscanf(line, "cpu%u %*u %*u %*u %llu %llu", &cpu, &idle, &waiting) == 3 &&
+		    cpu < count)
+			ret_ns[cpu] = (idle + waiting) * (1000000000ull / STAT_HZ);
+	}
 }
 
 static void note_highest(void *ctx, unsigned cpu, bool online)

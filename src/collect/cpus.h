@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef void cpus_fn(void *ctx, unsigned cpu, bool online);
 
@@ -13,6 +14,9 @@ int cpus_present(void);
 
 /* Calls fn for each CPU that is online: 0 or -errno. */
 int cpus_each_online(cpus_fn *fn, void *ctx);
+
+/* For how long each of `count` CPUs has idled since boot, to some ms; 0 of those not known. */
+void cpus_idle(uint64_t *ret_ns, unsigned count);
 
 /* A fd that is readable when a CPU went on- or offline (the kernel's uevents); -errno if not. */
 int cpus_watch(void);

@@ -24,7 +24,8 @@
 struct cpu_event {
 	struct bpf_link *link; /* NULL: not sampled */
 	int fd;                /* the link's: the event itself */
-	uint64_t ticks_before; /* of WIRE_TICKS, when it was opened */
+	uint64_t due, came;    /* ticks, up to when they were last added up … */
+	uint64_t idle_ns;      /* … and how long the CPU had idled then */
 	uint64_t read;         /* how far, in its ring */
 	bool has_stacks;       /* … up to there, since the last release */
 };
@@ -44,7 +45,7 @@ struct sampler {
 	uint64_t malformed;
 	uint64_t failed_cpus;
 	uint64_t beyond_cpus; /* of them, those that were not there at the start */
-	uint64_t due, missed; /* ticks, of CPUs that are not sampled any more */
+	uint64_t due, missed; /* ticks, when they were last added up */
 	uint64_t fill;        /* of the fullest ring, at the last drain */
 };
 
@@ -127,23 +128,40 @@ static uint64_t ticks_of(const struct sampler *s, uint32_t cpu)
 	return c.n[WIRE_TICKS];
 }
 
-/* How many ticks of a clock were due on a CPU since it was opened, and how many did not come. */
-static void add_ticks(const struct sampler *s, unsigned cpu, uint64_t *due, uint64_t *missed)
+/*
+ * Adds to s how many ticks of the clock were due on a CPU since the last time, and how many did not
+ * come although it ran: one that idles may skip ticks, and loses nothing by that.
+ */
+static void add_ticks(struct sampler *s, unsigned cpu, uint64_t idle_ns)
 {
-	const struct cpu_event *e = &s->cpus[cpu];
-	uint64_t ns;
+	struct cpu_event *e = &s->cpus[cpu];
+	uint64_t ns, period = s->attr.sample_period;
 
 	if (!s->is_clock || !e->link || read(e->fd, &ns, sizeof(ns)) != sizeof(ns))
 		return;
-	/* The first may come before the program is there. */
-	uint64_t wanted = ns / s->attr.sample_period, came = ticks_of(s, cpu) - e->ticks_before + 1;
-	*due += wanted;
-	*missed += wanted - MIN(wanted, came);
+	uint64_t due = ns / period - e->due, came = ticks_of(s, cpu) - e->came;
+	uint64_t idled = idle_ns - MIN(idle_ns, e->idle_ns);
+	/* How long it idled is known to one tick at either end. */
+	uint64_t excused = came + (idled ? idled / period + 2 : 0);
+	s->due += due;
+	s->missed += due - MIN(due, excused);
+	/* One that is on its way counts next time. */
+	e->due += due;
+	e->came += MIN(came, due);
+	e->idle_ns = idle_ns;
+}
+
+static void add_all_ticks(struct sampler *s)
+{
+	CLEANUP(freep) uint64_t *idle = mem_alloc_array(s->cpu_count, sizeof(*idle));
+
+	cpus_idle(idle, s->cpu_count);
+	for (unsigned cpu = 0; cpu < s->ring_count; cpu++)
+		add_ticks(s, cpu, idle[cpu]);
 }
 
 static void cpu_close(struct sampler *s, unsigned cpu)
 {
-	add_ticks(s, cpu, &s->due, &s->missed);
 	bpf_link__destroy(s->cpus[cpu].link); /* closes the perf event's fd as well */
 	s->cpus[cpu].link = NULL;
 }
@@ -161,7 +179,9 @@ static int cpu_open(struct sampler *s, unsigned cpu)
 		return -errno;
 
 	e->fd = fd;
-	e->ticks_before = ticks_of(s, cpu);
+	e->due = 0;
+	/* The first may come before the program is there. */
+	e->came = ticks_of(s, cpu) - 1;
 	e->link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
 	if (!e->link) {
 		int r = -errno;
@@ -184,6 +204,7 @@ void sampler_cpu(struct sampler *s, unsigned cpu, bool online)
 {
 	if (cpu >= s->cpu_count)
 		return;
+	add_all_ticks(s);
 	cpu_close(s, cpu); /* an event does not survive its CPU, nor come back with it */
 	if (online)
 		cpu_want(s, cpu);
@@ -352,6 +373,7 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 	int r = load(s, o, ret_err);
 	if (r == 0)
 		r = attach(s, o, ret_err);
+	add_all_ticks(s); /* how long CPUs had idled before */
 	if (r) {
 		sampler_free(s);
 		return r;
@@ -460,6 +482,7 @@ void sampler_release(struct sampler *s)
 
 void sampler_stop(struct sampler *s)
 {
+	add_all_ticks(s);
 	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
 		if (s->cpus[cpu].link)
 			cpu_close(s, cpu);
@@ -509,12 +532,11 @@ void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
 		ret->cpus += s->cpus[cpu].link != NULL;
 }
 
-void sampler_ticks(const struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed)
+void sampler_ticks(struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed)
 {
+	add_all_ticks(s);
 	*ret_due = s->due;
 	*ret_missed = s->missed;
-	for (unsigned cpu = 0; cpu < s->ring_count; cpu++)
-		add_ticks(s, cpu, ret_due, ret_missed);
 }
 
 void sampler_free(struct sampler *s)

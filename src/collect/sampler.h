@@ -100,12 +100,12 @@ struct sampler_counts {
 void sampler_counts(const struct sampler *s, struct sampler_counts *ret);
 
 /*
- * Ticks of the clock that were due so far on all CPUs, and those that did not come, which no other
- * counter sees: the kernel skips a program while another BPF program runs on that CPU, and a host
- * may give the CPU to others. Both 0 for events that are no clock. Asks each CPU, so not for each
- * drain.
+ * Ticks of the clock that were due so far on all CPUs, and those that did not come to one that was
+ * not idle, which no other counter sees: the kernel skips a program while another BPF program runs
+ * on that CPU, and a host may give the CPU to others. Both 0 for events that are no clock. Asks
+ * each CPU, so not for each drain.
  */
-void sampler_ticks(const struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed);
+void sampler_ticks(struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed);
 
 /* The same of counters that outlive samplers: all that used them together. */
 void sampler_counters_read(int fd, struct sampler_counts *ret);
