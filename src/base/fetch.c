@@ -88,9 +88,18 @@ struct place {
 	const char *path;
 };
 
+/* getaddrinfo() takes larger ones, and makes another port of them. */
+static bool is_port(const char *text)
+{
+	size_t len = strlen(text);
+	unsigned long n = strtoul(text, NULL, 10);
+
+	return len <= 5 && strspn(text, "0123456789") == len && n > 0 && n <= UINT16_MAX;
+}
+
 static bool split_url(const char *url, struct place *ret)
 {
-	const char *at = url + strlen("http://");
+	const char *at = strstr(url, "://") + strlen("://");
 	const char *end = at + strcspn(at, "/?#");
 	const char *host_end = memchr(at, ':', (size_t)(end - at)), *port = "80";
 	size_t port_len = 2;
@@ -117,7 +126,15 @@ static bool split_url(const char *url, struct place *ret)
 	snprintf(ret->host, sizeof(ret->host), "%.*s", (int)len, at);
 	snprintf(ret->port, sizeof(ret->port), "%.*s", (int)port_len, port);
 	ret->path = end;
-	return true;
+	return is_port(ret->port);
+}
+
+bool fetch_is_url(const char *url)
+{
+	struct place place;
+
+	return (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) &&
+	       split_url(url, &place);
 }
 
 static int try_connect(struct fetching *f, const struct addrinfo *a, int *ret_fd)
@@ -331,7 +348,8 @@ static int fetch_plain(struct fetching *f, struct fetch_answer *ret)
 	struct place place;
 
 	if (!split_url(f->request->url, &place))
-		return failed(f->err, -EINVAL, "it should be http://HOST:PORT");
+		return failed(f->err, -EINVAL,
+			      "it should be http://HOST:PORT, with a port up to 65535");
 	int r = connect_to(f, &place, &fd);
 	if (!r)
 		r = send_request(f, fd, &place);

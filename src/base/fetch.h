@@ -41,6 +41,9 @@ struct fetch_error {
 	char text[256]; /* why, without the URL */
 };
 
+/* Whether it can be asked at all: http:// or https://, a host, and a port up to 65535 if any. */
+bool fetch_is_url(const char *url);
+
 /* 0 with whatever status; -errno with *ret_err when there was no answer. */
 int fetch(const struct fetch_request *r, struct fetch_answer *ret, struct fetch_error *ret_err);
 void fetch_answer_done(struct fetch_answer *a);

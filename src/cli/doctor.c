@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/secrets.h"
 #include "cli/service.h"
+#include "cli/source.h"
 #include "collect/probe.h"
 #include "profile/trouble.h"
 #include "render/escape.h"
@@ -251,7 +252,7 @@ static int ask_server(const char *url, const char *token_file, struct probe_item
 		      size_t *ret_count)
 {
 	CLEANUP(freep)
-	char *full = mem_printf("%s%smetrics", url, *url && url[strlen(url) - 1] == '/' ? "" : "/");
+	char *full = mem_printf("%s/metrics", url);
 	CLEANUP(freep) char *bearer = token_file ? secrets_bearer(token_file) : NULL;
 	struct fetch_request request = {
 		.url = full, .authorization = bearer, .timeout_ms = TIMEOUT_MS, .max = ANSWER_MAX};
@@ -336,7 +337,10 @@ int cmd_doctor(int argc, char **argv)
 
 	struct probe_item items[PROBE_MAX + 1 + ARRAY_SIZE(counters) + TROUBLES];
 	size_t count;
-	if (server && ask_server(server, token_file, items, &count))
+	CLEANUP(freep) char *url = server ? source_url(server) : NULL;
+	if (server && !url)
+		return cli_usage("doctor");
+	if (server && ask_server(url, token_file, items, &count))
 		return 1;
 	if (!server) {
 		count = probe_all(items, PROBE_MAX);

@@ -90,10 +90,6 @@ static void *post(void *ctx)
 
 int posting_new(const char *url, const char *token_file, const char *ca_file, struct posting **ret)
 {
-	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
-		log_error("--to takes a URL such as http://collector:7117, not '%s'", url);
-		return EXIT_USAGE;
-	}
 	struct posting *p = mem_alloc(sizeof(*p));
 	size_t len = strlen(url);
 	while (len && url[len - 1] == '/')

@@ -6,14 +6,16 @@
 
 #include <yaml.h>
 
+#include "base/fetch.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "serve/server.h"
 
 #define FILE_MAX   (256u << 10)
 #define LIST_MAX   256
 #define SIZE_LEAST (1u << 20)
 
-enum kind { TEXT, DURATION, SIZE, NUMBER, LIST };
+enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, LISTEN, URL };
 
 static const struct {
 	const char *name;
@@ -23,7 +25,7 @@ static const struct {
 } table[SETTINGS] = {
 	[SET_STORE] = {"store", TEXT, NULL,
 		       "DIR   where windows are kept (/var/lib/smolder as root)"},
-	[SET_LISTEN] = {"listen", TEXT, "127.0.0.1:7117",
+	[SET_LISTEN] = {"listen", LISTEN, "127.0.0.1:7117",
 			"ADDR:PORT  of the server (127.0.0.1:7117)"},
 	[SET_RETENTION] = {"retention", DURATION, "30d", "TIME  how long (30d)"},
 	[SET_MAX_SIZE] = {"max-size", SIZE, "2GiB", "SIZE  of the store at most (2GiB)"},
@@ -38,7 +40,7 @@ static const struct {
 		       "COMM  keep source lines of this process's stacks; may be repeated"},
 	[SET_THREADS] = {"threads", LIST, NULL,
 			 "COMM  each thread of this process is a series; may be repeated"},
-	[SET_TO] = {"to", TEXT, NULL, "URL  the server that windows are sent to"},
+	[SET_TO] = {"to", URL, NULL, "URL  the server that windows are sent to"},
 	[SET_DEADLINE] = {"deadline", DURATION, "30s", "TIME  of the longest question (30s)"},
 	[SET_NAMES] = {"names", TEXT, NULL,
 		       "NAME,...  that clients may call this server by, beside its own"},
@@ -138,6 +140,10 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 	case NUMBER:
 		*ret = strtoull(value, &end, 10);
 		return *value >= '0' && *value <= '9' && !*end && *ret > 0 && *ret <= 10000;
+	case LISTEN:
+		return server_is_listen(value);
+	case URL:
+		return fetch_is_url(value);
 	case TEXT:
 	case LIST:
 		break;
@@ -154,6 +160,8 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[SIZE] = "a size like 2GiB or 500MB, of 1 MiB at least",
 		[NUMBER] = "a number from 1 to 10000",
 		[LIST] = "a name",
+		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
+		[URL] = "a URL such as http://collector:7117",
 	};
 	uint64_t n;
 

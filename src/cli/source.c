@@ -53,6 +53,25 @@ bool source_owns(int opt)
 	return opt >= SOURCE_SERVER && opt <= SOURCE_TIMEOUT;
 }
 
+char *source_url(const char *given)
+{
+	size_t len = strlen(given);
+
+	while (len && given[len - 1] == '/')
+		len--;
+	bool has_port = len && memchr(given, ':', len) && given[len - 1] != ']';
+	char *url = strstr(given, "://") ? mem_strndup(given, len)
+					 : mem_printf("http://%.*s%s", (int)len, given,
+						      has_port ? "" : LOCAL_PORT);
+	if (fetch_is_url(url))
+		return url;
+	log_error("--server takes a URL such as http://127.0.0.1:7117, with a port up to 65535, "
+		  "not '%s'",
+		  given);
+	free(url);
+	return NULL;
+}
+
 bool source_option(struct source_options *o, int opt, const char *arg)
 {
 	if ((opt == SOURCE_SERVER && o->store) || (opt == SOURCE_STORE && o->server)) {
@@ -60,7 +79,9 @@ bool source_option(struct source_options *o, int opt, const char *arg)
 		return false;
 	}
 	if (opt == SOURCE_SERVER) {
+		CLEANUP(freep) char *url = source_url(arg);
 		o->server = arg;
+		return url;
 	} else if (opt == SOURCE_STORE) {
 		o->store = arg;
 	} else if (opt == SOURCE_TOKEN) {
@@ -188,13 +209,7 @@ struct source *source_open(const struct source_options *o)
 		return NULL;
 	}
 	if (o->server) {
-		size_t len = strlen(o->server);
-		while (len && o->server[len - 1] == '/')
-			len--;
-		bool has_port = memchr(o->server, ':', len) && o->server[len - 1] != ']';
-		s->url = strstr(o->server, "://") ? mem_strndup(o->server, len)
-						  : mem_printf("http://%.*s%s", (int)len, o->server,
-							       has_port ? "" : LOCAL_PORT);
+		s->url = source_url(o->server);
 		return s;
 	} else if (!o->store && server_answers(LOCAL_URL, s->bearer, &wants_token, &refuses)) {
 		s->url = mem_strdup(LOCAL_URL);

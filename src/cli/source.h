@@ -37,6 +37,10 @@ void source_help(void);
 bool source_owns(int opt);
 bool source_option(struct source_options *o, int opt, const char *arg);
 
+/* What --server means: "host" is "http://host:7117". NULL after saying what is wrong with it.
+ * Caller frees. */
+char *source_url(const char *given);
+
 /* Where the store is unless told: the first of those that may be ours. Caller frees. */
 char *source_default_store(void);
 

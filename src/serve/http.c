@@ -715,6 +715,13 @@ static bool is_loopback(const struct sockaddr *a)
 		(IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET));
 }
 
+bool http_is_listen(const char *listen)
+{
+	char host[256], port[16];
+
+	return split_listen(listen, host, port);
+}
+
 bool http_is_loopback(const char *listen)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,

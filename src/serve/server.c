@@ -284,6 +284,11 @@ bool server_is_public(const struct server *s)
 	return http_is_public(s->http);
 }
 
+bool server_is_listen(const char *listen)
+{
+	return http_is_listen(listen);
+}
+
 bool server_is_local(const char *listen)
 {
 	return http_is_loopback(listen);

@@ -100,6 +100,34 @@ def usual_mistakes_are_told_what_was_meant():
 
 
 @test
+def a_port_that_there_is_not_is_wrong_usage_everywhere():
+    """getaddrinfo() makes another port of it: 99999 would be 34463."""
+    with folder() as d:
+        for port in ("99999", "65536", "70x", "-1"):
+            for args in (("run", "--listen", f"127.0.0.1:{port}", "--store", d + "/s"),
+                         ("serve", "--listen", f"127.0.0.1:{port}", "--store", d + "/s"),
+                         ("serve", "--listen", f"[::1]:{port}", "--store", d + "/s"),
+                         ("agent", "--to", f"http://127.0.0.1:{port}"),
+                         ("agent", "--to", f"https://[::1]:{port}/"),
+                         ("query", "--server", f"127.0.0.1:{port}"),
+                         ("query", "--server", f"https://localhost:{port}"),
+                         ("diff", "--server", f"http://127.0.0.1:{port}/"),
+                         ("labels", "--server", f"http://127.0.0.1:{port}"),
+                         ("doctor", "--server", f"http://127.0.0.1:{port}")):
+                p = run(*args)
+                first, *rest = p.stderr.splitlines()
+                assert p.returncode == 2 and not p.stdout, (args, p)
+                assert first.startswith(f"smolder: {args[1]} takes ") and f"not '{args[2]}'" in first, p
+                assert rest == [f"Try 'smolder {args[0]} --help'."], p
+        assert not os.listdir(d)  # nothing is made before that is seen
+        with open(d + "/c.yaml", "w") as f:
+            f.write("listen: 127.0.0.1:99999\n")
+        p = run("serve", "--config", d + "/c.yaml", "--store", d + "/s")
+        assert p.returncode == 1 and "line 1: listen takes ADDRESS:PORT" in p.stderr, p
+        assert os.listdir(d) == ["c.yaml"]
+
+
+@test
 def a_wrong_format_is_wrong_usage_everywhere():
     with folder(a_folded="a;b 1\n") as d:
         file = os.path.join(d, "a.folded")
