@@ -14,6 +14,7 @@ import xml.etree.ElementTree
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import workloads
+from always import until
 from recording import NOBODY, Terminal, live, record, run, wait_cpu
 from tap import SMOLDER, main, skip
 
@@ -72,6 +73,74 @@ def stdout_of_the_program_is_its_own():
     with tempfile.TemporaryDirectory() as d:
         r = run("record", "-o", os.path.join(d, "out.svg"), "--", "echo", "hello").ok()
     assert r.out == b"hello\n", r.out
+
+
+@contextlib.contextmanager
+def opener(script):
+    """(environment with an xdg-open of ours and a display, where it writes)"""
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o777)
+        path, log = os.path.join(d, "xdg-open"), os.path.join(d, "log")
+        with open(path, "w") as f:
+            f.write(f"#!/bin/sh\n{script.replace('LOG', log)}\n")
+        os.chmod(path, 0o755)
+        yield dict(os.environ, PATH=f"{d}:{os.environ['PATH']}", DISPLAY=":99"), log
+
+
+def written(log):
+    return until("the browser", lambda: os.path.exists(log) and open(log).read())
+
+
+def record_open(d, env, name="out.svg"):
+    """How it went, and which file was made."""
+    out = os.path.join(d, name)
+    r = run("record", "--open", "-o", out, "--", "true", env=env).ok()
+    assert r.samples is not None and os.path.getsize(out), r.err
+    return r, out
+
+
+@live
+def what_was_recorded_is_opened_in_the_browser():
+    with tempfile.TemporaryDirectory() as d, opener('echo "$# $1 $(id -u)" >>LOG') as (env, log):
+        os.chmod(d, 0o755)
+        r, out = record_open(d, env)
+        assert written(log) == f"1 {out} {os.getuid()}\n" and "not opened" not in r.err, r.err
+        # Under sudo it is the browser of who called that.
+        os.unlink(log)
+        as_nobody = dict(env, SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY))
+        r, out = record_open(d, as_nobody, "other.html")
+        assert written(log) == f"1 {out} {NOBODY}\n", r.err
+        # Without -o it is a file too, though in a pipe, and is told by its whole path.
+        os.unlink(log)
+        r = run("record", "--open", "-d", "0.1", env=env, cwd=d).ok()
+        made = set(os.listdir(d)) - {"out.svg", "other.html"}
+        assert len(made) == 1 and r.out == b"", (made, r.err)
+        assert written(log).split()[1] == os.path.join(d, *made), made
+    # A browser that stays does not keep us, nor does it have our terminal or pipe.
+    with tempfile.TemporaryDirectory() as d, opener("echo $$ >LOG; exec sleep 1000") as (env, log):
+        r, _ = record_open(d, env)
+        pid = int(written(log))
+        assert "not opened" not in r.err and os.getsid(pid) == pid, r.err
+        os.kill(pid, 9)
+
+
+@live
+def what_cannot_be_opened_is_said_and_kept():
+    with tempfile.TemporaryDirectory() as d, opener("exit 3") as (env, _):
+        r, out = record_open(d, env)
+        assert f"{out} is not opened: xdg-open found no program for it (exit code 3)" in r.err, r.err
+        bare = {k: v for k, v in env.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
+        r, out = record_open(d, bare)
+        assert f"{out} is not opened: there is no display here" in r.err, r.err
+        r = run("record", "--open", "-o", out, "--", "/bin/true", env=dict(env, PATH="/nowhere")).ok()
+        assert f"{out} is not opened: xdg-open is not installed" in r.err, r.err
+        # Who called sudo must be able to read it.
+        os.chmod(d, 0o700)
+        r, out = record_open(d, dict(env, SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY)))
+        assert f"{out} is not opened: Permission denied" in r.err, r.err
+    for more in (("-f", "folded"), ("-o", "-"), ("-o", "x.pb.gz")):
+        r = run("record", "--open", "-d", "0.1", *more).refused("--open shows a file of the format svg or html")
+        assert r.code == 2, r.code
 
 
 @live
