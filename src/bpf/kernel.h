@@ -64,10 +64,10 @@ struct pid_namespace {
 	struct ns_common ns;
 } KERNEL_TYPE;
 
-struct upid { /* a pid as one namespace has it; the same in every kernel, so their stride is, too */
+struct upid { /* a pid as one namespace has it: the same in every kernel, so nothing is moved */
 	int nr;
 	struct pid_namespace *ns;
-} KERNEL_TYPE;
+};
 
 struct pid {
 	unsigned int level;

@@ -54,7 +54,7 @@ enum unwind_cfa {
 /*
  * Code without rows (made at run time, or assembly) may keep frame pointers, or may use rbp for
  * anything. A step by rbp is taken only where it is proven that it leads to the caller: whatever
- *was called lies below it with its return address on the stack, so
+ * was called lies below it with its return address on the stack, so
  *
  *	- what is above the saved rbp is a return address: code is mapped there, after a call;
  *	- between rsp and rbp there is no other: no frame is left out. A stale one in a slot that is
@@ -65,7 +65,9 @@ enum unwind_cfa {
  *
  * Of a runtime that is known to keep frame pointers (V8; a JVM that was told to), the second is not
  * asked for; but where a return address is at rsp when an instruction runs, its function may not
- *have made its frame yet, and what is around the instruction must tell.
+ * have made its frame yet, and what is around the instruction must tell. Or it was left in a slot
+ * that is not used yet: surely so where its call was of a compiler's function, which has rows and
+ * does not go on into code that was made at run time.
  */
 #define UNWIND_SCAN_BYTES (16 * 1024) /* larger frames are not looked through */
 
@@ -174,6 +176,12 @@ static inline __attribute__((always_inline)) _Bool unwind_is_call(__u64 before)
 	return b7 == 0xff && (b6 == 0x94 || (b6 == 0x14 && (b5 & 7) == 5));
 }
 
+/* What a `call rel32` called that returns to addr; 0 if it was another. `before` as above. */
+static inline __attribute__((always_inline)) __u64 unwind_called(__u64 addr, __u64 before)
+{
+	return (before >> 24 & 0xff) == 0xe8 ? addr + (__u64)(__s64)(__s32)(before >> 32) : 0;
+}
+
 /* Where the caller's rbp is. */
 enum unwind_rbp {
 	UNWIND_RBP_SAME,
@@ -190,7 +198,7 @@ struct unwind_rule {
 	__s16 rbx_offset; /* the caller's rbx is at CFA + this; 0: as it is; or UNWIND_RBX_LOST */
 	__u16 checked;    /* found by flow.c: what is returned to must follow a call. Of
 			   * UNWIND_UNKNOWN: code of a runtime that keeps frame pointers */
-	__s16 pad[2];     /* elements of BPF arrays are multiples of 8 bytes */
+	__u32 inside; /* for the walk's own use: see struct walk_known */
 };
 
 #define UNWIND_RBX_LOST (-0x8000)

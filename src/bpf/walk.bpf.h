@@ -88,10 +88,11 @@ struct walk {
 
 /*
  * What a frame's address led to (of code without rows, also how far above rsp rbp was found to be,
- * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in rbp_offset). Between two samples a
- * CPU runs other things for milliseconds, so each step of the two searches is a cache miss. It
- * stays true however tables come and go: a version is of one set of mappings, and a file's rows and
- * a rule's number never change.
+ * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in rbp_offset; or, of a runtime that
+ * keeps frame pointers, at which pairs of bytes of a leaf the frame is made, in inside). Between
+ * two samples a CPU runs other things for milliseconds, so each step of the two searches is a cache
+ * miss. It stays true however tables come and go: a version is of one set of mappings, and a file's
+ * rows and a rule's number never change.
  */
 struct walk_known {
 	__u64 addr;
@@ -415,6 +416,12 @@ static __always_inline bool is_returned_to(struct scratch *s, __u64 pc)
 	       walk_is_return(pc);
 }
 
+/* Most words of a stack are small numbers, or addresses in this very stack. */
+static __always_inline bool is_no_code(struct scratch *s, __u64 word)
+{
+	return word >> 47 || word < 65536 || word - s->walk.sp + STACK_NEAR < 2 * STACK_NEAR;
+}
+
 /* Whether a word of the stack is a return address, or cannot be read. */
 __noinline int walk_finds_return(__u64 at)
 {
@@ -423,13 +430,17 @@ __noinline int walk_finds_return(__u64 at)
 
 	if (!s || !read_stack(s, &word, at))
 		return 1;
-	/* Most words are small numbers, or addresses in this very stack. */
-	if (word >> 47 || word < 65536 || word - s->walk.sp + STACK_NEAR < 2 * STACK_NEAR)
-		return 0;
-	return walk_is_return(word) == IS_RETURN;
+	return !is_no_code(s, word) && walk_is_return(word) == IS_RETURN;
 }
 
-/* Whether no word from sp up to w->until is. */
+/*
+ * The verifier goes through each turn of a loop, and there are thousands: so long loops are two,
+ * one in the other, in a function of its own. Loading takes a fifth of the time.
+ */
+#define WALK_SCAN_BYTES 512
+#define WALK_SOME       64
+
+/* Whether no word from sp up to w->until is, as far as WALK_SCAN_BYTES. */
 __noinline int walk_is_clear(__u64 sp)
 {
 	struct scratch *s = get_scratch();
@@ -437,7 +448,7 @@ __noinline int walk_is_clear(__u64 sp)
 		return 0;
 	__u64 left = s->walk.until - sp;
 
-	for (__u32 i = 0; i < UNWIND_SCAN_BYTES; i += 8) {
+	for (__u32 i = 0; i < WALK_SCAN_BYTES; i += 8) {
 		if (i >= left)
 			break;
 		if (walk_finds_return(sp + i))
@@ -461,14 +472,36 @@ static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *k
 	if (known->rbp_offset == place && (__u32)known->cfa_offset == distance + 1)
 		return true;
 	w->until = w->bp;
-	if (!walk_is_clear(w->sp))
-		return false;
+	for (__u32 i = 0; i < UNWIND_SCAN_BYTES && i < distance; i += WALK_SCAN_BYTES)
+		if (!walk_is_clear(w->sp + i))
+			return false;
 	known->rbp_offset = place;
 	known->cfa_offset = distance + 1;
 	return true;
 }
 
-/* The same of a runtime that keeps frame pointers, at an instruction that runs. */
+/* Whether a return address was left behind: see unwind.h. */
+static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
+{
+	__u64 before, called;
+
+	if (!read_word(&before, addr - sizeof(before)))
+		return false;
+	called = unwind_called(addr, before);
+	if (!called || !walk_find_mapping(called))
+		return false;
+	__u32 index = walk_find_rule(called - s->walk.bias);
+	const struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
+	return r && r->cfa != UNWIND_UNKNOWN && !r->checked;
+}
+
+static __always_inline __u32 inside_bit(__u64 pc)
+{
+	return 1u << (pc & (WALK_BLOCK - 1)) / 2;
+}
+
+/* Where the caller of a runtime's code that keeps frame pointers is, at an instruction that runs.
+ */
 __noinline int walk_find_shape(__u64 pc)
 {
 	struct scratch *s = get_scratch();
@@ -478,15 +511,20 @@ __noinline int walk_find_shape(__u64 pc)
 
 	if (!read_stack(s, &word, s->walk.sp))
 		return UNWIND_SHAPES;
-	int found = walk_is_return(word);
-	if (!found)
-		return UNWIND_SHAPE_FRAME;
-	if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 8)) != 0)
-		return UNWIND_SHAPES;
-	enum unwind_bare bare = unwind_bare(code);
-	if (bare == UNWIND_BEFORE || (bare == UNWIND_AFTER && found == IS_RETURN))
-		return UNWIND_SHAPE_BARE;
-	return found == IS_RETURN ? UNWIND_SHAPES : UNWIND_SHAPE_FRAME;
+	int found = is_no_code(s, word) ? NOT_RETURN : walk_is_return(word);
+	if (found) {
+		if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 8)) != 0)
+			return UNWIND_SHAPES;
+		enum unwind_bare bare = unwind_bare(code);
+		if (bare == UNWIND_BEFORE || (bare == UNWIND_AFTER && found == IS_RETURN))
+			return UNWIND_SHAPE_BARE;
+		if (found == MAYBE_RETURN)
+			return UNWIND_SHAPE_FRAME;
+		if (!is_left_over(s, word))
+			return UNWIND_SHAPES;
+	}
+	s->known[s->walk.last & (WALK_KNOWN - 1)].rule.inside |= inside_bit(pc);
+	return UNWIND_SHAPE_FRAME;
 }
 
 /* Code without rows: see unwind.h. A chain that ends (0) may be just a value in rbp. */
@@ -505,7 +543,8 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		sp += (out & 0xff) - 1;
 		shape = out & UNWIND_POPS_RBP ? UNWIND_SHAPE_SAVED : UNWIND_SHAPE_BARE;
 	}
-	if (shape == UNWIND_SHAPE_FRAME && w->exact && known->checked)
+	if (shape == UNWIND_SHAPE_FRAME && w->exact && known->checked &&
+	    !(known->inside & inside_bit(w->pc)))
 		shape = walk_find_shape(w->pc);
 	if (shape >= UNWIND_SHAPES)
 		return WIRE_WALK_NO_ROW;
@@ -826,6 +865,17 @@ __noinline int walk_find_process(__u32 pid)
 	return 0;
 }
 
+/* The next frames: 0 to go on, else enum wire_walk. */
+__noinline int walk_some(int frame)
+{
+	for (int i = 0; i < WALK_SOME; i++) {
+		int result = walk_step(frame + i);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
 /* Walks from the registers in w. */
 static __always_inline int walk_user(struct walk *w)
 {
@@ -833,8 +883,8 @@ static __always_inline int walk_user(struct walk *w)
 	w->piece = WALK_NO_PIECE;
 	w->frames = 0;
 	w->bx_at = 0;
-	for (int i = 0; i < WIRE_WALK_FRAMES; i++) {
-		int result = walk_step(i);
+	for (int i = 0; i < WIRE_WALK_FRAMES; i += WALK_SOME) {
+		int result = walk_some(i);
 		if (result)
 			return result;
 	}

@@ -46,19 +46,30 @@ static bool lists(const char *text, const char *path, const char *other)
 	return false;
 }
 
-/* The package of a file; /usr/lib and /lib are one place, and packages say either. */
-static char *package_of(const char *path)
+/* A file, as packages list it: /usr/lib and /lib are one place, and they say either. */
+struct sought {
+	const char *path;
+	char *other;
+	const char *common; /* the end of both */
+	const char *stem;   /* what its name begins with: "nginx", "libssl" … */
+	size_t stem_len;
+};
+
+static bool is_called_alike(const struct sought *f, const char *package)
 {
-	bool in_usr = strncmp(path, "/usr/", 5) == 0;
-	CLEANUP(freep)
-	char *other = mem_printf("%s%s", in_usr ? "" : "/usr", path + (in_usr ? 4 : 0));
+	return f->stem_len > 1 && strncmp(package, f->stem, f->stem_len) == 0;
+}
+
+/* Looks through the packages that are called like the file, or through the others. */
+static char *find_package(const struct sought *f, bool alike)
+{
 	CLEANUP(close_dir) DIR *dir = opendir(INFO);
 	const struct dirent *d;
 	size_t read = 0;
 
 	while (dir && read < LISTS_MAX && (d = readdir(dir))) {
 		const char *end = strrchr(d->d_name, '.'), *arch = strchr(d->d_name, ':');
-		if (!end || strcmp(end, ".list") != 0)
+		if (!end || strcmp(end, ".list") != 0 || is_called_alike(f, d->d_name) != alike)
 			continue;
 		CLEANUP(freep) char *at = mem_printf(INFO "/%s", d->d_name);
 		CLEANUP(freep) char *text = NULL;
@@ -66,11 +77,24 @@ static char *package_of(const char *path)
 		if (file_read(at, LIST_MAX, &text, &len) < 0)
 			continue;
 		read += len;
-		if (memmem(text, len, path + (in_usr ? 4 : 0), strlen(path) - (in_usr ? 4 : 0)) &&
-		    lists(text, path, other))
+		if (memmem(text, len, f->common, strlen(f->common)) &&
+		    lists(text, f->path, f->other))
 			return mem_strndup(d->d_name, (size_t)((arch ? arch : end) - d->d_name));
 	}
 	return NULL;
+}
+
+static char *package_of(const char *path)
+{
+	bool in_usr = strncmp(path, "/usr/", 5) == 0;
+	CLEANUP(freep)
+	char *other = mem_printf("%s%s", in_usr ? "" : "/usr", path + (in_usr ? 4 : 0));
+	const char *stem = strrchr(path, '/') + 1;
+	struct sought f = {path, other, in_usr ? other : path, stem,
+			   strcspn(stem, ".-_0123456789")};
+
+	char *found = find_package(&f, true);
+	return found ? found : find_package(&f, false);
 }
 
 char *package_of_symbols(const char *path, const char *build_id)

@@ -594,12 +594,14 @@ void source_time(uint64_t ms, char ret[static 32])
 
 void source_advise(const struct quality *q)
 {
-	CLEANUP(freep)
-	char *package = q->path && q->build_id ? package_of_symbols(q->path, q->build_id) : NULL;
+	CLEANUP(freep) char *package = NULL;
 	char hint[QUALITY_HINT];
 
-	if (*quality_hint(q, package, hint))
-		log_info("%s", hint);
+	if (!*quality_hint(q, NULL, hint))
+		return;
+	if (q->path && q->build_id)
+		package = package_of_symbols(q->path, q->build_id);
+	log_info("%s", quality_hint(q, package, hint));
 }
 
 bool source_trouble(const struct store_answer *a)

@@ -21,8 +21,10 @@
 #define HALVE_EVERY_NS 10000000000ull
 #define ROOM_SHARE     16 /* of the rows that can be: what is made free more than needed */
 #define TOLD_MAX       65536
-#define PAUSE_MIN_NS   1000000000ull
-#define PAUSE_MAX_NS   (300ull * 1000000000)
+#define MAKER_BYTES_MIN                                                                            \
+	(4u << 20) /* of text: no smaller program makes code at run time and is known */
+#define PAUSE_MIN_NS 1000000000ull
+#define PAUSE_MAX_NS (300ull * 1000000000)
 
 enum table_state {
 	TABLE_NONE,
@@ -57,7 +59,9 @@ struct space {
 	uint64_t exec, installed_exec;
 	/* Code that it makes keeps frame pointers: V8 is in it, or it is a JVM that was told to. */
 	bool keeps_rbp, asked_jvm, jvm_keeps_rbp, installed_keeps_rbp;
-	bool wanted; /* sampled, and not (or no longer truly) known to the BPF side */
+	bool makes_code;    /* it was seen to run such code */
+	bool maker_pending; /* … and a file that may be what makes it is still being looked at */
+	bool wanted;        /* sampled, and not (or no longer truly) known to the BPF side */
 	struct space *prev, *next;
 };
 
@@ -138,6 +142,14 @@ static uint32_t file_of(struct unwinder *u, struct process *p, struct mapping *m
 	return file ? file : NO_FILE;
 }
 
+static void resolve_file(struct unwinder *u, struct process *p, struct mapping *m)
+{
+	if (m->unwind_file)
+		return;
+	uint32_t file = file_of(u, p, m);
+	m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
+}
+
 static void want_table(struct unwinder *u, uint32_t file)
 {
 	struct table *t = table_of(u, file);
@@ -178,7 +190,7 @@ static void write_mapping(struct unwinder *u, const struct space *s, struct unwi
 	uint64_t bias = 0;
 
 	if (m->unwind_file == NO_FILE) {
-		slot = 0;
+		slot = s->maker_pending ? UNWIND_PENDING : 0;
 	} else if (m->unwind_file) {
 		const struct table *t = table_of(u, m->unwind_file - 1);
 		if (t->state == TABLE_NEVER)
@@ -192,7 +204,7 @@ static void write_mapping(struct unwinder *u, const struct space *s, struct unwi
 	to->end = m->end;
 	if (m->unwind_file == NO_FILE)
 		bias = s->keeps_rbp ? UNWIND_KEEPS_RBP : 0;
-	if (m->unwind_file == NO_FILE || (slot && slot < UNWIND_LOST))
+	if (slot < UNWIND_LOST && (slot || m->unwind_file == NO_FILE))
 		to->bias = bias; /* else a walk that still has the file of before may read it */
 	__atomic_store_n(&to->file, slot, __ATOMIC_RELEASE);
 }
@@ -202,8 +214,11 @@ static void publish(struct unwinder *u, uint32_t file)
 {
 	for (struct space *s = u->spaces; s; s = s->next)
 		for (size_t i = 0; s->maps && i < s->maps->count; i++)
-			if (s->maps->list[i].unwind_file == file + 1)
+			if (s->maps->list[i].unwind_file == file + 1) {
 				write_mapping(u, s, &s->run[i], &s->maps->list[i]);
+				/* How the code that it makes is walked may be known now. */
+				s->wanted |= s->maker_pending || u->files[file].is_v8;
+			}
 }
 
 static void evict(struct unwinder *u, uint32_t file, enum table_state state)
@@ -394,23 +409,43 @@ static bool was_told_to_keep(uint32_t pid)
 	return false;
 }
 
-static bool keeps_rbp(struct unwinder *u, struct space *s)
+/* Whether a file may be what makes code at run time, and it is not known yet if it is. */
+static bool is_maker_pending(struct unwinder *u, struct process *p, struct mapping *m)
+{
+	if (m->end - m->start < MAKER_BYTES_MIN)
+		return false;
+	resolve_file(u, p, m);
+	if (m->unwind_file == NO_FILE)
+		return false;
+	uint32_t file = m->unwind_file - 1;
+	if (table_of(u, file)->state == TABLE_NONE && !table_of(u, file)->made_ns)
+		want_table(u, file);
+	return table_of(u, file)->state == TABLE_WANTED;
+}
+
+/* Finds out how code is walked that the program makes at run time. */
+static void look_at_makers(struct unwinder *u, struct space *s)
 {
 	const struct maps *maps = s->process->maps;
 
+	s->keeps_rbp = s->jvm_keeps_rbp;
+	s->maker_pending = false;
 	for (size_t i = 0; maps && i < maps->count; i++) {
-		const struct mapping *m = &maps->list[i];
+		struct mapping *m = &maps->list[i];
+		if (s->makes_code && is_maker_pending(u, s->process, m))
+			s->maker_pending = true;
 		if (m->unwind_file == NO_FILE)
 			continue;
 		if (m->unwind_file && table_of(u, m->unwind_file - 1)->is_v8)
-			return true;
+			s->keeps_rbp = true;
 		const char *name = strrchr(process_path(u->processes, m), '/');
 		if (s->asked_jvm || !name || strcmp(name, "/libjvm.so") != 0)
 			continue;
 		s->asked_jvm = true;
 		s->jvm_keeps_rbp = was_told_to_keep(s->process->pid);
+		s->keeps_rbp |= s->jvm_keeps_rbp;
 	}
-	return s->jvm_keeps_rbp;
+	s->maker_pending &= !s->keeps_rbp;
 }
 
 static void space_install(struct unwinder *u, struct space *s)
@@ -546,8 +581,9 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 	}
 	ret->count = good;
 	ret->left_out = good > WIRE_LEAF_FRAMES ? s->left_out : 0;
-	if (installed != maps)
-		space->wanted = true;
+	bool in_made_code = m && m->unwind_file == NO_FILE && ret->walk == WIRE_WALK_NO_ROW;
+	space->wanted |= installed != maps || (in_made_code && !space->makes_code);
+	space->makes_code |= in_made_code;
 }
 
 struct rule_context {
@@ -567,13 +603,15 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	if (!m)
 		return -ENOENT;
 
-	if (!m->unwind_file) {
-		uint32_t file = file_of(u, c->process, m);
-		m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
-	}
+	resolve_file(u, c->process, m);
 	if (m->unwind_file == NO_FILE) {
-		*ret = space_of(u, c->process)->keeps_rbp ? &by_rbp : NULL;
-		return 0;
+		struct space *s = space_of(u, c->process);
+		if (!s->makes_code) {
+			s->makes_code = true;
+			look_at_makers(u, s);
+		}
+		*ret = s->keeps_rbp ? &by_rbp : NULL;
+		return s->maker_pending && !c->last ? -EAGAIN : 0;
 	}
 	uint32_t file = m->unwind_file - 1;
 	if (table_of(u, file)->state == TABLE_NONE)
@@ -688,7 +726,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 	space->exec = s->exec;
 	if (s->stack_bytes) {
 		if (!space->wanted)
-			space->keeps_rbp = keeps_rbp(u, space);
+			look_at_makers(u, space);
 		space->wanted = true;
 		r = walk_copy(&c, s, user, ret);
 	} else if (s->version) {
@@ -729,7 +767,7 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 	}
 	for (struct space *s = u->spaces; s; s = s->next) {
 		if (s->wanted)
-			s->keeps_rbp = keeps_rbp(u, s);
+			look_at_makers(u, s);
 		if (s->wanted && is_restless(s->process, now))
 			space_uninstall(s);
 		else if (s->wanted && !s->process->exited && !s->process->dropped)

@@ -78,6 +78,19 @@ static bool prove_frame(const struct state *s, bool keeps_rbp)
 	return true;
 }
 
+/* Whether a return address was left behind: see bpf/unwind.h. */
+static bool is_left_over(const struct state *s, uint64_t addr)
+{
+	const struct unwind_rule *r;
+	uint64_t before;
+
+	if (!s->code(s->ctx, addr - sizeof(before), &before))
+		return false;
+	uint64_t called = unwind_called(addr, before);
+	return called && s->rule(s->ctx, called, &r) == 0 && r && r->cfa != UNWIND_UNKNOWN &&
+	       !r->checked;
+}
+
 static enum unwind_shape find_shape(const struct state *s, bool keeps_rbp)
 {
 	uint64_t word;
@@ -88,9 +101,10 @@ static enum unwind_shape find_shape(const struct state *s, bool keeps_rbp)
 		shape = unwind_shape(word);
 	if (shape != UNWIND_SHAPE_FRAME || !keeps_rbp)
 		return shape;
-	if (!read_word(s, &word, s->sp))
+	uint64_t left;
+	if (!read_word(s, &left, s->sp))
 		return UNWIND_SHAPES;
-	enum returns found = is_return(s, word);
+	enum returns found = is_return(s, left);
 	if (found == NOT_RETURN)
 		return shape;
 	for (unsigned i = 0; i < UNWIND_AROUND; i++) {
@@ -101,7 +115,7 @@ static enum unwind_shape find_shape(const struct state *s, bool keeps_rbp)
 	enum unwind_bare bare = unwind_bare(code);
 	if (bare == UNWIND_BEFORE || (bare == UNWIND_AFTER && found == IS_RETURN))
 		return UNWIND_SHAPE_BARE;
-	return found == IS_RETURN ? UNWIND_SHAPES : UNWIND_SHAPE_FRAME;
+	return found == MAYBE_RETURN || is_left_over(s, left) ? UNWIND_SHAPE_FRAME : UNWIND_SHAPES;
 }
 
 static int step_without_row(struct state *s, bool keeps_rbp)

@@ -212,6 +212,7 @@ def java_with_frame_pointers():
 @live
 def node():
     check("node", workloads.start("interp-js"), 0.5)
+    check("node, a hot loop", workloads.start("node"), 0.9)
 
 
 @live
