@@ -66,11 +66,18 @@ static bool has_v8(const struct elf_file *e)
 	static const char name[] = "_ZN2v87Isolate10GetCurrentEv";
 	const Elf64_Shdr *h = elf_file_section(e, ".dynstr");
 
+	char part[16384];
+
 	if (!h || e->size < V8_BYTES_MIN || h->sh_size > NAMES_MAX)
 		return false;
-	CLEANUP(freep) char *names = mem_resize_array(NULL, h->sh_size + 1, 1);
-	return elf_file_read(e, names, h->sh_size, h->sh_offset) == 0 &&
-	       memmem(names, h->sh_size, name, sizeof(name));
+	for (uint64_t at = 0; at < h->sh_size; at += sizeof(part) - sizeof(name)) {
+		size_t len = MIN(sizeof(part), h->sh_size - at);
+		if (elf_file_read(e, part, len, h->sh_offset + at) != 0)
+			return false;
+		if (memmem(part, len, name, sizeof(name)))
+			return true;
+	}
+	return false;
 }
 
 static void build(struct builder *b, int fd, struct builder_result *r)
