@@ -7,6 +7,7 @@
 #include "query/callers.h"
 
 #define SUGGESTIONS 3
+#define MOMENT_MS   1000
 
 void shown_init(struct shown *s)
 {
@@ -151,6 +152,29 @@ static char *empty_sentence(struct source *s, const struct source_question *ask)
 			  asked_from, asked_to, from, to);
 }
 
+/*
+ * Of what began just now: "nothing is stored yet: smolder was started at 14:02:05, and stores every
+ * 10 s; ask again in 6 s". NULL: it is not that.
+ */
+static char *starting_sentence(struct source *s)
+{
+	uint64_t from_ms, to_ms, began = 0, now = timerange_now_ms();
+	char at[32];
+
+	if (!source_span(s, &from_ms, &to_ms))
+		began = source_starting(s);
+	if (!began)
+		return NULL;
+	/* Its first window begins a moment after it, and is here a moment after it is whole. */
+	uint64_t begun = MAX(began + MOMENT_MS, now - MIN(now, MOMENT_MS));
+	uint64_t here = begun / WINDOW_MS * WINDOW_MS + WINDOW_MS + MOMENT_MS;
+	source_time(began, at);
+	return mem_printf(
+		"nothing is stored yet: smolder was started at %s, and stores every %d s; "
+		"ask again in %llu s",
+		at, WINDOW_MS / 1000, (unsigned long long)(here - now + 999) / 1000);
+}
+
 /* Whether anything was recorded of that time, whatever was asked of it; then *ret has its names. */
 static bool was_recorded(struct source *s, const struct source_question *ask,
 			 struct store_names *ret)
@@ -181,8 +205,12 @@ int shown_nothing(struct source *s, const struct source_question *ask, const str
 			  "labels comm%s' lists all",
 			  names.names[0], source_hint(s));
 	} else if (!source_trouble(a)) {
-		CLEANUP(freep) char *sentence = empty_sentence(s, ask);
-		log_error("%s (--from, --to)", sentence);
+		CLEANUP(freep) char *starting = starting_sentence(s);
+		CLEANUP(freep) char *sentence = starting ? NULL : empty_sentence(s, ask);
+		if (starting)
+			log_error("%s", starting);
+		else
+			log_error("%s (--from, --to)", sentence);
 	} else { /* what cannot be read has been said, and may be all there is */
 		log_error("nothing of that time could be read");
 	}

@@ -19,12 +19,14 @@
 #include "render/describe.h"
 #include "serve/server.h"
 
-#define ANSWER_MAX  (1u << 30)
-#define NAMES_MAX   5000
-#define SYSTEM_DIR  "/var/lib/smolder"
-#define LOCAL_PORT  ":7117" /* of a server that is named without one */
-#define LOCAL_URL   "http://" SERVER_LISTEN
-#define PROBE_MS    1000
+#define ANSWER_MAX (1u << 30)
+#define NAMES_MAX  5000
+#define SYSTEM_DIR "/var/lib/smolder"
+#define LOCAL_PORT ":7117" /* of a server that is named without one */
+#define LOCAL_URL  "http://" SERVER_LISTEN
+#define PROBE_MS   1000
+#define STARTING_MS                                                                                \
+	30000 /* a writer that has stored nothing for longer has nobody to send it anything */
 #define PROGRESS_MS 700 /* what is quicker needs no words */
 
 struct source {
@@ -629,6 +631,19 @@ const char *source_hint(const struct source *s)
 	return s->hint;
 }
 
+/* What a server says of itself; NULL after saying why it does not. Caller frees. */
+static char *ask_status(struct source *s)
+{
+	CLEANUP(freep) char *url = mem_printf("%s/api/v1/status", s->url);
+	struct fetch_answer a;
+
+	if (ask_server(s, url, &a) != 0)
+		return NULL;
+	char *body = TAKE_PTR(a.body);
+	fetch_answer_done(&a);
+	return body;
+}
+
 bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
 {
 	struct store_stats stats = {};
@@ -636,20 +651,33 @@ bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
 	if (s->store) {
 		store_stats(s->store, &stats);
 	} else {
-		CLEANUP(freep) char *url = mem_printf("%s/api/v1/status", s->url);
-		struct fetch_answer a;
-		if (ask_server(s, url, &a) != 0)
-			return false;
-		const char *at = strstr(a.body, "\"store\":{");
+		CLEANUP(freep) char *status = ask_status(s);
+		const char *at = status ? strstr(status, "\"store\":{") : NULL;
 		at = at ? strstr(at, ",\"first\":") : NULL;
 		if (at)
 			sscanf(at, ",\"first\":%" SCNu64 ",\"last\":%" SCNu64, &stats.first_ms,
 			       &stats.last_ms);
-		fetch_answer_done(&a);
 	}
 	*ret_from_ms = stats.first_ms;
 	*ret_to_ms = MIN(stats.last_ms, timerange_now_ms()); /* of a reader it is a round number */
 	return stats.last_ms > stats.first_ms;
+}
+
+uint64_t source_starting(struct source *s)
+{
+	uint64_t began = 0, now = timerange_now_ms();
+
+	if (s->store) {
+		began = store_written_since(s->store);
+		return began + STARTING_MS > now ? began : 0;
+	}
+	CLEANUP(freep) char *status = ask_status(s);
+	if (status && strstr(status, "\"state\":\"starting\"")) {
+		const char *at = strstr(status, ",\"started\":");
+		if (at)
+			sscanf(at, ",\"started\":%" SCNu64, &began);
+	}
+	return began;
 }
 
 void source_report(const struct profile *p, const struct store_answer *a, const char *what)

@@ -80,6 +80,9 @@ bool source_trouble(const struct store_answer *a);
 
 /* The time that something is stored of; false: it is not known, or nothing is. */
 bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms);
+/* Since when (ms since 1970) there is somebody who will store something soon; 0: nobody, or that is
+ * long ago. */
+uint64_t source_starting(struct source *s);
 void source_time(uint64_t ms, char ret[static 32]); /* "14:02:05", with the day if not today */
 
 /* " --server URL" or " --store DIR" as it was given, else "": for commands that are suggested. */

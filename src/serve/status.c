@@ -136,6 +136,8 @@ void status_metrics(void *ctx, struct http_request *r)
 
 /* ---- the page's corner, and health --------------------------------------------------------- */
 
+#define STARTING_MS                                                                                \
+	30000          /* a collector of `run` that was not heard of for longer has not started */
 #define FRESH_MS 60000 /* a collector that was silent for longer is not there */
 
 /* Metrics as they came, for what is not shown yet. */
@@ -183,14 +185,18 @@ static void write_store(FILE *out, const struct server *s, const struct store_st
 		o->times_ms, store->damaged_files);
 }
 
-static void write_collector(FILE *out, const struct receiver_stats *r, uint64_t now)
+static void write_collector(FILE *out, const struct server *s, const struct receiver_stats *r,
+			    uint64_t now)
 {
 	bool fresh = r->last_ms && now - MIN(now, r->last_ms) < FRESH_MS;
+	bool starting =
+		!r->last_ms && s->windows_fd >= 0 && now - MIN(now, s->started_ms) < STARTING_MS;
 
 	fprintf(out,
 		"\"collector\":{\"state\":\"%s\",\"last\":%" PRIu64 ",\"count\":%u,\"problem\":",
 		r->last_error ? "failed"
 		: fresh       ? "recording"
+		: starting    ? "starting"
 			      : "absent",
 		r->last_ms, r->instances);
 	const char *words = r->last_error ? r->last_words : "";
@@ -215,7 +221,7 @@ void status_json(void *ctx, struct http_request *r)
 	escape_json(out, host, strlen(host));
 	fprintf(out, ",\"cpus\":%ld,\"pid\":%d,\"now\":%" PRIu64 ",\"started\":%" PRIu64 ",\n",
 		sysconf(_SC_NPROCESSORS_ONLN), getpid(), now, s->started_ms);
-	write_collector(out, &received, now);
+	write_collector(out, s, &received, now);
 	fputs(",\n", out);
 	write_store(out, s, &store);
 	fprintf(out, ",\n\"samples\":{\"taken\":%" PRIu64 ",\"stored\":%" PRIu64 ",\"lost\":{",

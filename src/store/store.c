@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/sort.h"
 #include "store/inside.h"
 
@@ -235,6 +237,20 @@ static int lock(struct store *s, struct store_error *e)
 		close(s->lock);
 	s->lock = TAKE_FD(fd);
 	return 0;
+}
+
+/* A reader does not try the lock: a writer that is just starting would find it taken. */
+uint64_t store_written_since(const struct store *s)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/pid", s->dir), *text = NULL;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || file_read(path, 32, &text, NULL) < 0)
+		return 0;
+	pid_t pid = atoi(text);
+	if (pid <= 0 || (kill(pid, 0) < 0 && errno != EPERM))
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000 + (uint64_t)st.st_mtim.tv_nsec / 1000000;
 }
 
 static int open_accounts(struct store *s)

@@ -192,5 +192,9 @@ struct store_stats {
 
 void store_stats(struct store *s, struct store_stats *ret);
 
+/* Since when (ms since 1970) somebody has been writing to it, as far as a reader can see; 0:
+ * nobody. */
+uint64_t store_written_since(const struct store *s);
+
 /* Files set aside by this process so far; *ret_latest is the latest's new name, NULL: none was. */
 uint64_t store_damaged(const struct store *s, const char **ret_latest);

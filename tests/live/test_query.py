@@ -400,14 +400,14 @@ def what_is_wrong_is_said_in_one_sentence():
                 (("query", "--from", "now", "--to", "now-1h", *source), 2, "the range is empty"),
                 (("query", "-f", "gif", *source), 2, "'gif' is not known"),
                 (("query", "cpu", "more", *source), 2, "one selector is enough"),
-                (("query", "--server", "ftp://x"), 1, "http:// or https://"),
+                (("query", "--server", "ftp://x"), 2, "--server takes a URL"),
                 (("query", "--server", "http://127.0.0.1:1"), 1, "Connection refused"),
                 (("query", "--server", s.url, "--store", d), 2, "two sources"),
                 (("query", "--store", d + "/none"), 1, "there is no store in"),
                 (("query", "--timeout", "x", *source), 2, "--timeout takes a time"),
                 (("labels", "a", "b", *source), 2, "one label at a time"),
                 (("serve", "--max-size", "1K"), 2, "1 MiB at least"),
-                (("serve", "--listen", "nonsense:x", "--store", d), 1, "ADDRESS:PORT"),
+                (("serve", "--listen", "nonsense:x", "--store", d), 2, "ADDRESS:PORT"),
                 (("serve", "--listen", f"127.0.0.1:{s.port}", "--store", d), 1, "in use"),
                 (("serve", "--listen", "127.0.0.1:0", "--store", s.store), 1, str(s.process.pid))):
             p = smolder(*args)

@@ -248,6 +248,40 @@ def an_agent_sends_to_a_server_elsewhere():
             assert taken == stored + lost and lost == 0, (taken, stored, lost)
 
 
+@live
+def a_question_in_the_first_window_is_told_when_to_ask_again():
+    until("the beginning of a window", lambda: 1 < time.time() % 10 < 4)
+    with always() as a:
+        def ask(*source):
+            p = subprocess.run([SMOLDER, "query", *source], capture_output=True, text=True)
+            return p, time.time(), re.fullmatch(
+                r"smolder: nothing is stored yet: smolder was started at \d\d:\d\d:\d\d, and stores "
+                r"every 10 s; ask again in (\d+) s\n", p.stderr)
+
+        asked, told = 0, None
+        while not a.stored():
+            state = a.json("/api/v1/status")["collector"]["state"]
+            answers = [ask("--server", f"http://127.0.0.1:{a.port}"), ask("--store", a.store)]
+            if a.stored():
+                break
+            assert state == "starting", state
+            for p, now, m in answers:
+                assert p.returncode == 1 and m, p
+                told, asked = now + int(m[1]), asked + 1
+            time.sleep(0.3)
+        assert asked, "it was stored before anybody could ask"
+        until("that time", lambda: time.time() >= told)
+        assert a.query().returncode == 0, a.query().stderr
+        assert a.json("/api/v1/status")["collector"]["state"] == "recording"
+    # Whoever stopped will store nothing any more.
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        with served(d + "/s"):
+            pass
+        p = subprocess.run([SMOLDER, "query", "--store", d + "/s"], capture_output=True, text=True)
+        assert p.returncode == 1 and "nor of any other time" in p.stderr, p
+
+
 @test
 def mistakes_are_said_in_one_sentence():
     def say(*args):

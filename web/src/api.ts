@@ -236,7 +236,7 @@ export interface Status {
 	host?: string;
 	now?: number;
 	cpus?: number;
-	collector?: {state?: 'recording' | 'absent' | 'failed'; problem?: string; since?: number};
+	collector?: {state?: 'recording' | 'starting' | 'absent' | 'failed'; problem?: string; since?: number};
 	store?: {
 		bytes?: number;
 		first?: number;
