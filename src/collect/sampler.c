@@ -13,6 +13,7 @@
 #include "collect/cpus.h"
 #include "collect/orc.h"
 #include "collect/pidns.h"
+#include "collect/ticks.h"
 #include "sample.skel.h"
 
 #define RING_BYTES      (256u << 10) /* of a CPU */
@@ -24,10 +25,9 @@
 struct cpu_event {
 	struct bpf_link *link; /* NULL: not sampled */
 	int fd;                /* the link's: the event itself */
-	uint64_t due, came;    /* ticks, up to when they were last added up … */
-	uint64_t idle_ns;      /* … and how long the CPU had idled then */
-	uint64_t read;         /* how far, in its ring */
-	bool has_stacks;       /* … up to there, since the last release */
+	struct ticks ticks;
+	uint64_t read;   /* how far, in its ring */
+	bool has_stacks; /* … up to there, since the last release */
 };
 
 struct sampler {
@@ -128,27 +128,16 @@ static uint64_t ticks_of(const struct sampler *s, uint32_t cpu)
 	return c.n[WIRE_TICKS];
 }
 
-/*
- * Adds to s how many ticks of the clock were due on a CPU since the last time, and how many did not
- * come although it ran: one that idles may skip ticks, and loses nothing by that.
- */
 static void add_ticks(struct sampler *s, unsigned cpu, uint64_t idle_ns)
 {
 	struct cpu_event *e = &s->cpus[cpu];
-	uint64_t ns, period = s->attr.sample_period;
+	struct ticks_now now = {.idle_ns = idle_ns};
 
-	if (!s->is_clock || !e->link || read(e->fd, &ns, sizeof(ns)) != sizeof(ns))
+	if (!s->is_clock || !e->link ||
+	    read(e->fd, &now.clock_ns, sizeof(now.clock_ns)) != sizeof(now.clock_ns))
 		return;
-	uint64_t due = ns / period - e->due, came = ticks_of(s, cpu) - e->came;
-	uint64_t idled = idle_ns - MIN(idle_ns, e->idle_ns);
-	/* How long it idled is known to one tick at either end. */
-	uint64_t excused = came + (idled ? idled / period + 2 : 0);
-	s->due += due;
-	s->missed += due - MIN(due, excused);
-	/* One that is on its way counts next time. */
-	e->due += due;
-	e->came += MIN(came, due);
-	e->idle_ns = idle_ns;
+	now.came = ticks_of(s, cpu);
+	ticks_add(&e->ticks, s->attr.sample_period, &now, &s->due, &s->missed);
 }
 
 static void add_all_ticks(struct sampler *s)
@@ -179,9 +168,7 @@ static int cpu_open(struct sampler *s, unsigned cpu)
 		return -errno;
 
 	e->fd = fd;
-	e->due = 0;
-	/* The first may come before the program is there. */
-	e->came = ticks_of(s, cpu) - 1;
+	ticks_begin(&e->ticks, ticks_of(s, cpu));
 	e->link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
 	if (!e->link) {
 		int r = -errno;

@@ -226,6 +226,28 @@ def what_does_not_fit_is_counted():
     assert used >= before
 
 
+def idle_seconds():
+    """Of all CPUs together."""
+    with open("/proc/stat") as f:
+        words = f.readline().split()
+    return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")
+
+
+@live
+def ticks_that_an_idle_machine_skips_are_not_missed():
+    seconds, cpus = 3, len(os.sched_getaffinity(0))
+    before = idle_seconds()
+    r = record("-v", "-F", 997, "-d", seconds).ok()
+    idle = (idle_seconds() - before) / (seconds * cpus)
+    missed, due = map(int, re.search(r"(\d+) of (\d+) ticks did not come", r.err).groups())
+    print(f"# {100 * idle:.0f} % idle: {missed} of {due} ticks missed")
+    if idle < 0.5:
+        skip("this machine does not idle")
+    assert due > 0.9 * 997 * seconds * cpus, r.err
+    # A host may take some; of those that an idle kernel skips there would be far more.
+    assert missed < 0.03 * due, r.err
+
+
 @live
 def an_unknown_format_lists_the_known_ones():
     known = ("folded", "svg", "html", "pprof", "speedscope", "text", "top", "json")

@@ -1,6 +1,7 @@
 #include "unit/unit.h"
 
 #include "collect/cpus.h"
+#include "collect/ticks.h"
 #include "process/maps.h"
 #include "process/process.h"
 
@@ -316,6 +317,51 @@ static void word_of_cpus_and_modules_is_told_apart(void **state)
 	}
 }
 
+/* Steps of a second of a CPU, at 100 Hz: what came and how long it idled, and what is missed by
+ * then. */
+static void ticks_that_an_idle_cpu_skips_are_not_missed(void **state)
+{
+	(void)state;
+	enum { PERIOD = 10000000, STEPS = 4 };
+	static const struct {
+		const char *what;
+		uint64_t came[STEPS], idle_ms[STEPS], missed[STEPS];
+	} t[] = {
+		{"busy", {100, 100, 100, 100}, {}, {}},
+		{"busy, others ran for half of the second",
+		 {100, 50, 100, 100},
+		 {},
+		 {0, 50, 50, 50}},
+		{"idle throughout, most ticks skipped", {100, 3, 0, 1}, {0, 1000, 1000, 1000}, {}},
+		{"half idle, those ticks skipped", {100, 50, 50, 50}, {0, 500, 500, 500}, {}},
+		{"half idle, and 30 of the others did not come",
+		 {100, 20, 20, 20},
+		 {0, 500, 500, 500},
+		 {0, 28, 56, 84}},
+		{"idle, but no tick skipped", {100, 100, 100, 100}, {1000, 1000, 0, 0}, {}},
+		{"one is on its way, and counts next time", {100, 101, 99, 100}, {}, {}},
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		/* Others were sampled there before, and it had idled for long. */
+		struct ticks_now now = {.came = 7777, .idle_ns = 123456789012};
+		struct ticks ticks = {.idle_ns = now.idle_ns};
+		uint64_t due = 0, missed = 0;
+		ticks_begin(&ticks, now.came);
+		now.came--; /* the one that is granted */
+		for (int step = 0; step < STEPS; step++) {
+			now.clock_ns += 1000000000;
+			now.came += t[i].came[step];
+			now.idle_ns += t[i].idle_ms[step] * 1000000;
+			ticks_add(&ticks, PERIOD, &now, &due, &missed);
+			if (missed != t[i].missed[step])
+				fail_msg("%s, step %d: %llu missed", t[i].what, step,
+					 (unsigned long long)missed);
+		}
+		assert_int_equal(due, 400);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +377,7 @@ int main(void)
 		cmocka_unit_test(a_program_is_what_events_say_since_its_exec),
 		cmocka_unit_test(cpu_lists_are_read),
 		cmocka_unit_test(word_of_cpus_and_modules_is_told_apart),
+		cmocka_unit_test(ticks_that_an_idle_cpu_skips_are_not_missed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
