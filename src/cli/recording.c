@@ -303,8 +303,8 @@ static void describe_walks(const struct unwinder_stats *u)
 		snprintf(text + n, sizeof(text) - n, "%s%llu %s", n ? ", " : "",
 			 (unsigned long long)u->walks[i], names[i]);
 	}
-	log_debug("user stacks: %s; %llu walked in the kernel, %llu from a copy, %llu by frame "
-		  "pointers, %llu cut as mappings had changed; %llu tables made, %llu evicted, "
+	log_debug("user stacks: %s; %llu walked in the kernel, %llu from a copy, %llu by the "
+		  "kernel, %llu cut as mappings had changed; %llu tables made, %llu evicted, "
 		  "%llu put off, %llu rows in %.1f MB",
 		  text, (unsigned long long)u->in_kernel, (unsigned long long)u->from_copy,
 		  (unsigned long long)u->by_frame_pointers, (unsigned long long)u->mistrusted,
@@ -338,7 +338,6 @@ static void finish(struct recording *r, struct recording_result *ret)
 	collector_stats(r->collector, &stats);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
-	ret->by_frame_pointers = a->unwind.by_frame_pointers;
 	if (stats.ticks_missed > MISSED_FEW)
 		ret->missed = (double)stats.ticks_missed / (double)stats.ticks_due;
 	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
@@ -443,14 +442,11 @@ void recording_report(const struct recording_result *r, const char *path)
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		samples += p->samples[i].count;
 	struct quality q;
-	char shares[DESCRIBE_MAX], pointers[64] = "";
+	char shares[DESCRIBE_MAX];
 	quality_of(p, &q);
-	if (r->by_frame_pointers)
-		snprintf(pointers, sizeof(pointers), ", %llu stacks by frame pointers alone",
-			 (unsigned long long)r->by_frame_pointers);
-	log_info("%llu samples in %.1f s, %llu lost%s%s%s%s", (unsigned long long)samples,
-		 r->seconds, (unsigned long long)r->lost, describe_quality(&q, shares), pointers,
-		 path ? ": " : "", path ? path : "");
+	log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples, r->seconds,
+		 (unsigned long long)r->lost, describe_quality(&q, shares), path ? ": " : "",
+		 path ? path : "");
 	if (r->missed > MISSED_MAX)
 		log_warn("%.1f %% of the clock's ticks did not come: other BPF programs were "
 			 "running, or a host had the CPUs",

@@ -31,8 +31,7 @@ struct recording_result {
 	int exit_code;           /* of the program that was started, else 0 */
 	double seconds;
 	uint64_t lost;
-	double missed;              /* the share of the clock's ticks that did not come */
-	uint64_t by_frame_pointers; /* user stacks that were walked so, for want of better */
+	double missed; /* the share of the clock's ticks that did not come */
 };
 
 /* Reads "1,2,3" of an option into a list; says what is wrong and returns false. */

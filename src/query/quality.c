@@ -60,7 +60,7 @@ struct seen {
 	uint64_t total;  /* samples in it and below */
 	uint32_t module; /* of the nearest frame, it or a caller, that lies in a file; 0: none */
 	uint16_t frames, unnamed, orphans; /* orphans: made at run time, by nobody knows whom */
-	bool user, incomplete, truncated;
+	bool user, incomplete, truncated, by_pointers;
 };
 
 static void look_at(const struct profile *p, const uint8_t *classes, struct seen *seen, uint32_t id)
@@ -76,6 +76,7 @@ static void look_at(const struct profile *p, const uint8_t *classes, struct seen
 	at->truncated |= class == MARK_TRUNCATED;
 	if (class >= MARK_INCOMPLETE)
 		return;
+	at->by_pointers |= f->kind == FRAME_JIT && at->user; /* a caller stands below it */
 	at->user |= f->kind != FRAME_KERNEL && f->kind != FRAME_BPF;
 	at->frames++;
 	at->unnamed += class != NAMED;
@@ -173,6 +174,7 @@ void quality_of(const struct profile *p, struct quality *ret)
 		ret->stacks += at->user || at->incomplete ? n : 0;
 		ret->incomplete += at->incomplete ? n : 0;
 		ret->truncated += at->truncated && at->user && !at->incomplete ? n : 0;
+		ret->by_pointers += at->by_pointers ? n : 0;
 		ret->frames += n * at->frames;
 		ret->unnamed += n * at->unnamed;
 	}

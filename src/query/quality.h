@@ -3,8 +3,10 @@
  *
  * A stack is whole when it reaches the program's outermost frame; else it stands under
  * [incomplete], or has a mark [truncated]. A frame has no name when all that is known is where it
- * lies:
- * "[file+0x12]", or "[anon]" for code that a program made at run time.
+ * lies: "[file+0x12]", or "[anon]" for code that a program made at run time.
+ *
+ * Such code has no unwind tables: its callers were found by frame pointers, or by reading it, and
+ * proven as far as that can be (src/bpf/unwind.h).
  */
 #pragma once
 
@@ -17,7 +19,8 @@
 struct quality {
 	uint64_t stacks; /* samples with a user stack … */
 	uint64_t incomplete, truncated;
-	uint64_t frames; /* of all samples … */
+	uint64_t by_pointers; /* … with a caller that was found so */
+	uint64_t frames;      /* of all samples … */
 	uint64_t unnamed;
 	/* Where most of the unnamed ones are; all borrowed, NULL if not known. */
 	uint64_t worst;       /* how many of them */

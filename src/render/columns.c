@@ -44,9 +44,9 @@ static void write_quality(FILE *out, const struct profile *p)
 
 	quality_of(p, &q);
 	fprintf(out,
-		",\"stacks\":%" PRIu64 ",\"incomplete\":%" PRIu64 ",\"frames\":%" PRIu64
-		",\"unnamed\":%" PRIu64 ",",
-		q.stacks, q.incomplete + q.truncated, q.frames, q.unnamed);
+		",\"stacks\":%" PRIu64 ",\"incomplete\":%" PRIu64 ",\"by_frame_pointers\":%" PRIu64
+		",\"frames\":%" PRIu64 ",\"unnamed\":%" PRIu64 ",",
+		q.stacks, q.incomplete + q.truncated, q.by_pointers, q.frames, q.unnamed);
 	write_text(out, "hint", quality_hint(&q, NULL, hint));
 }
 

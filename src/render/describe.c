@@ -183,6 +183,9 @@ const char *describe_quality(const struct quality *q, char ret[static DESCRIBE_M
 	if (q->stacks)
 		append(ret, ", %.1f %% of user stacks complete",
 		       percent(q->stacks - q->incomplete - q->truncated, q->stacks));
+	if (q->by_pointers)
+		append(ret, ", %.1f %% by frame pointers through code made at run time",
+		       percent(q->by_pointers, q->stacks));
 	if (q->frames)
 		append(ret, ", %.1f %% of frames without a name", percent(q->unnamed, q->frames));
 	return ret;

@@ -27,18 +27,21 @@ static void shares_are_counted_by_samples(void **state)
 		"[m][incomplete] 5",
 		"[m][truncated];work@app;[k]read@[kernel] 5",
 		"[m][truncated];[k]deep@[kernel] 7",
-		"[k]kthread@[kernel] 10", /* has no user stack */
-		"main@app;[j][vdso] 1",   /* a 32-bit one: that is what it is called */
+		"[k]kthread@[kernel] 10",      /* has no user stack */
+		"main@app;[j][vdso] 1",        /* a 32-bit one: that is what it is called */
+		"[m][incomplete];[j]a;[j]b 3", /* b has a caller */
+		"main@app;[j]a;work@app 4",    /* and here the first of them */
 		NULL,
 	};
 	struct profile *p = profile_new();
 	char hint[QUALITY_HINT];
 	struct quality q = of(p, lines, hint);
 
-	assert_int_equal(q.stacks, 50 + 20 + 10 + 5 + 5 + 1);
-	assert_int_equal(q.incomplete, 15);
+	assert_int_equal(q.stacks, 50 + 20 + 10 + 5 + 5 + 1 + 3 + 4);
+	assert_int_equal(q.incomplete, 18);
+	assert_int_equal(q.by_pointers, 1 + 3 + 4);
 	assert_int_equal(q.truncated, 5);
-	assert_int_equal(q.frames, 150 + 40 + 10 + 10 + 7 + 10 + 2);
+	assert_int_equal(q.frames, 150 + 40 + 10 + 10 + 7 + 10 + 2 + 6 + 12);
 	assert_int_equal(q.unnamed, 20 + 10);
 	assert_int_equal(q.worst, 20);
 	assert_string_equal(q.file, "app");

@@ -70,6 +70,7 @@ export interface TreeAnswer {
 	least: number;
 	stacks?: number;
 	incomplete?: number;
+	by_frame_pointers?: number;
 	frames?: number;
 	unnamed?: number;
 	hint?: string;
@@ -127,15 +128,16 @@ export function samplesOf(p: Profile, n: number): number | null {
 export interface Quality {
 	stacks: number;
 	incomplete: number; // of stacks
+	byPointers: number; // of stacks: with a caller that no table told
 	frames: number;
 	unnamed: number; // of frames
 	hint: string; // what would name the largest part; '' for nothing
 }
 
 function qualityOf(a: TreeAnswer): Quality | null {
-	const {stacks, incomplete = 0, frames, unnamed = 0, hint = ''} = a;
+	const {stacks, incomplete = 0, by_frame_pointers = 0, frames, unnamed = 0, hint = ''} = a;
 	if (stacks === undefined || frames === undefined) return null;
-	return {stacks, incomplete, frames, unnamed, hint};
+	return {stacks, incomplete, byPointers: by_frame_pointers, frames, unnamed, hint};
 }
 
 function sumsOf(a: TreeAnswer): Sums | null {
@@ -236,7 +238,11 @@ export interface Status {
 	host?: string;
 	now?: number;
 	cpus?: number;
-	collector?: {state?: 'recording' | 'starting' | 'absent' | 'failed'; problem?: string; since?: number};
+	collector?: {
+		state?: 'recording' | 'starting' | 'absent' | 'failed';
+		problem?: string;
+		since?: number;
+	};
 	store?: {
 		bytes?: number;
 		first?: number;

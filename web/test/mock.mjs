@@ -315,6 +315,7 @@ class Mock {
 			total: samples * PERIOD,
 			stacks: samples,
 			incomplete: Math.floor(samples / 100),
+			by_frame_pointers: Math.floor(samples / 8),
 			frames: samples * 10,
 			unnamed: Math.floor(samples / 4),
 			hint: 'most frames without a name are in <app>',

@@ -110,6 +110,14 @@ function Trust({q}: {q: Quality}): JSX.Element {
 					{percent(q.incomplete, q.stacks)} of stacks incomplete
 				</span>
 			)}
+			{q.byPointers > 0 && (
+				<span
+					data-by-pointers={q.byPointers}
+					title="Code that was made at run time has no unwind tables: its callers were found by frame pointers"
+				>
+					{percent(q.byPointers, q.stacks)} by frame pointers
+				</span>
+			)}
 			{q.unnamed > 0 && (
 				<span data-unnamed={q.unnamed} title={q.hint}>
 					{percent(q.unnamed, q.frames)} of frames unnamed
