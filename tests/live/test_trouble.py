@@ -11,6 +11,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import workloads
+from always import always
 from recording import END, NOBODY, PATIENCE, Terminal, is_death, live, public_copy, record, run, wait_cpu
 from tap import SMOLDER, main, skip
 
@@ -246,6 +247,45 @@ def ticks_that_an_idle_machine_skips_are_not_missed():
     assert due > 0.9 * 997 * seconds * cpus, r.err
     # A host may take some; of those that an idle kernel skips there would be far more.
     assert missed < 0.03 * due, r.err
+
+
+def last_cpu():
+    """The file that turns it off and on; the test is skipped where there is none."""
+    path = f"/sys/devices/system/cpu/cpu{os.cpu_count() - 1}/online"
+    if not os.access(path, os.W_OK):
+        skip("no CPU of this machine can be turned off")
+    return path
+
+
+@live
+def a_cpu_that_comes_online_is_sampled_by_run():
+    """tests/vm does the same to record. All samples of a program that may run nowhere else are of it."""
+    cpu, path = os.cpu_count() - 1, last_cpu()
+
+    def turn(on):
+        with open(path, "w") as f:
+            f.write(on)
+
+    try:
+        try:
+            turn("0")
+        except OSError as why:
+            skip(f"this machine keeps its CPUs on: {why}")
+        with always("-F", "499") as a:
+            a.get("/debug/pprof/profile?seconds=1")  # it samples the others by now
+            turn("1")
+            with workloads.Workload(["taskset", "-c", cpu, workloads.path("shares")]) as w:
+                wait_cpu(w, 1)
+                a.get("/debug/pprof/profile?seconds=1")
+                q = a.query(f'cpu{{pid="{w.pid}"}}', "-f", "folded")
+                used = w.cpu_seconds()
+            troubles = a.troubles()
+        assert q.returncode == 0, q.stderr
+        stacks = folded.parse(q.stdout)
+        assert stacks.total > 0.5 * 499 * used and stacks.count("share_fifty"), (used, q.stdout)
+        assert troubles["cpus_failed"] == troubles["no_hotplug"] == 0, troubles
+    finally:
+        turn("1")
 
 
 @live

@@ -35,6 +35,8 @@ static void what_stages_count_is_counted(void **state)
 	s.assembler.names.maps.refused = 4;
 	s.assembler.names.symbols.debug_refused = 5;
 	s.counts.kernel_asked = 6;
+	s.counts.failed_cpus = 9;
+	s.counts.beyond_cpus = 2; /* mended by themselves */
 	trouble_count(&s, counts);
 	assert_int_equal(counts[TROUBLE_REFUSED_CALLS], 3);
 	assert_int_equal(counts[TROUBLE_NO_SIDEBAND], 13);
@@ -42,6 +44,7 @@ static void what_stages_count_is_counted(void **state)
 	assert_int_equal(counts[TROUBLE_PERF_MAPS_REFUSED], 4);
 	assert_int_equal(counts[TROUBLE_DEBUG_FILES], 5);
 	assert_int_equal(counts[TROUBLE_KERNEL_ASKED], 6);
+	assert_int_equal(counts[TROUBLE_CPUS_FAILED], 7);
 	s.counts.kernel_walked = 1; /* so asking is the exception */
 	trouble_count(&s, counts);
 	assert_int_equal(counts[TROUBLE_KERNEL_ASKED], 0);

@@ -2,14 +2,17 @@
 
 Emulated (no KVM is needed), two CPUs, nothing on a disk: the root is an initramfs of a few files.
 """
+import contextlib
 import fcntl
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
 
-from tap import ROOT, SMOLDER, skip
+from tap import ROOT, SMOLDER, SOAK, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.path.join(ROOT, "build", "vm")
@@ -17,7 +20,8 @@ CACHE = os.path.join(ROOT, "build", "vm")
 CHAIN = ["gcc", "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-fomit-frame-pointer",
          "-fno-optimize-sibling-calls", "-fno-ipa-icf"]
 SECONDS = 300 # a machine that boots at all is done in a tenth of that
-CONSOLE, RESULTS = "console", "results"
+CONSOLE, RESULTS, MONITOR = "console", "results", "monitor"
+WANTS_CPU = "@@ wants cpu"
 
 
 class Report(dict):
@@ -48,16 +52,15 @@ def boot(kernel, home):
 
     command = [qemu, "-accel", "tcg", "-cpu", "max,-cx16", "-smp", "2,maxcpus=128", "-m", "1024",
                "-nodefaults", "-display", "none", "-no-reboot",
-               "-kernel", kernel, "-initrd", _image(home), "-append", "console=ttyS0 panic=-1",
+               "-kernel", kernel, "-initrd", _image(home), "-append", "console=ttyS0 panic=-1" + " soak" * SOAK,
+               "-qmp", f"unix:{os.path.join(home, MONITOR)},server=on,wait=off",
                "-serial", f"file:{os.path.join(home, CONSOLE)}",
                "-serial", f"file:{os.path.join(home, RESULTS)}"]
     with open(os.path.join(CACHE, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX) # one machine at a time: they are a load
         began = time.monotonic()
         try:
-            ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
-            said = ended.stdout
+            said = _run(command, home)
         except subprocess.TimeoutExpired:
             said = f"killed after {SECONDS} s"
         seconds = time.monotonic() - began
@@ -66,6 +69,45 @@ def boot(kernel, home):
     assert "@@ end" in results, \
         f"the machine did not finish: {said}\n{results[-2000:]}\n{console[-4000:]}"
     return Report(results, console, seconds)
+
+
+def _run(command, home):
+    """Until it ends; each time that init writes WANTS_CPU, the machine gets one more."""
+    end, given = time.monotonic() + SECONDS, 0
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as p:
+        try:
+            while p.poll() is None:
+                if _read(os.path.join(home, RESULTS)).count(WANTS_CPU) > given:
+                    _add_cpu(os.path.join(home, MONITOR))
+                    given += 1
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    p.wait(0.2)
+                if time.monotonic() > end:
+                    raise subprocess.TimeoutExpired(command, SECONDS)
+        finally:
+            p.kill()
+        return p.stdout.read()
+
+
+def _add_cpu(monitor):
+    """Hardware that was not there at boot."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(monitor)
+        with s.makefile("rw") as f:
+            def ask(what, **arguments):
+                f.write(json.dumps({"execute": what, "arguments": arguments}) + "\n")
+                f.flush()
+                for line in f:
+                    answer = json.loads(line)
+                    if "return" in answer or "error" in answer:
+                        assert "return" in answer, answer
+                        return answer["return"]
+
+            f.readline() # who it is
+            ask("qmp_capabilities")
+            free = [c for c in ask("query-hotpluggable-cpus") if "qom-path" not in c]
+            ask("device_add", driver=free[-1]["type"], **free[-1]["props"])
 
 
 def _read(path):

@@ -117,6 +117,18 @@ def a_cpu_that_comes_online_is_sampled(report):
     check_edges(stacks)
 
 
+def a_cpu_that_is_added_later_is_said_and_sampled_by_the_next(report):
+    assert report.code("added") == 0, report.err("added")
+    assert "1 CPUs that came online could not be sampled" in report.err("added"), report.err("added")
+    assert not folded.parse(report["added"]).of("chain").count("spin"), report["added"]
+    check_edges(chains(report, "present"))
+
+
+def a_cpu_that_is_added_later_is_sampled_by_run(report):
+    check_edges(chains(report, "renewed"))
+    assert "could not be sampled" not in report.err("renewed"), report.err("renewed")
+
+
 def the_kernel_has_no_complaint(report):
     after = report.console.split("Run /init", 1)[1]
     found = re.search(r"WARNING: |BUG: |Oops|general protection fault|Call Trace", after)
@@ -128,7 +140,8 @@ CHECKS = [doctor_finds_nothing_wrong, stacks_of_a_process_are_whole,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
           memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
-          a_cpu_that_comes_online_is_sampled, the_kernel_has_no_complaint]
+          a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
+          *[a_cpu_that_is_added_later_is_sampled_by_run] * SOAK, the_kernel_has_no_complaint]
 
 
 def machine(name, find):
@@ -159,5 +172,5 @@ given = os.environ.get("SMOLDER_KERNELS", "").split()
 for path in given:
     machine(os.path.basename(path).removeprefix("vmlinuz-"), lambda path=path: path)
 for suite, version in {} if given else SUITES.items():
-    machine(version, lambda suite=suite: kernels.debian(suite))
+    machine(version, lambda suite=suite: kernels.kernel(suite))
 main()
