@@ -17,6 +17,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import callgraph
+import debian
 import generated
 import peers
 import workloads
@@ -138,9 +139,48 @@ def programs_that_only_start():
 
 @live
 def trampolines_as_of_python():
-    stacks = watch("trampolines", 0.99, workloads.start("trampoline"))
-    deep = Stacks(s for s in stacks if s[0].count("through") == 6)
-    assert deep.total > 0.9 * stacks.total, stacks
+    for form in ("plain", "marked", "framed"):
+        stacks = watch(f"trampolines, {form}", 0.99, workloads.start("trampoline", form))
+        deep = Stacks(s for s in stacks if s[0].count("through") == 6)
+        assert deep.total > 0.9 * stacks.total, (form, stacks)
+
+
+def newer_python():
+    """A root with Debian 13's Python and what it needs, of build/."""
+    home = os.path.join(os.path.dirname(workloads.OUT), "python3.13")
+    root = os.path.join(home, "root")
+    if os.path.exists(os.path.join(home, "done")):
+        return root
+    shutil.rmtree(home, ignore_errors=True)
+    os.makedirs(os.path.join(root, "tmp"))
+    release = debian.Release("trixie", home)
+    for deb in release.fetch("python3.13-minimal", "libpython3.13-minimal", "libpython3.13-stdlib",
+                             "libc6", "libexpat1", "libssl3t64", "zlib1g"):
+        subprocess.run(["dpkg-deb", "-x", deb, root], check=True)
+        os.unlink(deb)
+    for name in ("lib", "lib64"):
+        os.symlink(f"usr/{name}", os.path.join(root, name))
+    for used_up in ("lists", "archives"):
+        shutil.rmtree(os.path.join(home, used_up))
+    open(os.path.join(home, "done"), "w").close()
+    return root
+
+
+@live
+def python_with_x_perf():
+    """Each of its own functions is called through a trampoline, and is named."""
+    root = newer_python()
+    _, script = workloads.SCRIPTS["interp-py"]
+    shutil.copy(script, root)
+    w = workloads.Workload(["chroot", root, "/usr/bin/python3.13", "-X", "perf",
+                            "/" + os.path.basename(script)])
+    stacks = watch("python3.13 -X perf", 0.995, w)
+    for name in os.listdir(os.path.join(root, "tmp")):
+        os.unlink(os.path.join(root, "tmp", name))  # its perf map
+    own = Stacks(s for s in stacks if "py::<module>:/interp.py_[j]" in s[0])
+    assert own.total > 0.99 * stacks.total, stacks
+    deep = Stacks(s for s in stacks if s[0].count("py::recurse:/interp.py_[j]") > 5)
+    assert deep.total > 0.01 * stacks.total, stacks
 
 
 @live
