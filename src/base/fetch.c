@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #define HEAD_MAX (64u << 10)
@@ -25,14 +25,6 @@ struct fetching {
 	struct fetch_error *err;
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static int failed(struct fetch_error *err, int code, const char *why)
 {
 	snprintf(err->text, sizeof(err->text), "%s", why);
@@ -42,7 +34,7 @@ static int failed(struct fetch_error *err, int code, const char *why)
 static int go_on(struct fetching *f)
 {
 	const struct fetch_request *r = f->request;
-	uint64_t waited = now_ms() - f->began_ms;
+	uint64_t waited = clock_ms(CLOCK_MONOTONIC) - f->began_ms;
 
 	if (r->wait && !r->wait(r->wait_ctx, waited, f->len))
 		return failed(f->err, -ECANCELED, "it was interrupted");
@@ -509,7 +501,7 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 
 int fetch(const struct fetch_request *r, struct fetch_answer *ret, struct fetch_error *ret_err)
 {
-	struct fetching f = {.request = r, .began_ms = now_ms(), .err = ret_err};
+	struct fetching f = {.request = r, .began_ms = clock_ms(CLOCK_MONOTONIC), .err = ret_err};
 	int e;
 
 	if (strncmp(r->url, "http://", 7) == 0)

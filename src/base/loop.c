@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 enum source_type { SOURCE_FD, SOURCE_SIGNAL };
@@ -94,19 +94,12 @@ void loop_forget_fd(struct loop *l, int fd)
 	}
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static int add_timer(struct loop *l, uint64_t ms, bool again, loop_fn *fn, void *ctx)
 {
 	struct timer *t = mem_alloc(sizeof(*t));
 
-	*t = (struct timer){now_ms() + ms, again ? MAX(ms, 1) : 0, fn, ctx, l->timers};
+	*t = (struct timer){clock_ms(CLOCK_MONOTONIC) + ms, again ? MAX(ms, 1) : 0, fn, ctx,
+			    l->timers};
 	l->timers = t;
 	return 0;
 }
@@ -114,7 +107,7 @@ static int add_timer(struct loop *l, uint64_t ms, bool again, loop_fn *fn, void 
 /* How long until the next timer is due: -1 if there is none. */
 static int next_due(const struct loop *l)
 {
-	uint64_t now = now_ms(), least = UINT64_MAX;
+	uint64_t now = clock_ms(CLOCK_MONOTONIC), least = UINT64_MAX;
 
 	for (const struct timer *t = l->timers; t; t = t->next)
 		least = MIN(least, t->due_ms > now ? t->due_ms - now : 0);
@@ -125,7 +118,7 @@ static int next_due(const struct loop *l)
  */
 static void run_due(struct loop *l)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_ms(CLOCK_MONOTONIC);
 
 	for (struct timer *t = l->timers; t && !l->stopped; t = t->next) {
 		if (t->due_ms > now)

@@ -8,8 +8,8 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -66,14 +66,6 @@ struct collecting {
 	size_t refused;     /* system calls of which it was said that they were refused */
 	bool said[TROUBLES];
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static bool wants_lines(void *ctx, const char *comm)
 {
@@ -346,7 +338,7 @@ static void drain(struct collecting *c)
 static void control(struct collecting *c, const struct window_reply *r)
 {
 	c->live_until_ms = r->live_until_ms;
-	bool live = r->live_until_ms > clock_ns(CLOCK_REALTIME) / 1000000;
+	bool live = r->live_until_ms > clock_ms(CLOCK_REALTIME);
 	windows_set_length(c->windows, live ? LIVE_WINDOW_MS : WINDOW_MS);
 	if (r->flush && !c->stopping) {
 		drain(c); /* up to this moment: someone waits for it */
@@ -432,7 +424,7 @@ static void on_tick(void *ctx, int what)
 		end_if_sent(c);
 		return;
 	}
-	if (c->live_until_ms && c->live_until_ms < clock_ns(CLOCK_REALTIME) / 1000000) {
+	if (c->live_until_ms && c->live_until_ms < clock_ms(CLOCK_REALTIME)) {
 		c->live_until_ms = 0;
 		windows_set_length(c->windows, WINDOW_MS);
 	}

@@ -1,6 +1,4 @@
 #include "cli/recording.h"
-#include "cli/source.h"
-#include "render/describe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,17 +6,19 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/program.h"
+#include "cli/source.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
 #include "profile/collector.h"
+#include "render/describe.h"
 
 /* Often: a new process is soon known to the BPF side. */
 #define DRAIN_MS   100
@@ -40,14 +40,6 @@ struct recording {
 	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
 	uint64_t wall_ns;
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 bool recording_ids(const char *option, const char *arg, uint32_t *list, unsigned *count)
 {
@@ -75,7 +67,7 @@ static void on_tick(void *ctx, int what)
 
 	(void)what;
 	collector_drain(r->collector);
-	if (r->until_ns && now_ns(CLOCK_MONOTONIC) >= r->until_ns)
+	if (r->until_ns && clock_ns(CLOCK_MONOTONIC) >= r->until_ns)
 		loop_stop(r->loop);
 }
 
@@ -83,7 +75,7 @@ static void on_progress(void *ctx, int what)
 {
 	struct recording *r = ctx;
 	struct sampler_counts c;
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	char left[32] = "Ctrl-C to stop";
 
 	(void)what;
@@ -285,7 +277,7 @@ static void describe(struct recording *r)
 		       : s->event.is_clock ? 1000000000 / s->frequency
 					   : 0;
 	info->start_ns = r->wall_ns;
-	info->duration_ns = now_ns(CLOCK_MONOTONIC) - r->began_ns;
+	info->duration_ns = clock_ns(CLOCK_MONOTONIC) - r->began_ns;
 	info->lost = c.lost + c.malformed;
 }
 
@@ -391,8 +383,8 @@ static int run(struct recording *r, struct recording_result *ret)
 	if ((code = start_sampling(r)))
 		return code;
 
-	r->wall_ns = now_ns(CLOCK_REALTIME);
-	r->began_ns = now_ns(CLOCK_MONOTONIC);
+	r->wall_ns = clock_ns(CLOCK_REALTIME);
+	r->began_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->duration_ms)
 		r->until_ns = r->began_ns + o->duration_ms * 1000000;
 	if ((code = watch(r)))

@@ -6,8 +6,8 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -70,14 +70,6 @@ struct run {
 	int code;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static int confine(struct collecting_options *o)
 {
 	return service_confine_collector(false, &o->missing_capabilities);
@@ -132,7 +124,7 @@ static void on_tick(void *ctx, int what);
 
 static void start_later(struct run *r, struct half *h, uint64_t ns)
 {
-	h->restart_ns = now_ns() + ns;
+	h->restart_ns = clock_ns(CLOCK_MONOTONIC) + ns;
 	loop_after(r->loop, ns / 1000000 + 1, on_tick, r);
 }
 
@@ -172,7 +164,7 @@ static void spawn(struct run *r, int which)
 	h->pid = pid;
 	h->alive_fd = fds[0];
 	h->ready = false;
-	h->started_ns = h->heard_ns = now_ns();
+	h->started_ns = h->heard_ns = clock_ns(CLOCK_MONOTONIC);
 	loop_fd(r->loop, h->alive_fd, on_alive, r);
 }
 
@@ -214,7 +206,7 @@ static void on_alive(void *ctx, int fd)
 		if (h->alive_fd != fd)
 			continue;
 		if (n > 0) {
-			h->heard_ns = now_ns();
+			h->heard_ns = clock_ns(CLOCK_MONOTONIC);
 			h->ready = true;
 		} else if (n == 0) {
 			loop_forget_fd(r->loop, fd);
@@ -250,7 +242,7 @@ static void stop_next(struct run *r)
 
 static void half_ended(struct run *r, struct half *h, int status)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	char how[128];
 
@@ -291,9 +283,10 @@ static void start_due(struct run *r)
 {
 	for (int i = 0; i < HALVES; i++) {
 		struct half *h = &r->halves[i];
-		if (h->pid < 0 && h->restart_ns && now_ns() >= h->restart_ns && !r->stopping)
+		if (h->pid < 0 && h->restart_ns && clock_ns(CLOCK_MONOTONIC) >= h->restart_ns &&
+		    !r->stopping)
 			spawn(r, i);
-		uint64_t now = now_ns();
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		if (h->pid > 0 && now - h->heard_ns > SILENT_NS) {
 			log_warn("the %s does not answer; ending it", h->name);
 			kill(h->pid, SIGKILL);
@@ -339,9 +332,10 @@ static void on_stop(void *ctx, int signo)
 	if (!r->stopping) {
 		notify("STOPPING=1");
 		r->stopping = true;
-		r->stopping_ns = now_ns();
+		r->stopping_ns = clock_ns(CLOCK_MONOTONIC);
 		stop_next(r);
-	} else if (now_ns() - r->stopping_ns > IMPATIENT_NS) { /* the second time: at once */
+	} else if (clock_ns(CLOCK_MONOTONIC) - r->stopping_ns > IMPATIENT_NS) {
+		/* The second time: at once. */
 		for (int i = 0; i < HALVES; i++)
 			if (r->halves[i].pid > 0)
 				kill(r->halves[i].pid, SIGKILL);
@@ -367,7 +361,7 @@ static void on_reload(void *ctx, int signo)
 	notify("RELOADING=1");
 	log_info("the configuration was read again");
 	r->reloading = true;
-	r->reload_ns = now_ns();
+	r->reload_ns = clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < HALVES; i++)
 		if (r->halves[i].pid > 0)
 			kill(r->halves[i].pid, END_HALF);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "query/callers.h"
@@ -71,7 +72,7 @@ bool shown_range(const char *from, const char *to, struct timerange *ret)
 {
 	struct timerange_error err;
 
-	if (timerange_parse(from, to, timerange_now_ms(), ret, &err) == 0)
+	if (timerange_parse(from, to, clock_ms(CLOCK_REALTIME), ret, &err) == 0)
 		return true;
 	log_error("%s", err.text);
 	return false;
@@ -158,7 +159,7 @@ static char *empty_sentence(struct source *s, const struct source_question *ask)
  */
 static char *starting_sentence(struct source *s)
 {
-	uint64_t from_ms, to_ms, began = 0, now = timerange_now_ms();
+	uint64_t from_ms, to_ms, began = 0, now = clock_ms(CLOCK_REALTIME);
 	char at[32];
 
 	if (!source_span(s, &from_ms, &to_ms))

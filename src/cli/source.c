@@ -1,4 +1,5 @@
 #include "cli/source.h"
+#include "base/clock.h"
 #include "cli/package.h"
 
 #include <errno.h>
@@ -131,14 +132,6 @@ char *source_default_store(void)
 	return mem_strdup(SYSTEM_DIR);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /*
  * Whether a server of ours listens there: any other program may. One that wants a token which we do
  * not have answers nothing, nor does one that does not let this user look.
@@ -204,7 +197,7 @@ struct source *source_open(const struct source_options *o)
 			     : mem_strdup("");
 	s->timeout_ms = o->timeout_ms;
 	s->ca = o->ca;
-	s->began_ms = now_ms();
+	s->began_ms = clock_ms(CLOCK_MONOTONIC);
 	s->bearer = o->token ? secrets_bearer(o->token) : NULL;
 	if (o->token && !s->bearer) {
 		source_close(s);
@@ -258,7 +251,7 @@ static bool on_wait(void *ctx, uint64_t waited_ms, size_t received)
 static bool on_progress(void *ctx, double done)
 {
 	const struct source *s = ctx;
-	uint64_t waited = now_ms() - s->began_ms;
+	uint64_t waited = clock_ms(CLOCK_MONOTONIC) - s->began_ms;
 
 	if (waited > PROGRESS_MS)
 		log_progress("reading the store: %.0f %%", 100 * done);
@@ -473,7 +466,7 @@ static int begin_query(struct source *s, const struct source_question *q,
 		.keep = q->keep,
 		.keep_count = q->keep_count,
 	};
-	s->began_ms = now_ms();
+	s->began_ms = clock_ms(CLOCK_MONOTONIC);
 	int r = selector_settle_by(*ret_selector, s->store, q->range.from_ms, q->range.to_ms);
 	ret->type = selector_type(*ret_selector);
 	if (q->selector && selector_process(*ret_selector))
@@ -659,13 +652,14 @@ bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
 			       &stats.last_ms);
 	}
 	*ret_from_ms = stats.first_ms;
-	*ret_to_ms = MIN(stats.last_ms, timerange_now_ms()); /* of a reader it is a round number */
+	/* Of a reader the last is a round number. */
+	*ret_to_ms = MIN(stats.last_ms, clock_ms(CLOCK_REALTIME));
 	return stats.last_ms > stats.first_ms;
 }
 
 uint64_t source_starting(struct source *s)
 {
-	uint64_t began = 0, now = timerange_now_ms();
+	uint64_t began = 0, now = clock_ms(CLOCK_REALTIME);
 
 	if (s->store) {
 		began = store_written_since(s->store);

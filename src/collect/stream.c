@@ -1,7 +1,6 @@
 #include "collect/stream.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -114,12 +113,8 @@ void stream_stats(const struct stream *s, struct stream_stats *ret)
 
 void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 {
-	struct timespec now;
+	uint64_t until = last ? UINT64_MAX >> 1 : clock_ns(CLOCK_MONOTONIC) - s->settle_ns;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	uint64_t until = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - s->settle_ns;
-	if (last)
-		until = UINT64_MAX >> 1;
 	sampler_drain(s->sampler, until, put_sample, s);
 	if (s->sideband)
 		sideband_drain(s->sideband, put_event, s);

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/strs.h"
@@ -299,18 +299,10 @@ static int read_maps(struct processes *ps, uint32_t pid, struct maps **ret)
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void refresh(struct processes *ps, struct process *p, uint64_t time)
 {
 	struct maps *maps;
-	uint64_t began = now_ns();
+	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	int r = read_maps(ps, p->pid, &maps);
 
 	/* A child that is gone before it ran another program had its parent's mappings. */
@@ -331,7 +323,7 @@ static void refresh(struct processes *ps, struct process *p, uint64_t time)
 		maps_unref(p->early);
 		p->maps = maps;
 		p->early = p->distrusted ? maps_new() : maps_copy(maps);
-		p->read_ns = now_ns();
+		p->read_ns = clock_ns(CLOCK_MONOTONIC);
 		p->sure_ns = p->distrusted ? began : p->sure_ns;
 		p->distrusted = false;
 	} else if (p->distrusted && p->maps) { /* it is gone: nothing is sure any more */

@@ -1,8 +1,8 @@
 #include "profile/assemble.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/index.h"
 #include "base/mem.h"
 #include "collect/stream.h"
@@ -58,24 +58,16 @@ struct assembler {
 	struct assembler_stats stats;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void begin_lap(struct assembler *a)
 {
-	a->lap_ns = a->timed ? now_ns() : 0;
+	a->lap_ns = a->timed ? clock_ns(CLOCK_MONOTONIC) : 0;
 }
 
 static void lap(struct assembler *a, enum assembler_stage stage)
 {
 	if (!a->lap_ns)
 		return;
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	a->laps[stage] += now - a->lap_ns;
 	a->lap_ns = now;
 }
@@ -464,12 +456,12 @@ void assembler_settle(struct assembler *a, uint64_t now)
 
 void assembler_finish(struct assembler *a, unsigned wait_ms)
 {
-	uint64_t end = now_ns() + wait_ms * 1000000ull;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_ms * 1000000ull;
 
 	a->passed_ns = UINT64_MAX;
 	while (a->held_count) {
 		size_t before = a->held_count;
-		uint64_t now = now_ns(), left = end - MIN(end, now);
+		uint64_t now = clock_ns(CLOCK_MONOTONIC), left = end - MIN(end, now);
 		uint64_t made = unwinder_finish(a->unwinder, (unsigned)(left / 1000000));
 		retry_held(a, 0, !made);
 		if (!made && a->held_count == before)

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "collect/cpus.h"
 #include "collect/sideband.h"
@@ -29,14 +29,6 @@ struct collector {
 	uint64_t drains;
 	uint64_t untimed; /* drains since the last whose time counted */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 int collector_new(struct profile *p, const struct sampler_options *sampler,
 		  const struct assembler_options *assemble, struct collector **ret,

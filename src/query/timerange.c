@@ -66,14 +66,6 @@ int timerange_duration(const char *s, uint64_t *ret_ms)
 	return 0;
 }
 
-uint64_t timerange_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static bool relative(const char *s, uint64_t now_ms, uint64_t *ret)
 {
 	uint64_t at = now_ms, d;

@@ -35,5 +35,3 @@ int timerange_parse(const char *from, const char *to, uint64_t now_ms, struct ti
 
 /* "1h30m", "30d" in ms: 0 or -EINVAL. */
 int timerange_duration(const char *s, uint64_t *ret_ms);
-
-uint64_t timerange_now_ms(void);

@@ -7,6 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "profile/whole.h"
 #include "query/callers.h"
@@ -114,8 +115,8 @@ static bool parse_range(struct api_job *a, const char *from, const char *to, str
 {
 	struct timerange_error err;
 
-	return timerange_parse(given(a->request, from), given(a->request, to), timerange_now_ms(),
-			       &ask->range, &err) == 0 ||
+	return timerange_parse(given(a->request, from), given(a->request, to),
+			       clock_ms(CLOCK_REALTIME), &ask->range, &err) == 0 ||
 	       wrong(a, err.text);
 }
 
@@ -622,7 +623,7 @@ static struct api_job *new_job(struct server *s, struct http_request *r,
 	a->job = (struct job){.run = run,
 			      .done = done,
 			      .fd = http_fd(r),
-			      .deadline_ms = jobs_now_ms() + s->deadline_ms};
+			      .deadline_ms = clock_ms(CLOCK_MONOTONIC) + s->deadline_ms};
 	return a;
 }
 
@@ -635,7 +636,8 @@ static void start(struct server *s, struct api_job *a, bool ok)
 		return;
 	}
 	a->packs = gzip_accepted(http_header(a->request, "Accept-Encoding"));
-	a->is_over = MAX(a->ask.range.to_ms, a->base.range.to_ms) + LATE_MS < timerange_now_ms();
+	a->is_over =
+		MAX(a->ask.range.to_ms, a->base.range.to_ms) + LATE_MS < clock_ms(CLOCK_REALTIME);
 	if (jobs_add(s->jobs, &a->job)) {
 		http_fail(a->request, 503, "too many questions at once; ask again");
 		free_job(a);

@@ -23,8 +23,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "query/timerange.h"
@@ -96,14 +96,6 @@ uint64_t cost_resident_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* ---- looking ------------------------------------------------------------------------------- */
 
 /* The label's value of NAME{label="VALUE"}, if `metric` is that. */
@@ -165,9 +157,11 @@ static void look(const struct cost *c, const struct store_stats *store, struct l
 {
 	const struct look *before = newest(c);
 	const struct receiver *r = c->server->receiver;
-	uint64_t now_ms = timerange_now_ms();
+	uint64_t now_ms = clock_ms(CLOCK_REALTIME);
 
-	*ret = (struct look){.at = seconds_now(), .cpu = cost_cpu_seconds(), .taken = store->taken};
+	*ret = (struct look){.at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9,
+			     .cpu = cost_cpu_seconds(),
+			     .taken = store->taken};
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
 		ret->lost += store->lost[i];
 	ret->has_collector =
@@ -201,7 +195,7 @@ struct cost *cost_new(struct server *s)
 	struct cost *c = mem_alloc(sizeof(*c));
 
 	c->server = s;
-	c->started = seconds_now();
+	c->started = (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 	cost_look(c);
 	return c;
 }

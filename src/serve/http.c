@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "render/escape.h"
@@ -393,14 +393,6 @@ static const struct http_route *find_route(const struct http *h, const char *met
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void unlink_connection(struct http *h, struct connection *c)
 {
 	*(c->prev ? &c->prev->next : &h->oldest) = c->next;
@@ -409,7 +401,7 @@ static void unlink_connection(struct http *h, struct connection *c)
 
 static void link_newest(struct http *h, struct connection *c)
 {
-	c->since_ms = now_ms();
+	c->since_ms = clock_ms(CLOCK_MONOTONIC);
 	c->prev = h->newest;
 	c->next = NULL;
 	*(h->newest ? &h->newest->next : &h->oldest) = c;
@@ -481,7 +473,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 /* A byte now and then keeps nobody. */
 static void drop_slow(struct http *h)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_ms(CLOCK_MONOTONIC);
 
 	for (struct connection *c = h->oldest; c; c = c->next) {
 		bool is_answered = c->request && c->request->answered;
@@ -650,7 +642,7 @@ static bool has_answers(const struct http *h)
 /* Until all answers are taken, or for as long as it is waited for that. */
 static void send_last(struct http *h)
 {
-	uint64_t end = now_ms() + LAST_MS;
+	uint64_t end = clock_ms(CLOCK_MONOTONIC) + LAST_MS;
 
 	do {
 		struct pollfd p = {.fd = h->epoll, .events = POLLIN};
@@ -658,7 +650,7 @@ static void send_last(struct http *h)
 		if (!has_answers(h))
 			return;
 		poll(&p, 1, 10);
-	} while (now_ms() < end);
+	} while (clock_ms(CLOCK_MONOTONIC) < end);
 }
 
 /* ---- listening ----------------------------------------------------------------------------- */

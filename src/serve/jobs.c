@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/loop.h"
 #include "base/mem.h"
 
@@ -51,14 +51,6 @@ static struct job *list_pop(struct list *l)
 	return j;
 }
 
-uint64_t jobs_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 bool job_goes_on(struct job *j)
 {
 	struct pollfd p = {.fd = j->fd, .events = POLLRDHUP};
@@ -67,7 +59,7 @@ bool job_goes_on(struct job *j)
 		return false;
 	if (atomic_load_explicit(&j->jobs->stopped, memory_order_relaxed))
 		j->end = JOB_STOPPED;
-	else if (jobs_now_ms() > j->deadline_ms)
+	else if (clock_ms(CLOCK_MONOTONIC) > j->deadline_ms)
 		j->end = JOB_LATE;
 	else if (j->fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR))
 		j->end = JOB_GONE;

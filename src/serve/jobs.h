@@ -41,5 +41,3 @@ struct jobs_stats {
 };
 
 void jobs_stats(struct jobs *js, struct jobs_stats *ret);
-
-uint64_t jobs_now_ms(void); /* CLOCK_MONOTONIC */

@@ -11,6 +11,7 @@
 #include <pwd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "render/escape.h"
 #include "serve/parts.h"
@@ -32,7 +33,7 @@ static bool is_known(const struct server *s, struct http_request *r)
 
 	if (http_owner(r, &uid) == 0 &&
 	    (http_sends(r) ? access_may_send(s->access, uid)
-			   : access_may_look(s->access, uid, jobs_now_ms())))
+			   : access_may_look(s->access, uid, clock_ms(CLOCK_MONOTONIC))))
 		return true;
 	if (!s->token)
 		return false;

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "query/selector.h"
@@ -121,10 +122,10 @@ static bool parse(struct asked *a)
 		return wrong(a, 400, "pid is the number of a process");
 	if (selector_parse(query ? query : "cpu", &a->selector, &err) != 0)
 		return wrong(a, 400, err.text);
-	a->from_ms = (timerange_now_ms() / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
+	a->from_ms = (clock_ms(CLOCK_REALTIME) / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
 	a->to_ms = a->from_ms + seconds * 1000;
 	a->last_ms = a->to_ms + seconds * 500 + REMOTE_MS;
-	a->late_ms = jobs_now_ms() + a->last_ms - a->from_ms;
+	a->late_ms = clock_ms(CLOCK_MONOTONIC) + a->last_ms - a->from_ms;
 	return true;
 }
 
@@ -456,7 +457,7 @@ static int start_job(struct asked *a)
 	a->job = (struct job){.run = run,
 			      .done = done,
 			      .fd = http_fd(a->request),
-			      .deadline_ms = jobs_now_ms() + a->server->deadline_ms};
+			      .deadline_ms = clock_ms(CLOCK_MONOTONIC) + a->server->deadline_ms};
 	return jobs_add(a->server->jobs, &a->job);
 }
 
@@ -481,7 +482,7 @@ static bool is_here(struct asked *a, uint64_t now)
 {
 	const struct server *s = a->server;
 
-	if (jobs_now_ms() > a->late_ms) /* the wall clock was set back */
+	if (clock_ms(CLOCK_MONOTONIC) > a->late_ms) /* the wall clock was set back */
 		return true;
 	if (now < a->to_ms + FLUSH_AFTER_MS)
 		return false;
@@ -517,7 +518,7 @@ static bool step(struct asked *a, uint64_t now)
 static void on_tick(void *ctx, int fd)
 {
 	struct pprof *p = ctx;
-	uint64_t ignored, now = timerange_now_ms(), live_until = 0;
+	uint64_t ignored, now = clock_ms(CLOCK_REALTIME), live_until = 0;
 
 	if (read(fd, &ignored, sizeof(ignored)) < 0)
 		return;
@@ -608,7 +609,7 @@ void pprof_index(void *ctx, struct http_request *r)
 	struct asked *a = asked_new(ctx, r);
 
 	a->is_list = true;
-	a->to_ms = timerange_now_ms();
+	a->to_ms = clock_ms(CLOCK_REALTIME);
 	a->from_ms = a->to_ms - MIN(a->to_ms, LIST_MS);
 	struct selector_error err = {};
 	if (selector_parse("cpu", &a->selector, &err) != 0)

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "query/timerange.h"
@@ -45,7 +46,7 @@ static void on_post(void *ctx, struct http_request *r)
 	const void *body = http_body(r, &len);
 
 	enum window_status status =
-		receiver_message(s->receiver, body, len, timerange_now_ms(), &reply);
+		receiver_message(s->receiver, body, len, clock_ms(CLOCK_REALTIME), &reply);
 	http_answer(r, &(struct http_answer){
 			       .status = status == WINDOW_REFUSED ? 400
 					 : status == WINDOW_LATER ? 503
@@ -70,7 +71,7 @@ static void on_windows(void *ctx, int fd)
 			s->windows_fd = -1;
 			return;
 		}
-		if (receiver_message(s->receiver, s->message, (size_t)n, timerange_now_ms(),
+		if (receiver_message(s->receiver, s->message, (size_t)n, clock_ms(CLOCK_REALTIME),
 				     &reply) != WINDOW_REFUSED)
 			receiver_is_local(s->receiver);
 		/* One that does not read its answers sends the message again. */
@@ -99,7 +100,7 @@ static void say_damaged(struct server *s)
 /* A step; the rest comes after whatever else is waiting. */
 static void tend(struct server *s)
 {
-	bool more = store_tend(s->store, timerange_now_ms());
+	bool more = store_tend(s->store, clock_ms(CLOCK_REALTIME));
 
 	say_damaged(s);
 
@@ -217,7 +218,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	set_default(&s->store_options.max_bytes, 2ull << 30);
 	set_default(&s->store_options.times_ms, DAY_MS);
 	s->deadline_ms = o->deadline_ms ? o->deadline_ms : DEADLINE_MS;
-	s->started_ms = timerange_now_ms();
+	s->started_ms = clock_ms(CLOCK_REALTIME);
 	s->message = mem_alloc(WINDOW_MESSAGE_MAX + 1);
 	s->has_tls = o->tls_cert;
 	s->token = o->token ? token_new(o->token) : NULL;
@@ -301,7 +302,7 @@ static void send_control(struct server *s, bool flush)
 
 	if (s->windows_fd < 0)
 		return;
-	receiver_control(s->receiver, flush, timerange_now_ms(), &control);
+	receiver_control(s->receiver, flush, clock_ms(CLOCK_REALTIME), &control);
 	send(s->windows_fd, control.bytes, control.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	pack_done(&control);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "query/timerange.h"
 #include "render/escape.h"
@@ -210,7 +211,7 @@ void status_json(void *ctx, struct http_request *r)
 	char *body = NULL, host[256] = "";
 	size_t len;
 	FILE *out = open_memstream(&body, &len);
-	uint64_t now = timerange_now_ms();
+	uint64_t now = clock_ms(CLOCK_REALTIME);
 	struct store_stats store;
 	struct receiver_stats received;
 

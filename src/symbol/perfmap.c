@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/root.h"
@@ -245,14 +245,6 @@ static void read_tail(struct perfmap *m, uint64_t end)
 	m->version++;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
-
 static void look(struct perfmap *m)
 {
 	struct stat st;
@@ -282,12 +274,12 @@ static void look(struct perfmap *m)
 /* Looks unless that was done in the last `pause`; false if it was. */
 static bool look_again(struct perfmap *m, uint64_t pause)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (m->looked_ns && now - m->looked_ns < (m->fd < 0 ? m->absent_ns : pause))
 		return false;
 	look(m);
-	m->looked_ns = now_ns();
+	m->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	/* Most programs never write one. */
 	m->absent_ns = MIN(MAX(SECOND, 2 * m->absent_ns), ABSENT_MAX);
 	m->pause_ns = MIN(MAX(PAUSE_MIN, (m->looked_ns - now) * PAUSE_TIMES), SECOND);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "unwind/image_cache.h"
@@ -228,15 +229,10 @@ bool builder_next(struct builder *b, struct builder_result *ret)
 
 void builder_wait(struct builder *b, unsigned ms)
 {
-	struct timespec until;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
+	struct timespec until = {.tv_sec = (time_t)(end / 1000000000),
+				 .tv_nsec = (long)(end % 1000000000)};
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	pthread_mutex_lock(&b->lock);
 	if (b->tid && b->busy)
 		setpriority(PRIO_PROCESS, b->tid, b->nice); /* somebody waits */

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "collect/orc.h"
 #include "collect/sampler.h"
@@ -103,14 +103,6 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	sampler_free(s);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Some samples are always left: the ring is never begun anew, and wraps around. */
 static void a_ring_that_is_never_empty_goes_round(void **state)
 {
@@ -129,7 +121,7 @@ static void a_ring_that_is_never_empty_goes_round(void **state)
 			;
 		sampler_drain(s, until, on_sample, &seen);
 		sampler_release(s);
-		until = now_ns() - 1000000;
+		until = clock_ns(CLOCK_MONOTONIC) - 1000000;
 		sampler_counts(s, &c);
 	} while (c.taken < WANTED);
 	sampler_stop(s);
