@@ -1323,7 +1323,8 @@ test('empty states say what to do', {skip}, async () => {
 		await done(page);
 		return text;
 	};
-	assert.match(await words('empty', ''), /Nothing has been recorded yet.*10 seconds/s);
+	assert.match(await words('starting', ''), /Nothing has been recorded yet.*10 seconds/s);
+	assert.match(await words('absent', ''), /Nothing is being recorded.*No collector.*smolder run/s);
 	assert.match(await words('failed', ''), /CAP_PERFMON is missing.*smolder doctor/s);
 	assert.match(await words('forbidden', '', /401/), /No permission.*Log in/s);
 	assert.match(await words('broken', '', /504/), /longer than 10 s.*Try again/s);

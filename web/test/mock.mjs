@@ -11,6 +11,8 @@ import path from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {gzipSync} from 'node:zlib';
 
+/* Modes in which nothing is stored, by what the server says of its collector. */
+const EMPTY = ['starting', 'absent', 'failed'];
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 const ROOT = path.resolve(HERE, '../..');
 export const WINDOW = 10_000;
@@ -432,13 +434,19 @@ class Mock {
 
 	/* As a real server said it, once, with this one's times. */
 	status() {
-		const isEmpty = this.mode === 'empty' || this.mode === 'failed';
+		const isEmpty = EMPTY.includes(this.mode);
 		const real = JSON.parse(readFileSync(path.join(HERE, 'status.json'), 'utf8'));
 		const store = {...real.store, first: this.now - 31 * DAY, last: this.now};
 		if (isEmpty) Object.assign(store, {first: 0, last: 0});
 		const problem = 'The sampler could not be loaded: CAP_PERFMON is missing.';
-		const collector =
-			this.mode === 'failed' ? {state: 'failed', problem} : real.collector;
+		const collector = isEmpty
+			? {
+					...real.collector,
+					state: this.mode,
+					last: 0,
+					problem: this.mode === 'failed' ? problem : '',
+				}
+			: real.collector;
 		return {...real, now: Date.now(), store, collector};
 	}
 
@@ -466,8 +474,7 @@ class Mock {
 				);
 			return {labels: ['comm', 'container', 'host', 'pid', 'thread', 'unit']};
 		}
-		if (this.mode === 'empty' || this.mode === 'failed')
-			return this.nothing(parts[0], p);
+		if (EMPTY.includes(this.mode)) return this.nothing(parts[0], p);
 		if (parts[0] === 'series') return this.timeline(p);
 		if (parts[0] === 'heatmap') return this.heat(p);
 		if (parts[0] === 'query' && this.mode === 'big') return bigTree();

@@ -85,7 +85,7 @@ export function emptyState(): JSX.Element | null {
 	if (c?.state === 'failed' || (c?.state === 'absent' && !st?.store?.last))
 		return (
 			<Empty title="Nothing is being recorded">
-				<p>{c.problem ?? 'No collector is connected to this server.'}</p>
+				<p>{c.problem || 'No collector is connected to this server.'}</p>
 				<p>
 					<code>smolder doctor</code> says what works here and how to
 					fix what does not;
