@@ -17,10 +17,10 @@
 #include "base/privilege.h"
 #include "cli/cli.h"
 #include "collect/cgroup.h"
-#include "profile/collector.h"
-#include "profile/sender.h"
-#include "profile/trouble.h"
-#include "profile/windows.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/sender.h"
+#include "pipeline/trouble.h"
+#include "pipeline/windows.h"
 
 #define ALIVE_MS       5000
 #define REPLY_NS       5000000000ull /* then a message is sent again */
@@ -33,7 +33,7 @@
 #define METRICS_MAX    192
 #define NICE           (-5)  /* what others run here matters more than when we are done */
 #define DRAIN_MS       250   /* seldom: each drain has a price of its own */
-#define TIMED_TICKS    7     /* as DRAINS_TIMED in collector.c */
+#define TIMED_TICKS    7     /* as DRAINS_TIMED in pipeline.c */
 #define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
 
 /* The caps of what grows with all that was ever seen; then the collector begins anew. */
@@ -45,7 +45,7 @@ struct collecting {
 	const struct collecting_options *options;
 	struct loop *loop;
 	struct profile *dict;
-	struct collector *collector;
+	struct pipeline *pipeline;
 	struct cgroups *cgroups;
 	struct windows *windows;
 	struct sender *sender;
@@ -81,7 +81,7 @@ static void on_assembled(void *ctx, const struct assembled *a)
 {
 	struct collecting *c = ctx;
 
-	windows_add(c->windows, collector_processes(c->collector), a);
+	windows_add(c->windows, pipeline_processes(c->pipeline), a);
 }
 
 static void metric(struct collecting *c, const char *name, double value)
@@ -138,7 +138,7 @@ static void measure_walks(struct collecting *c, const struct unwinder_stats *u)
 }
 
 /* The ladder: what each stage took. BPF time is the kernel's, the rest is in our CPU time. */
-static void measure_stages(struct collecting *c, const struct collector_stats *s)
+static void measure_stages(struct collecting *c, const struct pipeline_stats *s)
 {
 	const uint64_t *ns = s->assembler.stage_ns;
 	uint64_t known =
@@ -187,7 +187,7 @@ static uint64_t measure_refused(struct collecting *c)
 }
 
 /* Each kind of trouble is said once, and counted always. */
-static void measure_troubles(struct collecting *c, const struct collector_stats *s)
+static void measure_troubles(struct collecting *c, const struct pipeline_stats *s)
 {
 	uint64_t counts[TROUBLES] = {
 		[TROUBLE_REFUSED_CALLS] = measure_refused(c),
@@ -214,14 +214,14 @@ static void measure_troubles(struct collecting *c, const struct collector_stats 
 /* What the server's /metrics shows of us. */
 static void measure(struct collecting *c)
 {
-	struct collector_stats s;
+	struct pipeline_stats s;
 	struct windows_stats w;
 	struct sender_stats out;
 	struct rusage self;
 
 	arena_done(&c->names);
 	c->metric_count = 0;
-	collector_stats(c->collector, &s);
+	pipeline_stats(c->pipeline, &s);
 	windows_stats(c->windows, &w);
 	sender_stats(c->sender, &out);
 	getrusage(RUSAGE_SELF, &self);
@@ -243,7 +243,7 @@ static void measure(struct collecting *c)
 	metric(c, "collector_sampling_hertz", (double)c->options->frequency);
 	metric(c, "collector_cpus", s.counts.cpus);
 	measure_walks(c, &s.assembler.unwind);
-	metric(c, "collector_processes", (double)s.assembler.processes);
+	metric(c, "pipeline_processes", (double)s.assembler.processes);
 	metric(c, "collector_files", (double)s.assembler.files);
 	metric(c, "collector_maps_read_total", (double)s.assembler.maps_read);
 	metric(c, "collector_sideband_lost_total", (double)s.sideband_lost);
@@ -276,7 +276,7 @@ static struct window_counts counts_now(const struct collecting *c)
 	struct sampler_counts now;
 	struct window_counts ret = {.base = c->first.taken};
 
-	sampler_counts(collector_sampler(c->collector), &now);
+	sampler_counts(pipeline_sampler(c->pipeline), &now);
 	ret.taken = now.taken;
 	ret.lost[WINDOW_LOST_RING] = now.lost - c->first.lost;
 	ret.lost[WINDOW_LOST_MALFORMED] = now.malformed;
@@ -313,7 +313,7 @@ static void take_windows(struct collecting *c, bool flush)
 {
 	struct window w;
 
-	while (windows_take(c->windows, collector_processes(c->collector), flush, &w)) {
+	while (windows_take(c->windows, pipeline_processes(c->pipeline), flush, &w)) {
 		measure(c);
 		sender_push(c->sender, &w);
 	}
@@ -332,7 +332,7 @@ static void drain(struct collecting *c)
 {
 	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
 		      clock_ns(CLOCK_REALTIME));
-	collector_drain(c->collector);
+	pipeline_drain(c->pipeline);
 }
 
 static void control(struct collecting *c, const struct window_reply *r)
@@ -407,7 +407,7 @@ static void stop(struct collecting *c)
 		     (c->heard || c->options->alive_fd >= 0 ? STOP_NS : STOP_NOBODY_NS);
 	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
 		      clock_ns(CLOCK_REALTIME));
-	collector_stop(c->collector, TABLES_MS);
+	pipeline_stop(c->pipeline, TABLES_MS);
 	take_windows(c, true);
 	pump(c);
 	end_if_sent(c);
@@ -498,7 +498,7 @@ static int start(struct collecting *c)
 	c->sender = sender_new(c->dict, instance, 0);
 	if (o->counters_fd > 0)
 		sampler_counters_read(o->counters_fd, &c->first);
-	int err = collector_new(c->dict, &sampler, &assemble, &c->collector, &why);
+	int err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
 	if (err) {
 		cli_cannot_sample(err, &why, "cpu-clock");
 		return err;
@@ -513,10 +513,10 @@ static int watch(struct collecting *c)
 
 	c->loop = loop_new();
 	int err = cli_end_signals(c->loop, o->end_signal, on_stop, c);
-	err = err ? err : loop_timer(c->loop, collector_pace(&pace, DRAIN_MS), on_tick, c);
+	err = err ? err : loop_timer(c->loop, pipeline_pace(&pace, DRAIN_MS), on_tick, c);
 	if (o->alive_fd >= 0)
 		err = err ? err : loop_timer(c->loop, ALIVE_MS, on_alive, c);
-	err = err ? err : collector_watch(c->collector, c->loop);
+	err = err ? err : pipeline_watch(c->pipeline, c->loop);
 	err = err ? err : o->transport.watch(o->transport.ctx, c->loop, c);
 	if (err)
 		log_error("cannot wait for events: %s", strerror(-err));
@@ -551,7 +551,7 @@ int collecting_run(const struct collecting_options *options)
 	loop_free(c.loop);
 	sender_free(c.sender);
 	windows_free(c.windows);
-	collector_free(c.collector);
+	pipeline_free(c.pipeline);
 	cgroups_free(c.cgroups);
 	profile_free(c.dict);
 	arena_done(&c.names);

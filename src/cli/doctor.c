@@ -10,7 +10,7 @@
 #include "cli/service.h"
 #include "cli/source.h"
 #include "collect/probe.h"
-#include "profile/trouble.h"
+#include "pipeline/trouble.h"
 #include "render/escape.h"
 #include "serve/peer.h"
 

@@ -17,7 +17,7 @@
 #include "cli/source.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
-#include "profile/collector.h"
+#include "pipeline/pipeline.h"
 #include "render/describe.h"
 
 /* Often: a new process is soon known to the BPF side. */
@@ -30,7 +30,7 @@
 struct recording {
 	struct recording_options *options;
 	struct loop *loop;
-	struct collector *collector;
+	struct pipeline *pipeline;
 	struct profile *profile;
 	struct program program;
 	bool has_program;
@@ -66,7 +66,7 @@ static void on_tick(void *ctx, int what)
 	struct recording *r = ctx;
 
 	(void)what;
-	collector_drain(r->collector);
+	pipeline_drain(r->pipeline);
 	if (r->until_ns && clock_ns(CLOCK_MONOTONIC) >= r->until_ns)
 		loop_stop(r->loop);
 }
@@ -82,7 +82,7 @@ static void on_progress(void *ctx, int what)
 	if (r->until_ns)
 		snprintf(left, sizeof(left), "%.0f s left",
 			 r->until_ns > now ? (double)(r->until_ns - now) / 1e9 : 0.0);
-	sampler_counts(collector_sampler(r->collector), &c);
+	sampler_counts(pipeline_sampler(r->pipeline), &c);
 	log_progress("recording: %s, %llu samples, %llu lost", left, (unsigned long long)c.taken,
 		     (unsigned long long)c.lost);
 }
@@ -211,7 +211,7 @@ static int start_sampling(struct recording *r)
 
 	r->options->sampler.nice = NICE;
 	r->profile = profile_new();
-	int err = collector_new(r->profile, &r->options->sampler, &options, &r->collector, &why);
+	int err = pipeline_new(r->profile, &r->options->sampler, &options, &r->pipeline, &why);
 	if (err)
 		cli_cannot_sample(err, &why, r->options->sampler.event.name);
 	return err ? 1 : 0;
@@ -219,7 +219,7 @@ static int start_sampling(struct recording *r)
 
 static int watch(struct recording *r)
 {
-	unsigned every = collector_pace(&r->options->sampler, DRAIN_MS);
+	unsigned every = pipeline_pace(&r->options->sampler, DRAIN_MS);
 	int err = 0;
 
 	r->loop = loop_new();
@@ -233,7 +233,7 @@ static int watch(struct recording *r)
 		err = err ? err : loop_after(r->loop, r->options->duration_ms, on_tick, r);
 	for (unsigned i = 0; i < r->pidfd_count; i++)
 		err = err ? err : loop_fd(r->loop, r->pidfds[i], on_target_end, r);
-	err = err ? err : collector_watch(r->collector, r->loop);
+	err = err ? err : pipeline_watch(r->pipeline, r->loop);
 	if (err)
 		log_error("cannot wait for events: %s", strerror(-err));
 	return err ? 1 : 0;
@@ -270,7 +270,7 @@ static void describe(struct recording *r)
 	struct profile_info *info = &r->profile->info;
 	struct sampler_counts c;
 
-	sampler_counts(collector_sampler(r->collector), &c);
+	sampler_counts(pipeline_sampler(r->pipeline), &c);
 	info->type = s->event.is_clock ? "cpu" : s->event.name;
 	info->unit = s->event.is_clock ? "nanoseconds" : "events";
 	info->period = !s->frequency       ? s->period
@@ -319,15 +319,15 @@ static void say_lines(const struct lines_stats *l)
 
 static void finish(struct recording *r, struct recording_result *ret)
 {
-	struct collector_stats stats;
+	struct pipeline_stats stats;
 	const struct assembler_stats *a = &stats.assembler;
 	const struct sampler_counts *c = &stats.counts;
 
-	sampler_stop(collector_sampler(r->collector));
+	sampler_stop(pipeline_sampler(r->pipeline));
 	describe(r);
-	collector_stop(r->collector, TABLES_MS);
+	pipeline_stop(r->pipeline, TABLES_MS);
 	log_progress_done();
-	collector_stats(r->collector, &stats);
+	pipeline_stats(r->pipeline, &stats);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
 	if (stats.ticks_missed > MISSED_FEW)
@@ -419,7 +419,7 @@ int recording_run(struct recording_options *o, struct recording_result *ret)
 	if (code)
 		program_done(&r.program);
 	loop_free(r.loop); /* from here on Ctrl-C ends us at once */
-	collector_free(r.collector);
+	pipeline_free(r.pipeline);
 	profile_free(r.profile);
 	for (unsigned i = 0; i < r.pidfd_count; i++)
 		close(r.pidfds[i]);

@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "cli/secrets.h"
 #include "ingest/ingest.h"
-#include "profile/whole.h"
+#include "profile/snapshot.h"
 #include "query/selector.h"
 #include "render/describe.h"
 #include "serve/server.h"
@@ -383,7 +383,7 @@ static int profile_by_server(struct source *s, const struct source_question *q,
 		return code;
 	if (q->selector && fetch_header_number(&a, "X-Smolder-Process"))
 		say_process(s, q->selector);
-	int r = whole_read(a.body, a.len, into);
+	int r = snapshot_read(a.body, a.len, into);
 	*ret = (struct store_answer){
 		.from_ms = fetch_header_number(&a, "X-Smolder-From"),
 		.to_ms = fetch_header_number(&a, "X-Smolder-To"),

@@ -13,7 +13,7 @@
 #include "process/elf_file.h"
 
 /* A file as a mapping names it. */
-struct known {
+struct stack_cache {
 	uint64_t device, inode, generation, mtime_ns;
 	uint32_t file;
 };
@@ -22,7 +22,7 @@ struct files {
 	struct strs strings;
 	struct file *list; /* by id, entry 0 unused */
 	uint32_t count, cap;
-	struct known *known;
+	struct stack_cache *known;
 	uint32_t known_count, known_cap;
 	struct index by_build_id, by_inode, by_path, by_mapping;
 };
@@ -195,7 +195,7 @@ static uint32_t mapping_hash(const struct mapping *m)
 }
 
 /* Whether an inode is still the file it was: for file systems that have no generations. */
-static bool is_unchanged(const char *path, const struct known *k)
+static bool is_unchanged(const char *path, const struct stack_cache *k)
 {
 	struct stat st;
 
@@ -207,7 +207,7 @@ static uint32_t find_mapped(const struct files *f, const struct mapping *m, cons
 	uint32_t at;
 
 	INDEX_EACH(&f->by_mapping, mapping_hash(m), at) {
-		const struct known *k = &f->known[at];
+		const struct stack_cache *k = &f->known[at];
 		if (k->device == m->device && k->inode == m->inode &&
 		    k->generation == m->generation && (m->generation || is_unchanged(path, k)))
 			return k->file;
@@ -221,7 +221,7 @@ static void remember(struct files *f, const struct mapping *m, const struct stat
 		f->known_count = 1; /* index ids start at 1 */
 	MEM_GROW(f->known, f->known_count, f->known_cap);
 	f->known[f->known_count] =
-		(struct known){m->device, m->inode, m->generation, mtime_ns(st), file};
+		(struct stack_cache){m->device, m->inode, m->generation, mtime_ns(st), file};
 	index_put(&f->by_mapping, mapping_hash(m), f->known_count++);
 }
 

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbol/symbol.h"
+#include "profile/frame.h"
 
 #define PROFILE_DEPTH_MAX 16384 /* frames in a stack, wherever it comes from */
 

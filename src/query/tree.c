@@ -188,10 +188,10 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 /* Gives each node that lost children one in their place, of function MERGED. */
 static struct kept *merge_pruned(struct kept *kept, uint32_t *count)
 {
-	struct known {
+	struct stack_cache {
 		uint64_t total, base_total;
 	};
-	CLEANUP(freep) struct known *known = mem_alloc_array(*count, sizeof(*known));
+	CLEANUP(freep) struct stack_cache *known = mem_alloc_array(*count, sizeof(*known));
 	uint32_t merged = 0, at = *count;
 
 	for (uint32_t i = *count; i-- > 0;) {
@@ -200,7 +200,7 @@ static struct kept *merge_pruned(struct kept *kept, uint32_t *count)
 		merged +=
 			known[i].total < kept[i].total || known[i].base_total < kept[i].base_total;
 		if (i) {
-			struct known *above = &known[kept[i].parent];
+			struct stack_cache *above = &known[kept[i].parent];
 			above->total = sums_add(above->total, kept[i].total);
 			above->base_total = sums_add(above->base_total, kept[i].base_total);
 		}

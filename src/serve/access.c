@@ -10,7 +10,7 @@
 #define KNOWN_MS   60000
 #define GROUPS_MAX 1024 /* of a user */
 
-struct known {
+struct stack_cache {
 	uid_t uid;
 	bool is_member;
 	uint64_t until_ms; /* 0: the place is free */
@@ -18,7 +18,7 @@ struct known {
 
 struct access {
 	struct access_options o; /* with arrays of our own */
-	struct known known[KNOWN_MAX];
+	struct stack_cache known[KNOWN_MAX];
 };
 
 struct access *access_new(const struct access_options *o)
@@ -59,18 +59,18 @@ static bool look_up_groups(const struct access *a, uid_t uid)
 
 static bool is_member(struct access *a, uid_t uid, uint64_t now_ms)
 {
-	struct known *place = &a->known[0];
+	struct stack_cache *place = &a->known[0];
 
 	if (!a->o.group_count)
 		return false;
 	for (size_t i = 0; i < KNOWN_MAX; i++) {
-		struct known *k = &a->known[i];
+		struct stack_cache *k = &a->known[i];
 		if (k->until_ms > now_ms && k->uid == uid)
 			return k->is_member;
 		if (k->until_ms < place->until_ms)
 			place = k;
 	}
-	*place = (struct known){uid, look_up_groups(a, uid), now_ms + KNOWN_MS};
+	*place = (struct stack_cache){uid, look_up_groups(a, uid), now_ms + KNOWN_MS};
 	return place->is_member;
 }
 

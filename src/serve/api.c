@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "profile/whole.h"
+#include "profile/snapshot.h"
 #include "query/callers.h"
 #include "query/selector.h"
 #include "query/timerange.h"
@@ -354,7 +354,7 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 		return;
 	if (!a->renderer) {
 		struct pack whole = {};
-		whole_write(p, &whole);
+		snapshot_write(p, &whole);
 		fwrite(whole.bytes, 1, whole.len, out);
 		pack_done(&whole);
 		return;

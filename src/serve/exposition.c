@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/strs.h"
-#include "profile/metrics.h"
+#include "pipeline/metrics.h"
 
 #define PREFIX  "smolder_"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"

@@ -1,21 +1,11 @@
 /*
- * symbol: what an address resolves to. The vocabulary of symbol/ and of everything after it.
+ * symbol: what an address resolves to.
  */
 #pragma once
 
 #include <stdint.h>
 
-enum frame_kind {
-	FRAME_USER,
-	FRAME_KERNEL,
-	FRAME_INLINED, /* an inlined call inside the frame below it */
-	FRAME_INTERPRETED,
-	FRAME_JIT,
-	FRAME_GO,
-	FRAME_BPF,
-	FRAME_MARK, /* not code: "[truncated]", a process or thread name, "-" between stacks */
-	FRAME_KINDS,
-};
+#include "profile/frame.h"
 
 struct symbol {
 	const char *name; /* demangled; borrowed: valid until the next call that can resolve */

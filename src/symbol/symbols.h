@@ -5,7 +5,7 @@
  * tables and names together stay under a byte cap: the least recently used table goes first and is
  * built again when it is needed again. Names stay in the files and are read and demangled once a
  * function. Descriptors are capped as well (256): beyond that the least recently used file is
- * closed, and opened again by its path. Who asks remembers the answers (profile/resolve.h).
+ * closed, and opened again by its path. Who asks remembers the answers (pipeline/resolve.h).
  *
  * An address without a name prints as "[file+0xSTART]" with the start of its function, where the
  * file's table for exceptions or the padding between functions tells that, so that a function is

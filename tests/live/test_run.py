@@ -95,7 +95,7 @@ def prometheus_has_nothing_to_say_of_its_metrics():
         text = until("the collector's metrics", lambda: "smolder_collector_messages_total{" in (
             t := a.get("/metrics").decode()) and t, 60)
         check_metrics(text)
-        # One without a line in src/profile/metrics.c.
+        # One without a line in src/pipeline/metrics.c.
         unknown = re.findall(r"# HELP (\S+) Told by a collector of another version", text)
         assert not unknown, unknown
 

@@ -11,7 +11,7 @@
 #include "collect/orc.h"
 #include "collect/sampler.h"
 #include "collect/sideband.h"
-#include "collect/stream.h"
+#include "pipeline/stream.h"
 
 static struct sampler_options options(void)
 {

@@ -1,7 +1,7 @@
 #include "unit/unit.h"
 
 #include "base/pack.h"
-#include "profile/whole.h"
+#include "profile/snapshot.h"
 #include "query/callers.h"
 #include "query/top.h"
 #include "query/tree.h"
@@ -208,8 +208,8 @@ static void a_profile_survives_the_wire(void **state)
 	struct pack bytes = {};
 
 	p->info = (struct profile_info){"cpu", "nanoseconds", 10, 123, 456, 7, 8, 9};
-	whole_write(p, &bytes);
-	assert_int_equal(whole_read(bytes.bytes, bytes.len, back), 0);
+	snapshot_write(p, &bytes);
+	assert_int_equal(snapshot_read(bytes.bytes, bytes.len, back), 0);
 	assert_string_equal(back->info.type, "cpu");
 	assert_string_equal(back->info.unit, "nanoseconds");
 	assert_int_equal(back->info.period, 10);
@@ -228,13 +228,13 @@ static void a_profile_survives_the_wire(void **state)
 	/* Whatever is cut off, or changed, is refused or read, and nothing else. */
 	for (size_t len = 0; len < bytes.len; len++) {
 		back = profile_new();
-		assert_true(whole_read(bytes.bytes, len, back) < 0);
+		assert_true(snapshot_read(bytes.bytes, len, back) < 0);
 		profile_free(back);
 	}
 	for (size_t i = 0; i < bytes.len; i++) {
 		back = profile_new();
 		bytes.bytes[i] ^= 0x55;
-		int r = whole_read(bytes.bytes, bytes.len, back);
+		int r = snapshot_read(bytes.bytes, bytes.len, back);
 		assert_true(r == 0 || r == -EBADMSG || r == -EPROTONOSUPPORT || r == -EFBIG);
 		bytes.bytes[i] ^= 0x55;
 		profile_free(back);

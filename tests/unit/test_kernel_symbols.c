@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "collect/sideband.h"
-#include "profile/resolve.h"
+#include "pipeline/resolve.h"
 #include "symbol/kallsyms.h"
 #include "symbol/ksym.h"
 

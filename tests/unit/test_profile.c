@@ -1,7 +1,7 @@
 #include "unit/unit.h"
 
 #include "base/text.h"
-#include "profile/known.h"
+#include "pipeline/stack_cache.h"
 #include "profile/profile.h"
 
 static uint32_t str(struct profile *p, const char *s)
@@ -114,26 +114,26 @@ static void stacks_met_lately_are_known(void **state)
 {
 	(void)state;
 	enum { STACKS = 100 * 1000, OFTEN = 7 };
-	struct known *k = known_new();
+	struct stack_cache *k = stack_cache_new();
 	uint32_t latest = 0, wrong = 0;
 
 	for (uint64_t i = 1; i <= STACKS; i++) {
-		struct known_stack s = {known_hash(0, i), (uint32_t)i, i % 100, i % 3};
-		assert_null(known_find(k, s.hash));
-		known_put(k, &s);
+		struct cached_stack s = {stack_cache_hash(0, i), (uint32_t)i, i % 100, i % 3};
+		assert_null(stack_cache_find(k, s.hash));
+		stack_cache_put(k, &s);
 		if (i >= OFTEN)
-			assert_non_null(known_find(k, known_hash(0, OFTEN)));
+			assert_non_null(stack_cache_find(k, stack_cache_hash(0, OFTEN)));
 	}
 	for (uint64_t i = 1; i <= STACKS; i++) {
-		const struct known_stack *s = known_find(k, known_hash(0, i));
+		const struct cached_stack *s = stack_cache_find(k, stack_cache_hash(0, i));
 		latest += s && i > STACKS - 4096;
 		wrong += s && (s->stack != i || s->frames != i % 100 || s->unnamed != i % 3);
 	}
 	assert_true(latest > 4000);
 	assert_int_equal(wrong, 0);
-	assert_int_not_equal(known_hash(0, 1), known_hash(1, 1));
-	assert_int_not_equal(known_hash(known_hash(0, 1), 2), known_hash(known_hash(0, 2), 1));
-	known_free(k);
+	assert_int_not_equal(stack_cache_hash(0, 1), stack_cache_hash(1, 1));
+	assert_int_not_equal(stack_cache_hash(stack_cache_hash(0, 1), 2), stack_cache_hash(stack_cache_hash(0, 2), 1));
+	stack_cache_free(k);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 #include "unit/unit.h"
 
 #include "base/mem.h"
-#include "profile/sender.h"
+#include "pipeline/sender.h"
 
 #define SEEN_MAX 100000
 

@@ -1,6 +1,6 @@
 #include "unit/unit.h"
 
-#include "profile/trouble.h"
+#include "pipeline/trouble.h"
 
 static void every_kind_is_explained(void **state)
 {
@@ -28,7 +28,7 @@ static void errors_are_words_and_counts_are_numbers(void **state)
 
 static void what_stages_count_is_counted(void **state)
 {
-	struct collector_stats s = {.sideband_error = -13, .sideband_lost = 2};
+	struct pipeline_stats s = {.sideband_error = -13, .sideband_lost = 2};
 	uint64_t counts[TROUBLES] = {[TROUBLE_REFUSED_CALLS] = 3};
 
 	(void)state;

@@ -1,6 +1,6 @@
 #include "unit/unit.h"
 
-#include "profile/windows.h"
+#include "pipeline/windows.h"
 
 #define SECOND 1000000000ull
 #define WALL   (1700000000ull * SECOND) /* a multiple of ten seconds */

@@ -1,4 +1,4 @@
-#include "profile/whole.h"
+#include "profile/snapshot.h"
 
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 
 static const char magic[3] = "SMP";
 
-void whole_write(const struct profile *p, struct pack *out)
+void snapshot_write(const struct profile *p, struct pack *out)
 {
 	const struct profile_info *i = &p->info;
 	const uint64_t numbers[] = {i->period, i->start_ns,  i->duration_ns,
@@ -48,7 +48,7 @@ static const char *read_word(struct unpack *in, struct profile *p)
  * Entries first: keeping the words of the head would give their strings ids that the entries are
  * to give.
  */
-int whole_read(const void *bytes, size_t len, struct profile *p)
+int snapshot_read(const void *bytes, size_t len, struct profile *p)
 {
 	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
 	const char *mark = unpack_raw(&in, sizeof(magic));
@@ -73,7 +73,7 @@ int whole_read(const void *bytes, size_t len, struct profile *p)
 	p->info.type = read_word(&head, p);
 	p->info.unit = read_word(&head, p);
 
-	uint64_t count = unpack_max(&in, WHOLE_SAMPLES_MAX);
+	uint64_t count = unpack_max(&in, SNAPSHOT_SAMPLES_MAX);
 	for (uint64_t k = 0; k < count && !in.bad; k++) {
 		uint32_t series = (uint32_t)unpack_max(&in, p->series_count - 1);
 		uint32_t stack = (uint32_t)unpack_max(&in, p->stack_count - 1);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "profile/collector.h"
+#include "pipeline/pipeline.h"
 
 enum trouble {
 	TROUBLE_REFUSED_CALLS,
@@ -54,7 +54,7 @@ extern const struct trouble_kind trouble_kinds[TROUBLES];
 
 /* What the stages counted. Those that only a command knows (calls, capabilities, control groups)
  * are left as they are. */
-void trouble_count(const struct collector_stats *s, uint64_t ret[static TROUBLES]);
+void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]);
 
 /* How the sentence of a kind begins: "12", or an error's words where the counter is an errno. */
 void trouble_number(enum trouble which, uint64_t count, char *ret, size_t size);

@@ -1,4 +1,4 @@
-#include "profile/known.h"
+#include "pipeline/stack_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +9,18 @@
 #define WAYS 4u    /* a set fills a cache line */
 
 struct set {
-	struct known_stack stacks[WAYS]; /* the one met last first */
+	struct cached_stack stacks[WAYS]; /* the one met last first */
 };
 
 _Static_assert(sizeof(struct set) == 64, "a lookup reads one cache line");
 
-struct known {
+struct stack_cache {
 	struct set *sets;
 };
 
-struct known *known_new(void)
+struct stack_cache *stack_cache_new(void)
 {
-	struct known *k = mem_alloc(sizeof(*k));
+	struct stack_cache *k = mem_alloc(sizeof(*k));
 
 	if (posix_memalign((void **)&k->sets, sizeof(struct set), SETS * sizeof(struct set)))
 		abort();
@@ -28,7 +28,7 @@ struct known *known_new(void)
 	return k;
 }
 
-void known_free(struct known *k)
+void stack_cache_free(struct stack_cache *k)
 {
 	if (!k)
 		return;
@@ -37,33 +37,33 @@ void known_free(struct known *k)
 }
 
 /* Makes room at the front of a set, over the stack at `way`. */
-static struct known_stack *shift(struct set *s, unsigned way)
+static struct cached_stack *shift(struct set *s, unsigned way)
 {
 	memmove(&s->stacks[1], &s->stacks[0], way * sizeof(s->stacks[0]));
 	return &s->stacks[0];
 }
 
-const struct known_stack *known_find(struct known *k, uint64_t hash)
+const struct cached_stack *stack_cache_find(struct stack_cache *k, uint64_t hash)
 {
 	struct set *s = &k->sets[hash % SETS];
 
 	for (unsigned i = 0; i < WAYS; i++) {
-		struct known_stack found = s->stacks[i];
+		struct cached_stack found = s->stacks[i];
 		if (found.hash != hash)
 			continue;
-		struct known_stack *front = shift(s, i);
+		struct cached_stack *front = shift(s, i);
 		*front = found;
 		return front;
 	}
 	return NULL;
 }
 
-void known_put(struct known *k, const struct known_stack *s)
+void stack_cache_put(struct stack_cache *k, const struct cached_stack *s)
 {
 	*shift(&k->sets[s->hash % SETS], WAYS - 1) = *s;
 }
 
-void known_expect(struct known *k, uint64_t hash)
+void stack_cache_expect(struct stack_cache *k, uint64_t hash)
 {
 	__builtin_prefetch(&k->sets[hash % SETS], 1);
 }

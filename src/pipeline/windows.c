@@ -1,4 +1,4 @@
-#include "profile/windows.h"
+#include "pipeline/windows.h"
 
 #include "base/index.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "profile/sender.h"
+#include "pipeline/sender.h"
 
 #include <errno.h>
 

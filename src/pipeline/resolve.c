@@ -1,4 +1,4 @@
-#include "profile/resolve.h"
+#include "pipeline/resolve.h"
 
 #include <errno.h>
 

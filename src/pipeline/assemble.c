@@ -1,14 +1,14 @@
-#include "profile/assemble.h"
+#include "pipeline/assemble.h"
 
 #include <errno.h>
 
 #include "base/clock.h"
 #include "base/index.h"
 #include "base/mem.h"
-#include "collect/stream.h"
+#include "pipeline/stream.h"
 #include "process/process.h"
-#include "profile/known.h"
-#include "profile/resolve.h"
+#include "pipeline/stack_cache.h"
+#include "pipeline/resolve.h"
 
 #define HELD_BYTES_MAX (8u << 20)
 #define EVENTS_LATE_NS                                                                             \
@@ -44,7 +44,7 @@ struct assembler {
 	struct index by_owner;
 	uint64_t settled_ns; /* when the last drain ended */
 	uint64_t passed_ns;  /* all events up to here have come */
-	struct known *known;
+	struct stack_cache *cache;
 	struct maps *nothing; /* of a process of which nothing is sure */
 	struct held *held;
 	size_t held_count, held_cap, held_bytes;
@@ -108,7 +108,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 	a->options = *o;
 	a->processes = processes_new();
 	a->resolver = resolver_new(p, a->processes, &o->names);
-	a->known = known_new();
+	a->cache = stack_cache_new();
 	a->nothing = maps_new();
 	a->key_comm = intern(a, "comm");
 	a->key_pid = intern(a, "pid");
@@ -143,7 +143,7 @@ void assembler_free(struct assembler *a)
 	unwinder_free(a->unwinder);
 	resolver_free(a->resolver);
 	processes_free(a->processes);
-	known_free(a->known);
+	stack_cache_free(a->cache);
 	maps_unref(a->nothing);
 	free(a->owners);
 	free(a->held);
@@ -204,13 +204,13 @@ static uint64_t path_init(struct path *path, const struct wire_sample *s,
 		path->addresses[n++] = user->frames[i];
 	path->user = n;
 	path->gap = user->left_out ? n - WIRE_LEAF_FRAMES : 0;
-	hash = known_hash(hash, path->gap);
+	hash = stack_cache_hash(hash, path->gap);
 	/* A return address stands after its call: look one byte before it, but not at a leaf. */
 	for (unsigned i = MIN(s->kernel_frames, (unsigned)WIRE_FRAMES); i-- > 0;)
 		path->addresses[n++] = kernel[i] - (i > 0);
 	path->count = n;
 	for (unsigned i = 0; i < n; i++)
-		hash = known_hash(hash, path->addresses[i]);
+		hash = stack_cache_hash(hash, path->addresses[i]);
 	return hash;
 }
 
@@ -249,29 +249,29 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 		if (i < path->user)
 			site = resolve_site(a->resolver, c->process, c->maps, addr);
 		else if (i == path->user)
-			hash = known_hash(hash, resolver_kernel_version(a->resolver));
+			hash = stack_cache_hash(hash, resolver_kernel_version(a->resolver));
 		if (path->gap && i == path->gap)
 			hash = ~hash;
 		if (site.file == SITE_MEMORY)
-			hash = known_hash(hash, c->version);
-		hash = known_hash(known_hash(hash, site.file), site.offset);
+			hash = stack_cache_hash(hash, c->version);
+		hash = stack_cache_hash(stack_cache_hash(hash, site.file), site.offset);
 		steps[i] = (struct step){site, hash};
 		if (i + NEAR >= path->count)
-			known_expect(a->known, hash);
+			stack_cache_expect(a->cache, hash);
 	}
 }
 
 /* Puts the rest of a path on top of what is known of it already. Returns if the answer lasts. */
 static bool follow(struct assembler *a, const struct context *c, const struct path *path,
-		   uint64_t seed, struct known_stack *at)
+		   uint64_t seed, struct cached_stack *at)
 {
 	struct step steps[WIRE_USER_FRAMES + WIRE_FRAMES];
-	const struct known_stack *seen = NULL;
+	const struct cached_stack *seen = NULL;
 	unsigned n = path->count;
 	bool lasting = true;
 
 	find_steps(a, c, path, steps, seed);
-	while (n > 0 && !(seen = known_find(a->known, steps[n - 1].hash)))
+	while (n > 0 && !(seen = stack_cache_find(a->cache, steps[n - 1].hash)))
 		n--;
 	if (seen)
 		*at = *seen;
@@ -291,7 +291,7 @@ static bool follow(struct assembler *a, const struct context *c, const struct pa
 		at->frames += (uint16_t)(now.frames - before.frames);
 		at->unnamed += (uint16_t)(now.unnamed - before.unnamed);
 		if (lasting)
-			known_put(a->known, at);
+			stack_cache_put(a->cache, at);
 	}
 	return lasting;
 }
@@ -305,27 +305,27 @@ static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struc
 		.process = p,
 		.maps = maps,
 		.time = s->time,
-		.version = known_hash(maps ? maps->version : 0, p ? resolver_version(p) : 0),
+		.version = stack_cache_hash(maps ? maps->version : 0, p ? resolver_version(p) : 0),
 		.detail = !a->options.detail || a->options.detail(a->options.detail_ctx, s->comm),
 	};
 	uint64_t seed = (uint64_t)c.detail << 2 | (uint64_t)cut << 1 | incomplete;
 	struct path path;
-	uint64_t hash = known_hash(c.version, seed);
+	uint64_t hash = stack_cache_hash(c.version, seed);
 	if (s->kernel_frames)
-		hash = known_hash(hash, resolver_kernel_version(a->resolver));
+		hash = stack_cache_hash(hash, resolver_kernel_version(a->resolver));
 	hash = path_init(&path, s, user, hash);
 	a->profile->info.truncated += cut || user->left_out;
 
-	const struct known_stack *seen = known_find(a->known, hash);
+	const struct cached_stack *seen = stack_cache_find(a->cache, hash);
 	if (seen) {
 		resolver_repeat(a->resolver, seen->frames, seen->unnamed);
 		return seen->stack;
 	}
 	lap(a, STAGE_AGGREGATE);
-	struct known_stack at = {.stack = root_of(a, cut, incomplete)};
+	struct cached_stack at = {.stack = root_of(a, cut, incomplete)};
 	if (follow(a, &c, &path, seed, &at)) {
 		at.hash = hash;
-		known_put(a->known, &at);
+		stack_cache_put(a->cache, &at);
 	}
 	lap(a, STAGE_SYMBOL);
 	return at.stack;

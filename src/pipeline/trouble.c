@@ -1,4 +1,4 @@
-#include "profile/trouble.h"
+#include "pipeline/trouble.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,7 +119,7 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				 "it needs CAP_SYS_NICE", true},
 };
 
-void trouble_count(const struct collector_stats *s, uint64_t ret[static TROUBLES])
+void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES])
 {
 	const struct assembler_stats *a = &s->assembler;
 	const struct resolver_stats *n = &a->names;

@@ -1,4 +1,4 @@
-#include "collect/stream.h"
+#include "pipeline/stream.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

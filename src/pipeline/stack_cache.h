@@ -11,26 +11,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct known;
+struct stack_cache;
 
-struct known_stack {
+struct cached_stack {
 	uint64_t hash;    /* of the addresses; never 0 */
 	uint32_t stack;   /* of the profile */
 	uint16_t frames;  /* in it … */
 	uint16_t unnamed; /* … and those without a name */
 };
 
-struct known *known_new(void);
-void known_free(struct known *k);
+struct stack_cache *stack_cache_new(void);
+void stack_cache_free(struct stack_cache *k);
 
 /* NULL: not there. Borrowed until the next call. */
-const struct known_stack *known_find(struct known *k, uint64_t hash);
-void known_put(struct known *k, const struct known_stack *s);
+const struct cached_stack *stack_cache_find(struct stack_cache *k, uint64_t hash);
+void stack_cache_put(struct stack_cache *k, const struct cached_stack *s);
 
-void known_expect(struct known *k, uint64_t hash); /* known_find() will follow soon */
+void stack_cache_expect(struct stack_cache *k,
+			uint64_t hash); /* stack_cache_find() will follow soon */
 
 /* Of one address more than `callers` is the hash of; at first, of whatever must be the same. */
-static inline uint64_t known_hash(uint64_t callers, uint64_t address)
+static inline uint64_t stack_cache_hash(uint64_t callers, uint64_t address)
 {
 	unsigned __int128 product =
 		(unsigned __int128)(callers ^ 0x9e3779b97f4a7c15) * (address ^ 0xd6e8feb86659fd93);

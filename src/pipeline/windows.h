@@ -28,7 +28,7 @@
 
 #include "collect/cgroup.h"
 #include "process/process.h"
-#include "profile/assemble.h"
+#include "pipeline/assemble.h"
 #include "profile/window.h"
 
 struct windows;

@@ -12,9 +12,9 @@
 #include "base/pack.h"
 #include "profile/profile.h"
 
-#define WHOLE_SAMPLES_MAX (1u << 24)
+#define SNAPSHOT_SAMPLES_MAX (1u << 24)
 
-void whole_write(const struct profile *p, struct pack *out);
+void snapshot_write(const struct profile *p, struct pack *out);
 
 /* Into an empty profile. 0; -EBADMSG malformed, -EPROTONOSUPPORT of another version, -EFBIG. */
-int whole_read(const void *bytes, size_t len, struct profile *p);
+int snapshot_read(const void *bytes, size_t len, struct profile *p);

@@ -14,7 +14,7 @@
 #include "collect/sampler.h"
 #include "collect/sideband.h"
 #include "profile/profile.h"
-#include "profile/resolve.h"
+#include "pipeline/resolve.h"
 #include "unwind/unwinder.h"
 
 struct assembler;
@@ -39,7 +39,7 @@ struct assembler_options {
 	void *detail_ctx;
 	size_t table_bytes;              /* cap of the unwind tables; 0: 24 MB */
 	const struct sampler_maps *maps; /* of the walk in BPF */
-	struct cgroups *cgroups; /* samples' groups are looked up as they come; NULL: not */
+	struct cgroups *cgroups;         /* samples' groups are looked up as they come; NULL: not */
 	const char *cache_dir; /* where unwind tables stay from run to run; NULL: nowhere */
 };
 
@@ -47,7 +47,7 @@ struct assembler_options {
 int assembler_new(struct profile *p, const struct assembler_options *o, struct assembler **ret);
 void assembler_free(struct assembler *a);
 
-/* In order of time, as collect/stream hands them out. */
+/* In order of time, as pipeline/stream hands them out. */
 void assembler_sample(struct assembler *a, const struct wire_sample *s);
 void assembler_event(struct assembler *a, const struct sideband_event *e);
 
