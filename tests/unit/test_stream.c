@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "collect/stream.h"
+#include "pipeline/stream.h"
 
 #define MS 1000000ull
 
