@@ -1,6 +1,4 @@
 #include "cli/source.h"
-#include "base/clock.h"
-#include "cli/package.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,15 +7,18 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fetch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/package.h"
 #include "cli/secrets.h"
 #include "ingest/ingest.h"
 #include "profile/snapshot.h"
 #include "query/selector.h"
 #include "render/describe.h"
+#include "render/escape.h"
 #include "serve/server.h"
 
 #define ANSWER_MAX (1u << 30)
@@ -273,21 +274,10 @@ static void say_process(struct source *s, const char *word)
 
 /* ---- by a server --------------------------------------------------------------------------- */
 
-/* A part of a URL, with all but letters, digits and -._~ encoded. */
-static void add_encoded(FILE *f, const char *value)
-{
-	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
-		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
-		    (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c))
-			fputc(*c, f);
-		else
-			fprintf(f, "%%%02X", *c);
-}
-
 static void add_param(FILE *f, const char *name, const char *value)
 {
 	fprintf(f, "&%s=", name);
-	add_encoded(f, value);
+	escape_url(f, value);
 }
 
 static char *question_url(const struct source *s, const struct source_question *q, const char *path,
@@ -305,7 +295,7 @@ static char *question_url(const struct source *s, const struct source_question *
 		add_param(f, "format", format);
 	for (size_t i = 0; i < q->keep_count; i++) {
 		fputs(i ? "," : "&keep=", f);
-		add_encoded(f, q->keep[i]);
+		escape_url(f, q->keep[i]);
 	}
 	fclose(f);
 	return url;
@@ -410,7 +400,7 @@ static int names_by_server(struct source *s, const struct source_question *q, co
 		size_t len;
 		FILE *f = open_memstream(&path, &len);
 		fputs("labels/", f);
-		add_encoded(f, name);
+		escape_url(f, name);
 		fputs("/values", f);
 		fclose(f);
 	}

@@ -66,6 +66,16 @@ void escape_xml(FILE *out, const char *s, size_t len)
 	escape(out, s, len, xml_character);
 }
 
+void escape_url(FILE *out, const char *s)
+{
+	for (const unsigned char *c = (const unsigned char *)s; *c; c++)
+		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+		    (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c))
+			putc_unlocked(*c, out);
+		else
+			fprintf(out, "%%%02X", *c);
+}
+
 size_t escape_digits(char ret[static ESCAPE_DIGITS], uint64_t n)
 {
 	size_t len = 1;

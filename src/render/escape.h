@@ -15,6 +15,9 @@ void escape_json(FILE *out, const char *s, size_t len);
 /* Text or an attribute value (either quote) of XML and HTML. */
 void escape_xml(FILE *out, const char *s, size_t len);
 
+/* A part of a URL: all but letters, digits and -._~ is encoded. */
+void escape_url(FILE *out, const char *s);
+
 /* A decimal number, quicker than printf: to a file, or without a NUL to memory (the length). */
 #define ESCAPE_DIGITS 20 /* of the largest */
 void escape_number(FILE *out, uint64_t n);

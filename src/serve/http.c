@@ -262,19 +262,6 @@ const char *http_cookie(const struct http_request *r, const char *name)
 	return MHD_lookup_connection_value(r->connection, MHD_COOKIE_KIND, name);
 }
 
-/* All but letters, digits and -._~ encoded, so many times over. */
-static void write_encoded(FILE *out, const char *s, int times)
-{
-	static const char *const percent[] = {"", "%", "%25"};
-
-	for (const unsigned char *c = (const unsigned char *)s; *c; c++)
-		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
-		    (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c))
-			fputc(*c, out);
-		else
-			fprintf(out, "%s%02X", percent[times], *c);
-}
-
 struct url {
 	FILE *out;
 	bool any;
@@ -286,20 +273,24 @@ static enum MHD_Result write_param(void *cls, enum MHD_ValueKind kind, const cha
 	struct url *u = cls;
 
 	(void)kind;
-	write_encoded(u->out, u->any ? "&" : "?", 1);
+	fputc(u->any ? '&' : '?', u->out);
 	u->any = true;
-	write_encoded(u->out, key, 2);
-	write_encoded(u->out, "=", 1);
-	write_encoded(u->out, value ? value : "", 2);
+	escape_url(u->out, key);
+	fputc('=', u->out);
+	escape_url(u->out, value ? value : "");
 	return MHD_YES;
 }
 
 void http_write_url(const struct http_request *r, FILE *out)
 {
-	struct url u = {.out = out};
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	struct url u = {.out = open_memstream(&text, &len)};
 
-	write_encoded(out, r->path, 1);
+	fputs(r->path, u.out);
 	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, write_param, &u);
+	fclose(u.out);
+	escape_url(out, text);
 }
 
 const char *http_star(const struct http_request *r)

@@ -277,12 +277,7 @@ static int by_value(const void *a, const void *b)
 static void write_param(FILE *out, const char *sep, const char *name, const char *value)
 {
 	fprintf(out, "%s%s=", sep, name);
-	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
-		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
-		    (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c))
-			fputc(*c, out);
-		else
-			fprintf(out, "%%%02X", *c);
+	escape_url(out, value);
 }
 
 static void write_text(FILE *out, const char *text)
