@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#define DAY_MS 86400000ull
+
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;

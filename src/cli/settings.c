@@ -9,11 +9,20 @@
 #include "base/fetch.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "query/timerange.h"
 #include "serve/server.h"
 
 #define FILE_MAX   (256u << 10)
 #define LIST_MAX   256
 #define SIZE_LEAST (1u << 20)
+
+/* The defaults of others, as people write them. */
+#define WRITTEN(number)  WRITTEN_(number)
+#define WRITTEN_(number) #number
+#define RETENTION        WRITTEN(STORE_RETENTION_DAYS) "d"
+#define MAX_SIZE         WRITTEN(STORE_MAX_GIB) "GiB"
+#define TIMES            WRITTEN(STORE_TIMES_HOURS) "h"
+#define DEADLINE         WRITTEN(SERVER_DEADLINE_S) "s"
 
 enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, LISTEN, URL };
 
@@ -25,11 +34,12 @@ static const struct {
 } table[SETTINGS] = {
 	[SET_STORE] = {"store", TEXT, NULL,
 		       "DIR   where windows are kept (/var/lib/smolder as root)"},
-	[SET_LISTEN] = {"listen", LISTEN, "127.0.0.1:7117",
-			"ADDR:PORT  of the server (127.0.0.1:7117)"},
-	[SET_RETENTION] = {"retention", DURATION, "30d", "TIME  how long (30d)"},
-	[SET_MAX_SIZE] = {"max-size", SIZE, "2GiB", "SIZE  of the store at most (2GiB)"},
-	[SET_TIMES] = {"times", DURATION, "24h", "TIME  how long each sample's time is kept (24h)"},
+	[SET_LISTEN] = {"listen", LISTEN, SERVER_LISTEN,
+			"ADDR:PORT  of the server (" SERVER_LISTEN ")"},
+	[SET_RETENTION] = {"retention", DURATION, RETENTION, "TIME  how long (" RETENTION ")"},
+	[SET_MAX_SIZE] = {"max-size", SIZE, MAX_SIZE, "SIZE  of the store at most (" MAX_SIZE ")"},
+	[SET_TIMES] = {"times", DURATION, TIMES,
+		       "TIME  how long each sample's time is kept (" TIMES ")"},
 	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples a second and CPU (99)"},
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  whom the server runs as (the store's owner, smolder, who called sudo, "
@@ -41,7 +51,8 @@ static const struct {
 	[SET_THREADS] = {"threads", LIST, NULL,
 			 "COMM  each thread of this process is a series; may be repeated"},
 	[SET_TO] = {"to", URL, NULL, "URL  the server that windows are sent to"},
-	[SET_DEADLINE] = {"deadline", DURATION, "30s", "TIME  of the longest question (30s)"},
+	[SET_DEADLINE] = {"deadline", DURATION, DEADLINE,
+			  "TIME  of the longest question (" DEADLINE ")"},
 	[SET_NAMES] = {"names", TEXT, NULL,
 		       "NAME,...  that clients may call this server by, beside its own"},
 	[SET_WINDOWS_FD] = {"windows-fd", NUMBER, NULL,
@@ -81,51 +92,36 @@ const char *settings_help(enum setting which)
 	return table[which].help;
 }
 
-static bool units(const char *text, const char *const names[], const uint64_t factors[],
-		  bool repeat, uint64_t *ret)
+/* "2GiB", "500M" in bytes. False if it is not one. */
+static bool parse_size(const char *text, uint64_t *ret_bytes)
 {
-	uint64_t sum = 0;
-	const char *at = text;
+	static const struct {
+		const char *name;
+		uint64_t bytes;
+	} units[] = {{"", 1},
+		     {"b", 1},
+		     {"k", 1ull << 10},
+		     {"kb", 1000},
+		     {"kib", 1ull << 10},
+		     {"m", 1ull << 20},
+		     {"mb", 1000000},
+		     {"mib", 1ull << 20},
+		     {"g", 1ull << 30},
+		     {"gb", 1000000000},
+		     {"gib", 1ull << 30},
+		     {"t", 1ull << 40},
+		     {"tb", 1000000000000},
+		     {"tib", 1ull << 40}};
+	char *unit;
 
-	do {
-		char *end;
-		errno = 0;
-		unsigned long long n = strtoull(at, &end, 10);
-		if (end == at || *at == '-' || *at == '+' || *at == ' ' || errno)
-			return false;
-		size_t len = strspn(end, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-		size_t i = 0;
-		while (names[i] &&
-		       (strlen(names[i]) != len || strncasecmp(names[i], end, len) != 0))
-			i++;
-		uint64_t part;
-		if (!names[i] || __builtin_mul_overflow(n, factors[i], &part) ||
-		    __builtin_add_overflow(sum, part, &sum))
-			return false;
-		at = end + len;
-	} while (repeat && *at);
-	*ret = sum;
-	return !*at && sum;
-}
-
-bool settings_duration(const char *text, uint64_t *ret_ms)
-{
-	static const char *const names[] = {"ms", "s", "m", "min", "h", "d", "w", NULL};
-	static const uint64_t factors[] = {1, 1000, 60000, 60000, 3600000, 86400000, 604800000};
-
-	return units(text, names, factors, true, ret_ms);
-}
-
-bool settings_size(const char *text, uint64_t *ret_bytes)
-{
-	static const char *const names[] = {"",  "b",  "k",   "kb", "kib", "m",   "mb", "mib",
-					    "g", "gb", "gib", "t",  "tb",  "tib", NULL};
-	static const uint64_t factors[] = {
-		1,          1,          1ull << 10,    1000,       1ull << 10,
-		1ull << 20, 1000000,    1ull << 20,    1ull << 30, 1000000000,
-		1ull << 30, 1ull << 40, 1000000000000, 1ull << 40};
-
-	return units(text, names, factors, false, ret_bytes);
+	errno = 0;
+	uint64_t n = strtoull(text, &unit, 10);
+	if (*text < '0' || *text > '9' || errno)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (strcasecmp(units[i].name, unit) == 0)
+			return !__builtin_mul_overflow(n, units[i].bytes, ret_bytes);
+	return false;
 }
 
 static bool parse(enum setting which, const char *value, uint64_t *ret)
@@ -134,9 +130,9 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 
 	switch (table[which].kind) {
 	case DURATION:
-		return settings_duration(value, ret);
+		return timerange_duration(value, ret) == 0 && *ret;
 	case SIZE:
-		return settings_size(value, ret) && *ret >= SIZE_LEAST;
+		return parse_size(value, ret) && *ret >= SIZE_LEAST;
 	case NUMBER:
 		*ret = strtoull(value, &end, 10);
 		return *value >= '0' && *value <= '9' && !*end && *ret > 0 && *ret <= 10000;

@@ -66,7 +66,3 @@ const char *settings_text(const struct settings *s, enum setting which);
 uint64_t settings_number(const struct settings *s, enum setting which); /* ms, bytes, or as it is */
 
 const struct settings_list *settings_list(const struct settings *s, enum setting which);
-
-/* "30d", "12h", "90m", "1d12h" in ms; "2GiB", "500M" in bytes. False if it is not one. */
-bool settings_duration(const char *text, uint64_t *ret_ms);
-bool settings_size(const char *text, uint64_t *ret_bytes);

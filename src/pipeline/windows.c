@@ -1,5 +1,6 @@
 #include "pipeline/windows.h"
 
+#include "base/clock.h"
 #include "base/index.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -7,8 +8,7 @@
 
 #define ROWS_MAX     20000
 #define OWNERS_MAX   8192
-#define THREADS_MAX  4096 /* a fifth of the series that a day of the store has */
-#define DAY_MS       86400000ull
+#define THREADS_MAX  4096        /* a fifth of the series that a day of the store has */
 #define OPEN_MAX     16          /* windows at once: the one at hand, and late ones */
 #define GRACE_MS     600         /* a drain leaves the latest for the next */
 #define STEP_NS      100000000ll /* less is drift, not a step */

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#define DAY_MS 86400000ull
+#include "base/clock.h"
+#include "base/mem.h"
+
 /* Numbers below this are seconds: as milliseconds they would be before April 1970. */
 #define SECONDS_MAX 10000000000ull
 #define MS_MAX      253402300800000ull /* the year 10000 */
@@ -35,7 +37,7 @@ static bool duration(const char **s, uint64_t *ret)
 	static const struct {
 		const char *name;
 		uint64_t ms;
-	} units[] = {{"ms", 1},      {"s", 1000},   {"m", 60000},
+	} units[] = {{"ms", 1},      {"s", 1000},   {"m", 60000},     {"min", 60000},
 		     {"h", 3600000}, {"d", DAY_MS}, {"w", 7 * DAY_MS}};
 	uint64_t sum = 0;
 
@@ -44,12 +46,13 @@ static bool duration(const char **s, uint64_t *ret)
 		size_t u = 0;
 		if (!digits(s, 12, &n))
 			return false;
-		while (u < sizeof(units) / sizeof(*units) &&
-		       strncmp(*s, units[u].name, strlen(units[u].name)) != 0)
+		size_t len = strspn(*s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		while (u < ARRAY_SIZE(units) &&
+		       (strlen(units[u].name) != len || strncasecmp(*s, units[u].name, len) != 0))
 			u++;
-		if (u == sizeof(units) / sizeof(*units) || n > MS_MAX / units[u].ms)
+		if (u == ARRAY_SIZE(units) || n > MS_MAX / units[u].ms)
 			return false;
-		*s += strlen(units[u].name);
+		*s += len;
 		sum += n * units[u].ms;
 	} while (**s >= '0' && **s <= '9' && sum <= MS_MAX);
 	*ret = sum;

@@ -12,10 +12,8 @@
 #include "query/timerange.h"
 #include "serve/parts.h"
 
-#define DEADLINE_MS   30000
 #define THREADS       2
 #define WAITING       16
-#define DAY_MS        86400000ull
 #define LOGIN_MAX     4096
 #define SYMBOLS_MAX   (1u << 20) /* bytes of addresses that a client would have named */
 #define TEND_EVERY_MS 10000
@@ -194,12 +192,6 @@ static int watch(struct server *s)
 	return r;
 }
 
-/* As store.h has them: said here as well, since the status tells them. */
-static void set_default(uint64_t *option, uint64_t value)
-{
-	*option = *option ? *option : value;
-}
-
 DEFINE_CLEANUP(struct server *, server_free)
 
 int server_new(struct loop *l, const struct server_options *o, struct server **ret,
@@ -214,10 +206,8 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->windows_fd = o->windows_fd;
 	s->store_dir = mem_strdup(o->store_dir);
 	s->store_options = o->store;
-	set_default(&s->store_options.retention_ms, 30 * DAY_MS);
-	set_default(&s->store_options.max_bytes, 2ull << 30);
-	set_default(&s->store_options.times_ms, DAY_MS);
-	s->deadline_ms = o->deadline_ms ? o->deadline_ms : DEADLINE_MS;
+	store_options_fill(&s->store_options); /* the status tells them */
+	s->deadline_ms = o->deadline_ms ? o->deadline_ms : SERVER_DEADLINE_S * 1000;
 	s->started_ms = clock_ms(CLOCK_REALTIME);
 	s->message = mem_alloc(WINDOW_MESSAGE_MAX + 1);
 	s->has_tls = o->tls_cert;

@@ -18,6 +18,8 @@
 
 struct server;
 
+#define SERVER_DEADLINE_S 30 /* of a question, unless told */
+
 struct server_options {
 	const char *store_dir;
 	const char *listen;       /* NULL: SERVER_LISTEN */
@@ -29,7 +31,7 @@ struct server_options {
 	const char *tls_cert, *tls_key; /* PEM, borrowed until server_free; NULL: no TLS */
 	struct store_options store;
 	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
-	uint64_t deadline_ms; /* of a question; 0: 30 s */
+	uint64_t deadline_ms; /* of a question; 0: SERVER_DEADLINE_S */
 	unsigned threads;     /* questions at once; 0: 2 */
 };
 

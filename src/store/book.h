@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/clock.h"
 #include "store/dict.h"
 #include "store/remap.h"
 #include "store/sql.h"
@@ -15,7 +16,6 @@
 #define SLOT_S 300
 #define HOUR_S 3600
 #define DAY_S  86400
-#define DAY_MS 86400000ull
 
 enum book_kind { BOOK_RAW, BOOK_ROLL };
 

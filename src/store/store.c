@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/sort.h"
 #include "store/inside.h"
@@ -415,6 +416,15 @@ static int open_writer(struct store *s, struct store_error *e)
 	return 0;
 }
 
+void store_options_fill(struct store_options *o)
+{
+	o->retention_ms = o->retention_ms ? o->retention_ms : STORE_RETENTION_DAYS * DAY_MS;
+	o->max_bytes = o->max_bytes ? o->max_bytes : (uint64_t)STORE_MAX_GIB << 30;
+	o->times_ms = o->times_ms ? o->times_ms : STORE_TIMES_HOURS * 3600000ull;
+	o->series_max = o->series_max ? o->series_max : 20000;
+	o->stacks_max = o->stacks_max ? o->stacks_max : 1000000;
+}
+
 int store_open(const char *dir, const struct store_options *o, struct store **ret,
 	       struct store_error *ret_err)
 {
@@ -426,11 +436,9 @@ int store_open(const char *dir, const struct store_options *o, struct store **re
 	s->dir = mem_strdup(dir);
 	s->lock = -1;
 	s->o = o ? *o : none;
-	s->o.retention_ms = s->o.retention_ms ? s->o.retention_ms : 30 * DAY_MS;
-	s->o.max_bytes = s->o.max_bytes ? s->o.max_bytes : 2ull << 30;
-	s->o.times_ms = s->o.times_ms ? s->o.times_ms : DAY_MS;
-	s->o.series_max = MIN(s->o.series_max ? s->o.series_max : 20000, SERIES_TOP);
-	s->o.stacks_max = MIN(s->o.stacks_max ? s->o.stacks_max : 1000000, STACKS_TOP);
+	store_options_fill(&s->o);
+	s->o.series_max = MIN(s->o.series_max, SERIES_TOP);
+	s->o.stacks_max = MIN(s->o.stacks_max, STACKS_TOP);
 	s->day_caps = (struct remap_caps){s->o.series_max, s->o.stacks_max};
 	s->month_caps.series = (uint32_t)MIN(s->o.series_max * (uint64_t)MONTH, SERIES_TOP);
 	s->month_caps.stacks = (uint32_t)MIN(s->o.stacks_max * (uint64_t)MONTH, STACKS_TOP);

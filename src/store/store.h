@@ -21,15 +21,22 @@
 
 struct store;
 
-struct store_options {
-	uint64_t retention_ms; /* 0: 30 days */
-	uint64_t max_bytes;    /* 0: 2 GiB; raw data goes first, roll-ups last */
-	uint64_t times_ms;     /* how long sample times are kept; 0: 24 h */
-	uint32_t series_max;   /* distinct series of a day; beyond it they are {comm="(other)"}; 0:
-				  20,000 */
-	uint32_t stacks_max;   /* distinct stack nodes of a day, the same; 0: 1,000,000 */
-	bool read_only;        /* query only: no lock is taken, nothing is made */
+/* What is kept unless told otherwise. */
+#define STORE_RETENTION_DAYS 30
+#define STORE_MAX_GIB        2
+#define STORE_TIMES_HOURS    24
+
+struct store_options { /* 0: the default */
+	uint64_t retention_ms;
+	uint64_t max_bytes;  /* raw data goes first, roll-ups last */
+	uint64_t times_ms;   /* how long sample times are kept */
+	uint32_t series_max; /* distinct series of a day; beyond it they are {comm="(other)"}; 0:
+				20,000 */
+	uint32_t stacks_max; /* distinct stack nodes of a day, the same; 0: 1,000,000 */
+	bool read_only;      /* query only: no lock is taken, nothing is made */
 };
+
+void store_options_fill(struct store_options *o); /* puts the default for each 0 */
 
 struct store_error {
 	char text[512]; /* one sentence */

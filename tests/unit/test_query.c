@@ -330,7 +330,10 @@ static void durations(void **state)
 	assert_int_equal(ms, 30 * 24 * HOUR);
 	assert_int_equal(timerange_duration("1h30m5s1ms", &ms), 0);
 	assert_int_equal(ms, HOUR + HOUR / 2 + 5001);
+	assert_int_equal(timerange_duration("90min1H", &ms), 0);
+	assert_int_equal(ms, HOUR + HOUR / 2 + HOUR);
 	assert_int_equal(timerange_duration("30", &ms), -EINVAL);
+	assert_int_equal(timerange_duration("5mi", &ms), -EINVAL);
 	assert_int_equal(timerange_duration("", &ms), -EINVAL);
 	assert_int_equal(timerange_duration("1h ", &ms), -EINVAL);
 }

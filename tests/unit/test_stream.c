@@ -1,8 +1,7 @@
 /* The order of samples and events, and what comes too late for it: from rings of our own making. */
 #include "unit/unit.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/mem.h"
 #include "pipeline/stream.h"
 
@@ -94,14 +93,6 @@ static struct stream *start(void)
 	return stream_new(NULL, (struct sideband *)&sideband);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Returns how long before now the latest was that it wanted: at most, since time passes. */
 static uint64_t drain(struct stream *s, struct taken *t, bool last)
 {
@@ -109,7 +100,7 @@ static uint64_t drain(struct stream *s, struct taken *t, bool last)
 
 	*t = (struct taken){};
 	stream_drain(s, &h, last);
-	return now_ns() - MIN(now_ns(), rings.until);
+	return clock_ns(CLOCK_MONOTONIC) - MIN(clock_ns(CLOCK_MONOTONIC), rings.until);
 }
 
 static struct stream_stats late_of(const struct stream *s)
@@ -126,7 +117,7 @@ static void all_is_in_order_and_the_latest_waits(void **state)
 {
 	(void)state;
 	struct stream *s = start();
-	uint64_t now = now_ns(), soon = now + 3600000 * MS;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), soon = now + 3600000 * MS;
 	struct taken t;
 
 	put_sample(now - 40 * MS);
@@ -162,7 +153,7 @@ static void what_comes_late_is_counted_and_handed_out(void **state)
 	put_event(passed - 3 * MS);
 	put_sample(passed + 1); /* was too new for it */
 	put_event(passed + 1);
-	while (now_ns() < passed + 100 * MS)
+	while (clock_ns(CLOCK_MONOTONIC) < passed + 100 * MS)
 		usleep(1000);
 	drain(s, &t, false);
 	assert_string_equal(t.kinds, "seses");
