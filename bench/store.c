@@ -441,7 +441,7 @@ static int ask(struct store *st, uint64_t from, uint64_t to, struct worst *w)
 	struct store_query q = {.type = "cpu", .from_ms = from, .to_ms = to};
 	double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
 
-	if (store_scan(st, &q, p, &a) < 0 || a.damaged || !a.samples) {
+	if (store_sum(st, &q, p, &a, NULL) < 0 || a.damaged || !a.samples) {
 		fprintf(stderr, "store: nothing, or damage\n");
 		return -1;
 	}

@@ -175,9 +175,19 @@ static void say_no_store(const struct source_options *given, const char *dir, in
 		log_error("%s", why->text);
 }
 
+static bool on_progress(void *ctx, double done)
+{
+	const struct source *s = ctx;
+	uint64_t waited = clock_ms(CLOCK_MONOTONIC) - s->began_ms;
+
+	if (waited > PROGRESS_MS)
+		log_progress("reading the store: %.0f %%", 100 * done);
+	return !s->timeout_ms || waited < s->timeout_ms;
+}
+
 static bool open_store(struct source *s, const struct source_options *given, const char *dir)
 {
-	struct store_options o = {.read_only = true};
+	struct store_options o = {.read_only = true, .progress = on_progress, .progress_ctx = s};
 	struct store_error err = {};
 
 	int r = store_open(dir, &o, &s->store, &err);
@@ -247,16 +257,6 @@ static bool on_wait(void *ctx, uint64_t waited_ms, size_t received)
 		log_progress("waiting for the server: %.1f s, %.1f MB", (double)waited_ms / 1000,
 			     (double)received / 1e6);
 	return true;
-}
-
-static bool on_progress(void *ctx, double done)
-{
-	const struct source *s = ctx;
-	uint64_t waited = clock_ms(CLOCK_MONOTONIC) - s->began_ms;
-
-	if (waited > PROGRESS_MS)
-		log_progress("reading the store: %.0f %%", 100 * done);
-	return !s->timeout_ms || waited < s->timeout_ms;
 }
 
 /* What became of a selector that is one word, and no type; once, if it is asked again and again. */
@@ -420,13 +420,11 @@ static int names_by_server(struct source *s, const struct source_question *q, co
 
 /* ---- by the store -------------------------------------------------------------------------- */
 
-static int ended_badly(struct selector *selector, int err)
+static int ended_badly(int err, const struct store_error *why)
 {
-	struct selector_error why;
-
 	log_progress_done();
-	if (selector_failed(selector, &why))
-		log_error("%s", why.text);
+	if (err == -EINVAL)
+		log_error("%s", why->text);
 	else if (err == -ECANCELED)
 		log_error("reading the store took longer than --timeout allows");
 	else if (err)
@@ -440,28 +438,24 @@ static int begin_query(struct source *s, const struct source_question *q,
 		       struct selector **ret_selector, struct store_query *ret)
 {
 	struct selector_error err = {};
+	struct store_error why = {};
 
 	if (selector_parse(q->selector ? q->selector : "cpu", ret_selector, &err) != 0) {
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
+	s->began_ms = clock_ms(CLOCK_MONOTONIC);
+	int r = selector_settle_by(*ret_selector, s->store, q->range.from_ms, q->range.to_ms, &why);
 	*ret = (struct store_query){
-		.type = selector_type(*ret_selector),
 		.from_ms = q->range.from_ms,
 		.to_ms = q->range.to_ms,
-		.match = selector_match,
-		.match_ctx = *ret_selector,
-		.progress = on_progress,
-		.progress_ctx = s,
-		.keep = q->keep,
-		.keep_count = q->keep_count,
+		.by = q->keep,
+		.by_count = q->keep_count,
 	};
-	s->began_ms = clock_ms(CLOCK_MONOTONIC);
-	int r = selector_settle_by(*ret_selector, s->store, q->range.from_ms, q->range.to_ms);
-	ret->type = selector_type(*ret_selector);
-	if (q->selector && selector_process(*ret_selector))
+	selector_query(*ret_selector, ret);
+	if (q->selector && selector_is_process(*ret_selector))
 		say_process(s, q->selector);
-	return ended_badly(*ret_selector, r);
+	return ended_badly(r, &why);
 }
 
 bool source_selector(const char *selector)
@@ -486,11 +480,12 @@ int source_profile(struct source *s, const struct source_question *q, struct pro
 {
 	CLEANUP(selector_freep) struct selector *selector = NULL;
 	struct store_query query;
+	struct store_error why = {};
 
 	if (s->url)
 		return profile_by_server(s, q, into, ret);
 	int code = begin_query(s, q, &selector, &query);
-	return code ? code : ended_badly(selector, store_scan(s->store, &query, into, ret));
+	return code ? code : ended_badly(store_sum(s->store, &query, into, ret, &why), &why);
 }
 
 int source_names(struct source *s, const struct source_question *q, const char *name,
@@ -498,13 +493,18 @@ int source_names(struct source *s, const struct source_question *q, const char *
 {
 	CLEANUP(selector_freep) struct selector *selector = NULL;
 	struct store_query query;
+	struct store_error why = {};
 
 	if (s->url)
 		return names_by_server(s, q, name, ret);
 	int code = begin_query(s, q, &selector, &query);
-	return code ? code
-		    : ended_badly(selector,
-				  store_labels(s->store, &query, name, false, NAMES_MAX, ret));
+	if (code)
+		return code;
+	query.by = &name;
+	query.by_count = name ? 1 : 0;
+	query.max = NAMES_MAX;
+	int r = store_names(s->store, &query, name ? STORE_VALUES : STORE_LABELS, ret, &why);
+	return ended_badly(r, &why);
 }
 
 char *source_subject(struct source *s, const struct source_question *q)

@@ -4,34 +4,15 @@
 #include <stdarg.h>
 #include <stdint.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
-#define MATCH_LIMIT 100000 /* steps; a sane pattern on a name of 100 bytes takes some hundreds */
-#define DEPTH_LIMIT 2000
-#define HEAP_LIMIT  1024 /* KiB */
-#define TYPES_MAX   100
-#define COMM_MAX    15 /* bytes of a process' name that the kernel keeps */
-
-enum op { OP_IS, OP_IS_NOT, OP_LIKE, OP_NOT_LIKE };
-
-struct matcher {
-	char *label;
-	char *value;
-	enum op op;
-	pcre2_code *code; /* of OP_LIKE and OP_NOT_LIKE */
-};
+#define TYPES_MAX 100
+#define COMM_MAX  15 /* bytes of a process' name that the kernel keeps */
 
 struct selector {
 	char type[WINDOW_TYPE_MAX];
-	struct matcher matchers[SELECTOR_MATCHERS];
-	size_t count;
+	struct matcher *matchers;
+	uint32_t count, cap;
 	char *word;      /* it is this alone; NULL: it has braces, or is settled */
 	bool is_process; /* a word was taken for the name of a process */
-	pcre2_match_context *context;
-	pcre2_match_data *data;
-	const struct matcher *failed; /* its pattern ran into a limit */
-	int failure;                  /* PCRE2's code */
 };
 
 struct parser {
@@ -186,12 +167,15 @@ static int parse_label(struct parser *p, char **ret)
 	return 0;
 }
 
-static int parse_op(struct parser *p, enum op *ret)
+static int parse_op(struct parser *p, enum matcher_op *ret)
 {
 	static const struct {
 		const char *text;
-		enum op op;
-	} ops[] = {{"=~", OP_LIKE}, {"!~", OP_NOT_LIKE}, {"!=", OP_IS_NOT}, {"=", OP_IS}};
+		enum matcher_op op;
+	} ops[] = {{"=~", MATCHER_REGEX},
+		   {"!~", MATCHER_NOT_REGEX},
+		   {"!=", MATCHER_NOT_EQUAL},
+		   {"=", MATCHER_EQUAL}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
 		size_t len = strlen(ops[i].text);
@@ -204,52 +188,41 @@ static int parse_op(struct parser *p, enum op *ret)
 	return wrong(p, "one of = != =~ !~ is expected");
 }
 
-static int compile(struct parser *p, struct matcher *m)
+/* Takes its place in the list at `at`; what is there and after it moves up. */
+static void insert(struct selector *s, uint32_t at, const struct matcher *m)
 {
-	size_t len = strlen(m->value);
-	PCRE2_SIZE offset;
-	int code;
-
-	if (len > SELECTOR_PATTERN_MAX)
-		return wrong(p, "a regular expression has at most %d bytes: it ends",
-			     SELECTOR_PATTERN_MAX);
-	m->code =
-		pcre2_compile((PCRE2_SPTR)m->value, len,
-			      PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED |
-				      PCRE2_DOLLAR_ENDONLY | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C,
-			      &code, &offset, NULL);
-	if (m->code)
-		return 0;
-
-	PCRE2_UCHAR why[120];
-	pcre2_get_error_message(code, why, sizeof(why));
-	return wrong(p,
-		     "the regular expression of %.40s is wrong (%s, after %zu bytes of it): it "
-		     "ends",
-		     m->label, (const char *)why, offset);
+	MEM_GROW(s->matchers, s->count, s->cap);
+	memmove(s->matchers + at + 1, s->matchers + at, (s->count - at) * sizeof(*m));
+	s->matchers[at] = *m;
+	s->count++;
 }
 
 static int parse_matcher(struct parser *p, struct selector *s)
 {
-	struct matcher *m = &s->matchers[s->count];
+	CLEANUP(freep) char *label = NULL, *value = NULL;
+	struct matcher_error err;
+	struct matcher m;
+	enum matcher_op op = MATCHER_EQUAL;
 
 	if (s->count == SELECTOR_MATCHERS)
 		return wrong(p, "there are more than %d conditions", SELECTOR_MATCHERS);
-	s->count++; /* what is allocated below is freed with the selector */
-	int r = parse_label(p, &m->label);
+	int r = parse_label(p, &label);
 	if (r)
 		return r;
 	skip_space(p);
-	r = parse_op(p, &m->op);
+	r = parse_op(p, &op);
 	if (r)
 		return r;
 	skip_space(p);
 	if (!is_quote(*p->at))
 		return wrong(p, "a value in quotes is expected");
-	r = parse_quoted(p, &m->value);
+	r = parse_quoted(p, &value);
 	if (r)
 		return r;
-	return m->op == OP_LIKE || m->op == OP_NOT_LIKE ? compile(p, m) : 0;
+	if (matcher_init(&m, label, op, value, &err) != 0)
+		return wrong(p, "%s: it ends", err.text);
+	insert(s, s->count, &m);
+	return 0;
 }
 
 static int parse_type(struct parser *p, struct selector *s)
@@ -324,31 +297,18 @@ int selector_parse(const char *text, struct selector **ret, struct selector_erro
 	}
 	snprintf(s->type, sizeof(s->type), "cpu");
 	int r = parse(&p, s);
-	if (r)
-		return r;
-
-	s->context = pcre2_match_context_create(NULL);
-	s->data = pcre2_match_data_create(1, NULL);
-	if (!s->context || !s->data)
-		return -ENOMEM;
-	pcre2_set_match_limit(s->context, MATCH_LIMIT);
-	pcre2_set_depth_limit(s->context, DEPTH_LIMIT);
-	pcre2_set_heap_limit(s->context, HEAP_LIMIT);
-	*ret = TAKE_PTR(s);
-	return 0;
+	if (!r)
+		*ret = TAKE_PTR(s);
+	return r;
 }
 
 void selector_free(struct selector *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->count; i++) {
-		free(s->matchers[i].label);
-		free(s->matchers[i].value);
-		pcre2_code_free(s->matchers[i].code);
-	}
-	pcre2_match_context_free(s->context);
-	pcre2_match_data_free(s->data);
+	for (uint32_t i = 0; i < s->count; i++)
+		matcher_done(&s->matchers[i]);
+	free(s->matchers);
 	free(s->word);
 	free(s);
 }
@@ -363,6 +323,16 @@ static bool is_type(const char *word, const struct store_names *types)
 	return false;
 }
 
+static void put_first(struct selector *s, const char *label, enum matcher_op op, const char *value)
+{
+	struct matcher_error none;
+	struct matcher m;
+
+	/* Only a regular expression can be wrong. */
+	if (matcher_init(&m, label, op, value, &none) == 0)
+		insert(s, 0, &m);
+}
+
 void selector_settle(struct selector *s, const struct store_names *types)
 {
 	CLEANUP(freep) char *word = TAKE_PTR(s->word);
@@ -370,21 +340,19 @@ void selector_settle(struct selector *s, const struct store_names *types)
 	if (!word || is_type(word, types))
 		return;
 	snprintf(s->type, sizeof(s->type), "cpu");
-	s->matchers[s->count++] =
-		(struct matcher){.label = mem_strdup("comm"),
-				 .op = OP_IS,
-				 .value = mem_strndup(word, strnlen(word, COMM_MAX))};
+	selector_require_comm(s, word);
 	s->is_process = true;
 }
 
-int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms)
+int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms,
+		       struct store_error *ret_err)
 {
-	struct store_query q = {.from_ms = from_ms, .to_ms = to_ms};
+	struct store_query q = {.from_ms = from_ms, .to_ms = to_ms, .max = TYPES_MAX};
 	struct store_names types = {};
 
 	if (!s->word)
 		return 0;
-	int r = store_labels(store, &q, NULL, true, TYPES_MAX, &types);
+	int r = store_names(store, &q, STORE_TYPES, &types, ret_err);
 	if (r)
 		return r;
 	selector_settle(s, &types);
@@ -392,57 +360,31 @@ int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms
 	return 0;
 }
 
-const char *selector_process(const struct selector *s)
+void selector_require(struct selector *s, const char *label, const char *value)
 {
-	return s->is_process ? s->matchers[0].value : NULL;
+	put_first(s, label, MATCHER_EQUAL, value);
 }
 
-const char *selector_type(const struct selector *s)
+void selector_require_prefix(struct selector *s, const char *label, const char *value)
 {
-	return s->type;
+	put_first(s, label, MATCHER_PREFIX, value);
 }
 
-static bool like(struct selector *s, const struct matcher *m, const char *value)
+void selector_require_comm(struct selector *s, const char *name)
 {
-	int r = pcre2_match(m->code, (PCRE2_SPTR)value, strlen(value), 0, 0, s->data, s->context);
+	CLEANUP(freep) char *cut = mem_strndup(name, strnlen(name, COMM_MAX));
 
-	/* A value that is not UTF-8 matches no pattern; all else is a limit. */
-	if (r < 0 && r != PCRE2_ERROR_NOMATCH &&
-	    !(r <= PCRE2_ERROR_UTF8_ERR1 && r >= PCRE2_ERROR_UTF8_ERR21)) {
-		s->failed = m;
-		s->failure = r;
-	}
-	return r >= 0;
+	put_first(s, "comm", MATCHER_EQUAL, cut);
 }
 
-bool selector_match(void *ctx, const struct store_label *labels, size_t count)
+bool selector_is_process(const struct selector *s)
 {
-	struct selector *s = ctx;
-
-	for (size_t i = 0; i < s->count && !s->failed; i++) {
-		const struct matcher *m = &s->matchers[i];
-		const char *value = "";
-		for (size_t l = 0; l < count; l++)
-			if (strcmp(labels[l].key, m->label) == 0) {
-				value = labels[l].value;
-				break;
-			}
-		bool same = m->code ? like(s, m, value) : strcmp(value, m->value) == 0;
-		if (same != (m->op == OP_IS || m->op == OP_LIKE))
-			return false;
-	}
-	return !s->failed;
+	return s->is_process;
 }
 
-bool selector_failed(const struct selector *s, struct selector_error *ret_err)
+void selector_query(const struct selector *s, struct store_query *q)
 {
-	PCRE2_UCHAR why[100];
-
-	if (!s->failed)
-		return false;
-	pcre2_get_error_message(s->failure, why, sizeof(why));
-	snprintf(ret_err->text, sizeof(ret_err->text),
-		 "the regular expression of %.60s takes too long (%s); write a simpler one",
-		 s->failed->label, (const char *)why);
-	return true;
+	q->type = s->type;
+	q->matchers = s->matchers;
+	q->matcher_count = s->count;
 }

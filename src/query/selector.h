@@ -12,9 +12,6 @@
  *
  * A word alone is a type if something of that type is stored, and the name of a process otherwise,
  * cut as the kernel cuts names. Only the store knows, so who reads it says so: selector_settle().
- *
- * Patterns are hostile: PCRE2 runs them with limits on steps, depth and memory. One that hits a
- * limit is an error (selector_failed), not a "no".
  */
 #pragma once
 
@@ -24,9 +21,8 @@
 #include "base/mem.h"
 #include "store/store.h"
 
-#define SELECTOR_MAX         4096 /* bytes of a selector */
-#define SELECTOR_MATCHERS    64
-#define SELECTOR_PATTERN_MAX 1024
+#define SELECTOR_MAX      4096 /* bytes of a selector */
+#define SELECTOR_MATCHERS 64
 
 struct selector;
 
@@ -39,8 +35,6 @@ int selector_parse(const char *text, struct selector **ret, struct selector_erro
 void selector_free(struct selector *s);
 DEFINE_CLEANUP(struct selector *, selector_free)
 
-const char *selector_type(const struct selector *s); /* borrowed */
-
 /*
  * Before a selector is used: decides what a word alone means. `types` are those of what is stored;
  * "cpu" is always one. A word that is no type is from then on the process of that name.
@@ -48,13 +42,16 @@ const char *selector_type(const struct selector *s); /* borrowed */
 void selector_settle(struct selector *s, const struct store_names *types);
 
 /* The same by the types of a range. 0, or what the store said; nothing is read unless needed. */
-int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms);
+int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms,
+		       struct store_error *ret_err);
 
-/* The name of a process that a word was taken for; NULL: none was. Borrowed. */
-const char *selector_process(const struct selector *s);
+/* Whether a word was taken for the name of a process. */
+bool selector_is_process(const struct selector *s);
 
-/* A store_match_fn; ctx is the selector. After a failure it says false at once. */
-bool selector_match(void *ctx, const struct store_label *labels, size_t count);
+/* One condition more, before the others: the label has this value, or begins with it. */
+void selector_require(struct selector *s, const char *label, const char *value);
+void selector_require_prefix(struct selector *s, const char *label, const char *value);
+void selector_require_comm(struct selector *s, const char *name); /* cut as the kernel cuts names */
 
-/* Whether some match ran into a limit: what was matched since is of no use. */
-bool selector_failed(const struct selector *s, struct selector_error *ret_err);
+/* Sets type and matchers of a query, borrowed until selector_free(). Once it is settled. */
+void selector_query(const struct selector *s, struct store_query *q);

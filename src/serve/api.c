@@ -34,7 +34,7 @@
 
 struct ask { /* one selector and range */
 	struct selector *selector;
-	struct timerange range;
+	struct store_query query; /* type and matchers are the selector's, once that is settled */
 	struct store_answer answer;
 };
 
@@ -46,19 +46,19 @@ struct api_job {
 	struct ask ask, base;
 	bool is_diff;
 	/* Borrowed from the request. */
-	const char *by, *callers, *callees, *name;
+	const char *callers, *callees;
 	char *keep_words; /* owned: what keep points into */
 	const char *keep[KEEP_MAX + 1];
 	size_t keep_count;
 	const struct renderer *renderer; /* NULL: the whole profile */
 	struct render_options options;
-	bool types;
-	uint64_t step, max;
-	bool slots;                   /* exact to WINDOW_STEP_MS … */
-	uint64_t first_row, last_row; /* … and of each second only these steps */
+	enum store_names_of names;
+	uint64_t max;
+	uint64_t first_row, last_row; /* of an exact query: of each second only these steps */
 	bool packs;                   /* the client takes gzip */
 	bool is_over;                 /* nothing more will come into its ranges */
 	/* The answer. */
+	struct store_error store_error;
 	unsigned status;
 	char error[640];
 	char *body;
@@ -114,10 +114,14 @@ static bool parse_selector(struct api_job *a, const char *text, struct ask *ask)
 static bool parse_range(struct api_job *a, const char *from, const char *to, struct ask *ask)
 {
 	struct timerange_error err;
+	struct timerange range;
 
-	return timerange_parse(given(a->request, from), given(a->request, to),
-			       clock_ms(CLOCK_REALTIME), &ask->range, &err) == 0 ||
-	       wrong(a, err.text);
+	if (timerange_parse(given(a->request, from), given(a->request, to),
+			    clock_ms(CLOCK_REALTIME), &range, &err) != 0)
+		return wrong(a, err.text);
+	ask->query.from_ms = range.from_ms;
+	ask->query.to_ms = range.to_ms;
+	return true;
 }
 
 static bool parse_ask(struct api_job *a)
@@ -130,18 +134,19 @@ static bool parse_ask(struct api_job *a)
 static bool parse_base(struct api_job *a)
 {
 	const char *query = given(a->request, "base_query");
-	uint64_t length = a->ask.range.to_ms - a->ask.range.from_ms;
+	const struct store_query *q = &a->ask.query;
 
 	a->is_diff = true;
 	if (!parse_selector(a, query ? query : given(a->request, "query"), &a->base))
 		return false;
 	if (given(a->request, "base_from") || given(a->request, "base_to"))
 		return parse_range(a, "base_from", "base_to", &a->base);
-	a->base.range = a->ask.range;
+	a->base.query.from_ms = q->from_ms;
+	a->base.query.to_ms = q->to_ms;
 	if (!query) {
 		/* A range takes in the window that it begins in: the base ends before that. */
-		a->base.range.to_ms = a->ask.range.from_ms / WINDOW_MS * WINDOW_MS;
-		a->base.range.from_ms -= MIN(length, a->base.range.from_ms);
+		a->base.query.to_ms = q->from_ms / WINDOW_MS * WINDOW_MS;
+		a->base.query.from_ms -= MIN(q->to_ms - q->from_ms, q->from_ms);
 	}
 	return true;
 }
@@ -159,13 +164,13 @@ static bool add_keep(struct api_job *a, const char *label)
 
 static bool parse_keep(struct api_job *a)
 {
-	const char *keep = given(a->request, "keep");
+	const char *keep = given(a->request, "keep"), *by = given(a->request, "by");
 	char *save;
 
-	a->by = a->options.tree.by = given(a->request, "by");
-	if (a->by && !add_keep(a, a->by))
+	a->options.tree.by = by;
+	if (by && !add_keep(a, by))
 		return false;
-	if (a->by && strcmp(a->by, "pid") == 0 && !add_keep(a, "comm")) /* its name */
+	if (by && strcmp(by, "pid") == 0 && !add_keep(a, "comm")) /* its name */
 		return false;
 	if (!keep)
 		return true;
@@ -186,7 +191,7 @@ static bool parse_slots(struct api_job *a)
 	a->last_row = ROWS - 1;
 	if (!text)
 		return true;
-	a->slots = true;
+	a->ask.query.exact = a->base.query.exact = true;
 	if (strcmp(text, "1") == 0)
 		return true;
 	if (sscanf(text, "%u-%u%n", &first, &last, &end) != 2 || text[end] || first > last ||
@@ -194,7 +199,7 @@ static bool parse_slots(struct api_job *a)
 		return wrong(a, "slots is 1, or FIRST-LAST of the 50 steps of a second: 0-24");
 	a->first_row = first;
 	a->last_row = last;
-	return a->ask.range.to_ms - a->ask.range.from_ms <= HEAT_MAX_MS ||
+	return a->ask.query.to_ms - a->ask.query.from_ms <= HEAT_MAX_MS ||
 	       wrong(a, "rows of slots are of at most 10 minutes");
 }
 
@@ -238,43 +243,13 @@ static bool parse_format(struct api_job *a)
 
 /* ---- the work ------------------------------------------------------------------------------ */
 
-static bool on_progress(void *ctx, double done)
-{
-	struct api_job *a = ctx;
-	struct selector_error err;
-
-	(void)done;
-	return job_goes_on(&a->job) && !selector_failed(a->ask.selector, &err) &&
-	       !(a->base.selector && selector_failed(a->base.selector, &err));
-}
-
-static struct store_query store_query_of(struct api_job *a, struct ask *ask)
-{
-	return (struct store_query){
-		.type = selector_type(ask->selector),
-		.from_ms = ask->range.from_ms,
-		.to_ms = ask->range.to_ms,
-		.match = selector_match,
-		.match_ctx = ask->selector,
-		.progress = on_progress,
-		.progress_ctx = a,
-		.keep = a->keep,
-		.keep_count = a->keep_count,
-	};
-}
-
-/* Says why there is no answer: 0 goes on. */
+/* Whether the store did what it was asked; says why not. */
 static bool went_well(struct api_job *a, int err)
 {
-	struct selector_error why;
-
-	for (int base = 0; base <= 1; base++) {
-		const struct selector *s = base ? a->base.selector : a->ask.selector;
-		if (s && selector_failed(s, &why))
-			return wrong(a, why.text);
-	}
 	if (!err)
 		return true;
+	if (err == -EINVAL && *a->store_error.text)
+		return wrong(a, a->store_error.text);
 	if (err == -ENODATA) {
 		a->status = 404;
 		snprintf(a->error, sizeof(a->error),
@@ -287,20 +262,20 @@ static bool went_well(struct api_job *a, int err)
 }
 
 /* Some steps of every second: each second is a range of its own. */
-static int scan_rows(struct api_job *a, struct store *s, struct ask *ask, struct profile *p)
+static int sum_rows(struct api_job *a, struct store *s, struct ask *ask, struct profile *p)
 {
-	struct store_query q = store_query_of(a, ask);
-	struct store_answer sum = {.from_ms = ask->range.from_ms, .to_ms = ask->range.to_ms};
+	uint64_t from_ms = ask->query.from_ms, to_ms = ask->query.to_ms;
+	struct store_query q = ask->query;
+	struct store_answer sum = {.from_ms = from_ms, .to_ms = to_ms};
 	int r = 0;
 
-	for (uint64_t second = ask->range.from_ms / 1000 * 1000; !r && second < ask->range.to_ms;
-	     second += 1000) {
+	for (uint64_t second = from_ms / 1000 * 1000; !r && second < to_ms; second += 1000) {
 		struct store_answer one = {};
-		q.from_ms = MAX(second + a->first_row * WINDOW_STEP_MS, ask->range.from_ms);
-		q.to_ms = MIN(second + (a->last_row + 1) * WINDOW_STEP_MS, ask->range.to_ms);
+		q.from_ms = MAX(second + a->first_row * WINDOW_STEP_MS, from_ms);
+		q.to_ms = MIN(second + (a->last_row + 1) * WINDOW_STEP_MS, to_ms);
 		if (q.from_ms >= q.to_ms)
 			continue;
-		r = store_scan_slots(s, &q, p, &one);
+		r = store_sum(s, &q, p, &one, &a->store_error);
 		sum.samples += one.samples;
 		sum.files += one.files;
 		sum.bytes += one.bytes;
@@ -313,23 +288,19 @@ static int scan_rows(struct api_job *a, struct store *s, struct ask *ask, struct
 	return r;
 }
 
-static int scan_range(struct api_job *a, struct store *s, struct ask *ask, struct profile *p)
+static int sum_range(struct api_job *a, struct store *s, struct ask *ask, struct profile *p)
 {
-	struct store_query q = store_query_of(a, ask);
-
-	if (!a->slots)
-		return store_scan(s, &q, p, &ask->answer);
-	if (a->first_row == 0 && a->last_row == ROWS - 1)
-		return store_scan_slots(s, &q, p, &ask->answer);
-	return scan_rows(a, s, ask, p);
+	if (ask->query.exact && (a->first_row != 0 || a->last_row != ROWS - 1))
+		return sum_rows(a, s, ask, p);
+	return store_sum(s, &ask->query, p, &ask->answer, &a->store_error);
 }
 
-static struct profile *scan(struct api_job *a, struct store *s, struct ask *ask)
+static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
 {
 	struct profile *p = profile_new();
 
 	profile_set_stacks_max(p, STACKS_MAX);
-	if (!went_well(a, scan_range(a, s, ask, p))) {
+	if (!went_well(a, sum_range(a, s, ask, p))) {
 		profile_free(p);
 		return NULL;
 	}
@@ -346,9 +317,9 @@ DEFINE_CLEANUP(struct profile *, profile_free)
 
 static void work_query(struct api_job *a, struct store *s, FILE *out)
 {
-	CLEANUP(profile_freep) struct profile *p = scan(a, s, &a->ask);
+	CLEANUP(profile_freep) struct profile *p = sum(a, s, &a->ask);
 	CLEANUP(profile_freep)
-	struct profile *base = p && a->is_diff ? scan(a, s, &a->base) : NULL;
+	struct profile *base = p && a->is_diff ? sum(a, s, &a->base) : NULL;
 
 	if (!p || (a->is_diff && !base) || !job_goes_on(&a->job))
 		return;
@@ -379,12 +350,13 @@ static void write_names(FILE *out, const char *key, const struct store_names *n,
 
 static void work_names(struct api_job *a, struct store *s, FILE *out)
 {
-	struct store_query q = store_query_of(a, &a->ask);
+	static const char *const keys[] = {
+		[STORE_TYPES] = "types", [STORE_LABELS] = "labels", [STORE_VALUES] = "values"};
 	struct store_names n = {};
 
-	if (!went_well(a, store_labels(s, &q, a->name, a->types, NAMES_MAX, &n)))
+	if (!went_well(a, store_names(s, &a->ask.query, a->names, &n, &a->store_error)))
 		return;
-	write_names(out, a->types ? "types" : a->name ? "values" : "labels", &n, a->max);
+	write_names(out, keys[a->names], &n, a->max);
 	store_names_done(&n);
 }
 
@@ -446,10 +418,9 @@ static void write_timeline(FILE *out, const struct store_timeline *t, uint64_t m
 
 static void work_series(struct api_job *a, struct store *s, FILE *out)
 {
-	struct store_query q = store_query_of(a, &a->ask);
 	struct store_timeline t = {};
 
-	if (!went_well(a, store_timeline(s, &q, a->by, a->step, &t)))
+	if (!went_well(a, store_timeline(s, &a->ask.query, &t, &a->store_error)))
 		return;
 	write_timeline(out, &t, a->max);
 	store_timeline_done(&t);
@@ -457,10 +428,9 @@ static void work_series(struct api_job *a, struct store *s, FILE *out)
 
 static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 {
-	struct store_query q = store_query_of(a, &a->ask);
 	struct store_heat h = {};
 
-	if (!went_well(a, store_heat(s, &q, &h)))
+	if (!went_well(a, store_heat(s, &a->ask.query, &h, &a->store_error)))
 		return;
 	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"period\":%" PRIu64 ",\"counts\":[",
 		h.start_ms, WINDOW_STEP_MS, h.period);
@@ -489,26 +459,30 @@ static void finish_body(struct api_job *a)
 		a->packs && !binary && a->len >= GZIP_LEAST && gzip_pack(&a->body, &a->len) == 0;
 }
 
-/* A word alone is a type or a process: what is stored tells. */
+/* A word alone is a type or a process: what is stored tells. Then the query is whole. */
 static bool settle(struct api_job *a, struct store *s, struct ask *ask)
 {
-	return !ask->selector ||
-	       went_well(a, selector_settle_by(ask->selector, s, ask->range.from_ms,
-					       ask->range.to_ms));
+	struct store_query *q = &ask->query;
+
+	if (!ask->selector)
+		return true;
+	int r = selector_settle_by(ask->selector, s, q->from_ms, q->to_ms, &a->store_error);
+	if (r)
+		return went_well(a, r);
+	selector_query(ask->selector, q);
+	q->by = a->keep;
+	q->by_count = a->keep_count;
+	return true;
 }
 
 static void run(struct job *j)
 {
 	struct api_job *a = (struct api_job *)j;
-	struct store_options read_only = a->server->store_options;
-	struct store_error err = {};
 	struct store *s;
 
-	read_only.read_only = true;
-	int r = store_open(a->server->store_dir, &read_only, &s, &err);
-	if (r) {
+	if (server_open_reader(a->server, j, &s, &a->store_error) != 0) {
 		a->status = 500;
-		snprintf(a->error, sizeof(a->error), "%s", err.text);
+		snprintf(a->error, sizeof(a->error), "%s", a->store_error.text);
 		return;
 	}
 	FILE *out = open_memstream(&a->body, &a->len);
@@ -594,7 +568,8 @@ static void answer_profile(struct api_job *a)
 			    {"X-Smolder-Lost", words[3]},
 			    {"X-Smolder-Damaged", words[4]},
 			    {"Content-Security-Policy", sandbox},
-			    {"X-Smolder-Process", selector_process(a->ask.selector) ? "1" : NULL}},
+			    {"X-Smolder-Process",
+			     selector_is_process(a->ask.selector) ? "1" : NULL}},
 	};
 	send_body(a, &answer, 7);
 }
@@ -637,7 +612,7 @@ static void start(struct server *s, struct api_job *a, bool ok)
 	}
 	a->packs = gzip_accepted(http_header(a->request, "Accept-Encoding"));
 	a->is_over =
-		MAX(a->ask.range.to_ms, a->base.range.to_ms) + LATE_MS < clock_ms(CLOCK_REALTIME);
+		MAX(a->ask.query.to_ms, a->base.query.to_ms) + LATE_MS < clock_ms(CLOCK_REALTIME);
 	if (jobs_add(s->jobs, &a->job)) {
 		http_fail(a->request, 503, "too many questions at once; ask again");
 		free_job(a);
@@ -665,8 +640,8 @@ void api_types(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_names);
 
-	a->types = true;
-	a->max = NAMES_MAX;
+	a->names = STORE_TYPES;
+	a->max = a->ask.query.max = NAMES_MAX;
 	start(ctx, a, parse_ask(a));
 }
 
@@ -674,7 +649,8 @@ void api_labels(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_names);
 
-	a->max = NAMES_MAX;
+	a->names = STORE_LABELS;
+	a->max = a->ask.query.max = NAMES_MAX;
 	start(ctx, a, parse_ask(a));
 }
 
@@ -682,7 +658,9 @@ void api_values(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_names);
 
-	a->name = http_star(r);
+	a->names = STORE_VALUES;
+	a->keep[a->keep_count++] = http_star(r);
+	a->ask.query.max = NAMES_MAX;
 	start(ctx, a, number(a, "max", 1, NAMES_MAX, NAMES_MAX, &a->max) && parse_ask(a));
 }
 
@@ -701,22 +679,25 @@ static uint64_t fitting_step(uint64_t length_ms)
 static bool parse_step(struct api_job *a)
 {
 	const char *step = given(a->request, "step");
-	uint64_t length = a->ask.range.to_ms - a->ask.range.from_ms;
+	struct store_query *q = &a->ask.query;
+	uint64_t length = q->to_ms - q->from_ms;
 
-	a->step = fitting_step(length);
-	if (step && timerange_duration(step, &a->step) != 0 &&
-	    !number(a, "step", 1, UINT32_MAX, 0, &a->step))
+	q->step_ms = fitting_step(length);
+	if (step && timerange_duration(step, &q->step_ms) != 0 &&
+	    !number(a, "step", 1, UINT32_MAX, 0, &q->step_ms))
 		return false;
-	if (a->step < WINDOW_MS)
+	if (q->step_ms < WINDOW_MS)
 		return wrong(a, "step is at least 10 s (10000, or 10s)");
-	return length / a->step <= STEPS_MAX || wrong(a, "there would be too many steps");
+	return length / q->step_ms <= STEPS_MAX || wrong(a, "there would be too many steps");
 }
 
 void api_series(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_series);
+	const char *by = given(r, "by");
 
-	a->by = given(r, "by");
+	if (by)
+		a->keep[a->keep_count++] = by;
 	start(ctx, a,
 	      parse_ask(a) && parse_step(a) &&
 		      number(a, "max", 1, LINES_MAX, LINES_DEFAULT, &a->max));
@@ -727,7 +708,7 @@ void api_heatmap(void *ctx, struct http_request *r)
 	struct api_job *a = new_job(ctx, r, work_heatmap);
 	bool ok = parse_ask(a);
 
-	if (ok && a->ask.range.to_ms - a->ask.range.from_ms > HEAT_MAX_MS)
+	if (ok && a->ask.query.to_ms - a->ask.query.from_ms > HEAT_MAX_MS)
 		ok = wrong(a, "a heatmap is of at most 10 minutes");
 	start(ctx, a, ok);
 }

@@ -41,7 +41,6 @@
 #define HEARD_MS        30000
 #define LIST_MS         300000
 #define LIST_MAX        200
-#define COMM_LEN        15          /* the kernel cuts names to so many */
 #define SHORT_ID        12          /* of a container, as docker shows it */
 #define INITIAL_PIDS    0xeffffffcu /* inode of the first pid namespace */
 
@@ -62,6 +61,7 @@ struct asked {
 	bool is_list;
 	/* The answer. */
 	struct store_answer answer;
+	struct store_error store_error;
 	unsigned status;
 	char error[640];
 	char *body;
@@ -108,6 +108,20 @@ static bool parse_number(const char *text, uint64_t most, uint64_t *ret)
 	return !errno && !*end && *text >= '0' && *text <= '9' && *ret > 0 && *ret <= most;
 }
 
+/* What is asked for by name, as conditions of the selector. */
+static void require_wants(struct asked *a)
+{
+	for (int i = 0; i < WANTS; i++) {
+		const char *want = a->wants[i];
+		if (want && i == WANT_COMM)
+			selector_require_comm(a->selector, want);
+		else if (want && i == WANT_CONTAINER && strlen(want) >= SHORT_ID)
+			selector_require_prefix(a->selector, want_names[i], want);
+		else if (want)
+			selector_require(a->selector, want_names[i], want);
+	}
+}
+
 static bool parse(struct asked *a)
 {
 	const char *query = given(a->request, "query"), *text = given(a->request, "seconds");
@@ -122,6 +136,7 @@ static bool parse(struct asked *a)
 		return wrong(a, 400, "pid is the number of a process");
 	if (selector_parse(query ? query : "cpu", &a->selector, &err) != 0)
 		return wrong(a, 400, err.text);
+	require_wants(a);
 	a->from_ms = (clock_ms(CLOCK_REALTIME) / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
 	a->to_ms = a->from_ms + seconds * 1000;
 	a->last_ms = a->to_ms + seconds * 500 + REMOTE_MS;
@@ -181,47 +196,12 @@ static bool is_possible(struct asked *a)
 
 /* ---- the profile --------------------------------------------------------------------------- */
 
-static bool is_wanted(enum want which, const char *want, const char *value)
-{
-	if (which == WANT_COMM && strlen(want) > COMM_LEN)
-		return strlen(value) == COMM_LEN && strncmp(want, value, COMM_LEN) == 0;
-	if (which == WANT_CONTAINER && strlen(want) >= SHORT_ID)
-		return strncmp(want, value, strlen(want)) == 0;
-	return strcmp(want, value) == 0;
-}
-
-static bool match(void *ctx, const struct store_label *labels, size_t count)
-{
-	const struct asked *a = ctx;
-
-	for (int w = 0; w < WANTS; w++) {
-		const char *value = "";
-		for (size_t i = 0; i < count; i++)
-			if (strcmp(labels[i].key, want_names[w]) == 0)
-				value = labels[i].value;
-		if (a->wants[w] && !is_wanted(w, a->wants[w], value))
-			return false;
-	}
-	return selector_match(a->selector, labels, count);
-}
-
-static bool on_progress(void *ctx, double done)
-{
-	struct asked *a = ctx;
-	struct selector_error err;
-
-	(void)done;
-	return job_goes_on(&a->job) && !selector_failed(a->selector, &err);
-}
-
 static bool went_well(struct asked *a, int err)
 {
-	struct selector_error why;
-
-	if (selector_failed(a->selector, &why))
-		return wrong(a, 400, why.text);
 	if (!err)
 		return true;
+	if (err == -EINVAL && *a->store_error.text)
+		return wrong(a, 400, a->store_error.text);
 	a->status = 500;
 	snprintf(a->error, sizeof(a->error), "the store could not be read: %s", strerror(-err));
 	return false;
@@ -232,26 +212,23 @@ DEFINE_CLEANUP(struct profile *, profile_free)
 static void write_profile(struct asked *a, struct store *s, FILE *out)
 {
 	static const char *const keep[] = {"comm", "pid", "thread", "container", "host"};
-	struct store_query q = {.type = selector_type(a->selector),
-				.from_ms = a->from_ms,
+	struct store_query q = {.from_ms = a->from_ms,
 				.to_ms = a->to_ms,
-				.match = match,
-				.match_ctx = a,
-				.progress = on_progress,
-				.progress_ctx = a,
-				.keep = keep,
-				.keep_count = ARRAY_SIZE(keep)};
+				.by = keep,
+				.by_count = ARRAY_SIZE(keep),
+				.exact = true};
 	struct render_options options = {};
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
-	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms);
-	q.type = selector_type(a->selector);
+	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms, &a->store_error);
+	selector_query(a->selector, &q);
 	if (!r)
-		r = store_scan_slots(s, &q, p, &a->answer);
+		r = store_sum(s, &q, p, &a->answer, &a->store_error);
 	if (r == -ENODATA) { /* some collector tells no times: whole windows then */
 		profile_free(p);
 		p = profile_new();
-		r = store_scan(s, &q, p, &a->answer);
+		q.exact = false;
+		r = store_sum(s, &q, p, &a->answer, &a->store_error);
 	}
 	if (!went_well(a, r))
 		return;
@@ -339,17 +316,13 @@ static void write_list(struct asked *a, struct store *s, FILE *out)
 	struct store_query q = {.type = "cpu",
 				.from_ms = a->from_ms,
 				.to_ms = a->to_ms,
-				.match = match,
-				.match_ctx = a,
-				.progress = on_progress,
-				.progress_ctx = a,
-				.keep = keep,
-				.keep_count = ARRAY_SIZE(keep)};
+				.by = keep,
+				.by_count = ARRAY_SIZE(keep)};
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	uint32_t count;
 	bool hosts;
 
-	if (!went_well(a, store_scan(s, &q, p, &a->answer)))
+	if (!went_well(a, store_sum(s, &q, p, &a->answer, &a->store_error)))
 		return;
 	CLEANUP(freep) struct process *list = sum_up(p, &count, &hosts);
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
@@ -385,14 +358,10 @@ static void write_list(struct asked *a, struct store *s, FILE *out)
 static void run(struct job *j)
 {
 	struct asked *a = (struct asked *)j;
-	struct store_options read_only = a->server->store_options;
-	struct store_error err = {};
 	struct store *s;
 
-	read_only.read_only = true;
-	int r = store_open(a->server->store_dir, &read_only, &s, &err);
-	if (r) {
-		wrong(a, 500, err.text);
+	if (server_open_reader(a->server, j, &s, &a->store_error) != 0) {
+		wrong(a, 500, a->store_error.text);
 		return;
 	}
 	FILE *out = open_memstream(&a->body, &a->len);
@@ -606,15 +575,12 @@ void pprof_index(void *ctx, struct http_request *r)
 	a->is_list = true;
 	a->to_ms = clock_ms(CLOCK_REALTIME);
 	a->from_ms = a->to_ms - MIN(a->to_ms, LIST_MS);
-	struct selector_error err = {};
-	if (selector_parse("cpu", &a->selector, &err) != 0)
-		wrong(a, 500, err.text);
-	else if (start_job(a))
+	if (start_job(a)) {
 		wrong(a, 503, "too many questions at once; ask again");
-	if (a->status)
 		refuse(a);
-	else
+	} else {
 		http_hold(r);
+	}
 }
 
 static void answer_text(struct http_request *r, char *body, size_t len)

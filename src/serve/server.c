@@ -34,6 +34,23 @@ bool server_failed(const struct server *s, struct http_request *r, const struct 
 	return true;
 }
 
+static bool on_progress(void *ctx, double done)
+{
+	(void)done;
+	return job_goes_on(ctx);
+}
+
+int server_open_reader(const struct server *s, struct job *j, struct store **ret,
+		       struct store_error *ret_err)
+{
+	struct store_options o = s->store_options;
+
+	o.read_only = true;
+	o.progress = on_progress;
+	o.progress_ctx = j;
+	return store_open(s->store_dir, &o, ret, ret_err);
+}
+
 /* ---- windows ------------------------------------------------------------------------------- */
 
 static void on_post(void *ctx, struct http_request *r)

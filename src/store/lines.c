@@ -128,7 +128,7 @@ static int lines_blob(void *ctx, struct walk_blob *b)
 		at->total += row.value;
 		l->w->answer->samples += row.count;
 	}
-	return 0;
+	return select_check(&l->select);
 }
 
 static int lines_file_end(void *ctx)
@@ -148,14 +148,14 @@ static int line_order(const void *a, const void *b)
 				    : strcmp(x->value, y->value);
 }
 
-int store_timeline(struct store *s, const struct store_query *q, const char *by, uint64_t step_ms,
-		   struct store_timeline *ret)
+int store_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
+		   struct store_error *ret_err)
 {
 	struct store_answer answer = {};
 	struct store_timeline t = {};
-	struct lines l = {.t = &t, .by = by, .first = true, .select = {.q = q}};
+	struct lines l = {.t = &t, .by = q->by_count ? q->by[0] : NULL, .first = true};
 
-	t.step_ms = MAX((step_ms + WINDOW_MS - 1) / WINDOW_MS, 1) * WINDOW_MS;
+	t.step_ms = MAX((q->step_ms + WINDOW_MS - 1) / WINDOW_MS, 1) * WINDOW_MS;
 	t.start_ms = q->from_ms / t.step_ms * t.step_ms;
 	uint64_t to = (MIN(q->to_ms, INT64_MAX / 2) + t.step_ms - 1) / t.step_ms;
 	uint64_t steps = to > t.start_ms / t.step_ms ? to - t.start_ms / t.step_ms : 0;
@@ -178,7 +178,8 @@ int store_timeline(struct store *s, const struct store_query *q, const char *by,
 		.answer = &answer,
 	};
 	l.w = &w;
-	int r = walk(&w);
+	select_init(&l.select, q, NULL);
+	int r = select_done(&l.select, walk(&w), ret_err);
 	if (l.period_varies)
 		t.period = 0;
 	if (t.line_count)
@@ -257,7 +258,7 @@ static int heat_blob(void *ctx, struct walk_blob *b)
 				h->h->counts[slot]++;
 		}
 	}
-	return 0;
+	return select_check(&h->select);
 }
 
 static int heat_file_end(void *ctx)
@@ -268,7 +269,8 @@ static int heat_file_end(void *ctx)
 	return 0;
 }
 
-int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret)
+int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret,
+	       struct store_error *ret_err)
 {
 	struct store_answer answer = {};
 	struct store_heat h = {.start_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS};
@@ -279,7 +281,7 @@ int store_heat(struct store *s, const struct store_query *q, struct store_heat *
 		return -EINVAL;
 	h.slots = (uint32_t)slots;
 	h.counts = mem_alloc_array(slots, sizeof(*h.counts));
-	struct heat heat = {.h = &h, .select = {.q = q}};
+	struct heat heat = {.h = &h};
 	struct walk w = {
 		.s = s,
 		.q = q,
@@ -293,7 +295,8 @@ int store_heat(struct store *s, const struct store_query *q, struct store_heat *
 		.answer = &answer,
 	};
 	heat.w = &w;
-	int r = walk(&w);
+	select_init(&heat.select, q, NULL);
+	int r = select_done(&heat.select, walk(&w), ret_err);
 	free(heat.steps);
 	if (heat.period_varies)
 		h.period = 0;
@@ -318,7 +321,7 @@ void store_heat_done(struct store_heat *h)
 struct names {
 	struct select select;
 	const struct dict_view *view;
-	const char *name;
+	const char *label; /* whose values are asked for; NULL: names of labels */
 	bool types;
 	uint32_t max;
 	bool cut;
@@ -367,14 +370,14 @@ static int names_blob(void *ctx, struct walk_blob *b)
 			continue;
 		n->seen[series] = 1;
 		const struct dict_series *d = &n->view->series[series];
-		if (n->name) {
-			add_name(n, select_label(&n->select, series, n->name));
+		if (n->label) {
+			add_name(n, select_label(&n->select, series, n->label));
 			continue;
 		}
 		for (uint32_t i = d->first; i < d->first + d->count; i++)
 			add_name(n, select_string(&n->select, n->view->labels[i].key));
 	}
-	return 0;
+	return select_check(&n->select);
 }
 
 static int names_file_end(void *ctx)
@@ -391,11 +394,13 @@ static int name_order(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int store_labels(struct store *s, const struct store_query *q, const char *name, bool types,
-		 uint32_t max, struct store_names *ret)
+int store_names(struct store *s, const struct store_query *q, enum store_names_of of,
+		struct store_names *ret, struct store_error *ret_err)
 {
 	struct store_answer answer = {};
-	struct names n = {.select = {.q = q}, .name = name, .types = types, .max = max};
+	struct names n = {.label = of == STORE_VALUES ? q->by[0] : NULL,
+			  .types = of == STORE_TYPES,
+			  .max = q->max};
 	struct walk w = {
 		.s = s,
 		.q = q,
@@ -403,15 +408,16 @@ int store_labels(struct store *s, const struct store_query *q, const char *name,
 		.to_ms = (MIN(q->to_ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS,
 		.hours = true,
 		.prefer_raw = q->raw_only,
-		.all_types = types || !q->type,
+		.all_types = n.types || !q->type,
 		.file = names_file,
 		.blob = names_blob,
 		.file_end = names_file_end,
 		.ctx = &n,
 		.answer = &answer,
 	};
-	int r = walk(&w);
 
+	select_init(&n.select, q, NULL);
+	int r = select_done(&n.select, walk(&w), ret_err);
 	if (!r) {
 		*ret = (struct store_names){
 			.names = mem_alloc_array(n.all.count + 1, sizeof(*ret->names)),

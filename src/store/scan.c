@@ -27,9 +27,8 @@ struct scan {
 	uint16_t *steps;
 	size_t step_cap;
 	char *unit;
-	uint64_t period, samples, truncated;
+	uint64_t period, samples;
 	bool first, period_varies;
-	bool slots; /* by sample times */
 };
 
 static int scan_file(void *ctx, const struct dict_view *v)
@@ -107,7 +106,7 @@ static int scan_blob(void *ctx, struct walk_blob *b)
 	s->first = false;
 	while (columns_next(b->rows, &row)) {
 		uint32_t stack = COLUMNS_STACK(row.key);
-		int r = s->slots ? cut_row(s, b, &row) : 0;
+		int r = s->w->q->exact ? cut_row(s, b, &row) : 0;
 		if (r)
 			return r;
 		if (!row.count || stack >= s->view->stack_count ||
@@ -122,7 +121,7 @@ static int scan_blob(void *ctx, struct walk_blob *b)
 			add_cell(s, to, stack, row.count, row.value);
 		}
 	}
-	return 0;
+	return select_check(&s->select);
 }
 
 static uint32_t string(struct scan *s, uint32_t id)
@@ -193,72 +192,47 @@ static int scan_file_end(void *ctx)
 	return 0;
 }
 
-static int scan(struct walk walk_it, struct profile *into, bool slots)
-{
-	struct walk *w = &walk_it;
-	struct scan s = {
-		.w = w,
-		.into = into,
-		.dense = w->q->keep_count == 0,
-		.first = true,
-		.slots = slots,
-		.select = {.q = w->q, .into = into},
-	};
-
-	w->file = scan_file;
-	w->blob = scan_blob;
-	w->file_end = scan_file_end;
-	w->ctx = &s;
-	int r = walk(w);
-	w->answer->samples = s.samples;
-	into->info.type = profile_keep(into, w->q->type);
-	if (s.unit) {
-		into->info.unit = profile_keep(into, s.unit);
-		into->info.period = s.period_varies ? 0 : s.period;
-	}
-	into->info.start_ns = w->answer->from_ms * 1000000;
-	into->info.duration_ns = (w->answer->to_ms - w->answer->from_ms) * 1000000;
-	into->info.lost += w->answer->lost;
-	free(s.unit);
-	free(s.cells);
-	free(s.steps);
-	index_done(&s.by_cell);
-	return r;
-}
-
 static uint64_t up(uint64_t ms)
 {
 	return (MIN(ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS;
 }
 
-int store_scan(struct store *s, const struct store_query *q, struct profile *into,
-	       struct store_answer *ret)
+int store_sum(struct store *store, const struct store_query *q, struct profile *into,
+	      struct store_answer *ret, struct store_error *ret_err)
 {
-	*ret = (struct store_answer){};
-	return scan((struct walk){.s = s,
-				  .q = q,
-				  .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
-				  .to_ms = up(q->to_ms),
-				  .hours = true,
-				  .prefer_raw = q->raw_only,
-				  .answer = ret},
-		    into, false);
-}
+	struct walk w = {.s = store,
+			 .q = q,
+			 .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+			 .to_ms = up(q->to_ms),
+			 .hours = !q->exact,
+			 .prefer_raw = q->raw_only,
+			 .times = q->exact,
+			 .answer = ret};
+	struct scan s = {.w = &w, .into = into, .dense = q->by_count == 0, .first = true};
 
-int store_scan_slots(struct store *s, const struct store_query *q, struct profile *into,
-		     struct store_answer *ret)
-{
 	*ret = (struct store_answer){};
-	int r = scan((struct walk){.s = s,
-				   .q = q,
-				   .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
-				   .to_ms = up(q->to_ms),
-				   .times = true,
-				   .answer = ret},
-		     into, true);
-	ret->from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
-	ret->to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	select_init(&s.select, q, into);
+	w.file = scan_file;
+	w.blob = scan_blob;
+	w.file_end = scan_file_end;
+	w.ctx = &s;
+	int r = walk(&w);
+	if (q->exact) {
+		ret->from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
+		ret->to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	}
+	ret->samples = s.samples;
+	into->info.type = profile_keep(into, q->type);
+	if (s.unit) {
+		into->info.unit = profile_keep(into, s.unit);
+		into->info.period = s.period_varies ? 0 : s.period;
+	}
 	into->info.start_ns = ret->from_ms * 1000000;
 	into->info.duration_ns = (ret->to_ms - ret->from_ms) * 1000000;
-	return r;
+	into->info.lost += ret->lost;
+	free(s.unit);
+	free(s.cells);
+	free(s.steps);
+	index_done(&s.by_cell);
+	return select_done(&s.select, r, ret_err);
 }

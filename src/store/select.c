@@ -1,5 +1,31 @@
 #include "store/select.h"
 
+#include <errno.h>
+
+void select_init(struct select *s, const struct store_query *q, struct profile *into)
+{
+	*s = (struct select){.q = q, .into = into};
+	matching_init(&s->matching, q->matchers, q->matcher_count);
+}
+
+int select_done(struct select *s, int r, struct store_error *ret_err)
+{
+	struct matcher_error why;
+
+	if (matching_failed(&s->matching, &why)) {
+		if (ret_err)
+			snprintf(ret_err->text, sizeof(ret_err->text), "%s", why.text);
+		r = -EINVAL;
+	}
+	matching_done(&s->matching);
+	return r;
+}
+
+int select_check(const struct select *s)
+{
+	return s->matching.failed ? -ECANCELED : 0;
+}
+
 void select_begin(struct select *s, const struct dict_view *v)
 {
 	s->view = v;
@@ -40,7 +66,7 @@ const char *select_label(struct select *s, uint32_t series, const char *key)
 }
 
 /* The labels that are kept, as a series of the answer. */
-static uint32_t kept(struct select *s, const struct store_label *labels, size_t count)
+static uint32_t kept(struct select *s, const struct matcher_label *labels, size_t count)
 {
 	struct label keep[ENTRIES_LABELS_MAX + 1];
 	size_t n = 0;
@@ -48,8 +74,8 @@ static uint32_t kept(struct select *s, const struct store_label *labels, size_t 
 	if (!s->into)
 		return 0;
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < s->q->keep_count; k++)
-			if (strcmp(labels[i].key, s->q->keep[k]) == 0)
+		for (size_t k = 0; k < s->q->by_count; k++)
+			if (strcmp(labels[i].key, s->q->by[k]) == 0)
 				keep[n++] = (struct label){
 					profile_string(s->into, labels[i].key,
 						       strlen(labels[i].key)),
@@ -62,17 +88,17 @@ static uint32_t kept(struct select *s, const struct store_label *labels, size_t 
 bool select_ask(struct select *s, uint32_t series)
 {
 	const struct dict_series *d = &s->view->series[series];
-	struct store_label labels[ENTRIES_LABELS_MAX + 1];
+	struct matcher_label labels[ENTRIES_LABELS_MAX + 1];
 	uint32_t count = d->count;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct label *l = &s->view->labels[d->first + i];
-		labels[i] =
-			(struct store_label){select_string(s, l->key), select_string(s, l->value)};
+		labels[i] = (struct matcher_label){select_string(s, l->key),
+						   select_string(s, l->value)};
 	}
 	if (!*stored_label(s, series, "thread") && *stored_label(s, series, "comm"))
-		labels[count++] = (struct store_label){"thread", stored_label(s, series, "comm")};
-	bool want = !s->q->match || s->q->match(s->q->match_ctx, labels, count);
+		labels[count++] = (struct matcher_label){"thread", stored_label(s, series, "comm")};
+	bool want = matching_accepts(&s->matching, labels, count);
 	s->to[series] = want ? 2 + kept(s, labels, count) : 1;
 	return want;
 }

@@ -6,17 +6,29 @@
 #include "store/dict.h"
 #include "store/store.h"
 
-struct select {
-	const struct store_query *q;
-	struct profile
-		*into; /* series of the answer are made here; NULL: only whether it is wanted */
+struct select { /* embedded */
 	/* Private. */
+	const struct store_query *q;
+	struct profile *into;
+	struct matching matching;
 	const struct dict_view *view;
 	uint32_t *to; /* by series: 0 not asked yet, 1 not wanted, else 2 + the answer's */
 	struct arena arena;
 	char **strings; /* with a NUL */
 };
 
+/* Series of the answer are made in `into`; NULL: only whether they are wanted is of interest. */
+void select_init(struct select *s, const struct store_query *q, struct profile *into);
+/*
+ * At the end of a query whose result so far is `r`: that, or -EINVAL with *ret_err when a matcher's
+ * pattern ran into a limit, since what was found is of no use then.
+ */
+int select_done(struct select *s, int r, struct store_error *ret_err);
+
+/* After each blob: 0, or -ECANCELED when such a pattern makes the rest pointless. */
+int select_check(const struct select *s);
+
+/* A file's series, from its dictionary. */
 void select_begin(struct select *s, const struct dict_view *v);
 void select_end(struct select *s);
 

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profile/matcher.h"
 #include "profile/profile.h"
 #include "profile/window.h"
 
@@ -26,6 +27,9 @@ struct store;
 #define STORE_MAX_GIB        2
 #define STORE_TIMES_HOURS    24
 
+/* Now and then during a query, with how far it is (0 to 1): false ends it with -ECANCELED. */
+typedef bool store_progress_fn(void *ctx, double done);
+
 struct store_options { /* 0: the default */
 	uint64_t retention_ms;
 	uint64_t max_bytes;  /* raw data goes first, roll-ups last */
@@ -34,6 +38,8 @@ struct store_options { /* 0: the default */
 				20,000 */
 	uint32_t stacks_max; /* distinct stack nodes of a day, the same; 0: 1,000,000 */
 	bool read_only;      /* query only: no lock is taken, nothing is made */
+	store_progress_fn *progress; /* may be NULL */
+	void *progress_ctx;
 };
 
 void store_options_fill(struct store_options *o); /* puts the default for each 0 */
@@ -72,27 +78,28 @@ int store_append(struct store *s, const struct profile *dict, const struct windo
  */
 bool store_tend(struct store *s, uint64_t now_ms);
 
-struct store_label { /* borrowed */
-	const char *key, *value;
-};
-
-/* Which series are wanted; asked once a series and file. NULL: all of them. */
-typedef bool store_match_fn(void *ctx, const struct store_label *labels, size_t count);
-
-/* Now and then during a query, with how far it is (0 to 1): false ends it with -ECANCELED. */
-typedef bool store_progress_fn(void *ctx, double done);
-
+/*
+ * What is asked, as plain data: it goes from the HTTP parameter or the command line to the store as
+ * it is. All of it is borrowed. Each operation says what it takes from it beside the first three.
+ */
 struct store_query {
-	const char *type; /* "cpu" */
-	uint64_t from_ms, to_ms;
-	store_match_fn *match;
-	void *match_ctx;
-	store_progress_fn *progress; /* may be NULL */
-	void *progress_ctx;
-	const char *const *keep; /* labels that series of the answer keep; the others add up */
-	size_t keep_count;       /* 0: no labels at all, the quickest */
-	bool raw_only;           /* do not use roll-ups: for tests that compare */
+	const char *type;               /* "cpu" */
+	uint64_t from_ms, to_ms;        /* since 1970; to_ms is no part of it */
+	const struct matcher *matchers; /* series that fit all of them; none: all series */
+	size_t matcher_count;
+	const char *const *by; /* labels that the answer tells apart; other labels are added up */
+	size_t by_count;       /* 0: no labels at all, the quickest */
+	uint64_t step_ms;      /* of a timeline */
+	uint32_t max;          /* names in an answer */
+	bool exact;            /* to WINDOW_STEP_MS, not to whole windows */
+	bool raw_only;         /* do not use roll-ups: for tests that compare */
 };
+
+/*
+ * Reading returns 0 or -errno with *ret_err: -EINVAL the question is wrong (a regular expression
+ * that takes too long), -ENODATA sample times are not kept for that long, -ECANCELED by `progress`;
+ * all else is the store's trouble.
+ */
 
 /*
  * A window counts where it begins, so ranges that follow one another share none: ranges are taken
@@ -110,13 +117,17 @@ struct store_answer {            /* what the answer covers, and what it lacks */
 	uint64_t files, bytes; /* read */
 };
 
-/* Adds what is stored to `into`, and sets its info (type, unit, period, start, duration, lost). */
-int store_scan(struct store *s, const struct store_query *q, struct profile *into,
-	       struct store_answer *ret);
+/*
+ * Adds the samples of a range up into `into`, by stack and by the labels q->by, and sets its info
+ * (type, unit, period, start, duration, lost). With q->exact the range need not be of whole
+ * windows; -ENODATA then where sample times are no longer kept.
+ */
+int store_sum(struct store *s, const struct store_query *q, struct profile *into,
+	      struct store_answer *ret, struct store_error *ret_err);
 
 /*
- * A timeline: the value of each step, by the values of one label (`by`, NULL: one line for all).
- * Steps are multiples of step_ms since 1970, at least a window's length. A step in which nothing
+ * A timeline: the value of each step, by the values of the label q->by[0] (none: one line for all).
+ * Steps are multiples of q->step_ms since 1970, at least a window's length. A step in which nothing
  * was recorded (the profiler was off) is a gap, not 0: `covered` says which.
  */
 struct store_line {
@@ -137,8 +148,8 @@ struct store_timeline {
 	uint64_t period;
 };
 
-int store_timeline(struct store *s, const struct store_query *q, const char *by, uint64_t step_ms,
-		   struct store_timeline *ret);
+int store_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
+		   struct store_error *ret_err);
 void store_timeline_done(struct store_timeline *t);
 
 /* Sample times of a range, for the heatmap: samples in each 20 ms slot from start_ms on. */
@@ -149,28 +160,25 @@ struct store_heat {
 	uint32_t *counts; /* one a slot */
 };
 
-int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret);
+int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret,
+	       struct store_error *ret_err);
 void store_heat_done(struct store_heat *h);
 
-/*
- * The samples of a range exact to 20 ms: like store_scan, for slots [from_ms, to_ms) that need not
- * be whole windows. -ENODATA where times are no longer kept.
- */
-int store_scan_slots(struct store *s, const struct store_query *q, struct profile *into,
-		     struct store_answer *ret);
+/* Names in a range, each once, sorted, at most q->max of them. */
+enum store_names_of {
+	STORE_TYPES,  /* of profiles; whatever the query's type */
+	STORE_LABELS, /* of series; with a query without a type, of all types */
+	STORE_VALUES, /* of the label q->by[0] */
+};
 
-/*
- * Names of labels, or (with `name`) its values, of series in a range; sorted; at most `max`.
- * Caller frees with store_names_done(). `types`: with name NULL and types true, profile types.
- */
 struct store_names {
 	char **names;
 	uint32_t count;
 	bool cut; /* there were more than max */
 };
 
-int store_labels(struct store *s, const struct store_query *q, const char *name, bool types,
-		 uint32_t max, struct store_names *ret);
+int store_names(struct store *s, const struct store_query *q, enum store_names_of of,
+		struct store_names *ret, struct store_error *ret_err);
 void store_names_done(struct store_names *n);
 
 struct store_stats {

@@ -186,7 +186,7 @@ static bool go_on(struct walk *w, struct plan *p)
 	double all = p->todo ? (double)p->done / p->todo : 0;
 
 	p->done++;
-	return !w->q->progress || w->q->progress(w->q->progress_ctx, MIN(all, 1));
+	return !w->s->o.progress || w->s->o.progress(w->s->o.progress_ctx, MIN(all, 1));
 }
 
 /* The answer is of the time that windows tell of, also where they have nothing that matches. */

@@ -23,6 +23,7 @@ struct sender {
 	struct window w;
 	uint64_t seed, now;
 	int programs, functions;
+	const char *name; /* that of programs begins with */
 };
 
 static inline uint64_t next(struct sender *s)
@@ -35,7 +36,11 @@ static inline uint64_t next(struct sender *s)
 
 static inline void sender_init(struct sender *s, uint64_t seed)
 {
-	*s = (struct sender){.dict = profile_new(), .seed = seed, .programs = 5, .functions = 40};
+	*s = (struct sender){.dict = profile_new(),
+			     .seed = seed,
+			     .programs = 5,
+			     .functions = 40,
+			     .name = "prog"};
 	for (size_t i = 0; i < sizeof(s->w.instance); i++)
 		s->w.instance[i] = (uint8_t)(next(s) >> 3);
 	s->w.epoch = 1;
@@ -54,7 +59,7 @@ static inline uint32_t series(struct sender *s, int program)
 {
 	char comm[32], pid[32];
 
-	snprintf(comm, sizeof(comm), "prog%d", program);
+	snprintf(comm, sizeof(comm), "%s%d", s->name, program);
 	snprintf(pid, sizeof(pid), "%d", 100 + program);
 	struct label l[] = {
 		{str(s->dict, "comm"), str(s->dict, comm)},
@@ -236,10 +241,10 @@ static inline void check(struct store *s, const struct truth *t, uint64_t from, 
 		struct store_query q = {.type = "cpu",
 					.from_ms = from,
 					.to_ms = to,
-					.keep = both,
-					.keep_count = 2,
+					.by = both,
+					.by_count = 2,
 					.raw_only = raw_only};
-		assert_int_equal(store_scan(s, &q, p, &a), 0);
+		assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
 		assert_int_equal(a.damaged, 0);
 		struct line *have = mem_alloc_array(p->sample_count + 1, sizeof(*have));
 		uint64_t samples = 0;
@@ -276,7 +281,7 @@ static inline uint64_t total(struct store *s, uint64_t from, uint64_t to)
 	struct store_answer a;
 	struct store_query q = {.type = "cpu", .from_ms = from, .to_ms = to};
 
-	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		sum += p->samples[i].count;

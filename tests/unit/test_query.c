@@ -7,18 +7,37 @@
 
 /* ---- selectors ---------------------------------------------------------------------------- */
 
-static const struct store_label nginx[] = {
+static const struct matcher_label nginx[] = {
 	{"comm", "nginx"}, {"pid", "12"}, {"unit", "web.service"}, {"a.b", "x\"y\n"}};
+
+/* Whether a selector takes a series with these labels; *ret_why: a pattern ran into a limit. */
+static bool accepts(const struct selector *s, const struct matcher_label *labels, size_t count,
+		    struct matcher_error *ret_why)
+{
+	struct store_query q;
+	struct matching m;
+
+	selector_query(s, &q);
+	matching_init(&m, q.matchers, q.matcher_count);
+	bool yes = matching_accepts(&m, labels, count);
+	if (matching_failed(&m, ret_why)) {
+		assert_false(yes);
+		assert_false(matching_accepts(&m, nginx, 1)); /* and stays so */
+	}
+	matching_done(&m);
+	return yes;
+}
 
 static bool matches(const char *text)
 {
 	struct selector_error err = {};
+	struct matcher_error why = {};
 	struct selector *s;
 
 	if (selector_parse(text, &s, &err))
 		fail_msg("%s: %s", text, err.text);
-	bool yes = selector_match(s, nginx, ARRAY_SIZE(nginx));
-	assert_false(selector_failed(s, &err));
+	bool yes = accepts(s, nginx, ARRAY_SIZE(nginx), &why);
+	assert_string_equal(why.text, "");
 	selector_free(s);
 	return yes;
 }
@@ -65,13 +84,52 @@ static void types_have_colons(void **state)
 {
 	(void)state;
 	struct selector_error err = {};
+	struct store_query q;
 	struct selector *s;
 
 	assert_int_equal(selector_parse("heap:inuse_space{a='b'}", &s, &err), 0);
-	assert_string_equal(selector_type(s), "heap:inuse_space");
+	selector_query(s, &q);
+	assert_string_equal(q.type, "heap:inuse_space");
 	selector_free(s);
 	assert_int_equal(selector_parse("{}", &s, &err), 0);
-	assert_string_equal(selector_type(s), "cpu");
+	selector_query(s, &q);
+	assert_string_equal(q.type, "cpu");
+	selector_free(s);
+}
+
+/* What a store gets: translated into its own language, these three are all it needs. */
+static void matchers_are_data(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *label, *value;
+		enum matcher_op op;
+	} want[] = {{"comm", "tokio-runtime-w", MATCHER_EQUAL},
+		    {"container", "0123456789ab", MATCHER_PREFIX},
+		    {"pid", "12", MATCHER_EQUAL},
+		    {"a", "1", MATCHER_NOT_EQUAL},
+		    {"b", "2.*", MATCHER_NOT_REGEX}};
+	const struct matcher_label in[] = {
+		{"comm", "tokio-runtime-w"}, {"container", "0123456789abcdef"}, {"pid", "12"}};
+	const struct matcher_label out[] = {in[0], {"container", "123456789abcdef"}, in[2]};
+	struct selector_error err = {};
+	struct matcher_error why = {};
+	struct store_query q;
+	struct selector *s;
+
+	assert_int_equal(selector_parse("{a!='1', b!~'2.*'}", &s, &err), 0);
+	selector_require(s, "pid", "12");
+	selector_require_prefix(s, "container", "0123456789ab");
+	selector_require_comm(s, "tokio-runtime-worker");
+	selector_query(s, &q);
+	assert_int_equal(q.matcher_count, ARRAY_SIZE(want));
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		assert_string_equal(q.matchers[i].label, want[i].label);
+		assert_string_equal(q.matchers[i].value, want[i].value);
+		assert_int_equal(q.matchers[i].op, want[i].op);
+	}
+	assert_true(accepts(s, in, ARRAY_SIZE(in), &why));
+	assert_false(accepts(s, out, ARRAY_SIZE(out), &why));
 	selector_free(s);
 }
 
@@ -97,19 +155,19 @@ static void a_word_that_is_no_type_is_a_process(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct selector_error err = {};
+		struct store_query q;
 		struct selector *s;
 		assert_int_equal(selector_parse(cases[i].text, &s, &err), 0);
 		selector_settle(s, &types);
 		selector_settle(s, &types); /* once more changes nothing */
-		assert_string_equal(selector_type(s), cases[i].type);
-		const char *process = selector_process(s);
-		if (!cases[i].process) {
-			assert_null(process);
-		} else {
-			const struct store_label is[] = {{"comm", cases[i].process}};
-			assert_string_equal(process, cases[i].process);
-			assert_true(selector_match(s, is, 1));
-			assert_false(selector_match(s, (struct store_label[]){{"comm", "x"}}, 1));
+		selector_query(s, &q);
+		assert_string_equal(q.type, cases[i].type);
+		assert_int_equal(selector_is_process(s), cases[i].process != NULL);
+		if (cases[i].process) {
+			assert_int_equal(q.matcher_count, 1);
+			assert_int_equal(q.matchers[0].op, MATCHER_EQUAL);
+			assert_string_equal(q.matchers[0].label, "comm");
+			assert_string_equal(q.matchers[0].value, cases[i].process);
 		}
 		selector_free(s);
 	}
@@ -151,17 +209,17 @@ static void wrong_ones_are_told_where(void **state)
 static void a_pattern_without_end_is_an_error(void **state)
 {
 	(void)state;
-	const struct store_label labels[] = {{"comm", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}};
+	const struct matcher_label labels[] = {
+		{"comm", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}};
 	static const char *const texts[] = {"cpu{comm=~\"(a+)+\"}", "cpu{comm!~\"(a|a|aa)+[bc]\"}"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct selector_error err = {};
 		struct selector *s;
 		assert_int_equal(selector_parse(texts[i], &s, &err), 0);
-		assert_false(selector_match(s, labels, 1));
-		assert_true(selector_failed(s, &err));
-		assert_non_null(strstr(err.text, "takes too long"));
-		assert_false(selector_match(s, nginx, 1)); /* and stays so */
+		struct matcher_error why = {};
+		assert_false(accepts(s, labels, 1, &why));
+		assert_non_null(strstr(why.text, "takes too long"));
 		selector_free(s);
 	}
 }
@@ -184,7 +242,7 @@ static void there_are_caps(void **state)
 	assert_int_equal(selector_parse(text, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "at most 4096"));
 
-	text[SELECTOR_PATTERN_MAX + 1] = '\0';
+	text[MATCHER_PATTERN_MAX + 1] = '\0';
 	CLEANUP(freep) char *pattern = mem_printf("{a=~'%s'}", text);
 	assert_int_equal(selector_parse(pattern, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "at most 1024"));
@@ -343,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operators_match_as_in_prometheus),
 		cmocka_unit_test(types_have_colons),
+		cmocka_unit_test(matchers_are_data),
 		cmocka_unit_test(a_word_that_is_no_type_is_a_process),
 		cmocka_unit_test(wrong_ones_are_told_where),
 		cmocka_unit_test(a_pattern_without_end_is_an_error),

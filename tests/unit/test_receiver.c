@@ -117,7 +117,7 @@ static uint64_t stored(struct bench *b)
 	struct store_answer a;
 	struct store_query q = {.type = "cpu", .from_ms = START - 60000, .to_ms = NOW};
 
-	assert_int_equal(store_scan(b->store, &q, p, &a), 0);
+	assert_int_equal(store_sum(b->store, &q, p, &a, NULL), 0);
 	profile_free(p);
 	return a.samples;
 }

@@ -159,7 +159,7 @@ static void sums_outlive_days_and_are_made_again(void **state)
 	struct profile *p = profile_new();
 	struct store_query q = {
 		.type = "cpu", .from_ms = BEGIN + 7 * 60000, .to_ms = BEGIN + 8 * 60000};
-	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
 	assert_int_equal(a.from_ms, BEGIN + 5 * 60000);
 	assert_int_equal(a.to_ms, BEGIN + 10 * 60000);
 	assert_true(a.samples > 0);
@@ -192,27 +192,31 @@ static void labels_select_and_group(void **state)
 		append(s, &d, NULL, now);
 	}
 	settle(s, now + HOUR);
-	struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
-	assert_int_equal(store_labels(s, &q, NULL, false, 100, &n), 0);
+	struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now, .max = 100};
+	assert_int_equal(store_names(s, &q, STORE_LABELS, &n, NULL), 0);
 	assert_int_equal(n.count, 2);
 	assert_string_equal(n.names[0], "comm");
 	assert_string_equal(n.names[1], "pid");
 	store_names_done(&n);
-	assert_int_equal(store_labels(s, &q, "comm", false, 100, &n), 0);
+	q.by = both;
+	q.by_count = 1;
+	assert_int_equal(store_names(s, &q, STORE_VALUES, &n, NULL), 0);
 	assert_int_equal(n.count, 5);
 	assert_string_equal(n.names[4], "prog4");
 	assert_false(n.cut);
 	store_names_done(&n);
-	assert_int_equal(store_labels(s, &q, "comm", false, 3, &n), 0);
+	q.max = 3;
+	assert_int_equal(store_names(s, &q, STORE_VALUES, &n, NULL), 0);
 	assert_int_equal(n.count, 3);
 	assert_true(n.cut);
 	store_names_done(&n);
-	assert_int_equal(store_labels(s, &q, NULL, true, 3, &n), 0);
+	assert_int_equal(store_names(s, &q, STORE_TYPES, &n, NULL), 0);
 	assert_int_equal(n.count, 1);
 	assert_string_equal(n.names[0], "cpu");
 	store_names_done(&n);
 
-	assert_int_equal(store_timeline(s, &q, "comm", 60000, &tl), 0);
+	q.step_ms = 60000;
+	assert_int_equal(store_timeline(s, &q, &tl, NULL), 0);
 	assert_int_equal(tl.steps, 20);
 	assert_int_equal(tl.start_ms, BEGIN);
 	assert_int_equal(tl.line_count, 5);
@@ -231,26 +235,19 @@ static void labels_select_and_group(void **state)
 	assert_string_equal(tl.unit, "nanoseconds");
 	store_timeline_done(&tl);
 	/* In steps of five minutes, from the sums, it is the same. */
-	assert_int_equal(store_timeline(s, &q, NULL, 300000, &tl), 0);
+	q.step_ms = 300000;
+	q.by_count = 0;
+	assert_int_equal(store_timeline(s, &q, &tl, NULL), 0);
 	assert_int_equal(tl.steps, 4);
 	assert_int_equal(tl.line_count, 1);
 	assert_int_equal(tl.lines[0].total, all);
 	store_timeline_done(&tl);
 	q.type = "offcpu";
-	assert_int_equal(store_timeline(s, &q, NULL, 300000, &tl), 0);
+	assert_int_equal(store_timeline(s, &q, &tl, NULL), 0);
 	assert_int_equal(tl.line_count, 0);
 	store_timeline_done(&tl);
 	store_close(s);
 	sender_done(&d);
-}
-
-static bool only_prog1(void *ctx, const struct store_label *l, size_t count)
-{
-	++*(int *)ctx;
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(l[i].key, "comm") == 0)
-			return strcmp(l[i].value, "prog1") == 0;
-	return false;
 }
 
 static bool never(void *ctx, double done)
@@ -265,7 +262,9 @@ static void a_selection_is_its_share(void **state)
 	struct store *s = open_with(NULL);
 	struct sender d;
 	uint64_t now = BEGIN, want = 0, have = 0;
-	int asked = 0;
+	struct matcher prog1;
+
+	assert_int_equal(matcher_init(&prog1, "comm", MATCHER_REGEX, ".*g1", NULL), 0);
 
 	sender_init(&d, 7);
 	for (int i = 0; i < 100; i++, now += WINDOW_MS) {
@@ -280,24 +279,68 @@ static void a_selection_is_its_share(void **state)
 	struct store_query q = {.type = "cpu",
 				.from_ms = BEGIN,
 				.to_ms = now,
-				.match = only_prog1,
-				.match_ctx = &asked,
-				.keep = both,
-				.keep_count = 1};
-	assert_int_equal(store_scan(s, &q, p, &a), 0);
+				.matchers = &prog1,
+				.matcher_count = 1,
+				.by = both,
+				.by_count = 1};
+	assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		assert_string_equal(profile_label(p, p->samples[i].series, "comm"), "prog1");
 		assert_null(profile_label(p, p->samples[i].series, "pid"));
 		have += p->samples[i].value;
 	}
 	assert_int_equal(have, want);
-	assert_int_equal(asked, 5);
 	double done = -1;
-	q.progress = never;
-	q.progress_ctx = &done;
-	assert_int_equal(store_scan(s, &q, p, &a), -ECANCELED);
+	struct store *reader = open_with(&(struct store_options){
+		.read_only = true, .progress = never, .progress_ctx = &done});
+	assert_int_equal(store_sum(reader, &q, p, &a, NULL), -ECANCELED);
 	assert_true(done >= 0 && done <= 1);
+	store_close(reader);
 	profile_free(p);
+	matcher_done(&prog1);
+	store_close(s);
+	sender_done(&d);
+}
+
+/* Whoever asks is told so, and gets no part of an answer. */
+static void a_pattern_without_end_is_told(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct profile *p = profile_new();
+	struct matcher slow;
+	struct sender d;
+
+	assert_int_equal(matcher_init(&slow, "comm", MATCHER_REGEX, "(a|a|aa)+[bc]", NULL), 0);
+	sender_init(&d, 9);
+	d.name = "aaaaaaaaaaaaaaaaaaaaaaaaa";
+	make(&d, BEGIN, 8);
+	append(s, &d, NULL, BEGIN);
+	struct store_query q = {.type = "cpu",
+				.from_ms = BEGIN,
+				.to_ms = BEGIN + HOUR,
+				.matchers = &slow,
+				.matcher_count = 1,
+				.step_ms = 60000,
+				.max = 10};
+	struct store_answer a;
+	struct store_timeline t = {};
+	struct store_names n = {};
+	struct store_heat h = {};
+	for (int i = 0; i < 4; i++) {
+		struct store_error e = {};
+		int r = i == 0   ? store_sum(s, &q, p, &a, &e)
+			: i == 1 ? store_timeline(s, &q, &t, &e)
+			: i == 2 ? store_names(s, &q, STORE_LABELS, &n, &e)
+				 : store_heat(s, &q, &h, &e);
+		assert_int_equal(r, -EINVAL);
+		assert_non_null(strstr(e.text, "takes too long"));
+	}
+	assert_null(t.lines);
+	assert_null(n.names);
+	assert_null(h.counts);
+	profile_free(p);
+	matcher_done(&slow);
 	store_close(s);
 	sender_done(&d);
 }
@@ -332,7 +375,7 @@ static void times_are_kept_for_a_day(void **state)
 	}
 	for (int settled = 0; settled < 2; settled++) {
 		struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
-		assert_int_equal(store_heat(s, &q, &h), 0);
+		assert_int_equal(store_heat(s, &q, &h, NULL), 0);
 		assert_int_equal(h.slots, SLOTS);
 		assert_memory_equal(h.counts, want, SLOTS * sizeof(*want));
 		store_heat_done(&h);
@@ -345,7 +388,8 @@ static void times_are_kept_for_a_day(void **state)
 				sum += want[i];
 			q.from_ms = BEGIN + from * 20;
 			q.to_ms = BEGIN + (from + 137) * 20;
-			assert_int_equal(store_scan_slots(s, &q, p, &a), 0);
+			q.exact = true;
+			assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
 			for (uint32_t i = 0; i < p->sample_count; i++)
 				have += p->samples[i].count;
 			assert_int_equal(have, sum);
@@ -359,8 +403,9 @@ static void times_are_kept_for_a_day(void **state)
 	struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
 	struct profile *p = profile_new();
 	struct store_answer a;
-	assert_int_equal(store_heat(s, &q, &h), -ENODATA);
-	assert_int_equal(store_scan_slots(s, &q, p, &a), -ENODATA);
+	assert_int_equal(store_heat(s, &q, &h, NULL), -ENODATA);
+	q.exact = true;
+	assert_int_equal(store_sum(s, &q, p, &a, NULL), -ENODATA);
 	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
 	profile_free(p);
 	store_close(s);
@@ -411,6 +456,7 @@ int main(int argc, char **argv)
 						teardown),
 		cmocka_unit_test_setup_teardown(labels_select_and_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_selection_is_its_share, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_pattern_without_end_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(times_are_kept_for_a_day, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,9 +134,9 @@ static void beyond_the_caps_is_other(void **state)
 	struct profile *p = profile_new();
 	struct store_answer a;
 	struct store_query q = {
-		.type = "cpu", .from_ms = BEGIN, .to_ms = now, .keep = both, .keep_count = 1};
+		.type = "cpu", .from_ms = BEGIN, .to_ms = now, .by = both, .by_count = 1};
 	uint64_t other = 0;
-	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		have += p->samples[i].value;
 		if (strcmp(profile_label(p, p->samples[i].series, "comm"), "(other)") == 0) {
@@ -323,7 +323,7 @@ static void every_sample_is_accounted_for(void **state)
 	struct profile *p = profile_new();
 	struct store_answer a;
 	struct store_query q = {.type = "cpu", .from_ms = BEGIN, .to_ms = now};
-	assert_int_equal(store_scan(s, &q, p, &a), 0);
+	assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
 	assert_int_equal(a.lost, lost + died);
 	assert_int_equal(p->info.lost, lost + died);
 	assert_int_equal(a.samples + a.lost, counter - first);
