@@ -243,7 +243,7 @@ static void measure(struct collecting *c)
 	metric(c, "collector_sampling_hertz", (double)c->options->frequency);
 	metric(c, "collector_cpus", s.counts.cpus);
 	measure_walks(c, &s.assembler.unwind);
-	metric(c, "pipeline_processes", (double)s.assembler.processes);
+	metric(c, "collector_processes", (double)s.assembler.processes);
 	metric(c, "collector_files", (double)s.assembler.files);
 	metric(c, "collector_maps_read_total", (double)s.assembler.maps_read);
 	metric(c, "collector_sideband_lost_total", (double)s.sideband_lost);

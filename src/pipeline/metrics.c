@@ -30,7 +30,7 @@ static const struct {
 	{"collector_unwind_tables_bytes", "Bytes of unwind tables that are loaded."},
 	{"collector_unwind_tables_made_total", "Unwind tables made."},
 	{"collector_unwind_tables_evicted_total", "Unwind tables dropped for room."},
-	{"pipeline_processes", "Processes that are known."},
+	{"collector_processes", "Processes that are known."},
 	{"collector_files", "Mapped files that are known."},
 	{"collector_maps_read_total", "Times that the mappings of a process were read."},
 	{"collector_sideband_lost_total", "Events of processes and mappings that were lost."},
