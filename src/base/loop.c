@@ -212,3 +212,21 @@ int loop_thread(pthread_t *ret, void *(*fn)(void *ctx), void *ctx)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
+
+bool loop_ignores(int signo)
+{
+	struct sigaction a;
+
+	return sigaction(signo, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
+}
+
+int loop_end_signals(struct loop *l, int only, loop_fn *fn, void *ctx)
+{
+	if (only)
+		return loop_signal(l, only, fn, ctx);
+	int err = loop_signal(l, SIGTERM, fn, ctx);
+	err = err ? err : loop_signal(l, SIGINT, fn, ctx);
+	if (!err && !loop_ignores(SIGHUP))
+		err = loop_signal(l, SIGHUP, fn, ctx);
+	return err;
+}

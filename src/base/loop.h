@@ -9,6 +9,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct loop;
@@ -22,6 +23,14 @@ int loop_fd(struct loop *l, int fd, loop_fn *fn, void *ctx); /* readable */
 int loop_timer(struct loop *l, uint64_t every_ms, loop_fn *fn, void *ctx);
 int loop_after(struct loop *l, uint64_t ms, loop_fn *fn, void *ctx); /* once */
 int loop_signal(struct loop *l, int signo, loop_fn *fn, void *ctx);
+
+/* Whether whoever started us wants this signal to be ignored, as nohup does with SIGHUP. */
+bool loop_ignores(int signo);
+
+/* Calls back on `only`, if it is not 0, else on SIGTERM, SIGINT, and SIGHUP unless ignored. 0 or
+ * -errno. */
+int loop_end_signals(struct loop *l, int only, loop_fn *fn, void *ctx);
+
 void loop_forget_fd(struct loop *l, int fd);
 
 int loop_run(struct loop *l);

@@ -5,9 +5,10 @@
 #include "base/mem.h"
 #include "base/privilege.h"
 #include "cli/cli.h"
-#include "cli/collecting.h"
-#include "cli/posting.h"
+#include "cli/secrets.h"
 #include "cli/service.h"
+#include "pipeline/collecting.h"
+#include "pipeline/posting.h"
 
 static void help(void)
 {
@@ -27,6 +28,20 @@ static int confine(struct collecting_options *o)
 	return service_confine_collector(true, &o->missing_capabilities);
 }
 
+/* 0, or the exit code after saying why. */
+static int open_transport(const struct settings *s, const char *url, struct posting **ret)
+{
+	const char *token = settings_text(s, SET_TOKEN_FILE);
+	CLEANUP(freep) char *bearer = token ? secrets_bearer(token) : NULL;
+
+	if (token && !bearer)
+		return 1;
+	int err = posting_new(url, bearer, settings_text(s, SET_CA_FILE), ret);
+	if (err)
+		log_error("cannot start a thread to send with: %s", strerror(-err));
+	return err ? 1 : 0;
+}
+
 int cmd_agent(int argc, char **argv)
 {
 	struct settings s = {};
@@ -40,8 +55,7 @@ int cmd_agent(int argc, char **argv)
 		log_error("agent needs --to URL, the server to send to");
 		code = cli_usage("agent");
 	} else {
-		code = posting_new(to, settings_text(&s, SET_TOKEN_FILE),
-				   settings_text(&s, SET_CA_FILE), &p);
+		code = open_transport(&s, to, &p);
 	}
 	if (!code) {
 		struct collecting_options o = {

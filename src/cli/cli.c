@@ -226,33 +226,6 @@ int cli_usage(const char *command)
 	return EXIT_USAGE;
 }
 
-void cli_cannot_sample(int err, const struct sampler_error *why, const char *event)
-{
-	bool is_event = strcmp(why->doing, SAMPLER_OPENING_EVENT) == 0;
-	char text[1024];
-
-	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
-		log_error("cannot %s '%s': %s", why->doing, event,
-			  err == -EINVAL
-				  ? "the kernel does not take this rate or period"
-				  : "this machine does not have it; cpu-clock works everywhere");
-		return;
-	}
-	if (strcmp(why->doing, SAMPLER_TELLING_PROCESSES) == 0) {
-		log_error("cannot %s: %s", why->doing,
-			  err == -EXDEV
-				  ? "/proc is that of another pid namespace, where a number is "
-				    "another process; 'mount -t proc proc /proc', or unshare with "
-				    "--mount-proc"
-				  : "/proc is not mounted; 'mount -t proc proc /proc'");
-		return;
-	}
-	probe_explain(err, text, sizeof(text));
-	log_error("cannot %s: %s", why->doing, text);
-	if (why->detail[0])
-		log_debug("%s", why->detail);
-}
-
 char *cli_cache_dir(void)
 {
 	const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
@@ -262,22 +235,4 @@ char *cli_cache_dir(void)
 	if (cache && cache[0] == '/')
 		return mem_printf("%s/smolder", cache);
 	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
-}
-
-bool cli_ignored(int signo)
-{
-	struct sigaction a;
-
-	return sigaction(signo, NULL, &a) == 0 && a.sa_handler == SIG_IGN;
-}
-
-int cli_end_signals(struct loop *l, int only, loop_fn *fn, void *ctx)
-{
-	if (only)
-		return loop_signal(l, only, fn, ctx);
-	int err = loop_signal(l, SIGTERM, fn, ctx);
-	err = err ? err : loop_signal(l, SIGINT, fn, ctx);
-	if (!err && !cli_ignored(SIGHUP))
-		err = loop_signal(l, SIGHUP, fn, ctx);
-	return err;
 }

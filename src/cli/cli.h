@@ -86,15 +86,5 @@ bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max,
 /* "Try 'smolder COMMAND --help'." on stderr; returns EXIT_USAGE. */
 int cli_usage(const char *command);
 
-/* Says why sampling could not begin, and what would help. */
-void cli_cannot_sample(int err, const struct sampler_error *why, const char *event);
-
 /* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
 char *cli_cache_dir(void);
-
-/* Whether whoever started us wants this signal to be ignored, as nohup does with SIGHUP. */
-bool cli_ignored(int signo);
-
-/* Calls back on `only`, if it is not 0, else on SIGTERM, SIGINT, and SIGHUP unless ignored. 0 or
- * -errno. */
-int cli_end_signals(struct loop *l, int only, loop_fn *fn, void *ctx);

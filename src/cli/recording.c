@@ -213,7 +213,7 @@ static int start_sampling(struct recording *r)
 	r->profile = profile_new();
 	int err = pipeline_new(r->profile, &r->options->sampler, &options, &r->pipeline, &why);
 	if (err)
-		cli_cannot_sample(err, &why, r->options->sampler.event.name);
+		probe_cannot_sample(err, &why, r->options->sampler.event.name);
 	return err ? 1 : 0;
 }
 
@@ -223,7 +223,7 @@ static int watch(struct recording *r)
 	int err = 0;
 
 	r->loop = loop_new();
-	err = err ? err : cli_end_signals(r->loop, 0, on_signal, r);
+	err = err ? err : loop_end_signals(r->loop, 0, on_signal, r);
 	if (r->has_program)
 		err = err ? err : loop_signal(r->loop, SIGCHLD, on_child, r);
 	err = err ? err : loop_timer(r->loop, every, on_tick, r);

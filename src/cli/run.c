@@ -14,10 +14,11 @@
 #include "base/notify.h"
 #include "base/privilege.h"
 #include "cli/cli.h"
-#include "cli/collecting.h"
+#include "pipeline/collecting.h"
 #include "cli/place.h"
 #include "cli/service.h"
 #include "cli/serving.h"
+#include "collect/probe.h"
 #include "collect/sampler.h"
 #include "serve/server.h"
 
@@ -390,7 +391,7 @@ static int start(struct run *r)
 	r->counters_fd = sampler_counters();
 	if (r->counters_fd < 0) {
 		struct sampler_error why = {.doing = "make a BPF map"};
-		cli_cannot_sample(r->counters_fd, &why, "cpu-clock");
+		probe_cannot_sample(r->counters_fd, &why, "cpu-clock");
 		return 1;
 	}
 	return 0;
@@ -400,7 +401,7 @@ static int watch(struct run *r)
 {
 	uint64_t watchdog = notify_watchdog_ms();
 
-	for (int fd = STDERR_FILENO; fd >= 0 && r->terminal_fd < 0 && !cli_ignored(SIGHUP); fd--)
+	for (int fd = STDERR_FILENO; fd >= 0 && r->terminal_fd < 0 && !loop_ignores(SIGHUP); fd--)
 		r->terminal_fd = isatty(fd) ? fd : -1;
 	r->loop = loop_new();
 	int err = loop_signal(r->loop, SIGTERM, on_stop, r);

@@ -93,7 +93,7 @@ int serving_run(const struct serving_options *o)
 	/* Threads come and go with questions: their memory is better shared. */
 	mallopt(M_ARENA_MAX, 2);
 	s.loop = loop_new();
-	cli_end_signals(s.loop, o->end_signal, on_signal, &s);
+	loop_end_signals(s.loop, o->end_signal, on_signal, &s);
 	int r = server_new(s.loop, &options, &server, &err);
 	if (r) {
 		log_error("%s", err.text);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "cli/collecting.h"
+#include "pipeline/collecting.h"
 #include "cli/settings.h"
 
 #define SERVICE_CONFIG "/etc/smolder.yaml"

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <sys/capability.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "collect/probe.h"
 
@@ -131,4 +132,31 @@ int probe_explain(int err, char *buf, size_t size)
 
 	probe_facts_read(&f);
 	return probe_explain_facts(&f, err, buf, size);
+}
+
+void probe_cannot_sample(int err, const struct sampler_error *why, const char *event)
+{
+	bool is_event = strcmp(why->doing, SAMPLER_OPENING_EVENT) == 0;
+	char text[1024];
+
+	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
+		log_error("cannot %s '%s': %s", why->doing, event,
+			  err == -EINVAL
+				  ? "the kernel does not take this rate or period"
+				  : "this machine does not have it; cpu-clock works everywhere");
+		return;
+	}
+	if (strcmp(why->doing, SAMPLER_TELLING_PROCESSES) == 0) {
+		log_error("cannot %s: %s", why->doing,
+			  err == -EXDEV
+				  ? "/proc is that of another pid namespace, where a number is "
+				    "another process; 'mount -t proc proc /proc', or unshare with "
+				    "--mount-proc"
+				  : "/proc is not mounted; 'mount -t proc proc /proc'");
+		return;
+	}
+	probe_explain(err, text, sizeof(text));
+	log_error("cannot %s: %s", why->doing, text);
+	if (why->detail[0])
+		log_debug("%s", why->detail);
 }

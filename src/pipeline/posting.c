@@ -1,4 +1,4 @@
-#include "cli/posting.h"
+#include "pipeline/posting.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,8 +10,6 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
-#include "cli/cli.h"
-#include "cli/secrets.h"
 #include "profile/window.h"
 
 #define TIMEOUT_MS 30000
@@ -88,7 +86,8 @@ static void *post(void *ctx)
 	return NULL;
 }
 
-int posting_new(const char *url, const char *token_file, const char *ca_file, struct posting **ret)
+int posting_new(const char *url, const char *authorization, const char *ca_file,
+		struct posting **ret)
 {
 	struct posting *p = mem_alloc(sizeof(*p));
 	size_t len = strlen(url);
@@ -98,17 +97,13 @@ int posting_new(const char *url, const char *token_file, const char *ca_file, st
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	p->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	p->authorization = token_file ? secrets_bearer(token_file) : NULL;
+	p->authorization = authorization ? mem_strdup(authorization) : NULL;
 	p->ca_file = ca_file ? mem_strdup(ca_file) : NULL;
-	int code = token_file && !p->authorization;
-	if (!code && loop_thread(&p->thread, post, p) != 0) {
-		log_error("cannot start a thread to send with");
-		code = 1;
-	}
-	if (code) {
+	int err = loop_thread(&p->thread, post, p);
+	if (err) {
 		p->stop = true;
 		posting_free(p);
-		return code;
+		return err;
 	}
 	*ret = p;
 	return 0;

@@ -1,4 +1,4 @@
-#include "cli/collecting.h"
+#include "pipeline/collecting.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -6,20 +6,17 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
-#include "base/privilege.h"
-#include "cli/cli.h"
 #include "collect/cgroup.h"
+#include "collect/probe.h"
+#include "pipeline/measure.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/sender.h"
-#include "pipeline/trouble.h"
 #include "pipeline/windows.h"
 
 #define ALIVE_MS       5000
@@ -30,11 +27,9 @@
 #define STOP_NOBODY_NS 1000000000ull /* … at a server elsewhere that never answered */
 #define TABLES_MS      200           /* for unwind tables at the end: Ctrl-C should not take long */
 #define LIVE_WINDOW_MS 1000
-#define METRICS_MAX    192
-#define NICE           (-5)  /* what others run here matters more than when we are done */
-#define DRAIN_MS       250   /* seldom: each drain has a price of its own */
-#define TIMED_TICKS    7     /* as DRAINS_TIMED in pipeline.c */
-#define TIMER_NS       13000 /* what an interrupt of the timer costs, as measured; an estimate */
+#define NICE           (-5) /* what others run here matters more than when we are done */
+#define DRAIN_MS       250  /* seldom: each drain has a price of its own */
+#define TIMED_TICKS    7    /* as DRAINS_TIMED in pipeline.c */
 
 /* The caps of what grows with all that was ever seen; then the collector begins anew. */
 #define DICTIONARY_BYTES (12u << 20) /* the server has as much again */
@@ -57,14 +52,9 @@ struct collecting {
 	uint64_t stop_ns; /* 0: not stopping */
 	bool stopping, renew;
 	bool heard; /* the server answered, once at least */
-	struct window_metric metrics[METRICS_MAX];
-	uint32_t metric_count;
-	struct arena names;
-	uint64_t metrics_ns;
+	struct measure measure;
 	uint64_t ticks;
 	uint64_t cpu_ns[3]; /* by stage: draining, windows, sending */
-	size_t refused;     /* system calls of which it was said that they were refused */
-	bool said[TROUBLES];
 };
 
 static bool wants_lines(void *ctx, const char *comm)
@@ -84,191 +74,30 @@ static void on_assembled(void *ctx, const struct assembled *a)
 	windows_add(c->windows, pipeline_processes(c->pipeline), a);
 }
 
-static void metric(struct collecting *c, const char *name, double value)
-{
-	if (c->metric_count < METRICS_MAX)
-		c->metrics[c->metric_count++] = (struct window_metric){name, value};
-}
-
-static void metric_label(struct collecting *c, const char *name, const char *key, const char *label,
-			 double value)
-{
-	size_t len = strlen(name) + strlen(key) + strlen(label) + 6;
-	char *full = arena_alloc(&c->names, len);
-
-	snprintf(full, len, "%s{%s=\"%s\"}", name, key, label);
-	metric(c, full, value);
-}
-
-static double cpu_seconds(const struct rusage *u)
-{
-	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
-	       (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
-}
-
-static double resident_bytes(void)
-{
-	CLEANUP(freep) char *text = NULL;
-	unsigned long long size, resident;
-
-	if (file_read("/proc/self/statm", 4096, &text, NULL) != 0 ||
-	    sscanf(text, "%llu %llu", &size, &resident) != 2)
-		return 0;
-	return (double)resident * (double)sysconf(_SC_PAGESIZE);
-}
-
-static void measure_walks(struct collecting *c, const struct unwinder_stats *u)
-{
-	static const char *const names[WIRE_WALKS] = {
-		[WIRE_WALK_COMPLETE] = "complete",     [WIRE_WALK_CUT] = "cut",
-		[WIRE_WALK_NO_MAPPING] = "no_mapping", [WIRE_WALK_NO_ROW] = "no_row",
-		[WIRE_WALK_FAULT] = "fault",
-	};
-
-	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
-		metric_label(c, "collector_unwind_results_total", "result", names[i],
-			     (double)u->walks[i]);
-	metric_label(c, "collector_unwind_walks_total", "by", "kernel", (double)u->in_kernel);
-	metric_label(c, "collector_unwind_walks_total", "by", "copy", (double)u->from_copy);
-	metric_label(c, "collector_unwind_walks_total", "by", "frame_pointers",
-		     (double)u->by_frame_pointers);
-	metric(c, "collector_unwind_tables_bytes", (double)u->tables.bytes);
-	metric(c, "collector_unwind_tables_made_total", (double)u->tables_made);
-	metric(c, "collector_unwind_tables_evicted_total", (double)u->tables_evicted);
-}
-
-/* The ladder: what each stage took. BPF time is the kernel's, the rest is in our CPU time. */
-static void measure_stages(struct collecting *c, const struct pipeline_stats *s)
-{
-	const uint64_t *ns = s->assembler.stage_ns;
-	uint64_t known =
-		ns[STAGE_PROCESS] + ns[STAGE_UNWIND] + ns[STAGE_SYMBOL] + ns[STAGE_AGGREGATE];
-	uint64_t run = s->counts.run_ns - c->first.run_ns,
-		 walk = s->counts.walk_ns - c->first.walk_ns;
-	const struct {
-		const char *name;
-		uint64_t ns;
-	} stages[] = {
-		{"sampling", run - MIN(run, walk)},
-		{"walking", walk},
-		{"transfer", c->cpu_ns[0] - MIN(c->cpu_ns[0], known)},
-		{"processes", ns[STAGE_PROCESS]},
-		{"unwinding", ns[STAGE_UNWIND]},
-		{"symbols", ns[STAGE_SYMBOL]},
-		{"aggregation", ns[STAGE_AGGREGATE] + c->cpu_ns[1]},
-		{"sending", c->cpu_ns[2]},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
-		metric_label(c, "stage_seconds_total", "stage", stages[i].name,
-			     (double)stages[i].ns / 1e9);
-}
-
-/* System calls that our own filter would not let us make. None, or something is not shown. */
-static uint64_t measure_refused(struct collecting *c)
-{
-	struct privilege_refused calls[PRIVILEGE_REFUSED_MAX];
-	size_t count = privilege_refused(calls);
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		CLEANUP(freep) char *name = privilege_call_name(calls[i].call);
-		sum += calls[i].count;
-		metric_label(c, "collector_refused_calls_total", "call", name,
-			     (double)calls[i].count);
-		if (i >= c->refused)
-			log_error("the collector may not make the system call %s, which it tried: "
-				  "its filter lacks it, and what it wanted that for (a name, a "
-				  "file) is missing from profiles; please report this",
-				  name);
-	}
-	c->refused = count;
-	return sum;
-}
-
-/* Each kind of trouble is said once, and counted always. */
-static void measure_troubles(struct collecting *c, const struct pipeline_stats *s)
-{
-	uint64_t counts[TROUBLES] = {
-		[TROUBLE_REFUSED_CALLS] = measure_refused(c),
-		[TROUBLE_CAPABILITIES] = c->options->missing_capabilities,
-		[TROUBLE_NO_CONTROL_GROUPS] = !c->cgroups,
-	};
-
-	trouble_count(s, counts);
-	for (int i = 0; i < TROUBLES; i++) {
-		const struct trouble_kind *k = &trouble_kinds[i];
-		metric_label(c, "collector_trouble_total", "what", k->name, (double)counts[i]);
-		if (!counts[i] || c->said[i] || i == TROUBLE_REFUSED_CALLS)
-			continue;
-		c->said[i] = true;
-		char text[64];
-		trouble_number((enum trouble)i, counts[i], text, sizeof(text));
-		if (k->ordinary)
-			log_debug("%s %s", text, k->means);
-		else
-			log_warn("%s %s%s%s", text, k->means, *k->help ? "; " : "", k->help);
-	}
-}
-
-/* What the server's /metrics shows of us. */
+/* What the server's /metrics shows of us; and whether something has grown past its cap. */
 static void measure(struct collecting *c)
 {
-	struct pipeline_stats s;
-	struct windows_stats w;
-	struct sender_stats out;
-	struct rusage self;
+	struct measured now = {
+		.frequency = c->options->frequency,
+		.uptime_ns = clock_ns(CLOCK_MONOTONIC) - c->began_ns,
+		.first = &c->first,
+		.drain_ns = c->cpu_ns[0],
+		.window_ns = c->cpu_ns[1],
+		.send_ns = c->cpu_ns[2],
+		.dictionary_bytes = profile_bytes(c->dict),
+		.missing_capabilities = c->options->missing_capabilities,
+		.no_control_groups = !c->cgroups,
+	};
 
-	arena_done(&c->names);
-	c->metric_count = 0;
-	pipeline_stats(c->pipeline, &s);
-	windows_stats(c->windows, &w);
-	sender_stats(c->sender, &out);
-	getrusage(RUSAGE_SELF, &self);
+	pipeline_stats(c->pipeline, &now.pipeline);
+	windows_stats(c->windows, &now.windows);
+	sender_stats(c->sender, &now.sender);
+	measure_all(&c->measure, &now);
+	sender_metrics(c->sender, c->measure.metrics, c->measure.count);
 
-	double uptime = (double)(clock_ns(CLOCK_MONOTONIC) - c->began_ns) / 1e9;
-
-	/* What the server adds up into smolder's own cost. */
-	metric(c, "uptime_seconds", uptime);
-	metric_label(c, "cpu_seconds_total", "process", "collector", cpu_seconds(&self));
-	metric_label(c, "resident_bytes", "process", "collector", resident_bytes());
-	metric_label(c, "bpf_seconds_total", "program", "sample",
-		     (double)(s.counts.run_ns - c->first.run_ns) / 1e9);
-	metric(c, "timer_seconds_total",
-	       uptime * (double)c->options->frequency * s.counts.cpus * TIMER_NS / 1e9);
-	measure_stages(c, &s);
-	measure_troubles(c, &s);
-
-	metric(c, "collector_stacks_not_copied_total", (double)s.counts.not_copied);
-	metric(c, "collector_sampling_hertz", (double)c->options->frequency);
-	metric(c, "collector_cpus", s.counts.cpus);
-	measure_walks(c, &s.assembler.unwind);
-	metric(c, "collector_processes", (double)s.assembler.processes);
-	metric(c, "collector_files", (double)s.assembler.files);
-	metric(c, "collector_maps_read_total", (double)s.assembler.maps_read);
-	metric(c, "collector_sideband_lost_total", (double)s.sideband_lost);
-	metric(c, "collector_ticks_due_total", (double)s.ticks_due);
-	metric(c, "collector_ticks_missed_total", (double)s.ticks_missed);
-	metric(c, "collector_late_samples_total", (double)s.stream.late_samples);
-	metric(c, "collector_late_events_total", (double)s.stream.late_events);
-	metric(c, "collector_symbol_bytes", (double)s.assembler.names.symbol_bytes);
-	metric(c, "collector_symbol_places", (double)s.assembler.names.places);
-	metric(c, "collector_dictionary_bytes", (double)profile_bytes(c->dict));
-	metric(c, "collector_frames_total", (double)s.assembler.names.count.frames);
-	metric(c, "collector_frames_unnamed_total", (double)s.assembler.names.count.unnamed);
-	metric(c, "collector_other_samples_total", (double)w.other);
-	metric(c, "collector_folded_threads_samples_total", (double)w.folded);
-	metric(c, "collector_clock_steps_total", (double)w.steps);
-	metric(c, "collector_windows_waiting", (double)out.waiting);
-	metric(c, "collector_windows_dropped_total", (double)out.dropped_windows);
-	metric(c, "collector_messages_total", (double)out.messages);
-	metric(c, "collector_message_bytes_total", (double)out.bytes);
-	metric(c, "collector_messages_repeated_total", (double)out.repeats);
-	metric(c, "collector_dictionary_resets_total", (double)out.resets);
-	sender_metrics(c->sender, c->metrics, c->metric_count);
-
-	c->renew = profile_bytes(c->dict) > DICTIONARY_BYTES || s.assembler.files > FILES_MAX ||
-		   s.assembler.names.places > PLACES_MAX || s.counts.beyond_cpus;
+	const struct assembler_stats *a = &now.pipeline.assembler;
+	c->renew = now.dictionary_bytes > DICTIONARY_BYTES || a->files > FILES_MAX ||
+		   a->names.places > PLACES_MAX || now.pipeline.counts.beyond_cpus;
 }
 
 static struct window_counts counts_now(const struct collecting *c)
@@ -500,7 +329,7 @@ static int start(struct collecting *c)
 		sampler_counters_read(o->counters_fd, &c->first);
 	int err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
 	if (err) {
-		cli_cannot_sample(err, &why, "cpu-clock");
+		probe_cannot_sample(err, &why, "cpu-clock");
 		return err;
 	}
 	return 0;
@@ -512,7 +341,7 @@ static int watch(struct collecting *c)
 	struct sampler_options pace = {.frequency = o->frequency};
 
 	c->loop = loop_new();
-	int err = cli_end_signals(c->loop, o->end_signal, on_stop, c);
+	int err = loop_end_signals(c->loop, o->end_signal, on_stop, c);
 	err = err ? err : loop_timer(c->loop, pipeline_pace(&pace, DRAIN_MS), on_tick, c);
 	if (o->alive_fd >= 0)
 		err = err ? err : loop_timer(c->loop, ALIVE_MS, on_alive, c);
@@ -543,9 +372,7 @@ int collecting_run(const struct collecting_options *options)
 			on_alive(&c, 0);
 		loop_run(c.loop);
 	}
-	arena_done(&c.names);
-	c.metric_count = 0;
-	measure_refused(&c); /* says what was refused since the last window */
+	measure_refused(&c.measure); /* says what was refused since the last window */
 	if (!err && o.alive_fd >= 0 && !c.renew)
 		return 0; /* our parent waits for our end, and a table may be in the making */
 	loop_free(c.loop);
@@ -554,7 +381,7 @@ int collecting_run(const struct collecting_options *options)
 	pipeline_free(c.pipeline);
 	cgroups_free(c.cgroups);
 	profile_free(c.dict);
-	arena_done(&c.names);
+	measure_done(&c.measure);
 	return err ? 1 : c.renew ? COLLECTING_RENEW : 0;
 }
 

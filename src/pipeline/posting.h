@@ -4,11 +4,12 @@
  */
 #pragma once
 
-#include "cli/collecting.h"
+#include "pipeline/collecting.h"
 
 struct posting;
 
-/* 0, or the exit code after it was said what is wrong. The files may be NULL. */
-int posting_new(const char *url, const char *token_file, const char *ca_file, struct posting **ret);
+/* `authorization` is the value of that header; it and ca_file may be NULL. 0 or -errno. */
+int posting_new(const char *url, const char *authorization, const char *ca_file,
+		struct posting **ret);
 void posting_free(struct posting *p);
 struct transport posting_transport(struct posting *p);

@@ -1,0 +1,201 @@
+#include "pipeline/measure.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/privilege.h"
+
+#define TIMER_NS 13000 /* what an interrupt of the timer costs, as measured; an estimate */
+
+static void metric(struct measure *m, const char *name, double value)
+{
+	if (m->count < MEASURE_MAX)
+		m->metrics[m->count++] = (struct window_metric){name, value};
+}
+
+static void metric_label(struct measure *m, const char *name, const char *key, const char *label,
+			 double value)
+{
+	size_t len = strlen(name) + strlen(key) + strlen(label) + 6;
+	char *full = arena_alloc(&m->names, len);
+
+	snprintf(full, len, "%s{%s=\"%s\"}", name, key, label);
+	metric(m, full, value);
+}
+
+static double cpu_seconds(const struct rusage *u)
+{
+	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
+	       (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
+}
+
+static double resident_bytes(void)
+{
+	CLEANUP(freep) char *text = NULL;
+	unsigned long long size, resident;
+
+	if (file_read("/proc/self/statm", 4096, &text, NULL) != 0 ||
+	    sscanf(text, "%llu %llu", &size, &resident) != 2)
+		return 0;
+	return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void measure_walks(struct measure *m, const struct unwinder_stats *u)
+{
+	static const char *const names[WIRE_WALKS] = {
+		[WIRE_WALK_COMPLETE] = "complete",     [WIRE_WALK_CUT] = "cut",
+		[WIRE_WALK_NO_MAPPING] = "no_mapping", [WIRE_WALK_NO_ROW] = "no_row",
+		[WIRE_WALK_FAULT] = "fault",
+	};
+
+	for (int i = WIRE_WALK_COMPLETE; i < WIRE_WALKS; i++)
+		metric_label(m, "collector_unwind_results_total", "result", names[i],
+			     (double)u->walks[i]);
+	metric_label(m, "collector_unwind_walks_total", "by", "kernel", (double)u->in_kernel);
+	metric_label(m, "collector_unwind_walks_total", "by", "copy", (double)u->from_copy);
+	metric_label(m, "collector_unwind_walks_total", "by", "frame_pointers",
+		     (double)u->by_frame_pointers);
+	metric(m, "collector_unwind_tables_bytes", (double)u->tables.bytes);
+	metric(m, "collector_unwind_tables_made_total", (double)u->tables_made);
+	metric(m, "collector_unwind_tables_evicted_total", (double)u->tables_evicted);
+}
+
+/* The ladder: what each stage took. BPF time is the kernel's, the rest is in our CPU time. */
+static void measure_stages(struct measure *m, const struct measured *now)
+{
+	const struct pipeline_stats *s = &now->pipeline;
+	const uint64_t *ns = s->assembler.stage_ns;
+	uint64_t known =
+		ns[STAGE_PROCESS] + ns[STAGE_UNWIND] + ns[STAGE_SYMBOL] + ns[STAGE_AGGREGATE];
+	uint64_t run = s->counts.run_ns - now->first->run_ns,
+		 walk = s->counts.walk_ns - now->first->walk_ns;
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} stages[] = {
+		{"sampling", run - MIN(run, walk)},
+		{"walking", walk},
+		{"transfer", now->drain_ns - MIN(now->drain_ns, known)},
+		{"processes", ns[STAGE_PROCESS]},
+		{"unwinding", ns[STAGE_UNWIND]},
+		{"symbols", ns[STAGE_SYMBOL]},
+		{"aggregation", ns[STAGE_AGGREGATE] + now->window_ns},
+		{"sending", now->send_ns},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
+		metric_label(m, "stage_seconds_total", "stage", stages[i].name,
+			     (double)stages[i].ns / 1e9);
+}
+
+/* System calls that our own filter would not let us make. None, or something is not shown. */
+static uint64_t count_refused(struct measure *m)
+{
+	struct privilege_refused calls[PRIVILEGE_REFUSED_MAX];
+	size_t count = privilege_refused(calls);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		CLEANUP(freep) char *name = privilege_call_name(calls[i].call);
+		sum += calls[i].count;
+		metric_label(m, "collector_refused_calls_total", "call", name,
+			     (double)calls[i].count);
+		if (i >= m->refused)
+			log_error("the collector may not make the system call %s, which it tried: "
+				  "its filter lacks it, and what it wanted that for (a name, a "
+				  "file) is missing from profiles; please report this",
+				  name);
+	}
+	m->refused = count;
+	return sum;
+}
+
+/* Each kind of trouble is said once, and counted always. */
+static void measure_troubles(struct measure *m, const struct measured *now)
+{
+	uint64_t counts[TROUBLES] = {
+		[TROUBLE_REFUSED_CALLS] = count_refused(m),
+		[TROUBLE_CAPABILITIES] = now->missing_capabilities,
+		[TROUBLE_NO_CONTROL_GROUPS] = now->no_control_groups,
+	};
+
+	trouble_count(&now->pipeline, counts);
+	for (int i = 0; i < TROUBLES; i++) {
+		const struct trouble_kind *k = &trouble_kinds[i];
+		metric_label(m, "collector_trouble_total", "what", k->name, (double)counts[i]);
+		if (!counts[i] || m->said[i] || i == TROUBLE_REFUSED_CALLS)
+			continue;
+		m->said[i] = true;
+		char text[64];
+		trouble_number((enum trouble)i, counts[i], text, sizeof(text));
+		if (k->ordinary)
+			log_debug("%s %s", text, k->means);
+		else
+			log_warn("%s %s%s%s", text, k->means, *k->help ? "; " : "", k->help);
+	}
+}
+
+void measure_refused(struct measure *m)
+{
+	measure_done(m);
+	count_refused(m);
+}
+
+void measure_done(struct measure *m)
+{
+	arena_done(&m->names);
+	m->count = 0;
+}
+
+void measure_all(struct measure *m, const struct measured *now)
+{
+	const struct pipeline_stats *s = &now->pipeline;
+	const struct assembler_stats *a = &s->assembler;
+	double uptime = (double)now->uptime_ns / 1e9;
+	struct rusage self;
+
+	measure_done(m);
+	getrusage(RUSAGE_SELF, &self);
+
+	/* What the server adds up into smolder's own cost. */
+	metric(m, "uptime_seconds", uptime);
+	metric_label(m, "cpu_seconds_total", "process", "collector", cpu_seconds(&self));
+	metric_label(m, "resident_bytes", "process", "collector", resident_bytes());
+	metric_label(m, "bpf_seconds_total", "program", "sample",
+		     (double)(s->counts.run_ns - now->first->run_ns) / 1e9);
+	metric(m, "timer_seconds_total",
+	       uptime * (double)now->frequency * s->counts.cpus * TIMER_NS / 1e9);
+	measure_stages(m, now);
+	measure_troubles(m, now);
+
+	metric(m, "collector_stacks_not_copied_total", (double)s->counts.not_copied);
+	metric(m, "collector_sampling_hertz", (double)now->frequency);
+	metric(m, "collector_cpus", s->counts.cpus);
+	measure_walks(m, &a->unwind);
+	metric(m, "collector_processes", (double)a->processes);
+	metric(m, "collector_files", (double)a->files);
+	metric(m, "collector_maps_read_total", (double)a->maps_read);
+	metric(m, "collector_sideband_lost_total", (double)s->sideband_lost);
+	metric(m, "collector_ticks_due_total", (double)s->ticks_due);
+	metric(m, "collector_ticks_missed_total", (double)s->ticks_missed);
+	metric(m, "collector_late_samples_total", (double)s->stream.late_samples);
+	metric(m, "collector_late_events_total", (double)s->stream.late_events);
+	metric(m, "collector_symbol_bytes", (double)a->names.symbol_bytes);
+	metric(m, "collector_symbol_places", (double)a->names.places);
+	metric(m, "collector_dictionary_bytes", (double)now->dictionary_bytes);
+	metric(m, "collector_frames_total", (double)a->names.count.frames);
+	metric(m, "collector_frames_unnamed_total", (double)a->names.count.unnamed);
+	metric(m, "collector_other_samples_total", (double)now->windows.other);
+	metric(m, "collector_folded_threads_samples_total", (double)now->windows.folded);
+	metric(m, "collector_clock_steps_total", (double)now->windows.steps);
+	metric(m, "collector_windows_waiting", (double)now->sender.waiting);
+	metric(m, "collector_windows_dropped_total", (double)now->sender.dropped_windows);
+	metric(m, "collector_messages_total", (double)now->sender.messages);
+	metric(m, "collector_message_bytes_total", (double)now->sender.bytes);
+	metric(m, "collector_messages_repeated_total", (double)now->sender.repeats);
+	metric(m, "collector_dictionary_resets_total", (double)now->sender.resets);
+}
