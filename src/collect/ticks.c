@@ -14,8 +14,9 @@ void ticks_add(struct ticks *t, uint64_t period_ns, const struct ticks_now *now,
 {
 	uint64_t wanted = now->clock_ns / period_ns - t->due, came = now->came - t->came;
 	uint64_t idled = now->idle_ns - MIN(now->idle_ns, t->idle_ns);
-	/* How long it idled is known to one tick at either end. */
-	uint64_t excused = came + (idled ? idled / period_ns + 2 : 0);
+	/* How long it idled is known to that, and to one tick, at either end. */
+	uint64_t end = (TICKS_IDLE_GRAIN_NS + period_ns - 1) / period_ns;
+	uint64_t excused = came + (idled ? idled / period_ns + 2 * end : 0);
 
 	*due += wanted;
 	*missed += wanted - MIN(wanted, excused);

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#define TICKS_IDLE_GRAIN_NS 10000000 /* of /proc/stat */
+
 struct ticks {
 	uint64_t due, came; /* up to when they were last added up … */
 	uint64_t idle_ns;   /* … and how long the CPU had idled then */
@@ -16,7 +18,7 @@ struct ticks {
 struct ticks_now {
 	uint64_t clock_ns; /* for how long the clock has been running */
 	uint64_t came;     /* ticks, ever */
-	uint64_t idle_ns;  /* for how long the CPU has idled, ever; to a tick or so */
+	uint64_t idle_ns;  /* for how long the CPU has idled, ever; in such steps: */
 };
 
 /* A clock that begins now, on a CPU where so many came before. */

@@ -362,6 +362,25 @@ static void ticks_that_an_idle_cpu_skips_are_not_missed(void **state)
 	}
 }
 
+/* At 1,000 Hz: /proc/stat says how long a CPU idled in steps of ten of them. */
+static void fast_ticks_of_an_idle_cpu_are_not_missed(void **state)
+{
+	(void)state;
+	struct ticks ticks = {.idle_ns = 5000000000};
+	uint64_t due = 0, missed = 0;
+
+	ticks_begin(&ticks, 0);
+	/* It idled for 119 ms of 200, of which 110 are told, and skipped as many ticks. */
+	struct ticks_now now = {.clock_ns = 200000000, .came = 80, .idle_ns = 5110000000};
+	ticks_add(&ticks, 1000000, &now, &due, &missed);
+	assert_int_equal(due, 200);
+	assert_int_equal(missed, 0);
+	/* And here it ran, but for 10. */
+	now = (struct ticks_now){.clock_ns = 400000000, .came = 80, .idle_ns = 5120000000};
+	ticks_add(&ticks, 1000000, &now, &due, &missed);
+	assert_int_equal(missed, 200 - 10 - 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +397,7 @@ int main(void)
 		cmocka_unit_test(cpu_lists_are_read),
 		cmocka_unit_test(word_of_cpus_and_modules_is_told_apart),
 		cmocka_unit_test(ticks_that_an_idle_cpu_skips_are_not_missed),
+		cmocka_unit_test(fast_ticks_of_an_idle_cpu_are_not_missed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
