@@ -15,6 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/mem.h"
 
 #ifndef SYS_SECCOMP
@@ -313,7 +314,7 @@ static void on_refused(int signo, siginfo_t *info, void *context)
 	}
 	atomic_store(&refused[i].call, call);
 	atomic_fetch_add(&refused[i].count, 1);
-	u->uc_mcontext.gregs[REG_RAX] = call > FIRST_NEW_CALL ? -ENOSYS : -EPERM;
+	ARCH_SET_RESULT(u, call > FIRST_NEW_CALL ? -ENOSYS : -EPERM);
 }
 
 size_t privilege_refused(struct privilege_refused *ret)

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "arch/arch.h"
+
 #define KERNEL_TYPE __attribute__((preserve_access_index))
 
 /* Which helpers the running kernel has is asked of its own enum. */
@@ -37,10 +39,6 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
-} KERNEL_TYPE;
-
-struct thread_struct {
-	unsigned long fsbase;
 } KERNEL_TYPE;
 
 struct mm_struct {
@@ -91,11 +89,4 @@ struct task_struct {
 	struct thread_struct thread;
 } KERNEL_TYPE;
 
-#define PF_KTHREAD       0x00200000
-#define USER_CODE_64     0x33   /* cs of 64-bit user code */
-#define EFLAGS_FIXED     2      /* a bit that is set in all registers that were interrupted */
-#define SYSCALL_CODE     0x050f /* the instruction, as it is read */
-#define SYSCALL_EXECVE   59
-#define SYSCALL_EXECVEAT 322
-
-#define KERNEL_STACK_BYTES 16384 /* on x86-64 */
+#define PF_KTHREAD 0x00200000

@@ -117,9 +117,9 @@ __noinline int orc_read(__u64 addr)
 	__u64 at = addr - w->piece;
 
 	if (at > sizeof(s->piece) - sizeof(__u64)) {
-		if (addr - w->stack > KERNEL_STACK_BYTES - sizeof(__u64))
+		if (addr - w->stack > ARCH_KERNEL_STACK - sizeof(__u64))
 			return 0;
-		__u64 last = w->stack + KERNEL_STACK_BYTES - sizeof(s->piece);
+		__u64 last = w->stack + ARCH_KERNEL_STACK - sizeof(s->piece);
 		w->piece = w->sp < last ? w->sp & ~7ull : last;
 		if (addr < w->piece) /* it was left behind, and nothing plain goes back */
 			return 0;
@@ -200,8 +200,8 @@ __noinline int orc_step(int frame)
 	else
 		return ORC_LEAVE;
 	if (type == ORC_REGS) /* done, if they are those of user space */
-		return orc_read(sp + offsetof(struct pt_regs, cs)) && (w->word & 3) ? ORC_DONE
-										    : ORC_LEAVE;
+		return orc_read(sp + ARCH_MODE_AT) && ARCH_MODE_IS_USER(w->word) ? ORC_DONE
+										 : ORC_LEAVE;
 	if (type != ORC_CALL || sp <= w->sp)
 		return ORC_LEAVE;
 
@@ -253,17 +253,17 @@ static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_d
 	struct orc_walk *w = &s->orc;
 
 	/* Not the registers of something interrupted: an event of the kernel's own. */
-	if (!(ctx->regs.eflags & EFLAGS_FIXED))
+	if (!(ARCH_IS_INTERRUPTED(&ctx->regs)))
 		return 0;
 	w->stack = (__u64)TASK_READ(task, stack);
-	w->pc = ctx->regs.rip;
-	w->sp = ctx->regs.rsp;
-	w->bp = ctx->regs.rbp;
+	w->pc = ARCH_PC(&ctx->regs);
+	w->sp = ARCH_SP(&ctx->regs);
+	w->bp = ARCH_FP(&ctx->regs);
 	w->piece = WALK_NO_PIECE;
 	w->exact = 1;
 	w->frames = 1;
 	*frame_at(s, 0) = w->pc;
-	if (w->sp - w->stack >= KERNEL_STACK_BYTES)
+	if (w->sp - w->stack >= ARCH_KERNEL_STACK)
 		return 0;
 	return orc_steps(WIRE_FRAMES) == ORC_LEAVE ? 0 : w->frames;
 }

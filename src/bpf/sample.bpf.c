@@ -112,31 +112,13 @@ static __always_inline bool is_target(__u32 id)
 	return bpf_map_lookup_elem(&targets, &id) != NULL;
 }
 
-/*
- * Whether the user's pc stands after a `syscall` that is under way, like a return address. Not
- * after a fault or an interrupt, nor once the kernel has set it to where a signal handler or a new
- * program begins: then it is the next instruction to run, and the byte before it may be another
- * function's.
- */
-static __always_inline bool after_syscall(const struct pt_regs *regs)
-{
-	__u16 code = 0;
-
-	if ((long)regs->orig_rax < 0)
-		return false;
-	if (regs->rcx == regs->rip) /* as the instruction leaves it, but for CPUs with FRED */
-		return true;
-	bpf_probe_read_user(&code, sizeof(code), (void *)(regs->rip - sizeof(code)));
-	return code == SYSCALL_CODE;
-}
-
 /* Whether execve has put a new program's memory in place while the registers are the old one's. */
-static __always_inline bool in_new_program(const struct pt_regs *regs)
+static __always_inline bool in_new_program(const struct arch_regs *regs)
 {
 	__u64 word;
 
-	return (regs->orig_rax == SYSCALL_EXECVE || regs->orig_rax == SYSCALL_EXECVEAT) &&
-	       bpf_probe_read_user(&word, sizeof(word), (void *)regs->rsp) != 0;
+	return (ARCH_SYSCALL(regs) == ARCH_EXECVE || ARCH_SYSCALL(regs) == ARCH_EXECVEAT) &&
+	       bpf_probe_read_user(&word, sizeof(word), (void *)ARCH_SP(regs)) != 0;
 }
 
 enum user { USER_GONE, USER_32_BIT, USER_64_BIT };
@@ -148,35 +130,35 @@ static __always_inline enum user user_registers(struct bpf_perf_event_data *ctx,
 {
 	struct walk *w = &s->walk;
 	/* Not on the stack, which is small; what the walk puts there comes later. */
-	struct pt_regs *regs = (void *)s->piece;
+	struct arch_regs *regs = (void *)s->piece;
 
 	if (!in_kernel) {
-		w->pc = ctx->regs.rip;
-		w->sp = ctx->regs.rsp;
-		w->bp = ctx->regs.rbp;
-		w->bx = ctx->regs.rbx;
-		w->r10 = ctx->regs.r10;
+		w->pc = ARCH_PC(&ctx->regs);
+		w->sp = ARCH_SP(&ctx->regs);
+		w->fp = ARCH_FP(&ctx->regs);
+		w->kept = ARCH_KEPT(&ctx->regs);
+		w->leaf = ARCH_LEAF(&ctx->regs);
 		w->exact = 1;
-		__u64 cs = ctx->regs.cs;
-		barrier_var(cs); /* or the compiler makes one load of both, which is refused */
-		return cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
+		__u64 mode = ARCH_MODE(&ctx->regs);
+		barrier_var(mode); /* or the compiler makes one load of both, which is refused */
+		return ARCH_MODE_IS_64_BIT(mode) ? USER_64_BIT : USER_32_BIT;
 	}
 	void *at;
 	if (bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel))
 		at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	else
-		at = (char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(*regs);
+		at = (char *)BPF_CORE_READ(task, stack) + ARCH_KERNEL_STACK - ARCH_REGS_BYTES;
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), at) != 0 || in_new_program(regs))
 		return USER_GONE;
-	if (!regs->rip) /* a thread of io_uring's or vhost's: it never was in user code */
+	if (!ARCH_PC(regs)) /* a thread of io_uring's or vhost's: it never was in user code */
 		return USER_GONE;
-	w->pc = regs->rip;
-	w->sp = regs->rsp;
-	w->bp = regs->rbp;
-	w->bx = regs->rbx;
-	w->r10 = regs->r10;
-	w->exact = !after_syscall(regs);
-	return regs->cs == USER_CODE_64 ? USER_64_BIT : USER_32_BIT;
+	w->pc = ARCH_PC(regs);
+	w->sp = ARCH_SP(regs);
+	w->fp = ARCH_FP(regs);
+	w->kept = ARCH_KEPT(regs);
+	w->leaf = ARCH_LEAF(regs);
+	w->exact = !arch_is_after_syscall(regs);
+	return ARCH_MODE_IS_64_BIT(ARCH_MODE(regs)) ? USER_64_BIT : USER_32_BIT;
 }
 
 /* One more chunk of a stack: 0 to go on. Global, so that the verifier looks at it once. */
@@ -281,11 +263,11 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 		walk_by_frame_pointers(ctx, s, kernel);
 		return;
 	}
-	h->ip = w->pc;
+	h->pc = w->pc;
 	h->sp = w->sp;
-	h->bp = w->bp;
-	h->bx = w->bx;
-	h->r10 = w->r10;
+	h->fp = w->fp;
+	h->kept = w->kept;
+	h->leaf = w->leaf;
 	if (!w->exact)
 		h->flags |= WIRE_SYSCALL;
 	/* A child that has not run another program has its parent's mappings. */
@@ -436,7 +418,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct wire_ring *ring = &s->ring;
 	if (ring->tail == ring->head) /* all was read */
 		begin_anew(ring);
-	touch(s, counts, pid, ctx->regs.rip);
+	touch(s, counts, pid, ARCH_PC(&ctx->regs));
 	struct wire_sample *h = open_sample(s);
 	struct task_struct *leader = TASK_READ(task, group_leader);
 	read_comm(h->thread, task);
@@ -450,7 +432,7 @@ int sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	}
 
-	bool in_kernel = (long)ctx->regs.rip < 0;
+	bool in_kernel = (long)ARCH_PC(&ctx->regs) < 0;
 	/* Kernel threads, and a process that gave its memory up. */
 	bool no_user = TASK_READ(task, flags) & PF_KTHREAD || !TASK_READ(task, mm);
 	if (filter.pid_namespace && !pid) /* beyond our /proc: nothing could be named */
@@ -460,7 +442,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	h->exec = TASK_READ(task, self_exec_id);
 	h->weight = ctx->sample_period;
 	h->cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0;
-	h->ip = 0;
+	h->pc = 0;
 	h->pid = pid;
 	h->tid = tid;
 	h->version = 0;

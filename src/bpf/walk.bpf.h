@@ -68,12 +68,13 @@ struct {
 } shards SEC(".maps");
 
 struct walk {
-	__u64 pc, sp, bp;
-	__u64 piece;     /* the address of the piece of the stack in scratch */
-	__u64 word;      /* what walk_read() read */
-	__u64 bx, bx_at; /* rbx, or (not 0) where it is saved: few need it, so it is read late */
-	__u64 until;     /* walk_scan(): where the frame ends */
-	__u64 r10;
+	__u64 pc, sp, fp;
+	__u64 piece;         /* the address of the piece of the stack in scratch */
+	__u64 word;          /* what walk_read() read */
+	__u64 kept, kept_at; /* the register, or (not 0) where it is saved: few need it, so it is
+				read late */
+	__u64 until;         /* walk_scan(): where the frame ends */
+	__u64 leaf;
 	__u32 version;      /* of the process's mappings … */
 	__u32 first, count; /* … and where they are */
 	__u32 frames;       /* written so far … */
@@ -87,8 +88,8 @@ struct walk {
 };
 
 /*
- * What a frame's address led to (of code without rows, also how far above rsp rbp was found to be,
- * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in rbp_offset; or, of a runtime that
+ * What a frame's address led to (of code without rows, also how far above sp fp was found to be,
+ * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in fp_offset; or, of a runtime that
  * keeps frame pointers, at which pairs of bytes of a leaf the frame is made, in inside). Between
  * two samples a CPU runs other things for milliseconds, so each step of the two searches is a cache
  * miss. It stays true however tables come and go: a version is of one set of mappings, and a file's
@@ -361,21 +362,15 @@ static __always_inline bool read_stack(struct scratch *s, __u64 *to, __u64 addr)
 	return true;
 }
 
-/* What the kernel saved when it delivered a signal: struct ucontext at sp. */
-#define UCONTEXT_R10 (40 + 2 * 8)
-#define UCONTEXT_RBP (40 + 10 * 8)
-#define UCONTEXT_RBX (40 + 11 * 8)
-#define UCONTEXT_RSP (40 + 15 * 8)
-#define UCONTEXT_RIP (40 + 16 * 8)
-
+/* What the kernel saved when it delivered a signal. */
 static __always_inline int step_signal(struct walk *w)
 {
 	__u64 sp = w->sp, pc;
 
-	if (!read_word(&pc, sp + UCONTEXT_RIP) || !read_word(&w->bp, sp + UCONTEXT_RBP) ||
-	    !read_word(&w->sp, sp + UCONTEXT_RSP) || !read_word(&w->r10, sp + UCONTEXT_R10))
+	if (!read_word(&pc, sp + ARCH_SIGNAL_PC) || !read_word(&w->fp, sp + ARCH_SIGNAL_FP) ||
+	    !read_word(&w->sp, sp + ARCH_SIGNAL_SP) || !read_word(&w->leaf, sp + ARCH_SIGNAL_LEAF))
 		return WIRE_WALK_FAULT;
-	w->bx_at = sp + UCONTEXT_RBX;
+	w->kept_at = sp + ARCH_SIGNAL_KEPT;
 	w->pc = pc;
 	w->exact = 1; /* it was interrupted, it did not call */
 	return 0;
@@ -396,10 +391,10 @@ __noinline int walk_is_return(__u64 addr)
 
 	if (!s || !walk_find_mapping(addr - 1) || !read_word(&before, addr - sizeof(before)))
 		return NOT_RETURN;
-	if (unwind_is_call(before))
+	if (arch_is_call(before))
 		return IS_RETURN;
 	/* The JVM's interpreter makes calls by jumps. */
-	if (!s->walk.file.page_count && s->walk.bias == UNWIND_KEEPS_RBP)
+	if (!s->walk.file.page_count && s->walk.bias == UNWIND_KEEPS_FP)
 		return MAYBE_RETURN;
 	__u32 index = walk_find_rule(addr - 1 - s->walk.bias);
 	const struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
@@ -419,7 +414,8 @@ static __always_inline bool is_returned_to(struct scratch *s, __u64 pc)
 /* Most words of a stack are small numbers, or addresses in this very stack. */
 static __always_inline bool is_no_code(struct scratch *s, __u64 word)
 {
-	return word >> 47 || word < 65536 || word - s->walk.sp + STACK_NEAR < 2 * STACK_NEAR;
+	return word >> ARCH_USER_BITS || word < 65536 ||
+	       word - s->walk.sp + STACK_NEAR < 2 * STACK_NEAR;
 }
 
 /* Whether a word of the stack is a return address, or cannot be read. */
@@ -457,25 +453,25 @@ __noinline int walk_is_clear(__u64 sp)
 	return 1;
 }
 
-/* Whether the caller of the code at pc is above rbp; then that is remembered of its address. */
+/* Whether the caller of the code at pc is above fp; then that is remembered of its address. */
 static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *known)
 {
 	struct walk *w = &s->walk;
-	__u64 distance = w->bp - w->sp;
+	__u64 distance = w->fp - w->sp;
 	__s16 place =
 		w->exact ? 1 + (w->pc & (WALK_BLOCK - 1)) : 0; /* in what is known of a leaf */
 
-	if (w->bp & 7 || w->sp & 7 || distance >= UNWIND_SCAN_BYTES)
+	if (w->fp & 7 || w->sp & 7 || distance >= UNWIND_SCAN_BYTES)
 		return false;
 	if (known->checked)
 		return true;
-	if (known->rbp_offset == place && (__u32)known->cfa_offset == distance + 1)
+	if (known->fp_offset == place && (__u32)known->cfa_offset == distance + 1)
 		return true;
-	w->until = w->bp;
+	w->until = w->fp;
 	for (__u32 i = 0; i < UNWIND_SCAN_BYTES && i < distance; i += WALK_SCAN_BYTES)
 		if (!walk_is_clear(w->sp + i))
 			return false;
-	known->rbp_offset = place;
+	known->fp_offset = place;
 	known->cfa_offset = distance + 1;
 	return true;
 }
@@ -487,7 +483,7 @@ static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
 
 	if (!read_word(&before, addr - sizeof(before)))
 		return false;
-	called = unwind_called(addr, before);
+	called = arch_called(addr, before);
 	if (!called || !walk_find_mapping(called))
 		return false;
 	__u32 index = walk_find_rule(called - s->walk.bias);
@@ -505,70 +501,70 @@ static __always_inline __u32 inside_bit(__u64 pc)
 __noinline int walk_find_shape(__u64 pc)
 {
 	struct scratch *s = get_scratch();
-	__u64 word, code[UNWIND_AROUND];
+	__u64 word, code[ARCH_AROUND];
 	if (!s)
-		return UNWIND_SHAPES;
+		return ARCH_SHAPES;
 
 	if (!read_stack(s, &word, s->walk.sp))
-		return UNWIND_SHAPES;
+		return ARCH_SHAPES;
 	int found = is_no_code(s, word) ? NOT_RETURN : walk_is_return(word);
 	if (found) {
 		if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 8)) != 0)
-			return UNWIND_SHAPES;
-		enum unwind_bare bare = unwind_bare(code);
-		if (bare == UNWIND_BEFORE || (bare == UNWIND_AFTER && found == IS_RETURN))
-			return UNWIND_SHAPE_BARE;
+			return ARCH_SHAPES;
+		enum arch_bare bare = arch_bare(code);
+		if (bare == ARCH_BEFORE || (bare == ARCH_AFTER && found == IS_RETURN))
+			return ARCH_SHAPE_BARE;
 		if (found == MAYBE_RETURN)
-			return UNWIND_SHAPE_FRAME;
+			return ARCH_SHAPE_FRAME;
 		if (!is_left_over(s, word))
-			return UNWIND_SHAPES;
+			return ARCH_SHAPES;
 	}
 	s->known[s->walk.last & (WALK_KNOWN - 1)].rule.inside |= inside_bit(pc);
-	return UNWIND_SHAPE_FRAME;
+	return ARCH_SHAPE_FRAME;
 }
 
-/* Code without rows: see unwind.h. A chain that ends (0) may be just a value in rbp. */
+/* Code without rows: see unwind.h. A chain that ends (0) may be just a value in fp. */
 static __always_inline int step_without_row(struct scratch *s, struct unwind_rule *known)
 {
 	struct walk *w = &s->walk;
-	__u64 code, bp = w->bp, sp = w->sp;
-	__u32 shape = UNWIND_SHAPE_FRAME, out = 0;
+	__u64 code, fp = w->fp, sp = w->sp;
+	__u32 shape = ARCH_SHAPE_FRAME, out = 0;
 
 	if ((w->exact || !(known->cfa_offset | known->checked)) && read_word(&code, w->pc - 1)) {
-		out = unwind_epilogue(code);
+		out = arch_epilogue(code);
 		if (w->exact)
-			shape = unwind_shape(code);
+			shape = arch_shape(code);
 	}
 	if (out) {
 		sp += (out & 0xff) - 1;
-		shape = out & UNWIND_POPS_RBP ? UNWIND_SHAPE_SAVED : UNWIND_SHAPE_BARE;
+		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == UNWIND_SHAPE_FRAME && w->exact && known->checked &&
+	if (shape == ARCH_SHAPE_FRAME && w->exact && known->checked &&
 	    !(known->inside & inside_bit(w->pc)))
 		shape = walk_find_shape(w->pc);
-	if (shape >= UNWIND_SHAPES)
+	if (shape >= ARCH_SHAPES)
 		return WIRE_WALK_NO_ROW;
-	if (shape == UNWIND_SHAPE_FRAME) {
+	if (shape == ARCH_SHAPE_FRAME) {
 		if (!prove_frame(s, known))
 			return WIRE_WALK_NO_ROW;
-		sp = bp + 8;
+		sp = fp + 8;
 	}
-	if (shape == UNWIND_SHAPE_SAVED)
+	if (shape == ARCH_SHAPE_SAVED)
 		sp += 8;
 	if (!read_stack(s, &w->pc, sp))
 		return WIRE_WALK_FAULT;
-	if (shape != UNWIND_SHAPE_BARE && !read_stack(s, &w->bp, sp - 8))
+	if (shape != ARCH_SHAPE_BARE && !read_stack(s, &w->fp, sp - 8))
 		return WIRE_WALK_FAULT;
 	if (!is_returned_to(s, w->pc))
 		return WIRE_WALK_NO_ROW;
 	if (out && !w->exact) { /* as good as a row */
-		known->cfa = UNWIND_RSP;
+		known->cfa = UNWIND_SP;
 		known->cfa_offset = sp + 8 - w->sp;
-		known->rbp = out & UNWIND_POPS_RBP ? UNWIND_RBP_AT_CFA : UNWIND_RBP_SAME;
-		known->rbp_offset = out & UNWIND_POPS_RBP ? -16 : 0;
+		known->fp = out & ARCH_POPS_FP ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME;
+		known->fp_offset = out & ARCH_POPS_FP ? -16 : 0;
 		known->checked = 1;
 	}
-	w->bx_at = UNWIND_NOWHERE;
+	w->kept_at = UNWIND_NOWHERE;
 	w->sp = sp + 8;
 	w->exact = 0;
 	return 0;
@@ -578,14 +574,14 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 static __always_inline int step_frame(struct scratch *s)
 {
 	struct walk *w = &s->walk;
-	__u64 bp = w->bp;
+	__u64 fp = w->fp;
 
-	if (bp == 0)
+	if (fp == 0)
 		return WIRE_WALK_NO_ROW;
-	if (!read_stack(s, &w->bp, bp) || !read_stack(s, &w->pc, bp + 8))
+	if (!read_stack(s, &w->fp, fp) || !read_stack(s, &w->pc, fp + 8))
 		return WIRE_WALK_FAULT;
-	w->bx_at = UNWIND_NOWHERE;
-	w->sp = bp + 16;
+	w->kept_at = UNWIND_NOWHERE;
+	w->sp = fp + 16;
 	w->exact = 0;
 	return w->pc ? 0 : WIRE_WALK_NO_ROW;
 }
@@ -594,21 +590,21 @@ static __always_inline int step_frame(struct scratch *s)
 static __always_inline __u64 find_goroutine(const struct unwind_rule *r)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 g, m, fs = BPF_CORE_READ(task, thread.fsbase);
+	__u64 g, m, tls = ARCH_TLS(task);
 
-	if (!read_word(&g, fs + (__s64)r->cfa_offset) || !read_word(&m, g + UNWIND_GO_M) ||
-	    !read_word(&g, m + (__s64)r->rbp_offset))
+	if (!read_word(&g, tls + (__s64)r->cfa_offset) || !read_word(&m, g + UNWIND_GO_M) ||
+	    !read_word(&g, m + (__s64)r->fp_offset))
 		return 0;
 	return g;
 }
 
-/* From g0's stack to that of a goroutine; rbp is as it is. */
+/* From g0's stack to that of a goroutine; fp is as it is. */
 static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
 {
 	__u64 g, depth, sp[2] = {};
 
 	if (r->cfa == UNWIND_GO_CGO) {
-		if (!read_word(&g, w->sp + (__s64)r->rbp_offset) ||
+		if (!read_word(&g, w->sp + (__s64)r->fp_offset) ||
 		    !read_word(&depth, w->sp + (__s64)r->cfa_offset) ||
 		    !read_word(&sp[0], g + UNWIND_GO_STACK_HI))
 			return WIRE_WALK_FAULT;
@@ -618,7 +614,7 @@ static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
 		if (!g || bpf_probe_read_user(sp, sizeof(sp), (void *)(g + UNWIND_GO_SP)) != 0)
 			return WIRE_WALK_FAULT;
 	}
-	if (r->cfa != UNWIND_GO_GROW) { /* rsp is at the return address */
+	if (r->cfa != UNWIND_GO_GROW) { /* sp is at the return address */
 		if (!read_word(&sp[1], sp[0]))
 			return WIRE_WALK_FAULT;
 		sp[0] += 8;
@@ -672,26 +668,26 @@ __noinline int walk_find_cfa(int frame)
 	__u64 offset = (__s64)r->cfa_offset;
 
 	switch (r->cfa) {
-	case UNWIND_R10:
-		w->word = w->r10 + offset;
+	case UNWIND_LEAF:
+		w->word = w->leaf + offset;
 		return w->exact ? 0 : WIRE_WALK_NO_ROW;
-	case UNWIND_RBX:
-		w->word = w->bx;
-		if (w->bx_at && !walk_read(w->bx_at))
+	case UNWIND_KEPT:
+		w->word = w->kept;
+		if (w->kept_at && !walk_read(w->kept_at))
 			return WIRE_WALK_FAULT;
 		w->word += offset;
 		return 0;
-	case UNWIND_RBP_MEM:
-	case UNWIND_RBP_MEM8:
-		if (!walk_read(w->bp + offset))
+	case UNWIND_FP_MEM:
+	case UNWIND_FP_MEM8:
+		if (!walk_read(w->fp + offset))
 			return WIRE_WALK_FAULT;
-		w->word += r->cfa == UNWIND_RBP_MEM8 ? 8 : 0;
+		w->word += r->cfa == UNWIND_FP_MEM8 ? 8 : 0;
 		return 0;
-	case UNWIND_RSP_MEM:
-	case UNWIND_RSP_MEM8:
+	case UNWIND_SP_MEM:
+	case UNWIND_SP_MEM8:
 		if (!walk_read(w->sp + offset))
 			return WIRE_WALK_FAULT;
-		w->word += r->cfa == UNWIND_RSP_MEM8 ? 8 : 0;
+		w->word += r->cfa == UNWIND_SP_MEM8 ? 8 : 0;
 		return 0;
 	case UNWIND_PLT:
 		w->word = w->sp + 8 + ((w->pc & 15) >= offset ? 8 : 0);
@@ -712,13 +708,13 @@ static __always_inline bool has_cfa(const struct unwind_rule *r)
 static __always_inline int step(struct scratch *s, const struct unwind_rule *r, int frame)
 {
 	struct walk *w = &s->walk;
-	__u64 cfa, pc, bp = w->bp;
+	__u64 cfa, pc, fp = w->fp;
 	bool plain = true; /* the CFA lies above sp */
 
-	if (r->cfa == UNWIND_RSP) {
+	if (r->cfa == UNWIND_SP) {
 		cfa = w->sp + (__s64)r->cfa_offset;
-	} else if (r->cfa == UNWIND_RBP) {
-		cfa = w->bp + (__s64)r->cfa_offset;
+	} else if (r->cfa == UNWIND_FP) {
+		cfa = w->fp + (__s64)r->cfa_offset;
 	} else {
 		if (!has_cfa(r))
 			return walk_leap(frame);
@@ -726,25 +722,25 @@ static __always_inline int step(struct scratch *s, const struct unwind_rule *r, 
 		if (result)
 			return result;
 		cfa = w->word;
-		plain = r->cfa == UNWIND_R10 || r->cfa == UNWIND_RBX;
+		plain = r->cfa == UNWIND_LEAF || r->cfa == UNWIND_KEPT;
 	}
-	if (r->rbp == UNWIND_RBP_AT_CFA && !read_stack(s, &bp, cfa + (__s64)r->rbp_offset))
+	if (r->fp == UNWIND_FP_AT_CFA && !read_stack(s, &fp, cfa + (__s64)r->fp_offset))
 		return WIRE_WALK_FAULT;
-	if (r->rbp == UNWIND_RBP_AT_RBP && !read_stack(s, &bp, w->bp + (__s64)r->rbp_offset))
+	if (r->fp == UNWIND_FP_AT_FP && !read_stack(s, &fp, w->fp + (__s64)r->fp_offset))
 		return WIRE_WALK_FAULT;
-	if (r->rbp == UNWIND_RBP_LOST)
-		bp = 0;
-	if (!read_stack(s, &pc, cfa - 8))
+	if (r->fp == UNWIND_FP_LOST)
+		fp = 0;
+	if (!read_stack(s, &pc, cfa + ARCH_RETURN_AT))
 		return WIRE_WALK_FAULT;
 	if (plain && cfa <= w->sp)
 		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
 	if (r->checked && !is_returned_to(s, pc))
 		return WIRE_WALK_NO_ROW;
-	if (r->rbx_offset) /* if it is lost, that is no address, and reading it fails */
-		w->bx_at = r->rbx_offset == UNWIND_RBX_LOST ? UNWIND_NOWHERE
-							    : cfa + (__s64)r->rbx_offset;
+	if (r->kept_offset) /* if it is lost, that is no address, and reading it fails */
+		w->kept_at = r->kept_offset == UNWIND_KEPT_LOST ? UNWIND_NOWHERE
+								: cfa + (__s64)r->kept_offset;
 	w->sp = cfa;
-	w->bp = bp;
+	w->fp = fp;
 	w->pc = pc;
 	w->exact = 0;
 	return pc ? 0 : WIRE_WALK_NO_ROW;
@@ -781,7 +777,7 @@ static __always_inline int look_up(struct scratch *s, struct walk_known *k, __u6
 	k->bytes = to - from;
 	k->version = w->version;
 	k->rule = *r;
-	if (!w->file.page_count && w->bias == UNWIND_KEEPS_RBP)
+	if (!w->file.page_count && w->bias == UNWIND_KEEPS_FP)
 		k->rule.checked = 1;
 	return 0;
 }
@@ -882,7 +878,7 @@ static __always_inline int walk_user(struct walk *w)
 	w->low = w->high = 0;
 	w->piece = WALK_NO_PIECE;
 	w->frames = 0;
-	w->bx_at = 0;
+	w->kept_at = 0;
 	for (int i = 0; i < WIRE_WALK_FRAMES; i += WALK_SOME) {
 		int result = walk_some(i);
 		if (result)

@@ -55,7 +55,7 @@ struct wire_sample {
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */
 	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
 	__u64 cgroup; /* its control group's kernfs id, where filter.cgroups; else 0 */
-	__u64 ip, sp, bp, bx, r10; /* the user's registers, where there are stack_bytes */
+	__u64 pc, sp, fp, kept, leaf; /* the user's registers, where there are stack_bytes */
 	__u32 pid;
 	__u32 tid;
 	__u32 version;     /* of the mappings that the walk used, 0 if none */

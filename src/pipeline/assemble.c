@@ -376,7 +376,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s)
 		cgroups_path(a->options.cgroups, s->cgroup);
 		p->cgroup = s->cgroup;
 	}
-	uint64_t leaf = s->user_frames ? user_frames[0] : s->ip;
+	uint64_t leaf = s->user_frames ? user_frames[0] : s->pc;
 	process_find(a->processes, p, leaf, true, s->time); /* reads mappings anew if need be */
 	bool last = a->held_bytes >= HELD_BYTES_MAX;
 	lap(a, STAGE_PROCESS);

@@ -50,7 +50,7 @@ int reloc_find(const struct elf_file *e, const char *name, uint64_t slot, struct
 /*
  * The relocation of a stub that begins, after endbr64 and bnd if there, in one of two ways:
  *
- *	ff 25 disp32	jmp *slot(%rip)
+ *	ff 25 disp32	jmp *slot
  *	68 imm32	push $n, the n-th of .rela.plt (the lazy half where endbr64 is used)
  */
 static int decode_stub(const struct elf_file *e, const uint8_t *p, size_t len, uint64_t vaddr,

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "arch/arch.h"
 #include "base/mem.h"
 
 #define LIBRARY "libgnutls.so.30"
@@ -73,16 +74,9 @@ void *tls_calls[CALLS] = {
 };
 
 /* The functions themselves: arguments stay where they are, so no prototype is needed. */
-#if defined(__x86_64__)
-#define JUMP(slot) "jmp *tls_calls+8*" #slot "(%rip)\n"
-#elif defined(__aarch64__)
-#define JUMP(slot)                                                                                 \
-	"adrp x16, tls_calls\nadd x16, x16, :lo12:tls_calls\nldr x16, [x16, 8*" #slot "]\nbr "     \
-	"x16\n"
-#endif
 #define DEFINE(slot, name)                                                                         \
 	__asm__(".text\n.globl gnutls_" #name "\n.hidden gnutls_" #name "\n.type gnutls_" #name    \
-		", @function\ngnutls_" #name ":\n" JUMP(slot));
+		", @function\ngnutls_" #name ":\n" ARCH_JUMP(tls_calls, slot));
 EACH(DEFINE)
 
 /* A variable of gnutls: what it allocates with. */

@@ -5,6 +5,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "arch/arch.h"
 #include "base/mem.h"
 
 #define ZEROS 64 /* at least, behind each section */
@@ -142,7 +143,7 @@ static void write_headers(struct debugimage *image, const Elf64_Shdr *sections, 
 		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 			    EV_CURRENT},
 		.e_type = ET_EXEC,
-		.e_machine = EM_X86_64,
+		.e_machine = ARCH_ELF_MACHINE,
 		.e_version = EV_CURRENT,
 		.e_shoff = at,
 		.e_ehsize = sizeof(h),

@@ -94,7 +94,7 @@ static inline int64_t bytes_sleb(struct bytes *b)
 
 /*
  * A pointer in one of the encodings DW_EH_PE_…; `here` is the address of the bytes at b->at,
- * `data` what DW_EH_PE_datarel counts from. Those that no x86-64 file has in its tables of
+ * `data` what DW_EH_PE_datarel counts from. Those that no compiler puts into its tables of
  * addresses (indirect, aligned, relative to the text or the function) are bad.
  */
 static inline uint64_t bytes_pointer(struct bytes *b, uint8_t encoding, uint64_t here,

@@ -4,9 +4,8 @@
 
 #include "base/mem.h"
 
-/* The registers of x86-64 by their DWARF numbers, and where they are kept in a state. */
-enum { REG_RBX = 3, REG_RBP = 6, REG_RSP = 7, REG_R10 = 10, REG_RA = 16 };
-enum { SLOT_RBP, SLOT_RSP, SLOT_RA, SLOT_RBX, SLOT_OTHERS };
+/* Where registers are kept in a state. */
+enum { SLOT_FP, SLOT_SP, SLOT_RA, SLOT_KEPT, SLOT_OTHERS };
 
 enum place {
 	PLACE_SAME, /* also: nothing was said */
@@ -59,10 +58,10 @@ static bool equals(const struct bytes *b, const void *what, size_t len)
 	return bytes_left(b) == len && memcmp(b->at, what, len) == 0;
 }
 
-/* … DW_OP_breg16 0; lit15; and; lit<N>; ge; lit3; shl; plus: a stub of binutils' .plt */
+/* … DW_OP_breg<pc> 0; lit15; and; lit<N>; ge; lit3; shl; plus: a stub of binutils' .plt */
 static bool is_plt(const struct bytes *b, int64_t *ret_n)
 {
-	static const uint8_t head[] = {DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and};
+	static const uint8_t head[] = {DW_OP_breg0 + ARCH_DWARF_RA, 0, DW_OP_lit15, DW_OP_and};
 	static const uint8_t tail[] = {DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus};
 	const uint8_t *p = b->at;
 
@@ -81,16 +80,16 @@ static unsigned cfa_expression(const struct cfa_place *p, int64_t *ret_offset)
 	struct bytes rest;
 	unsigned reg;
 
-	if (!is_breg(p, &reg, ret_offset, &rest) || (reg != REG_RSP && reg != REG_RBP))
+	if (!is_breg(p, &reg, ret_offset, &rest) || (reg != ARCH_DWARF_SP && reg != ARCH_DWARF_FP))
 		return UNWIND_OTHER;
 	if (equals(&rest, deref, sizeof(deref)))
-		return reg == REG_RSP ? UNWIND_RSP_MEM : UNWIND_RBP_MEM;
+		return reg == ARCH_DWARF_SP ? UNWIND_SP_MEM : UNWIND_FP_MEM;
 	if (equals(&rest, deref8, sizeof(deref8)))
-		return reg == REG_RSP ? UNWIND_RSP_MEM8 : UNWIND_RBP_MEM8;
-	if (reg == REG_RSP && *ret_offset == 8 && is_plt(&rest, ret_offset))
+		return reg == ARCH_DWARF_SP ? UNWIND_SP_MEM8 : UNWIND_FP_MEM8;
+	if (reg == ARCH_DWARF_SP && *ret_offset == 8 && is_plt(&rest, ret_offset))
 		return UNWIND_PLT;
 	if (bytes_left(&rest) == 0)
-		return reg == REG_RSP ? UNWIND_RSP : UNWIND_RBP;
+		return reg == ARCH_DWARF_SP ? UNWIND_SP : UNWIND_FP;
 	return UNWIND_OTHER;
 }
 
@@ -102,85 +101,84 @@ static unsigned cfa_kind(const struct cfa_state *s, int64_t *ret_offset)
 	if (s->cfa.how != PLACE_REGISTER)
 		return UNWIND_OTHER;
 	switch (s->cfa_register) {
-	case REG_RSP:
-		return UNWIND_RSP;
-	case REG_RBP:
-		return UNWIND_RBP;
-	case REG_R10:
-		return UNWIND_R10;
-	case REG_RBX:
-		return UNWIND_RBX;
+	case ARCH_DWARF_SP:
+		return UNWIND_SP;
+	case ARCH_DWARF_FP:
+		return UNWIND_FP;
+	case ARCH_DWARF_LEAF:
+		return UNWIND_LEAF;
+	case ARCH_DWARF_KEPT:
+		return UNWIND_KEPT;
 	default:
 		return UNWIND_OTHER;
 	}
 }
 
-/* The frame that the kernel makes for a signal handler: rt_sigreturn's registers lie at rsp. */
+/* The frame that the kernel makes for a signal handler: rt_sigreturn's registers lie at sp. */
 static bool is_signal(const struct cfa_state *s)
 {
-	enum { UC_RBP = 120, UC_RSP = 160, UC_RIP = 168 };
 	int64_t offset;
 
-	return is_saved_at(&s->regs[SLOT_RA], REG_RSP, UC_RIP) &&
-	       is_saved_at(&s->regs[SLOT_RBP], REG_RSP, UC_RBP) &&
-	       cfa_kind(s, &offset) == UNWIND_RSP_MEM && offset == UC_RSP;
+	return is_saved_at(&s->regs[SLOT_RA], ARCH_DWARF_SP, ARCH_SIGNAL_PC) &&
+	       is_saved_at(&s->regs[SLOT_FP], ARCH_DWARF_SP, ARCH_SIGNAL_FP) &&
+	       cfa_kind(s, &offset) == UNWIND_SP_MEM && offset == ARCH_SIGNAL_SP;
 }
 
-static void set_rbp(const struct cfa_place *p, struct unwind_rule *rule)
+static void set_fp(const struct cfa_place *p, struct unwind_rule *rule)
 {
 	struct bytes rest;
 	unsigned reg;
 	int64_t offset = p->offset;
 
-	rule->rbp = UNWIND_RBP_LOST;
+	rule->fp = UNWIND_FP_LOST;
 	if (p->how == PLACE_SAME)
-		rule->rbp = UNWIND_RBP_SAME;
+		rule->fp = UNWIND_FP_SAME;
 	else if (p->how == PLACE_OFFSET)
-		rule->rbp = UNWIND_RBP_AT_CFA;
-	else if (is_breg(p, &reg, &offset, &rest) && reg == REG_RBP && bytes_left(&rest) == 0)
-		rule->rbp = UNWIND_RBP_AT_RBP;
-	if (rule->rbp == UNWIND_RBP_SAME || rule->rbp == UNWIND_RBP_LOST)
+		rule->fp = UNWIND_FP_AT_CFA;
+	else if (is_breg(p, &reg, &offset, &rest) && reg == ARCH_DWARF_FP && bytes_left(&rest) == 0)
+		rule->fp = UNWIND_FP_AT_FP;
+	if (rule->fp == UNWIND_FP_SAME || rule->fp == UNWIND_FP_LOST)
 		return;
 	if (offset != (int16_t)offset)
-		rule->rbp = UNWIND_RBP_LOST;
+		rule->fp = UNWIND_FP_LOST;
 	else
-		rule->rbp_offset = (int16_t)offset;
+		rule->fp_offset = (int16_t)offset;
 }
 
-static void set_rbx(const struct cfa_place *p, struct unwind_rule *rule)
+static void set_kept(const struct cfa_place *p, struct unwind_rule *rule)
 {
 	if (p->how == PLACE_SAME)
-		rule->rbx_offset = 0;
-	else if (p->how == PLACE_OFFSET && p->offset > UNWIND_RBX_LOST && p->offset < 0)
-		rule->rbx_offset = (int16_t)p->offset;
+		rule->kept_offset = 0;
+	else if (p->how == PLACE_OFFSET && p->offset > UNWIND_KEPT_LOST && p->offset < 0)
+		rule->kept_offset = (int16_t)p->offset;
 	else
-		rule->rbx_offset = UNWIND_RBX_LOST;
+		rule->kept_offset = UNWIND_KEPT_LOST;
 }
 
 static struct unwind_rule rule_of(const struct machine *m)
 {
 	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
 	const struct cfa_state *s = &m->now;
-	const struct cfa_place *ra = &s->regs[SLOT_RA], *rsp = &s->regs[SLOT_RSP];
+	const struct cfa_place *ra = &s->regs[SLOT_RA], *sp = &s->regs[SLOT_SP];
 	struct unwind_rule rule = {};
 	int64_t offset;
 
-	if (m->cie->ra != REG_RA)
+	if (m->cie->ra != ARCH_DWARF_RA)
 		return other;
 	if (ra->how == PLACE_UNDEFINED)
 		return (struct unwind_rule){.cfa = UNWIND_END};
 	if (is_signal(s))
 		return (struct unwind_rule){.cfa = UNWIND_SIGNAL};
-	if (ra->how != PLACE_OFFSET || ra->offset != -8)
+	if (ra->how != PLACE_OFFSET || ra->offset != ARCH_RETURN_AT)
 		return other;
-	if (rsp->how != PLACE_SAME && (rsp->how != PLACE_VAL_OFFSET || rsp->offset != 0))
+	if (sp->how != PLACE_SAME && (sp->how != PLACE_VAL_OFFSET || sp->offset != 0))
 		return other;
 	rule.cfa = (uint8_t)cfa_kind(s, &offset);
 	if (rule.cfa == UNWIND_OTHER || offset != (int32_t)offset)
 		return other;
 	rule.cfa_offset = (int32_t)offset;
-	set_rbp(&s->regs[SLOT_RBP], &rule);
-	set_rbx(&s->regs[SLOT_RBX], &rule);
+	set_fp(&s->regs[SLOT_FP], &rule);
+	set_kept(&s->regs[SLOT_KEPT], &rule);
 	return rule;
 }
 
@@ -189,14 +187,14 @@ static struct unwind_rule rule_of(const struct machine *m)
 static unsigned slot_of(uint64_t reg)
 {
 	switch (reg) {
-	case REG_RBP:
-		return SLOT_RBP;
-	case REG_RSP:
-		return SLOT_RSP;
-	case REG_RA:
+	case ARCH_DWARF_FP:
+		return SLOT_FP;
+	case ARCH_DWARF_SP:
+		return SLOT_SP;
+	case ARCH_DWARF_RA:
 		return SLOT_RA;
-	case REG_RBX:
-		return SLOT_RBX;
+	case ARCH_DWARF_KEPT:
+		return SLOT_KEPT;
 	default:
 		return SLOT_OTHERS;
 	}

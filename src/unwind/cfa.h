@@ -3,12 +3,12 @@
  *
  * A program is that of a function (FDE), after that of its CIE, which many functions share and
  * which is run once. Only what a rule of bpf/unwind.h can hold is followed: where the CFA is,
- * and what becomes of rbp, rbx, rsp and the return address. Where a program says something else,
+ * and what becomes of fp, kept, sp and the return address. Where a program says something else,
  * the rule is UNWIND_OTHER, never a guess:
  *
- *	rbp anywhere but at a fixed distance from the CFA or from rbp: UNWIND_RBP_LOST
- *	rbx anywhere but at a fixed distance from the CFA: UNWIND_RBX_LOST
- *	rsp not the CFA, return address not at CFA - 8: UNWIND_OTHER
+ *	fp anywhere but at a fixed distance from the CFA or from fp: UNWIND_FP_LOST
+ *	kept anywhere but at a fixed distance from the CFA: UNWIND_KEPT_LOST
+ *	sp not the CFA, return address not at CFA + ARCH_RETURN_AT: UNWIND_OTHER
  *	expressions: those of gcc, clang, binutils' PLT, glibc's signal return and OpenSSL
  *
  * No state of its own; thread-safe.
@@ -36,7 +36,7 @@ struct cfa_place {
 struct cfa_state {
 	struct cfa_place cfa; /* register + offset, or an expression */
 	uint64_t cfa_register;
-	struct cfa_place regs[5]; /* rbp, rsp, return address, rbx, and all others in one */
+	struct cfa_place regs[5]; /* fp, sp, return address, kept, and all others in one */
 };
 
 struct cfa_cie {

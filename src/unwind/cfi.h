@@ -2,9 +2,9 @@
  * cfi: how each address of a program finds its caller, as the program's own tables tell.
  *
  * Reads .eh_frame, and .debug_frame for what that leaves out (code built without unwind tables,
- * Go), of an x86-64 file, and gives rows in the order of addresses: from here on this rule holds.
- * Neighbours differ; where no function is described the rule is UNWIND_UNKNOWN, and so is the last
- * one. Only addresses of executable segments count.
+ * Go), of a file for this machine, and gives rows in the order of addresses: from here on this rule
+ * holds. Neighbours differ; where no function is described the rule is UNWIND_UNKNOWN, and so is
+ * the last one. Only addresses of executable segments count.
  *
  * Tables that contradict themselves are read as libgcc reads them: of two functions at one address
  * the first in the file holds, one that begins inside another ends that other, and one without
@@ -36,8 +36,8 @@ struct cfi_stats {
 };
 
 /*
- * Calls `row` for each row. 0; -ENOENT when there is no table; -ENOTSUP not x86-64; -EFBIG past a
- * cap above; -E2BIG a table made to take long; -EIO the file is cut; or what `row` returned. *stats
- * is always set.
+ * Calls `row` for each row. 0; -ENOENT when there is no table; -ENOTSUP when it is for another
+ * machine, or no rules of this one are known (arch/arch.h); -EFBIG past a cap above; -E2BIG a table
+ * made to take long; -EIO the file is cut; or what `row` returned. *stats is always set.
  */
 int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats);

@@ -459,13 +459,11 @@ static struct unwind_rule rule_of(const struct state *s)
 		return (struct unwind_rule){.cfa = UNWIND_END};
 	if (s->bad || (!s->frame && !s->depth))
 		return (struct unwind_rule){.cfa = UNWIND_OTHER};
-	rule.cfa = s->frame ? UNWIND_RBP : UNWIND_RSP;
+	rule.cfa = s->frame ? UNWIND_FP : UNWIND_SP;
 	rule.cfa_offset = s->frame ? s->frame : s->depth;
-	rule.rbp = s->bp == 0      ? UNWIND_RBP_SAME
-		   : s->bp == LOST ? UNWIND_RBP_LOST
-				   : UNWIND_RBP_AT_CFA;
-	rule.rbp_offset = s->bp == LOST ? 0 : s->bp;
-	rule.rbx_offset = s->bx == LOST ? UNWIND_RBX_LOST : s->bx;
+	rule.fp = s->bp == 0 ? UNWIND_FP_SAME : s->bp == LOST ? UNWIND_FP_LOST : UNWIND_FP_AT_CFA;
+	rule.fp_offset = s->bp == LOST ? 0 : s->bp;
+	rule.kept_offset = s->bx == LOST ? UNWIND_KEPT_LOST : s->bx;
 	return rule;
 }
 

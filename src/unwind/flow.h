@@ -1,5 +1,6 @@
 /*
- * flow: how code finds its caller that no table describes, by what its own instructions do.
+ * flow: how code finds its caller that no table describes, by what its own instructions do. Reads
+ * x86-64; files for other machines get what gorows.h gives.
  *
  * musl's libc, V8's builtins and assembly come without call frame information. From the start of a
  * function, as symbols or calls name it, instructions are followed along their branches: how deep

@@ -47,10 +47,10 @@ struct unwind_rule goasm_rule(int64_t depth)
 {
 	if (depth < 0 || depth > INT32_MAX - 8)
 		return (struct unwind_rule){.cfa = UNWIND_OTHER};
-	struct unwind_rule rule = {.cfa = UNWIND_RSP, .cfa_offset = (int32_t)depth + 8};
+	struct unwind_rule rule = {.cfa = UNWIND_SP, .cfa_offset = (int32_t)depth + 8};
 	if (depth >= 8) {
-		rule.rbp = UNWIND_RBP_AT_CFA;
-		rule.rbp_offset = -16;
+		rule.fp = UNWIND_FP_AT_CFA;
+		rule.fp_offset = -16;
 	}
 	return rule;
 }
@@ -192,7 +192,7 @@ static struct unwind_rule read_system(struct code c, size_t at)
 	curg = s32(c.at + at + 3);
 	if (curg != (int16_t)curg || !STARTS(c, after_switch(c, at) - 4, "\x48\x8b\x60\x38"))
 		return OTHER; /* mov UNWIND_GO_SP(%rax),%rsp */
-	rule.rbp_offset = (int16_t)curg;
+	rule.fp_offset = (int16_t)curg;
 	return rule;
 }
 
@@ -225,9 +225,8 @@ static struct unwind_rule read_cgo(struct code c, size_t at, size_t end)
 		size_t len = on_stack(c, at, MOV_LOAD, RDI, &g);
 		if (len && STARTS(c, at + len, "\x48\x8b\x77\x08") &&
 		    on_stack(c, at + len + 4, SUB_LOAD, RSI, &depth))
-			return (struct unwind_rule){.cfa = UNWIND_GO_CGO,
-						    .rbp_offset = (int16_t)g,
-						    .cfa_offset = depth};
+			return (struct unwind_rule){
+				.cfa = UNWIND_GO_CGO, .fp_offset = (int16_t)g, .cfa_offset = depth};
 	}
 	return OTHER;
 }
@@ -249,7 +248,7 @@ static int put_cgo(const struct rows *r)
 	int saved;
 
 	if (on_stack(c, call2 + sizeof(call), MOV_LOAD, RSI, &saved))
-		in_place = (struct unwind_rule){.cfa = UNWIND_RSP_MEM8, .cfa_offset = saved};
+		in_place = (struct unwind_rule){.cfa = UNWIND_SP_MEM8, .cfa_offset = saved};
 	const struct {
 		size_t at;
 		struct unwind_rule rule;
@@ -295,7 +294,7 @@ static size_t leaves_frame(struct code c, size_t end)
 /* A function that moves rsp but keeps rbp: by that, from its prologue to its epilogue. */
 static int put_writer(const struct rows *r)
 {
-	const struct unwind_rule by_rbp = {.cfa = UNWIND_FRAME}; /* it may lead anywhere */
+	const struct unwind_rule by_fp = {.cfa = UNWIND_FRAME}; /* it may lead anywhere */
 	const struct goasm_func *f = r->f;
 	bool framed = false, push = false;
 	size_t moved = after_switch(r->code, 0);
@@ -319,12 +318,12 @@ static int put_writer(const struct rows *r)
 			continue;
 		}
 		size_t leave = push ? to : leaves_frame(r->code, to);
-		by_rsp.rbp = UNWIND_RBP_SAME;
-		by_rsp.rbp_offset = 0;
+		by_rsp.fp = UNWIND_FP_SAME;
+		by_rsp.fp_offset = 0;
 		if (set)
 			err = put(r, from, by_rsp);
 		if (!err && from + set < leave)
-			err = put(r, from + set, by_rbp);
+			err = put(r, from + set, by_fp);
 		if (!err && leave < to)
 			err = put(r, leave, by_rsp);
 	}

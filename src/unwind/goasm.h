@@ -1,6 +1,7 @@
 /*
  * goasm: the functions of Go's runtime that leave one stack for another, whose table of stack
  * depths does not say where the other one is. Their own instructions do: the ones that lead back.
+ * Reads x86-64.
  *
  *	systemstack, morestack  g0 -> the goroutine's stack, by the sp that its g keeps
  *	asmcgocall              g0 -> the goroutine's stack, by the depth that was put on g0's

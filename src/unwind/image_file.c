@@ -93,7 +93,7 @@ static bool rules_are_good(const struct unwind_rule *rules, uint32_t count)
 	static const struct unwind_rule unknown;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (rules[i].cfa > UNWIND_CFA_LAST || rules[i].rbp > UNWIND_RBP_LOST)
+		if (rules[i].cfa > UNWIND_CFA_LAST || rules[i].fp > UNWIND_FP_LOST)
 			return false;
 	return memcmp(&rules[0], &unknown, sizeof(unknown)) == 0;
 }

@@ -58,7 +58,7 @@ struct space {
 	struct unwind_mapping *run;
 	uint64_t exec, installed_exec;
 	/* Code that it makes keeps frame pointers: V8 is in it, or it is a JVM that was told to. */
-	bool keeps_rbp, asked_jvm, jvm_keeps_rbp, installed_keeps_rbp;
+	bool keeps_fp, asked_jvm, jvm_keeps_rbp, installed_keeps_rbp;
 	bool makes_code;    /* it was seen to run such code */
 	bool maker_pending; /* … and a file that may be what makes it is still being looked at */
 	bool wanted;        /* sampled, and not (or no longer truly) known to the BPF side */
@@ -203,7 +203,7 @@ static void write_mapping(struct unwinder *u, const struct space *s, struct unwi
 	to->start = m->start;
 	to->end = m->end;
 	if (m->unwind_file == NO_FILE)
-		bias = s->keeps_rbp ? UNWIND_KEEPS_RBP : 0;
+		bias = s->keeps_fp ? UNWIND_KEEPS_FP : 0;
 	if (slot < UNWIND_LOST && (slot || m->unwind_file == NO_FILE))
 		to->bias = bias; /* else a walk that still has the file of before may read it */
 	__atomic_store_n(&to->file, slot, __ATOMIC_RELEASE);
@@ -428,7 +428,7 @@ static void look_at_makers(struct unwinder *u, struct space *s)
 {
 	const struct maps *maps = s->process->maps;
 
-	s->keeps_rbp = s->jvm_keeps_rbp;
+	s->keeps_fp = s->jvm_keeps_rbp;
 	s->maker_pending = false;
 	for (size_t i = 0; maps && i < maps->count; i++) {
 		struct mapping *m = &maps->list[i];
@@ -437,15 +437,15 @@ static void look_at_makers(struct unwinder *u, struct space *s)
 		if (m->unwind_file == NO_FILE)
 			continue;
 		if (m->unwind_file && table_of(u, m->unwind_file - 1)->is_v8)
-			s->keeps_rbp = true;
+			s->keeps_fp = true;
 		const char *name = strrchr(process_path(u->processes, m), '/');
 		if (s->asked_jvm || !name || strcmp(name, "/libjvm.so") != 0)
 			continue;
 		s->asked_jvm = true;
 		s->jvm_keeps_rbp = was_told_to_keep(s->process->pid);
-		s->keeps_rbp |= s->jvm_keeps_rbp;
+		s->keeps_fp |= s->jvm_keeps_rbp;
 	}
-	s->maker_pending &= !s->keeps_rbp;
+	s->maker_pending &= !s->keeps_fp;
 }
 
 static void space_install(struct unwinder *u, struct space *s)
@@ -487,7 +487,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	s->count = value.count;
 	s->version = value.version;
 	s->installed_exec = value.exec;
-	s->installed_keeps_rbp = s->keeps_rbp;
+	s->installed_keeps_rbp = s->keeps_fp;
 }
 
 /*
@@ -505,7 +505,7 @@ static void space_update(struct unwinder *u, struct space *s)
 {
 	/* What was found without knowing of frame pointers goes with its version. */
 	if (s->maps != s->process->maps || s->installed_exec != s->exec ||
-	    s->installed_keeps_rbp != s->keeps_rbp)
+	    s->installed_keeps_rbp != s->keeps_fp)
 		space_install(u, s);
 	else
 		for (size_t i = 0; i < s->maps->count; i++)
@@ -596,7 +596,7 @@ struct rule_context {
 static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 {
 	static const struct unwind_rule missing = {.cfa = UNWIND_OTHER};
-	static const struct unwind_rule by_rbp = {.cfa = UNWIND_UNKNOWN, .checked = 1};
+	static const struct unwind_rule by_fp = {.cfa = UNWIND_UNKNOWN, .checked = 1};
 	struct rule_context *c = ctx;
 	struct unwinder *u = c->u;
 	struct mapping *m = maps_find(c->maps, addr);
@@ -610,7 +610,7 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 			s->makes_code = true;
 			look_at_makers(u, s);
 		}
-		*ret = s->keeps_rbp ? &by_rbp : NULL;
+		*ret = s->keeps_fp ? &by_fp : NULL;
 		return s->maker_pending && !c->last ? -EAGAIN : 0;
 	}
 	uint32_t file = m->unwind_file - 1;
@@ -653,8 +653,8 @@ static bool read_code(void *ctx, uint64_t addr, uint64_t *ret)
 /* Whether code by this rule has its caller where frame pointers lead to, for sure. */
 static bool keeps_frame_pointer(const struct unwind_rule *r)
 {
-	return r && r->cfa == UNWIND_RBP && r->cfa_offset == 16 && r->rbp == UNWIND_RBP_AT_CFA &&
-	       r->rbp_offset == -16;
+	return r && r->cfa == UNWIND_FP && r->cfa_offset == 16 && r->fp == UNWIND_FP_AT_CFA &&
+	       r->fp_offset == -16;
 }
 
 /*
@@ -690,11 +690,11 @@ static int walk_copy(struct rule_context *c, const struct wire_sample *s, const 
 		     struct unwound *ret)
 {
 	struct walk_input in = {
-		.pc = s->ip,
+		.pc = s->pc,
 		.sp = s->sp,
-		.bp = s->bp,
-		.bx = s->bx,
-		.r10 = s->r10,
+		.fp = s->fp,
+		.kept = s->kept,
+		.leaf = s->leaf,
 		.exact = !(s->flags & WIRE_SYSCALL),
 		.stack = (const uint8_t *)(user + s->user_frames),
 		.stack_start = wire_stack_start(s),

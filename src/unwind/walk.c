@@ -6,8 +6,8 @@
 #include "base/mem.h"
 
 struct state {
-	uint64_t pc, sp, bp, r10;
-	uint64_t bx, bx_at; /* as in bpf/walk.bpf.h */
+	uint64_t pc, sp, fp, leaf;
+	uint64_t kept, kept_at; /* as in bpf/walk.bpf.h */
 	bool exact;
 	const struct walk_input *in;
 	walk_rule_fn *rule;
@@ -25,23 +25,16 @@ static bool read_word(const struct state *s, uint64_t *to, uint64_t addr)
 	return true;
 }
 
-/* Where the kernel puts registers when it delivers a signal: struct ucontext at sp. */
-enum {
-	UC_R10 = 40 + 2 * 8,
-	UC_RBP = 40 + 10 * 8,
-	UC_RBX = 40 + 11 * 8,
-	UC_RSP = 40 + 15 * 8,
-	UC_RIP = 40 + 16 * 8
-};
-
 static int step_signal(struct state *s)
 {
 	uint64_t sp = s->sp;
 
-	if (!read_word(s, &s->pc, sp + UC_RIP) || !read_word(s, &s->bp, sp + UC_RBP) ||
-	    !read_word(s, &s->sp, sp + UC_RSP) || !read_word(s, &s->r10, sp + UC_R10))
+	if (!read_word(s, &s->pc, sp + ARCH_SIGNAL_PC) ||
+	    !read_word(s, &s->fp, sp + ARCH_SIGNAL_FP) ||
+	    !read_word(s, &s->sp, sp + ARCH_SIGNAL_SP) ||
+	    !read_word(s, &s->leaf, sp + ARCH_SIGNAL_LEAF))
 		return WIRE_WALK_FAULT;
-	s->bx_at = sp + UC_RBX;
+	s->kept_at = sp + ARCH_SIGNAL_KEPT;
 	s->exact = true;
 	return 0;
 }
@@ -54,9 +47,9 @@ static enum returns is_return(const struct state *s, uint64_t addr)
 	const struct unwind_rule *r;
 	uint64_t before;
 
-	if (addr >> 47 || !s->code(s->ctx, addr - sizeof(before), &before))
+	if (addr >> ARCH_USER_BITS || !s->code(s->ctx, addr - sizeof(before), &before))
 		return NOT_RETURN;
-	if (unwind_is_call(before))
+	if (arch_is_call(before))
 		return IS_RETURN;
 	if (s->rule(s->ctx, addr - 1, &r) != 0 || !r)
 		return NOT_RETURN;
@@ -65,14 +58,14 @@ static enum returns is_return(const struct state *s, uint64_t addr)
 	return r->cfa == UNWIND_SIGNAL ? IS_RETURN : NOT_RETURN;
 }
 
-/* Whether the caller is above rbp: see bpf/unwind.h. */
-static bool prove_frame(const struct state *s, bool keeps_rbp)
+/* Whether the caller is above fp: see bpf/unwind.h. */
+static bool prove_frame(const struct state *s, bool keeps_fp)
 {
 	uint64_t word;
 
-	if (s->bp & 7 || s->sp & 7 || s->bp - s->sp >= UNWIND_SCAN_BYTES)
+	if (s->fp & 7 || s->sp & 7 || s->fp - s->sp >= UNWIND_SCAN_BYTES)
 		return false;
-	for (uint64_t at = s->sp; at < s->bp && !keeps_rbp; at += sizeof(word))
+	for (uint64_t at = s->sp; at < s->fp && !keeps_fp; at += sizeof(word))
 		if (!read_word(s, &word, at) || is_return(s, word) == IS_RETURN)
 			return false;
 	return true;
@@ -86,65 +79,65 @@ static bool is_left_over(const struct state *s, uint64_t addr)
 
 	if (!s->code(s->ctx, addr - sizeof(before), &before))
 		return false;
-	uint64_t called = unwind_called(addr, before);
+	uint64_t called = arch_called(addr, before);
 	return called && s->rule(s->ctx, called, &r) == 0 && r && r->cfa != UNWIND_UNKNOWN &&
 	       !r->checked;
 }
 
-static enum unwind_shape find_shape(const struct state *s, bool keeps_rbp)
+static enum arch_shape find_shape(const struct state *s, bool keeps_fp)
 {
 	uint64_t word;
-	__u64 code[UNWIND_AROUND];
-	enum unwind_shape shape = UNWIND_SHAPE_FRAME;
+	__u64 code[ARCH_AROUND];
+	enum arch_shape shape = ARCH_SHAPE_FRAME;
 
 	if (s->code(s->ctx, s->pc - 1, &word))
-		shape = unwind_shape(word);
-	if (shape != UNWIND_SHAPE_FRAME || !keeps_rbp)
+		shape = arch_shape(word);
+	if (shape != ARCH_SHAPE_FRAME || !keeps_fp)
 		return shape;
 	uint64_t left;
 	if (!read_word(s, &left, s->sp))
-		return UNWIND_SHAPES;
+		return ARCH_SHAPES;
 	enum returns found = is_return(s, left);
 	if (found == NOT_RETURN)
 		return shape;
-	for (unsigned i = 0; i < UNWIND_AROUND; i++) {
+	for (unsigned i = 0; i < ARCH_AROUND; i++) {
 		if (!s->code(s->ctx, s->pc - 8 + 8 * (uint64_t)i, &word))
-			return UNWIND_SHAPES;
+			return ARCH_SHAPES;
 		code[i] = word;
 	}
-	enum unwind_bare bare = unwind_bare(code);
-	if (bare == UNWIND_BEFORE || (bare == UNWIND_AFTER && found == IS_RETURN))
-		return UNWIND_SHAPE_BARE;
-	return found == MAYBE_RETURN || is_left_over(s, left) ? UNWIND_SHAPE_FRAME : UNWIND_SHAPES;
+	enum arch_bare bare = arch_bare(code);
+	if (bare == ARCH_BEFORE || (bare == ARCH_AFTER && found == IS_RETURN))
+		return ARCH_SHAPE_BARE;
+	return found == MAYBE_RETURN || is_left_over(s, left) ? ARCH_SHAPE_FRAME : ARCH_SHAPES;
 }
 
-static int step_without_row(struct state *s, bool keeps_rbp)
+static int step_without_row(struct state *s, bool keeps_fp)
 {
 	uint64_t code, sp = s->sp;
 	uint32_t out = 0;
-	enum unwind_shape shape = s->exact ? find_shape(s, keeps_rbp) : UNWIND_SHAPE_FRAME;
+	enum arch_shape shape = s->exact ? find_shape(s, keeps_fp) : ARCH_SHAPE_FRAME;
 
-	if (!keeps_rbp && s->code(s->ctx, s->pc - 1, &code))
-		out = unwind_epilogue(code);
+	if (!keeps_fp && s->code(s->ctx, s->pc - 1, &code))
+		out = arch_epilogue(code);
 	if (out) {
 		sp += (out & 0xff) - 1;
-		shape = out & UNWIND_POPS_RBP ? UNWIND_SHAPE_SAVED : UNWIND_SHAPE_BARE;
+		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == UNWIND_SHAPES)
+	if (shape == ARCH_SHAPES)
 		return WIRE_WALK_NO_ROW;
-	if (shape == UNWIND_SHAPE_FRAME) {
-		if (!prove_frame(s, keeps_rbp))
+	if (shape == ARCH_SHAPE_FRAME) {
+		if (!prove_frame(s, keeps_fp))
 			return WIRE_WALK_NO_ROW;
-		sp = s->bp + 8;
-	} else if (shape == UNWIND_SHAPE_SAVED) {
+		sp = s->fp + 8;
+	} else if (shape == ARCH_SHAPE_SAVED) {
 		sp += 8;
 	}
 	if (!read_word(s, &s->pc, sp) ||
-	    (shape != UNWIND_SHAPE_BARE && !read_word(s, &s->bp, sp - 8)))
+	    (shape != ARCH_SHAPE_BARE && !read_word(s, &s->fp, sp - 8)))
 		return WIRE_WALK_FAULT;
 	if (!is_return(s, s->pc))
 		return WIRE_WALK_NO_ROW;
-	s->bx_at = UNWIND_NOWHERE;
+	s->kept_at = UNWIND_NOWHERE;
 	s->sp = sp + 8;
 	s->exact = false;
 	return 0;
@@ -152,22 +145,22 @@ static int step_without_row(struct state *s, bool keeps_rbp)
 
 static int step_frame(struct state *s)
 {
-	uint64_t bp = s->bp;
+	uint64_t fp = s->fp;
 
-	if (!read_word(s, &s->bp, bp) || !read_word(s, &s->pc, bp + 8))
+	if (!read_word(s, &s->fp, fp) || !read_word(s, &s->pc, fp + 8))
 		return WIRE_WALK_FAULT;
-	s->bx_at = UNWIND_NOWHERE;
-	s->sp = bp + 16;
+	s->kept_at = UNWIND_NOWHERE;
+	s->sp = fp + 16;
 	s->exact = false;
 	return s->pc ? 0 : WIRE_WALK_NO_ROW;
 }
 
 static int find_in_memory(const struct state *s, const struct unwind_rule *r, uint64_t *ret)
 {
-	bool by_rbp = r->cfa == UNWIND_RBP_MEM || r->cfa == UNWIND_RBP_MEM8;
-	bool add = r->cfa == UNWIND_RBP_MEM8 || r->cfa == UNWIND_RSP_MEM8;
+	bool by_fp = r->cfa == UNWIND_FP_MEM || r->cfa == UNWIND_FP_MEM8;
+	bool add = r->cfa == UNWIND_FP_MEM8 || r->cfa == UNWIND_SP_MEM8;
 
-	if (!read_word(s, ret, (by_rbp ? s->bp : s->sp) + (uint64_t)(int64_t)r->cfa_offset))
+	if (!read_word(s, ret, (by_fp ? s->fp : s->sp) + (uint64_t)(int64_t)r->cfa_offset))
 		return WIRE_WALK_FAULT;
 	*ret += add ? 8 : 0;
 	return 0;
@@ -178,27 +171,27 @@ static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t
 	uint64_t offset = (uint64_t)(int64_t)r->cfa_offset;
 
 	switch (r->cfa) {
-	case UNWIND_RSP:
+	case UNWIND_SP:
 		*ret = s->sp + offset;
 		break;
-	case UNWIND_RBP:
-		*ret = s->bp + offset;
+	case UNWIND_FP:
+		*ret = s->fp + offset;
 		break;
-	case UNWIND_R10:
+	case UNWIND_LEAF:
 		if (!s->exact)
 			return WIRE_WALK_NO_ROW;
-		*ret = s->r10 + offset;
+		*ret = s->leaf + offset;
 		break;
-	case UNWIND_RBX:
-		*ret = s->bx;
-		if (s->bx_at && !read_word(s, ret, s->bx_at))
+	case UNWIND_KEPT:
+		*ret = s->kept;
+		if (s->kept_at && !read_word(s, ret, s->kept_at))
 			return WIRE_WALK_FAULT;
 		*ret += offset;
 		break;
-	case UNWIND_RBP_MEM:
-	case UNWIND_RBP_MEM8:
-	case UNWIND_RSP_MEM:
-	case UNWIND_RSP_MEM8:
+	case UNWIND_FP_MEM:
+	case UNWIND_FP_MEM8:
+	case UNWIND_SP_MEM:
+	case UNWIND_SP_MEM8:
 		return find_in_memory(s, r, ret);
 	case UNWIND_GO_CGO:
 	case UNWIND_GO_SYSTEM:
@@ -215,25 +208,25 @@ static int find_cfa(const struct state *s, const struct unwind_rule *r, uint64_t
 
 static int step_rule(struct state *s, const struct unwind_rule *r)
 {
-	uint64_t cfa, pc, bp = s->bp;
+	uint64_t cfa, pc, fp = s->fp;
 	int result = find_cfa(s, r, &cfa);
 
 	if (result)
 		return result;
-	if (!read_word(s, &pc, cfa - 8))
+	if (!read_word(s, &pc, cfa + ARCH_RETURN_AT))
 		return WIRE_WALK_FAULT;
-	uint64_t offset = (uint64_t)(int64_t)r->rbp_offset;
-	if ((r->rbp == UNWIND_RBP_AT_CFA && !read_word(s, &bp, cfa + offset)) ||
-	    (r->rbp == UNWIND_RBP_AT_RBP && !read_word(s, &bp, s->bp + offset)))
+	uint64_t offset = (uint64_t)(int64_t)r->fp_offset;
+	if ((r->fp == UNWIND_FP_AT_CFA && !read_word(s, &fp, cfa + offset)) ||
+	    (r->fp == UNWIND_FP_AT_FP && !read_word(s, &fp, s->fp + offset)))
 		return WIRE_WALK_FAULT;
 	if (r->checked && !is_return(s, pc))
 		return WIRE_WALK_NO_ROW;
-	if (r->rbx_offset)
-		s->bx_at = r->rbx_offset == UNWIND_RBX_LOST
-				   ? UNWIND_NOWHERE
-				   : cfa + (uint64_t)(int64_t)r->rbx_offset;
+	if (r->kept_offset)
+		s->kept_at = r->kept_offset == UNWIND_KEPT_LOST
+				     ? UNWIND_NOWHERE
+				     : cfa + (uint64_t)(int64_t)r->kept_offset;
 	s->sp = cfa;
-	s->bp = r->rbp == UNWIND_RBP_LOST ? 0 : bp;
+	s->fp = r->fp == UNWIND_FP_LOST ? 0 : fp;
 	s->pc = pc;
 	s->exact = false;
 	return pc ? 0 : WIRE_WALK_NO_ROW;
@@ -245,9 +238,9 @@ int walk_stack(const struct walk_input *in, walk_rule_fn *rule, walk_code_fn *co
 	struct state s = {
 		.pc = in->pc,
 		.sp = in->sp,
-		.bp = in->bp,
-		.bx = in->bx,
-		.r10 = in->r10,
+		.fp = in->fp,
+		.kept = in->kept,
+		.leaf = in->leaf,
 		.exact = in->exact,
 		.in = in,
 		.rule = rule,

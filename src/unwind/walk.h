@@ -12,7 +12,7 @@
 #include "bpf/wire.h"
 
 struct walk_input {
-	uint64_t pc, sp, bp, bx, r10;
+	uint64_t pc, sp, fp, kept, leaf;
 	bool exact;           /* pc is the instruction that runs, not a return address */
 	const uint8_t *stack; /* a copy of the memory … */
 	uint64_t stack_start; /* … from here on */

@@ -41,7 +41,7 @@ static inline int check_row(void *arg, uint64_t start, struct unwind_rule rule)
 	struct walk *w = arg;
 
 	if ((w->count++ && start <= w->last) || rule.cfa > UNWIND_CFA_LAST ||
-	    rule.rbp > UNWIND_RBP_LOST)
+	    rule.fp > UNWIND_FP_LOST)
 		__builtin_trap();
 	if (w->merged && memcmp(&rule, &w->rule, sizeof(rule)) == 0)
 		__builtin_trap();

@@ -156,13 +156,13 @@ static void expect_row(const struct seen *s, unsigned i, uint64_t start, struct 
 	assert_int_equal(s->rows[i].start, start);
 	assert_int_equal(s->rows[i].rule.cfa, rule.cfa);
 	assert_int_equal(s->rows[i].rule.cfa_offset, rule.cfa_offset);
-	assert_int_equal(s->rows[i].rule.rbp, rule.rbp);
-	assert_int_equal(s->rows[i].rule.rbp_offset, rule.rbp_offset);
-	assert_int_equal(s->rows[i].rule.rbx_offset, rule.rbx_offset);
+	assert_int_equal(s->rows[i].rule.fp, rule.fp);
+	assert_int_equal(s->rows[i].rule.fp_offset, rule.fp_offset);
+	assert_int_equal(s->rows[i].rule.kept_offset, rule.kept_offset);
 }
 
-static const struct unwind_rule rsp8 = {.cfa = UNWIND_RSP, .cfa_offset = 8};
-static const struct unwind_rule rsp16 = {.cfa = UNWIND_RSP, .cfa_offset = 16};
+static const struct unwind_rule rsp8 = {.cfa = UNWIND_SP, .cfa_offset = 8};
+static const struct unwind_rule rsp16 = {.cfa = UNWIND_SP, .cfa_offset = 16};
 static const struct unwind_rule other = {.cfa = UNWIND_OTHER};
 static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 
@@ -170,8 +170,8 @@ static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 
 #define RULE(...)  ((struct unwind_rule){__VA_ARGS__})
 #define CODE(...)  .code = {__VA_ARGS__}, .len = sizeof((const uint8_t[]){__VA_ARGS__})
-#define AT_CFA(o)  .rbp = UNWIND_RBP_AT_CFA, .rbp_offset = (o)
-#define RSP(o)     .cfa = UNWIND_RSP, .cfa_offset = (o)
+#define AT_CFA(o)  .fp = UNWIND_FP_AT_CFA, .fp_offset = (o)
+#define RSP(o)     .cfa = UNWIND_SP, .cfa_offset = (o)
 #define EXPR(n)    DW_CFA_def_cfa_expression, (n)
 #define ULEB_BIG   0x80, 0x80, 0x80, 0x80, 0x08 /* 1 << 31 */
 #define ULEB_32768 0x80, 0x80, 0x02
@@ -187,20 +187,20 @@ static const struct {
 } instructions[] = {
 	{"nothing", .rule = rsp8},
 	{"nop", CODE(0, 0, 0), .rule = {RSP(8)}},
-	{"def_cfa", CODE(DW_CFA_def_cfa, 6, 16), .rule = {UNWIND_RBP, .cfa_offset = 16}},
-	{"def_cfa r10", CODE(DW_CFA_def_cfa, 10, 0), .rule = {UNWIND_R10}},
-	{"def_cfa rbx", CODE(DW_CFA_def_cfa, 3, 16), .rule = {UNWIND_RBX, .cfa_offset = 16}},
+	{"def_cfa", CODE(DW_CFA_def_cfa, 6, 16), .rule = {UNWIND_FP, .cfa_offset = 16}},
+	{"def_cfa r10", CODE(DW_CFA_def_cfa, 10, 0), .rule = {UNWIND_LEAF}},
+	{"def_cfa rbx", CODE(DW_CFA_def_cfa, 3, 16), .rule = {UNWIND_KEPT, .cfa_offset = 16}},
 	{"def_cfa r12", CODE(DW_CFA_def_cfa, 12, 16), .rule = {UNWIND_OTHER}},
-	{"def_cfa_sf", CODE(DW_CFA_def_cfa_sf, 6, 0x7e), .rule = {UNWIND_RBP, .cfa_offset = 16}},
+	{"def_cfa_sf", CODE(DW_CFA_def_cfa_sf, 6, 0x7e), .rule = {UNWIND_FP, .cfa_offset = 16}},
 	{"def_cfa_register", CODE(DW_CFA_def_cfa_register, 6),
-	 .rule = {UNWIND_RBP, .cfa_offset = 8}},
+	 .rule = {UNWIND_FP, .cfa_offset = 8}},
 	{"def_cfa_offset", CODE(DW_CFA_def_cfa_offset, 0x80, 0x01), .rule = {RSP(128)}},
 	{"def_cfa_offset_sf", CODE(DW_CFA_def_cfa_offset_sf, 0x70), .rule = {RSP(128)}},
 	{"offset too large", CODE(DW_CFA_def_cfa_offset, ULEB_BIG), .rule = {UNWIND_OTHER}},
 	{"offset", CODE(DW_CFA_offset | 6, 2), .rule = {RSP(8), AT_CFA(-16)}},
-	{"offset of rbx", CODE(DW_CFA_offset | 3, 2), .rule = {RSP(8), .rbx_offset = -16}},
+	{"offset of rbx", CODE(DW_CFA_offset | 3, 2), .rule = {RSP(8), .kept_offset = -16}},
 	{"rbx in a register", CODE(DW_CFA_register, 3, 5),
-	 .rule = {RSP(8), .rbx_offset = UNWIND_RBX_LOST}},
+	 .rule = {RSP(8), .kept_offset = UNWIND_KEPT_LOST}},
 	{"offset of another", CODE(DW_CFA_offset | 12, 2), .rule = {RSP(8)}},
 	{"offset_extended", CODE(DW_CFA_offset_extended, 6, 3), .rule = {RSP(8), AT_CFA(-24)}},
 	{"offset_extended_sf", CODE(DW_CFA_offset_extended_sf, 6, 0x7f),
@@ -208,15 +208,14 @@ static const struct {
 	{"negative_offset", CODE(DW_CFA_GNU_negative_offset_extended, 6, 1),
 	 .rule = {RSP(8), AT_CFA(8)}},
 	{"rbp far away", CODE(DW_CFA_offset_extended, 6, ULEB_32768),
-	 .rule = {RSP(8), .rbp = UNWIND_RBP_LOST}},
-	{"val_offset", CODE(DW_CFA_val_offset, 6, 1), .rule = {RSP(8), .rbp = UNWIND_RBP_LOST}},
-	{"val_offset_sf", CODE(DW_CFA_val_offset_sf, 6, 1),
-	 .rule = {RSP(8), .rbp = UNWIND_RBP_LOST}},
+	 .rule = {RSP(8), .fp = UNWIND_FP_LOST}},
+	{"val_offset", CODE(DW_CFA_val_offset, 6, 1), .rule = {RSP(8), .fp = UNWIND_FP_LOST}},
+	{"val_offset_sf", CODE(DW_CFA_val_offset_sf, 6, 1), .rule = {RSP(8), .fp = UNWIND_FP_LOST}},
 	{"rsp is the CFA", CODE(DW_CFA_val_offset, 7, 0), .rule = {RSP(8)}},
 	{"rsp is not", CODE(DW_CFA_val_offset, 7, 1), .rule = {UNWIND_OTHER}},
 	{"rsp is saved", CODE(DW_CFA_offset | 7, 3), .rule = {UNWIND_OTHER}},
-	{"register", CODE(DW_CFA_register, 6, 9), .rule = {RSP(8), .rbp = UNWIND_RBP_LOST}},
-	{"undefined", CODE(DW_CFA_undefined, 6), .rule = {RSP(8), .rbp = UNWIND_RBP_LOST}},
+	{"register", CODE(DW_CFA_register, 6, 9), .rule = {RSP(8), .fp = UNWIND_FP_LOST}},
+	{"undefined", CODE(DW_CFA_undefined, 6), .rule = {RSP(8), .fp = UNWIND_FP_LOST}},
 	{"same_value", CODE(DW_CFA_offset | 6, 2, DW_CFA_same_value, 6), .rule = {RSP(8)}},
 	{"restore", CODE(DW_CFA_offset | 6, 2, DW_CFA_restore | 6), .rule = {RSP(8)}},
 	{"restore_extended", CODE(DW_CFA_offset | 6, 2, DW_CFA_restore_extended, 6),
@@ -235,13 +234,13 @@ static const struct {
 	 .rule = {RSP(8)}},
 	{"drap",
 	 CODE(EXPR(3), DW_OP_breg6, 0x78, DW_OP_deref, DW_CFA_expression, 6, 2, DW_OP_breg6, 0),
-	 .rule = {UNWIND_RBP_MEM, UNWIND_RBP_AT_RBP, .cfa_offset = -8}},
+	 .rule = {UNWIND_FP_MEM, UNWIND_FP_AT_FP, .cfa_offset = -8}},
 	{"rsp deref", CODE(EXPR(3), DW_OP_breg7, 0x10, DW_OP_deref),
-	 .rule = {UNWIND_RSP_MEM, .cfa_offset = 16}},
+	 .rule = {UNWIND_SP_MEM, .cfa_offset = 16}},
 	{"rsp deref + 8", CODE(EXPR(5), DW_OP_breg7, 0x10, DW_OP_deref, DW_OP_plus_uconst, 8),
-	 .rule = {UNWIND_RSP_MEM8, .cfa_offset = 16}},
+	 .rule = {UNWIND_SP_MEM8, .cfa_offset = 16}},
 	{"rbp deref + 8", CODE(EXPR(5), DW_OP_breg6, 0x10, DW_OP_deref, DW_OP_plus_uconst, 8),
-	 .rule = {UNWIND_RBP_MEM8, .cfa_offset = 16}},
+	 .rule = {UNWIND_FP_MEM8, .cfa_offset = 16}},
 	{"rsp deref + 9", CODE(EXPR(5), DW_OP_breg7, 0x10, DW_OP_deref, DW_OP_plus_uconst, 9),
 	 .rule = {UNWIND_OTHER}},
 	{"rbx deref", CODE(EXPR(3), DW_OP_breg3, 0x10, DW_OP_deref), .rule = {UNWIND_OTHER}},
@@ -264,7 +263,7 @@ static const struct {
 	      0xf8, 0, DW_CFA_expression, 16, 3, DW_OP_breg7, 0xb0, 1),
 	 .rule = {UNWIND_OTHER}},
 	{"val_expression", CODE(DW_CFA_val_expression, 6, 2, DW_OP_breg6, 0),
-	 .rule = {RSP(8), .rbp = UNWIND_RBP_LOST}},
+	 .rule = {RSP(8), .fp = UNWIND_FP_LOST}},
 
 	{"no such instruction", CODE(DW_CFA_high_user), .rule = {UNWIND_OTHER}, .broken = true},
 	{"restore_state alone", CODE(DW_CFA_restore_state), .rule = {UNWIND_OTHER}, .broken = true},

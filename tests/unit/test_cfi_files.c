@@ -71,9 +71,9 @@ static bool oracle_cfa(Dwarf_Frame *frame, struct unwind_rule *rule)
 	static const struct {
 		unsigned reg, ops, cfa;
 	} forms[] = {
-		{7, 1, UNWIND_RSP},      {6, 1, UNWIND_RBP},     {10, 1, UNWIND_R10},
-		{7, 2, UNWIND_RSP_MEM},  {6, 2, UNWIND_RBP_MEM}, {7, 3, UNWIND_RSP_MEM8},
-		{6, 3, UNWIND_RBP_MEM8}, {3, 1, UNWIND_RBX},
+		{7, 1, UNWIND_SP},      {6, 1, UNWIND_FP},     {10, 1, UNWIND_LEAF},
+		{7, 2, UNWIND_SP_MEM},  {6, 2, UNWIND_FP_MEM}, {7, 3, UNWIND_SP_MEM8},
+		{6, 3, UNWIND_FP_MEM8}, {3, 1, UNWIND_KEPT},
 	};
 	Dwarf_Op *ops;
 	size_t count;
@@ -159,20 +159,20 @@ static struct unwind_rule oracle_frame(Dwarf_Frame *frame)
 	    (rsp != SAVED_SAME && rsp != SAVED_IS_CFA))
 		return other;
 	if (rbp == SAVED_AT_CFA && fits(rbp_at, 16)) {
-		rule.rbp = UNWIND_RBP_AT_CFA;
-		rule.rbp_offset = (int16_t)rbp_at;
+		rule.fp = UNWIND_FP_AT_CFA;
+		rule.fp_offset = (int16_t)rbp_at;
 	} else if (rbp == SAVED_AT_BREG && rbp_breg == 6 && fits(rbp_at, 16)) {
-		rule.rbp = UNWIND_RBP_AT_RBP;
-		rule.rbp_offset = (int16_t)rbp_at;
+		rule.fp = UNWIND_FP_AT_FP;
+		rule.fp_offset = (int16_t)rbp_at;
 	} else if (rbp != SAVED_SAME) {
-		rule.rbp = UNWIND_RBP_LOST;
+		rule.fp = UNWIND_FP_LOST;
 	}
 	if (rbx == SAVED_AT_CFA && fits(rbx_at, 16) && rbx_at < 0)
-		rule.rbx_offset = (int16_t)rbx_at;
+		rule.kept_offset = (int16_t)rbx_at;
 	/* What a table leaves unsaid is the same; elfutils' defaults have rbx under rax's number.
 	 */
 	else if (rbx != SAVED_SAME && rbx != SAVED_UNDEFINED)
-		rule.rbx_offset = UNWIND_RBX_LOST;
+		rule.kept_offset = UNWIND_KEPT_LOST;
 	return rule;
 }
 
@@ -197,7 +197,7 @@ static struct unwind_rule oracle(const struct checked *c, uint64_t at)
 static bool is_known_difference(struct checked *c, struct unwind_rule ours,
 				struct unwind_rule theirs)
 {
-	if (ours.cfa == UNWIND_RSP && theirs.cfa == UNWIND_RSP)
+	if (ours.cfa == UNWIND_SP && theirs.cfa == UNWIND_SP)
 		return ours.cfa_offset == theirs.cfa_offset;
 	if (theirs.cfa == UNWIND_UNKNOWN) {
 		c->padding++;
@@ -208,7 +208,7 @@ static bool is_known_difference(struct checked *c, struct unwind_rule ours,
 	case UNWIND_END:
 	case UNWIND_OTHER:
 	case UNWIND_SIGNAL:
-	case UNWIND_RSP_MEM8:
+	case UNWIND_SP_MEM8:
 	case UNWIND_GO_CGO:
 	case UNWIND_GO_SYSTEM:
 	case UNWIND_GO_GROW:
@@ -235,8 +235,8 @@ static void check(struct checked *c, uint64_t at, struct unwind_rule ours)
 	if (c->differ++ < SHOWN_MAX)
 		print_error("%s: %#lx: ours cfa %u %+d rbp %u %+d, elfutils' cfa %u %+d rbp %u "
 			    "%+d\n",
-			    c->path, at, ours.cfa, ours.cfa_offset, ours.rbp, ours.rbp_offset,
-			    theirs.cfa, theirs.cfa_offset, theirs.rbp, theirs.rbp_offset);
+			    c->path, at, ours.cfa, ours.cfa_offset, ours.fp, ours.fp_offset,
+			    theirs.cfa, theirs.cfa_offset, theirs.fp, theirs.fp_offset);
 }
 
 static struct unwind_rule find(const struct checked *c, uint64_t at)

@@ -133,22 +133,21 @@ static void expect(const struct rows *r, uint64_t at, struct unwind_rule want)
 {
 	struct unwind_rule got = rule_at(r, at);
 
-	want.checked = want.cfa == UNWIND_RSP || want.cfa == UNWIND_RBP;
+	want.checked = want.cfa == UNWIND_SP || want.cfa == UNWIND_FP;
 	if (memcmp(&got, &want, sizeof(got)) != 0)
 		fail_msg("at %#lx: cfa %u %+d, rbp %u %+d", (unsigned long)at, got.cfa,
-			 got.cfa_offset, got.rbp, got.rbp_offset);
+			 got.cfa_offset, got.fp, got.fp_offset);
 }
 
 #define RSP(offset)                                                                                \
 	(struct unwind_rule)                                                                       \
 	{                                                                                          \
-		.cfa = UNWIND_RSP, .cfa_offset = (offset)                                          \
+		.cfa = UNWIND_SP, .cfa_offset = (offset)                                           \
 	}
 #define RSP_SAVED(offset)                                                                          \
 	(struct unwind_rule)                                                                       \
 	{                                                                                          \
-		.cfa = UNWIND_RSP, .cfa_offset = (offset), .rbp = UNWIND_RBP_AT_CFA,               \
-		.rbp_offset = -16                                                                  \
+		.cfa = UNWIND_SP, .cfa_offset = (offset), .fp = UNWIND_FP_AT_CFA, .fp_offset = -16 \
 	}
 #define KIND(kind)                                                                                 \
 	(struct unwind_rule)                                                                       \
@@ -156,7 +155,7 @@ static void expect(const struct rows *r, uint64_t at, struct unwind_rule want)
 		.cfa = (kind)                                                                      \
 	}
 static const struct unwind_rule BY_RBP = {
-	.cfa = UNWIND_RBP, .cfa_offset = 16, .rbp = UNWIND_RBP_AT_CFA, .rbp_offset = -16};
+	.cfa = UNWIND_FP, .cfa_offset = 16, .fp = UNWIND_FP_AT_CFA, .fp_offset = -16};
 
 static void pushes_and_branches_are_followed(void **state)
 {

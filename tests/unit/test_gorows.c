@@ -158,11 +158,11 @@ static void read_rows(const struct buffer *table, const void *code, size_t code_
 
 #define RSP(n)                                                                                     \
 	{                                                                                          \
-		.cfa = UNWIND_RSP, .cfa_offset = (n)                                               \
+		.cfa = UNWIND_SP, .cfa_offset = (n)                                                \
 	}
 #define FRAMED(n)                                                                                  \
 	{                                                                                          \
-		.cfa = UNWIND_RSP, .rbp = UNWIND_RBP_AT_CFA, .rbp_offset = -16, .cfa_offset = (n)  \
+		.cfa = UNWIND_SP, .fp = UNWIND_FP_AT_CFA, .fp_offset = -16, .cfa_offset = (n)      \
 	}
 #define KIND(k)                                                                                    \
 	{                                                                                          \
@@ -175,8 +175,8 @@ static void expect(const struct rows *got, const struct row *want, size_t count)
 		if (memcmp(&got->all[i], &want[i], sizeof(*want)) != 0)
 			fail_msg("row %zu: %#lx cfa %u %+d rbp %u %+d, not %#lx cfa %u %+d", i,
 				 got->all[i].start, got->all[i].rule.cfa,
-				 got->all[i].rule.cfa_offset, got->all[i].rule.rbp,
-				 got->all[i].rule.rbp_offset, want[i].start, want[i].rule.cfa,
+				 got->all[i].rule.cfa_offset, got->all[i].rule.fp,
+				 got->all[i].rule.fp_offset, want[i].start, want[i].rule.cfa,
 				 want[i].rule.cfa_offset);
 	assert_int_equal(got->count, count);
 }
@@ -239,8 +239,8 @@ static void c_is_left_by_the_depth_that_was_saved(void **state)
 			 "\x48\x89\xf4"          /* 39 mov %rsi,%rsp */
 			 "\xc3\x90\x90\x90\x90"; /* 42 ret */
 	const struct unwind_rule cgo = {
-		.cfa = UNWIND_GO_CGO, .rbp_offset = 0x30, .cfa_offset = 0x28};
-	const struct unwind_rule in_place = {.cfa = UNWIND_RSP_MEM8, .cfa_offset = 0x28};
+		.cfa = UNWIND_GO_CGO, .fp_offset = 0x30, .cfa_offset = 0x28};
+	const struct unwind_rule in_place = {.cfa = UNWIND_SP_MEM8, .cfa_offset = 0x28};
 	struct rows rows;
 
 	(void)state;
@@ -275,7 +275,7 @@ static void the_goroutine_is_found_by_its_thread(void **state)
 				     "\x48\x8b\x58\x30\x48\x8b\x83\xc0\x00\x00\x00"
 				     "\x48\x8b\x60\x38\xc3\x90\x90\x90\x90\x90\x90";
 	const struct unwind_rule rule = {
-		.cfa = UNWIND_GO_SYSTEM, .rbp_offset = 0xc0, .cfa_offset = -8};
+		.cfa = UNWIND_GO_SYSTEM, .fp_offset = 0xc0, .cfa_offset = -8};
 	struct rows rows;
 	uint8_t changed[sizeof(systemstack)];
 
@@ -301,7 +301,7 @@ static void a_stack_that_grows_is_left_as_systemstack_says(void **state)
 		{"runtime.morestack", sizeof(grow), DEPTHS("\x02\x0d"), 6},
 	};
 	const struct unwind_rule rule = {
-		.cfa = UNWIND_GO_GROW, .rbp_offset = 0xc0, .cfa_offset = -8};
+		.cfa = UNWIND_GO_GROW, .fp_offset = 0xc0, .cfa_offset = -8};
 	uint8_t code[sizeof(systemstack) + sizeof(grow)];
 	struct buffer table = {};
 	struct rows rows;

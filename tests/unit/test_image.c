@@ -14,7 +14,7 @@
 
 static struct unwind_rule rule_no(int i)
 {
-	return (struct unwind_rule){.cfa = UNWIND_RSP, .cfa_offset = i};
+	return (struct unwind_rule){.cfa = UNWIND_SP, .cfa_offset = i};
 }
 
 static void a_rule_has_one_number(void **state)

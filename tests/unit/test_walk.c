@@ -92,8 +92,8 @@ static int walk(struct world *w, uint64_t pc, uint64_t bp, bool exact, uint64_t 
 	struct walk_input in = {
 		.pc = pc,
 		.sp = STACK,
-		.bp = bp,
-		.r10 = STACK + 8 * 10,
+		.fp = bp,
+		.leaf = STACK + 8 * 10,
 		.exact = exact,
 		.stack = (const uint8_t *)w->stack,
 		.stack_start = STACK,
@@ -110,17 +110,17 @@ static void rules_are_followed(void **state)
 	struct world w = {
 		.rules =
 			{
-				{.cfa = UNWIND_RSP, .cfa_offset = 24},
-				{.cfa = UNWIND_RBP,
+				{.cfa = UNWIND_SP, .cfa_offset = 24},
+				{.cfa = UNWIND_FP,
 				 .cfa_offset = 16,
-				 .rbp = UNWIND_RBP_AT_CFA,
-				 .rbp_offset = -16},
-				{.cfa = UNWIND_RBP_MEM, .cfa_offset = -8, .rbp = UNWIND_RBP_AT_RBP},
+				 .fp = UNWIND_FP_AT_CFA,
+				 .fp_offset = -16},
+				{.cfa = UNWIND_FP_MEM, .cfa_offset = -8, .fp = UNWIND_FP_AT_FP},
 				{.cfa = UNWIND_PLT, .cfa_offset = 11},
 				{.cfa = UNWIND_END},
 				{.cfa = UNWIND_UNKNOWN},
 				{.cfa = UNWIND_OTHER},
-				{.cfa = UNWIND_R10, .cfa_offset = 0},
+				{.cfa = UNWIND_LEAF, .cfa_offset = 0},
 			},
 	};
 	uint64_t frames[16];
@@ -208,7 +208,7 @@ static void a_step_without_a_row_is_proven(void **state)
 	w.epilogue = 0;
 
 	/* A rule found by reading code is checked in the same way. */
-	w.rules[4] = (struct unwind_rule){.cfa = UNWIND_RSP, .cfa_offset = 16, .checked = 1};
+	w.rules[4] = (struct unwind_rule){.cfa = UNWIND_SP, .cfa_offset = 16, .checked = 1};
 	w.stack[1] = RA(1);
 	assert_int_equal(walk(&w, CODE + 16 * 4, 0, true, frames, &count), WIRE_WALK_COMPLETE);
 	w.stack[1] = RA(1) - 1;
@@ -255,9 +255,9 @@ static void calls_are_known_by_their_bytes(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		assert_true(unwind_is_call(calls[i]));
+		assert_true(arch_is_call(calls[i]));
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-		assert_false(unwind_is_call(others[i]));
+		assert_false(arch_is_call(others[i]));
 }
 
 static void rbx_is_found_where_a_callee_saved_it(void **state)
@@ -266,12 +266,14 @@ static void rbx_is_found_where_a_callee_saved_it(void **state)
 	struct world w = {
 		.rules =
 			{
-				{.cfa = UNWIND_RSP,
+				{.cfa = UNWIND_SP,
 				 .cfa_offset = 24,
-				 .rbx_offset = -16}, /* saves it */
-				{.cfa = UNWIND_RBX, .cfa_offset = 24},
+				 .kept_offset = -16}, /* saves it */
+				{.cfa = UNWIND_KEPT, .cfa_offset = 24},
 				{.cfa = UNWIND_END},
-				{.cfa = UNWIND_RSP, .cfa_offset = 8, .rbx_offset = UNWIND_RBX_LOST},
+				{.cfa = UNWIND_SP,
+				 .cfa_offset = 8,
+				 .kept_offset = UNWIND_KEPT_LOST},
 			},
 	};
 	uint64_t frames[16];
@@ -290,7 +292,7 @@ static void rbx_is_found_where_a_callee_saved_it(void **state)
 static void a_table_that_is_not_there_is_waited_for(void **state)
 {
 	(void)state;
-	struct world w = {.rules[0] = {.cfa = UNWIND_RSP, .cfa_offset = 8}, .pending = true};
+	struct world w = {.rules[0] = {.cfa = UNWIND_SP, .cfa_offset = 8}, .pending = true};
 	uint64_t frames[16];
 	size_t count;
 
@@ -305,7 +307,7 @@ static void a_signal_frame_gives_all_registers_back(void **state)
 {
 	(void)state;
 	struct world w = {.rules = {{.cfa = UNWIND_SIGNAL},
-				    {.cfa = UNWIND_R10, .cfa_offset = 8},
+				    {.cfa = UNWIND_LEAF, .cfa_offset = 8},
 				    {.cfa = UNWIND_END}}};
 	uint64_t frames[16];
 	size_t count;
@@ -322,9 +324,9 @@ static void a_signal_frame_gives_all_registers_back(void **state)
 static void walks_are_bounded(void **state)
 {
 	(void)state;
-	struct world w = {.rules[0] = {.cfa = UNWIND_RSP, .cfa_offset = 8},
+	struct world w = {.rules[0] = {.cfa = UNWIND_SP, .cfa_offset = 8},
 			  .rules[1] = {.cfa = UNWIND_UNKNOWN},
-			  .rules[2] = {.cfa = UNWIND_RSP, .cfa_offset = -8}};
+			  .rules[2] = {.cfa = UNWIND_SP, .cfa_offset = -8}};
 	uint64_t frames[16];
 	size_t count;
 
@@ -344,10 +346,10 @@ static void walks_are_bounded(void **state)
 		for (int k = 0; k < 8; k++)
 			w.rules[k] = (struct unwind_rule){
 				.cfa = (uint8_t)(rand_r(&seed) % (UNWIND_OTHER + 1)),
-				.rbp = (uint8_t)(rand_r(&seed) % (UNWIND_RBP_LOST + 1)),
+				.fp = (uint8_t)(rand_r(&seed) % (UNWIND_FP_LOST + 1)),
 				.cfa_offset =
 					rand_r(&seed) % 2 ? rand_r(&seed) : rand_r(&seed) % 128,
-				.rbp_offset = (int16_t)rand_r(&seed),
+				.fp_offset = (int16_t)rand_r(&seed),
 			};
 		for (int k = 0; k < WORDS; k++)
 			w.stack[k] = rand_r(&seed) % 2 ? (uint64_t)RA(rand_r(&seed) % 8)
