@@ -319,10 +319,14 @@ static int start(struct collecting *c)
 
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->dict = profile_new();
-	struct windows_options windows = {.host = o->host ? o->host : host,
-					  .cgroups = c->cgroups,
-					  .threads = o->threads,
-					  .period = 1000000000 / o->frequency};
+	struct windows_options windows = {
+		.type = "cpu",
+		.unit = "nanoseconds",
+		.period = 1000000000 / o->frequency,
+		.labels = {.host = o->host ? o->host : host,
+			   .cgroups = c->cgroups,
+			   .threads = o->threads},
+	};
 	c->windows = windows_new(c->dict, &windows);
 	c->sender = sender_new(c->dict, instance, 0);
 	if (o->counters_fd > 0)

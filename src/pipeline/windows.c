@@ -4,32 +4,15 @@
 #include "base/index.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "process/container.h"
 
 #define ROWS_MAX     20000
 #define OWNERS_MAX   8192
-#define THREADS_MAX  4096        /* a fifth of the series that a day of the store has */
 #define OPEN_MAX     16          /* windows at once: the one at hand, and late ones */
 #define GRACE_MS     600         /* a drain leaves the latest for the next */
 #define STEP_NS      100000000ll /* less is drift, not a step */
 #define STEP_BACK_NS (60 * 1000000000ll)
 #define NO_TIME      UINT64_MAX
 #define NS           1000000000ull
-
-/* Whose samples they are. What is compared comes first. */
-struct owner {
-	uint64_t start, cgroup;
-	uint32_t pid;
-	uint32_t tid; /* where its process' threads are asked for, else 0 */
-	char comm[WIRE_COMM], thread[WIRE_COMM];
-	uint32_t exe; /* string of the dictionary */
-	bool is_kernel;
-};
-
-struct thread { /* one that is a series of its own */
-	uint64_t start;
-	uint32_t pid, tid;
-};
 
 struct row {
 	uint32_t owner, stack;
@@ -66,18 +49,9 @@ struct windows {
 	uint64_t drained_ns; /* the last drain, CLOCK_MONOTONIC */
 	uint32_t length_ms;
 	bool cut; /* the length changed: close what is open */
-	uint32_t host;
-	struct thread *threads; /* of this day; [0] is not used */
-	uint32_t thread_count, thread_cap;
-	struct index by_thread;
-	uint64_t threads_day;
+	struct labeller *labeller;
 	struct windows_stats stats;
 };
-
-static uint32_t intern(struct windows *ws, const char *s)
-{
-	return profile_string(ws->dict, s, strlen(s));
-}
 
 struct windows *windows_new(struct profile *dict, const struct windows_options *o)
 {
@@ -87,10 +61,8 @@ struct windows *windows_new(struct profile *dict, const struct windows_options *
 	ws->options = *o;
 	ws->options.rows_max = o->rows_max ? o->rows_max : ROWS_MAX;
 	ws->options.owners_max = o->owners_max ? o->owners_max : OWNERS_MAX;
-	ws->options.threads_max = o->threads_max ? o->threads_max : THREADS_MAX;
-	ws->thread_count = 1;
 	ws->length_ms = WINDOW_MS;
-	ws->host = intern(ws, o->host);
+	ws->labeller = labeller_new(dict, &o->labels);
 	for (size_t i = 0; i < OPEN_MAX; i++)
 		ws->open[i].start_ms = NO_TIME;
 	return ws;
@@ -108,8 +80,7 @@ void windows_free(struct windows *ws)
 		index_done(&w->by_owner);
 		index_done(&w->by_row);
 	}
-	free(ws->threads);
-	index_done(&ws->by_thread);
+	labeller_free(ws->labeller);
 	free(ws);
 }
 
@@ -155,7 +126,7 @@ static void begin(struct open_window *w, uint64_t start_ms, uint32_t length_ms)
 	index_clear(&w->by_row);
 	while (w->owner_cap < 2)
 		MEM_GROW(w->owners, w->owner_cap, w->owner_cap);
-	w->owners[1] = (struct owner){.comm = "(other)"};
+	w->owners[1] = (struct owner){};
 }
 
 static struct open_window *find_open(struct windows *ws, uint64_t at_ms)
@@ -203,103 +174,20 @@ static uint64_t tick_of(const struct windows *ws, uint64_t monotonic)
 	return (wall / NS * NS + in_second) / 1000000;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* A first word of a letter and a digit is a name, not a number: "C1 CompilerThre", "G1 Conc#0". */
-static size_t first_name(const char name[static WIRE_COMM])
-{
-	char letter = (char)(name[0] | 0x20);
-
-	return letter >= 'a' && letter <= 'z' && is_digit(name[1]) && name[2] == ' ' && name[3] ? 2
-												: 0;
-}
-
-static void fold_digits(const char name[static WIRE_COMM], char ret[static WIRE_COMM])
-{
-	size_t n = 0, kept = first_name(name);
-
-	for (size_t i = 0; i < WIRE_COMM - 1 && name[i]; i++)
-		if (i < kept || !is_digit(name[i]))
-			ret[n++] = name[i];
-		else if (n == 0 || ret[n - 1] != '#')
-			ret[n++] = '#';
-	memset(ret + n, 0, WIRE_COMM - n);
-}
-
-/* The program's file: it is mapped below the libraries. */
-static uint32_t find_exe(struct windows *ws, const struct processes *ps, const struct maps *maps)
-{
-	for (size_t i = 0; maps && i < maps->count; i++) {
-		const char *path = process_path(ps, &maps->list[i]);
-		if (path[0] == '/' && path[1] != '/')
-			return intern(ws, path);
-	}
-	return 0;
-}
-
-static bool wants_threads(const struct windows *ws, const char *comm)
-{
-	for (const char *const *name = ws->options.threads; name && *name; name++)
-		if (strncmp(*name, comm, WIRE_COMM - 1) == 0)
-			return true;
-	return false;
-}
-
-/* Whether a thread is one of those of the day that are series of their own; a new one is made so.
- */
-static bool is_own_series(struct windows *ws, const struct wire_sample *s)
-{
-	uint32_t hash = index_hash2(s->pid ^ (uint32_t)s->start, s->tid), id;
-	uint64_t day = ws->wall_ms / DAY_MS;
-
-	if (day != ws->threads_day) {
-		ws->threads_day = day;
-		ws->thread_count = 1;
-		index_clear(&ws->by_thread);
-	}
-	INDEX_EACH(&ws->by_thread, hash, id)
-		if (ws->threads[id].start == s->start && ws->threads[id].pid == s->pid &&
-		    ws->threads[id].tid == s->tid)
-			return true;
-	if (ws->thread_count > ws->options.threads_max) {
-		ws->stats.folded++;
-		return false;
-	}
-	while (ws->thread_count >= ws->thread_cap)
-		MEM_GROW(ws->threads, ws->thread_cap, ws->thread_cap);
-	ws->threads[ws->thread_count] = (struct thread){s->start, s->pid, s->tid};
-	index_put(&ws->by_thread, hash, ws->thread_count++);
-	return true;
-}
-
 static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct processes *ps,
 			 const struct assembled *a)
 {
-	const struct wire_sample *s = a->sample;
-	const size_t compared = offsetof(struct owner, exe);
-	struct owner who = {.start = s->start, .cgroup = s->cgroup, .pid = s->pid};
+	struct owner who;
 	uint32_t id;
 
-	memcpy(who.comm, s->comm, strnlen(s->comm, WIRE_COMM - 1));
-	if (ws->options.threads && wants_threads(ws, who.comm) && is_own_series(ws, s)) {
-		who.tid = s->tid;
-		memcpy(who.thread, s->thread, strnlen(s->thread, WIRE_COMM - 1));
-	} else if (memcmp(s->comm, s->thread, WIRE_COMM) != 0) {
-		fold_digits(s->thread, who.thread);
-	}
-	uint32_t hash = index_hash_bytes(&who, compared);
+	labeller_owner(ws->labeller, a->sample, ws->wall_ms, &who);
+	uint32_t hash = index_hash_bytes(&who, OWNER_KEY);
 	INDEX_EACH(&w->by_owner, hash, id)
-		if (memcmp(&w->owners[id], &who, compared) == 0)
+		if (memcmp(&w->owners[id], &who, OWNER_KEY) == 0)
 			return id;
 	if (w->owner_count >= ws->options.owners_max)
 		return 1;
-	who.is_kernel = !a->process;
-	who.exe = find_exe(ws, ps, a->maps);
-	if (s->cgroup && ws->options.cgroups) /* now: it may be gone when the window ends */
-		cgroups_path(ws->options.cgroups, s->cgroup);
+	labeller_complete(ws->labeller, ps, a, &who);
 	MEM_GROW(w->owners, w->owner_count, w->owner_cap);
 	id = w->owner_count++;
 	w->owners[id] = who;
@@ -347,46 +235,6 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 	ws->stats.open++;
 }
 
-static void put_label(struct windows *ws, struct label *labels, size_t *count, const char *key,
-		      const char *value)
-{
-	if (value[0])
-		labels[(*count)++] = (struct label){intern(ws, key), intern(ws, value)};
-}
-
-static uint32_t series_of(struct windows *ws, const struct processes *ps,
-			  const struct open_window *w, uint32_t id)
-{
-	const struct owner *o = &w->owners[id];
-	struct label labels[10];
-	struct container c = {};
-	size_t n = 0;
-
-	labels[n++] = (struct label){intern(ws, "host"), ws->host};
-	put_label(ws, labels, &n, "comm", o->comm);
-	if (id == 1)
-		return profile_series(ws->dict, labels, n);
-	put_label(ws, labels, &n, "thread", o->thread);
-	if (o->exe)
-		labels[n++] = (struct label){intern(ws, "exe"), o->exe};
-	if (o->cgroup && ws->options.cgroups)
-		container_of_cgroup(cgroups_path(ws->options.cgroups, o->cgroup), &c);
-	put_label(ws, labels, &n, "container", c.container);
-	put_label(ws, labels, &n, "pod", c.pod);
-	put_label(ws, labels, &n, "unit", c.unit);
-
-	bool is_old = o->start / 1000000 + ws->boot_ms < w->start_ms;
-	if (is_old || o->is_kernel || processes_is_alive(ps, o->pid, o->start)) {
-		char pid[16];
-		snprintf(pid, sizeof(pid), "%u", o->pid);
-		put_label(ws, labels, &n, "pid", pid);
-		snprintf(pid, sizeof(pid), "%u", o->tid);
-		if (o->tid)
-			put_label(ws, labels, &n, "tid", pid);
-	}
-	return profile_series(ws->dict, labels, n);
-}
-
 struct sorted_row {
 	uint64_t key; /* series, stack */
 	uint32_t row;
@@ -395,6 +243,16 @@ struct sorted_row {
 struct sorted_tick {
 	uint64_t key; /* row of the window, slot */
 };
+
+static uint32_t series_of(struct windows *ws, const struct processes *ps,
+			  const struct open_window *w, uint32_t owner)
+{
+	const struct owner *o = &w->owners[owner];
+
+	if (owner == 1)
+		return labeller_other(ws->labeller);
+	return labeller_series(ws->labeller, ps, o, o->start / 1000000 + ws->boot_ms < w->start_ms);
+}
 
 /* Rows of owners that turned out to be one series become one; in order of series and stack. */
 static void merge_rows(struct windows *ws, const struct processes *ps, const struct open_window *w,
@@ -464,10 +322,10 @@ bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct w
 	*ret = (struct window){
 		.start_ms = w->start_ms,
 		.length_ms = w->length_ms,
-		.type = "cpu",
-		.unit = "nanoseconds",
 		.period = ws->options.period,
 	};
+	snprintf(ret->type, sizeof(ret->type), "%s", ws->options.type);
+	snprintf(ret->unit, sizeof(ret->unit), "%s", ws->options.unit);
 	merge_rows(ws, ps, w, ret);
 	ws->stats.open -= w->tick_count;
 	if (ws->wall_ms >= w->start_ms + w->length_ms)
@@ -479,4 +337,5 @@ bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct w
 void windows_stats(const struct windows *ws, struct windows_stats *ret)
 {
 	*ret = ws->stats;
+	ret->folded = labeller_folded(ws->labeller);
 }

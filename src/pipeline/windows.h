@@ -1,5 +1,6 @@
 /*
- * windows: samples of now become windows of the wall clock, one series for each set of labels.
+ * windows: samples of now become windows of the wall clock, one series for each set of labels
+ * (labeller.h).
  *
  * Samples carry CLOCK_MONOTONIC; windows_clock() says, at each drain, what the wall clock makes of
  * it. A window is closed once a drain has come past its end by a moment; what comes for it later
@@ -7,40 +8,32 @@
  * minute makes the window at hand longer, so none is there twice; one that steps further, or
  * forward, or a machine that slept, is followed at once.
  *
- * Labels: host, comm, thread (where it is not comm; a number in it is one #), exe, container, pod,
- * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
- * program are counted together, since each would be a series of its own. Of processes that are
- * named in `threads`, each thread is a series: its name as it is, and tid.
- *
  * When a sample was taken is kept in slots of 20 ms, by the tick it is of: ticks are counted from
  * the beginning of each second, one a period, so a slot of every second can hold the same number of
  * each CPU's (heatmaps divide by it). That is up to a period before the sample, in the time it
  * stands for.
  *
  * Bounded: beyond `rows_max` pairs or `owners_max` threads in a window, samples are added to
- * {comm="(other)"} without a stack, and counted. Beyond `threads_max` threads in a day (of UTC),
- * those that `threads` asks for are as all others again, and their samples counted.
+ * {comm="(other)"} without a stack, and counted.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collect/cgroup.h"
 #include "process/process.h"
 #include "pipeline/assemble.h"
+#include "pipeline/labeller.h"
 #include "profile/window.h"
 
 struct windows;
 
 struct windows_options {
-	const char *host;
-	struct cgroups *cgroups;    /* borrowed; NULL: none */
-	uint64_t period;            /* ns of a sample */
-	uint32_t rows_max;          /* 0: 20,000 */
-	uint32_t owners_max;        /* 0: 8,192 */
-	const char *const *threads; /* names of processes, ends with NULL; borrowed; NULL: none */
-	uint32_t threads_max;       /* 0: 4,096 */
+	const char *type, *unit; /* of the profile: "cpu", "nanoseconds" */
+	uint64_t period;         /* ns of a sample */
+	struct labeller_options labels;
+	uint32_t rows_max;   /* 0: 20,000 */
+	uint32_t owners_max; /* 0: 8,192 */
 };
 
 /* The dictionary is borrowed and outlives it. */

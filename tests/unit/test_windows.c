@@ -15,7 +15,11 @@ struct fixture {
 static struct fixture make_with(uint32_t rows_max, uint64_t period)
 {
 	struct fixture f = {.dict = profile_new(), .processes = processes_new()};
-	struct windows_options o = {.host = "h", .period = period, .rows_max = rows_max};
+	struct windows_options o = {.type = "cpu",
+				    .unit = "nanoseconds",
+				    .period = period,
+				    .labels = {.host = "h"},
+				    .rows_max = rows_max};
 
 	f.windows = windows_new(f.dict, &o);
 	f.monotonic = 1000 * SECOND;
@@ -375,7 +379,10 @@ static void threads_that_are_asked_for_are_series(void **state)
 	(void)state;
 	static const char *const names[] = {"api", "a-name-of-15-by", NULL};
 	struct fixture f = make(0);
-	struct windows_options o = {.host = "h", .period = 10, .threads = names, .threads_max = 3};
+	struct windows_options o = {.type = "cpu",
+				    .unit = "nanoseconds",
+				    .period = 10,
+				    .labels = {.host = "h", .threads = names, .threads_max = 3}};
 	struct windows_stats stats;
 	struct window w;
 

@@ -1,0 +1,62 @@
+/*
+ * labeller: whose a sample is, and which labels that gives its series. A new label is made here.
+ *
+ * Labels: host, comm, thread (where it is not comm; a number in it is one #), exe, container, pod,
+ * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
+ * program are counted together, since each would be a series of its own. Of processes that are
+ * named in `threads`, each thread is a series: its name as it is, and tid.
+ *
+ * Beyond `threads_max` threads in a day (of UTC), those that `threads` asks for are as all others
+ * again, and their samples counted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collect/cgroup.h"
+#include "pipeline/assemble.h"
+#include "process/process.h"
+
+struct labeller;
+
+struct labeller_options {
+	const char *host;
+	struct cgroups *cgroups;    /* borrowed; NULL: none */
+	const char *const *threads; /* names of processes, ends with NULL; borrowed; NULL: none */
+	uint32_t threads_max;       /* 0: 4,096 */
+};
+
+/* Whose samples they are. Two are the same if their first OWNER_KEY bytes are. */
+struct owner {
+	uint64_t start, cgroup;
+	uint32_t pid;
+	uint32_t tid; /* where its process' threads are asked for, else 0 */
+	char comm[WIRE_COMM], thread[WIRE_COMM];
+	/* What follows from that. */
+	uint32_t exe; /* string of the dictionary */
+	bool is_kernel;
+};
+
+#define OWNER_KEY offsetof(struct owner, exe)
+
+/* The dictionary is borrowed and outlives it. */
+struct labeller *labeller_new(struct profile *dict, const struct labeller_options *o);
+void labeller_free(struct labeller *l);
+
+/* For each sample: the key alone. `wall_ms`: the time now. */
+void labeller_owner(struct labeller *l, const struct wire_sample *s, uint64_t wall_ms,
+		    struct owner *ret);
+
+/* For the first sample of an owner in a window: the rest, while its process is still there. */
+void labeller_complete(struct labeller *l, const struct processes *ps, const struct assembled *a,
+		       struct owner *o);
+
+/* At the end of a window. `is_old`: its process is older than the window. */
+uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,
+			 bool is_old);
+uint32_t labeller_other(struct labeller *l); /* of samples beyond a cap */
+
+/* Samples of threads that should be a series of their own, but for threads_max. */
+uint64_t labeller_folded(const struct labeller *l);
