@@ -423,14 +423,10 @@ static int names_by_server(struct source *s, const struct source_question *q, co
 static int ended_badly(int err, const struct store_error *why)
 {
 	log_progress_done();
-	if (err == -EINVAL)
-		log_error("%s", why->text);
-	else if (err == -ECANCELED)
-		log_error("reading the store took longer than --timeout allows");
-	else if (err)
-		log_error("the store cannot be read: %s", strerror(-err));
-	else
+	if (!err)
 		return 0;
+	log_error("%s", err == -ECANCELED ? "reading the store took longer than --timeout allows"
+					  : why->text);
 	return 1;
 }
 
@@ -652,7 +648,9 @@ uint64_t source_starting(struct source *s)
 	uint64_t began = 0, now = clock_ms(CLOCK_REALTIME);
 
 	if (s->store) {
-		began = store_written_since(s->store);
+		struct store_stats stats;
+		store_stats(s->store, &stats);
+		began = stats.writer_ms;
 		return began + STARTING_MS > now ? began : 0;
 	}
 	CLEANUP(freep) char *status = ask_status(s);

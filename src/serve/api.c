@@ -243,21 +243,13 @@ static bool parse_format(struct api_job *a)
 
 /* ---- the work ------------------------------------------------------------------------------ */
 
-/* Whether the store did what it was asked; says why not. */
+/* Whether the store did what it was asked; the answer is its sentence otherwise. */
 static bool went_well(struct api_job *a, int err)
 {
 	if (!err)
 		return true;
-	if (err == -EINVAL && *a->store_error.text)
-		return wrong(a, a->store_error.text);
-	if (err == -ENODATA) {
-		a->status = 404;
-		snprintf(a->error, sizeof(a->error),
-			 "when each sample was taken is not kept for that long");
-		return false;
-	}
-	a->status = 500;
-	snprintf(a->error, sizeof(a->error), "the store could not be read: %s", strerror(-err));
+	a->status = err == -EINVAL ? 400 : err == -ENODATA ? 404 : 500;
+	snprintf(a->error, sizeof(a->error), "%s", a->store_error.text);
 	return false;
 }
 
@@ -332,10 +324,13 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 	}
 	a->options.tree.base = base;
 	int r = a->renderer->render(p, &a->options, out);
-	if (r == -EOPNOTSUPP)
+	if (r == -EOPNOTSUPP) {
 		wrong(a, "that format has no way to show a difference");
-	else if (r)
-		went_well(a, r);
+	} else if (r) {
+		a->status = 500;
+		snprintf(a->error, sizeof(a->error), "the answer could not be written: %s",
+			 strerror(-r));
+	}
 }
 
 static void write_names(FILE *out, const char *key, const struct store_names *n, uint64_t max)

@@ -18,12 +18,11 @@ struct server {
 	struct http *http;
 	struct store_options store_options;
 	uint64_t deadline_ms;
-	uint64_t started_ms;   /* since 1970 */
-	int windows_fd;        /* -1: none, or it has ended */
-	int tend_fd;           /* readable: there is more to tend */
-	bool tending;          /* there was */
-	uint64_t said_damaged; /* files set aside that the log tells of */
-	uint8_t *message;      /* room for one */
+	uint64_t started_ms; /* since 1970 */
+	int windows_fd;      /* -1: none, or it has ended */
+	int tend_fd;         /* readable: there is more to tend */
+	bool tending;        /* there was */
+	uint8_t *message;    /* room for one */
 	struct pprof *pprof;
 	struct cost *cost;
 	bool has_tls;

@@ -196,15 +196,10 @@ static bool is_possible(struct asked *a)
 
 /* ---- the profile --------------------------------------------------------------------------- */
 
+/* Whether the store did what it was asked; the answer is its sentence otherwise. */
 static bool went_well(struct asked *a, int err)
 {
-	if (!err)
-		return true;
-	if (err == -EINVAL && *a->store_error.text)
-		return wrong(a, 400, a->store_error.text);
-	a->status = 500;
-	snprintf(a->error, sizeof(a->error), "the store could not be read: %s", strerror(-err));
-	return false;
+	return !err || wrong(a, err == -EINVAL ? 400 : 500, a->store_error.text);
 }
 
 DEFINE_CLEANUP(struct profile *, profile_free)
@@ -234,7 +229,12 @@ static void write_profile(struct asked *a, struct store *s, FILE *out)
 		return;
 	if (!a->answer.samples && strcmp(q.type, "cpu") == 0)
 		p->info.unit = "nanoseconds"; /* there was no window that could tell */
-	went_well(a, render_pprof(p, &options, out));
+	r = render_pprof(p, &options, out);
+	if (r) {
+		a->status = 500;
+		snprintf(a->error, sizeof(a->error), "the profile could not be written: %s",
+			 strerror(-r));
+	}
 }
 
 /* ---- the list ------------------------------------------------------------------------------ */

@@ -97,19 +97,12 @@ static void on_windows(void *ctx, int fd)
 
 /* ---- as time passes ------------------------------------------------------------------------ */
 
-/* A file that was set aside is said, with its name: what it held is in no answer any more. */
-static void say_damaged(struct server *s)
+static void say_warning(struct server *s)
 {
-	const char *latest;
-	uint64_t count = store_damaged(s->store, &latest);
+	struct store_error warning;
 
-	if (count > s->said_damaged && latest)
-		log_warn("%" PRIu64
-			 " file%s of the store damaged; set aside as %s%s, and not part of "
-			 "answers any more",
-			 count - s->said_damaged, count - s->said_damaged > 1 ? "s were" : " was",
-			 latest, count - s->said_damaged > 1 ? " and the like" : "");
-	s->said_damaged = count;
+	if (store_warning(s->store, &warning))
+		log_warn("%s", warning.text);
 }
 
 /* A step; the rest comes after whatever else is waiting. */
@@ -117,7 +110,7 @@ static void tend(struct server *s)
 {
 	bool more = store_tend(s->store, clock_ms(CLOCK_REALTIME));
 
-	say_damaged(s);
+	say_warning(s);
 
 	if (more)
 		eventfd_write(s->tend_fd, 1);
@@ -240,7 +233,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 		ret_err->pid = err.pid;
 		return r;
 	}
-	say_damaged(s);
+	say_warning(s);
 	s->receiver = receiver_new(s->store);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->pprof = pprof_new(s);

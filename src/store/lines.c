@@ -148,7 +148,7 @@ static int line_order(const void *a, const void *b)
 				    : strcmp(x->value, y->value);
 }
 
-int store_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
+int local_timeline(void *self, const struct store_query *q, struct store_timeline *ret,
 		   struct store_error *ret_err)
 {
 	struct store_answer answer = {};
@@ -159,13 +159,16 @@ int store_timeline(struct store *s, const struct store_query *q, struct store_ti
 	t.start_ms = q->from_ms / t.step_ms * t.step_ms;
 	uint64_t to = (MIN(q->to_ms, INT64_MAX / 2) + t.step_ms - 1) / t.step_ms;
 	uint64_t steps = to > t.start_ms / t.step_ms ? to - t.start_ms / t.step_ms : 0;
-	if (!steps || steps > STEPS_MAX)
+	if (!steps || steps > STEPS_MAX) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "a timeline has 1 to %u steps",
+			 STEPS_MAX);
 		return -EINVAL;
+	}
 	t.steps = (uint32_t)steps;
 	t.covered = mem_alloc_array(steps, 1);
 	t.restarted = mem_alloc_array(steps, 1);
 	struct walk w = {
-		.s = s,
+		.s = self,
 		.q = q,
 		.from_ms = t.start_ms,
 		.to_ms = t.start_ms + steps * t.step_ms,
@@ -191,19 +194,6 @@ int store_timeline(struct store *s, const struct store_query *q, struct store_ti
 	else
 		*ret = t;
 	return r;
-}
-
-void store_timeline_done(struct store_timeline *t)
-{
-	for (uint32_t i = 0; i < t->line_count; i++) {
-		free(t->lines[i].value);
-		free(t->lines[i].name);
-		free(t->lines[i].values);
-	}
-	free(t->lines);
-	free(t->covered);
-	free(t->restarted);
-	*t = (struct store_timeline){};
 }
 
 /* ---- heat --------------------------------------------------------------------------------------
@@ -269,7 +259,7 @@ static int heat_file_end(void *ctx)
 	return 0;
 }
 
-int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret,
+int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
 	       struct store_error *ret_err)
 {
 	struct store_answer answer = {};
@@ -277,13 +267,16 @@ int store_heat(struct store *s, const struct store_query *q, struct store_heat *
 	uint64_t to = (MIN(q->to_ms, INT64_MAX / 2) + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS;
 	uint64_t slots = to > h.start_ms / WINDOW_STEP_MS ? to - h.start_ms / WINDOW_STEP_MS : 0;
 
-	if (!slots || slots > CELLS_MAX * 4)
+	if (!slots || slots > CELLS_MAX * 4) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "a heatmap has 1 to %u slots",
+			 CELLS_MAX * 4);
 		return -EINVAL;
+	}
 	h.slots = (uint32_t)slots;
 	h.counts = mem_alloc_array(slots, sizeof(*h.counts));
 	struct heat heat = {.h = &h};
 	struct walk w = {
-		.s = s,
+		.s = self,
 		.q = q,
 		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
 		.to_ms = (q->to_ms + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS,
@@ -307,12 +300,6 @@ int store_heat(struct store *s, const struct store_query *q, struct store_heat *
 	else
 		*ret = h;
 	return r;
-}
-
-void store_heat_done(struct store_heat *h)
-{
-	free(h->counts);
-	*h = (struct store_heat){};
 }
 
 /* ---- labels ------------------------------------------------------------------------------------
@@ -394,7 +381,7 @@ static int name_order(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int store_names(struct store *s, const struct store_query *q, enum store_names_of of,
+int local_names(void *self, const struct store_query *q, enum store_names_of of,
 		struct store_names *ret, struct store_error *ret_err)
 {
 	struct store_answer answer = {};
@@ -402,7 +389,7 @@ int store_names(struct store *s, const struct store_query *q, enum store_names_o
 			  .types = of == STORE_TYPES,
 			  .max = q->max};
 	struct walk w = {
-		.s = s,
+		.s = self,
 		.q = q,
 		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
 		.to_ms = (MIN(q->to_ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS,
@@ -430,12 +417,4 @@ int store_names(struct store *s, const struct store_query *q, enum store_names_o
 	}
 	strs_done(&n.all);
 	return r;
-}
-
-void store_names_done(struct store_names *n)
-{
-	for (uint32_t i = 0; i < n->count; i++)
-		free(n->names[i]);
-	free(n->names);
-	*n = (struct store_names){};
 }

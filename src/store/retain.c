@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "store/inside.h"
+#include "store/local.h"
 
 #define EVERY_MS 60000
 
@@ -60,7 +60,7 @@ static uint64_t folder_bytes(const char *dir, const char *folder, uint64_t *sett
 	return sum;
 }
 
-static void remove_file(struct store *s, const char *path)
+static void remove_file(struct local_store *s, const char *path)
 {
 	static const char *const parts[] = {"-wal", "-shm", ""};
 
@@ -71,21 +71,21 @@ static void remove_file(struct store *s, const char *path)
 	s->stats.expired_files++;
 }
 
-static void remove_book(struct store *s, enum book_kind kind, int64_t number)
+static void remove_book(struct local_store *s, enum book_kind kind, int64_t number)
 {
 	CLEANUP(freep) char *path = book_path(s->dir, kind, number);
 
-	for (int i = 0; i < STORE_DAYS; i++)
+	for (int i = 0; i < LOCAL_DAYS; i++)
 		if (kind == BOOK_RAW && s->days[i] && s->days[i]->number == number)
-			store_drop(s, s->days[i], 0);
+			local_drop(s, s->days[i], 0);
 	if (kind == BOOK_ROLL && s->month && s->month->number == number)
-		store_drop(s, s->month, 0);
+		local_drop(s, s->month, 0);
 	remove_file(s, path);
 }
 
-static void remove_times(struct store *s, int64_t hour)
+static void remove_times(struct local_store *s, int64_t hour)
 {
-	CLEANUP(freep) char *path = store_times_path(s->dir, hour);
+	CLEANUP(freep) char *path = local_times_path(s->dir, hour);
 
 	remove_file(s, path);
 }
@@ -106,11 +106,11 @@ static void shrink(struct book *b)
 		     NULL, NULL);
 }
 
-static int drop_rolls(struct store *s, int64_t month, int64_t before)
+static int drop_rolls(struct local_store *s, int64_t month, int64_t before)
 {
 	struct book *b;
 	int64_t first;
-	int r = store_month(s, month, &b);
+	int r = local_month(s, month, &b);
 
 	if (r)
 		return r;
@@ -130,12 +130,12 @@ static int drop_rolls(struct store *s, int64_t month, int64_t before)
 	return r ? r : 1;
 }
 
-static bool expire(struct store *s, uint64_t now_ms)
+static bool expire(struct local_store *s, uint64_t now_ms)
 {
 	CLEANUP(freep) int64_t *days = NULL, *months = NULL, *hours = NULL;
-	uint32_t day_count = store_list(s->dir, STORE_RAW, &days);
-	uint32_t month_count = store_list(s->dir, STORE_ROLL, &months);
-	uint32_t hour_count = store_list(s->dir, STORE_TIMES, &hours);
+	uint32_t day_count = local_list(s->dir, LOCAL_RAW, &days);
+	uint32_t month_count = local_list(s->dir, LOCAL_ROLL, &months);
+	uint32_t hour_count = local_list(s->dir, LOCAL_TIMES, &hours);
 
 	for (uint32_t i = 0; i < hour_count; i++)
 		if ((uint64_t)(hours[i] + 1) * HOUR_S * 1000 + s->o.times_ms <= now_ms)
@@ -157,12 +157,12 @@ static bool expire(struct store *s, uint64_t now_ms)
 }
 
 /* The first hour of the latest day, if it is over and packed: whether it went. */
-static bool trim_day(struct store *s, int64_t day, uint64_t now_ms)
+static bool trim_day(struct local_store *s, int64_t day, uint64_t now_ms)
 {
 	struct book *b;
 	int64_t first;
 
-	if (store_day(s, day, &b) ||
+	if (local_day(s, day, &b) ||
 	    sql_number(&b->db, "SELECT min(slot) FROM slots", -1, &first) || first < 0)
 		return false;
 	int64_t end = first / HOUR_S * HOUR_S + HOUR_S, waiting;
@@ -185,12 +185,12 @@ static bool trim_day(struct store *s, int64_t day, uint64_t now_ms)
 }
 
 /* What goes next: whether something did. */
-static bool make_room(struct store *s, uint64_t now_ms)
+static bool make_room(struct local_store *s, uint64_t now_ms)
 {
 	CLEANUP(freep) int64_t *days = NULL, *months = NULL, *hours = NULL;
-	uint32_t day_count = store_list(s->dir, STORE_RAW, &days);
-	uint32_t month_count = store_list(s->dir, STORE_ROLL, &months);
-	uint32_t hour_count = store_list(s->dir, STORE_TIMES, &hours);
+	uint32_t day_count = local_list(s->dir, LOCAL_RAW, &days);
+	uint32_t month_count = local_list(s->dir, LOCAL_ROLL, &months);
+	uint32_t hour_count = local_list(s->dir, LOCAL_TIMES, &hours);
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		CLEANUP(freep) char *aside = NULL;
@@ -199,7 +199,7 @@ static bool make_room(struct store *s, uint64_t now_ms)
 		if (aside)
 			return unlink(aside) == 0;
 	}
-	if (day_count > 1 && store_settle_day(s, days[0]) == 0) {
+	if (day_count > 1 && local_settle_day(s, days[0]) == 0) {
 		accounts_set_floor(&s->accounts, (uint64_t)(days[0] + 1) * DAY_MS);
 		if (accounts_sync(&s->accounts) == 0) {
 			remove_book(s, BOOK_RAW, days[0]);
@@ -218,14 +218,14 @@ static bool make_room(struct store *s, uint64_t now_ms)
 	}
 	struct book *b;
 	int64_t first;
-	if (!month_count || store_month(s, months[0], &b) ||
+	if (!month_count || local_month(s, months[0], &b) ||
 	    sql_number(&b->db, "SELECT min(slot) FROM rolled", -1, &first) || first < 0)
 		return false;
 	int64_t end = first / DAY_S * DAY_S + DAY_S;
 	return (uint64_t)end * 1000 <= now_ms && drop_rolls(s, months[0], end) > 0;
 }
 
-static void measure(struct store *s)
+static void measure(struct local_store *s)
 {
 	uint64_t settled = 0;
 
@@ -238,7 +238,7 @@ static void measure(struct store *s)
 }
 
 /* Measures, and takes note of what went since it was last done. */
-static void measure_removed(struct store *s)
+static void measure_removed(struct local_store *s)
 {
 	uint64_t before = s->stats.settled_bytes;
 
@@ -246,14 +246,14 @@ static void measure_removed(struct store *s)
 	s->stats.removed_bytes += before - MIN(before, s->stats.settled_bytes);
 }
 
-bool store_retain(struct store *s, uint64_t now_ms)
+bool local_retain(struct local_store *s, uint64_t now_ms)
 {
 	if (now_ms >= s->retain_ms && now_ms < s->retain_ms + EVERY_MS)
 		return false;
 	measure(s);
 	bool more = expire(s, now_ms);
 	measure_removed(s);
-	store_look_at_span(s);
+	local_look_at_span(s);
 	if (s->stats.bytes > s->o.max_bytes && make_room(s, now_ms)) {
 		measure_removed(s);
 		more = true;
@@ -264,7 +264,7 @@ bool store_retain(struct store *s, uint64_t now_ms)
 }
 
 /* The first or the last slot of a book, in ms; 0 when it has none. */
-static uint64_t edge(struct store *s, enum book_kind kind, int64_t number, bool last)
+static uint64_t edge(struct local_store *s, enum book_kind kind, int64_t number, bool last)
 {
 	static const char *const ask[2][2] = {
 		{"SELECT min(slot) FROM (SELECT slot FROM slots UNION SELECT slot FROM windows)",
@@ -279,11 +279,11 @@ static uint64_t edge(struct store *s, enum book_kind kind, int64_t number, bool 
 	return (uint64_t)slot * 1000 + (slot && last ? SLOT_S * 1000 : 0);
 }
 
-void store_look_at_span(struct store *s)
+void local_look_at_span(struct local_store *s)
 {
 	CLEANUP(freep) int64_t *days = NULL, *months = NULL;
-	uint32_t day_count = store_list(s->dir, STORE_RAW, &days);
-	uint32_t month_count = store_list(s->dir, STORE_ROLL, &months);
+	uint32_t day_count = local_list(s->dir, LOCAL_RAW, &days);
+	uint32_t month_count = local_list(s->dir, LOCAL_ROLL, &months);
 	uint64_t first = UINT64_MAX, at;
 
 	if (day_count && (at = edge(s, BOOK_RAW, days[0], false)))
@@ -297,13 +297,16 @@ void store_look_at_span(struct store *s)
 		s->stats.last_ms = edge(s, BOOK_ROLL, months[month_count - 1], true);
 }
 
-void store_stats(struct store *s, struct store_stats *ret)
+void local_stats(void *self, struct store_stats *ret)
 {
+	struct local_store *s = self;
+
 	measure(s);
 	if (s->o.read_only) {
-		store_load_accounts(s);
+		local_load_accounts(s);
 		s->stats.last_ms = 0;
-		store_look_at_span(s);
+		s->stats.writer_ms = local_writer_ms(s);
+		local_look_at_span(s);
 	}
 	accounts_sum(&s->accounts, &s->stats.taken, &s->stats.stored, s->stats.lost);
 	*ret = s->stats;

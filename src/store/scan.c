@@ -197,10 +197,10 @@ static uint64_t up(uint64_t ms)
 	return (MIN(ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS;
 }
 
-int store_sum(struct store *store, const struct store_query *q, struct profile *into,
+int local_sum(void *self, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err)
 {
-	struct walk w = {.s = store,
+	struct walk w = {.s = self,
 			 .q = q,
 			 .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
 			 .to_ms = up(q->to_ms),
@@ -210,7 +210,6 @@ int store_sum(struct store *store, const struct store_query *q, struct profile *
 			 .answer = ret};
 	struct scan s = {.w = &w, .into = into, .dense = q->by_count == 0, .first = true};
 
-	*ret = (struct store_answer){};
 	select_init(&s.select, q, into);
 	w.file = scan_file;
 	w.blob = scan_blob;

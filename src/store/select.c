@@ -13,8 +13,7 @@ int select_done(struct select *s, int r, struct store_error *ret_err)
 	struct matcher_error why;
 
 	if (matching_failed(&s->matching, &why)) {
-		if (ret_err)
-			snprintf(ret_err->text, sizeof(ret_err->text), "%s", why.text);
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s", why.text);
 		r = -EINVAL;
 	}
 	matching_done(&s->matching);

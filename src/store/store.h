@@ -1,14 +1,12 @@
 /*
- * store: windows on disk, and what they hold of a range of time. SQLite and zstd behind it;
- * docs/store.md describes the files.
+ * store: where windows are kept, and what they hold of a range of time.
  *
- *	raw/DAY.db     every window of a day (UTC), and the day's dictionary
- *	roll/MONTH.db  sums of 5 minutes and of an hour, with a dictionary of their own
- *	times/HOUR.db  when each sample was taken, in steps of 20 ms, for the last day
+ * This header is all that the server and the commands know of a store. Of which kind one is depends
+ * on where it is: today there is one kind, a directory (local.h). operations.h says what another
+ * would have to do.
  *
- * One writer at a time (the directory is locked, `pid` holds who), any number of readers, which
- * never block it. A damaged file is set aside (NAME.damaged-N), counted, and a new one begun.
- * What was appended with 0 is on disk: no sudden end loses it.
+ * One writer at a time, any number of readers. What was appended with 0 is kept: no sudden end of
+ * this process loses it. A handle is for one thread; a thread that reads opens its own.
  */
 #pragma once
 
@@ -50,21 +48,19 @@ struct store_error {
 };
 
 /*
- * 0 or -errno with *ret_err: -EBUSY another writer; of a reader -ENOENT nothing is there, -ENOTDIR
- * and -ENODATA what is there is no store, -EACCES it may not be read. A reader
- * may be opened in the writer's own process as well, for another thread; a handle is for one
- * thread.
+ * `where` is a directory. 0 or -errno with *ret_err: -EBUSY another writer; of a reader -ENOENT
+ * nothing is there, -ENOTDIR and -ENODATA what is there is no store, -EACCES it may not be read. A
+ * reader may be opened in the writer's own process as well.
  */
-int store_open(const char *dir, const struct store_options *o, struct store **ret,
+int store_open(const char *where, const struct store_options *o, struct store **ret,
 	       struct store_error *ret_err);
-void store_close(struct store *s);
+void store_close(struct store *s); /* NULL is fine */
 
 /*
  * Appends one message, all or nothing; `dict` is what its ids mean. Ids keep their meaning as long
  * as instance, epoch and the address of `dict` stay the same. 0; -EEXIST it is there already;
- * -ENOSPC, -EROFS, -EIO: not now, later perhaps (the store opens its files anew by itself);
- * -ERANGE: older than the retention (or than what was dropped for room), or more than an hour in
- * the future.
+ * -ENOSPC, -EROFS, -EIO: not now; the same call may work later; -ERANGE: older than the retention
+ * (or than what was dropped for room), or more than an hour in the future.
  *
  * Collectors that follow one another on one counter of the kernel (window.h) should share the first
  * 8 bytes of their instance id: that is how they are told from those of other machines.
@@ -79,8 +75,15 @@ int store_append(struct store *s, const struct profile *dict, const struct windo
 bool store_tend(struct store *s, uint64_t now_ms);
 
 /*
- * What is asked, as plain data: it goes from the HTTP parameter or the command line to the store as
- * it is. All of it is borrowed. Each operation says what it takes from it beside the first three.
+ * Whether something happened to the store since this was last asked that people should be told of,
+ * in one sentence. Ask after opening and after each step of tending.
+ */
+bool store_warning(struct store *s, struct store_error *ret);
+
+/*
+ * What is asked, as plain data: made from the parameters of an HTTP request or of the command line,
+ * and handed to the store unchanged. Everything in it is borrowed. All operations that read take
+ * type, range and matchers from it; each says what else it takes.
  */
 struct store_query {
 	const char *type;               /* "cpu" */
@@ -96,9 +99,12 @@ struct store_query {
 };
 
 /*
- * Reading returns 0 or -errno with *ret_err: -EINVAL the question is wrong (a regular expression
- * that takes too long), -ENODATA sample times are not kept for that long, -ECANCELED by `progress`;
- * all else is the store's trouble.
+ * Operations that read return 0, or -errno with a sentence in *ret_err (which may be NULL):
+ *
+ *	-EINVAL     the question is at fault, such as a regular expression that takes too long
+ *	-ENODATA    it needs sample times, which are not kept for that long
+ *	-ECANCELED  `progress` said no
+ *	others      the store cannot be read
  */
 
 /*
@@ -181,7 +187,7 @@ int store_names(struct store *s, const struct store_query *q, enum store_names_o
 		struct store_names *ret, struct store_error *ret_err);
 void store_names_done(struct store_names *n);
 
-struct store_stats {
+struct store_stats {    /* what a kind of store does not have is 0 */
 	uint64_t bytes; /* on disk, all files */
 	uint64_t raw_bytes, roll_bytes, times_bytes;
 	uint64_t settled_bytes; /* of all, without what SQLite writes ahead and uses again */
@@ -197,6 +203,8 @@ struct store_stats {
 	uint64_t damaged_files; /* set aside */
 	uint64_t packs, rolls, expired_files;
 	uint64_t first_ms, last_ms; /* of what is stored; first_ms to five minutes */
+	uint64_t writer_ms; /* since when somebody has been writing to it, as a reader sees it; 0:
+			       nobody is */
 	/*
 	 * All that was ever taken and what became of it, over all collectors. Taken = stored +
 	 * lost, exactly, but for what collectors that run have not sent yet.
@@ -206,10 +214,3 @@ struct store_stats {
 };
 
 void store_stats(struct store *s, struct store_stats *ret);
-
-/* Since when (ms since 1970) somebody has been writing to it, as far as a reader can see; 0:
- * nobody. */
-uint64_t store_written_since(const struct store *s);
-
-/* Files set aside by this process so far; *ret_latest is the latest's new name, NULL: none was. */
-uint64_t store_damaged(const struct store *s, const char **ret_latest);

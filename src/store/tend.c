@@ -20,7 +20,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "store/inside.h"
+#include "store/local.h"
 
 #define LOOK_MS    20000
 #define QUIET_MS   30000 /* after the latest message of five minutes they are packed */
@@ -241,7 +241,7 @@ static int slot_gather(struct book *b, struct slot *s, int64_t type, bool pack, 
  */
 
 /* Rows of a day as one window of the month's, added to `to`. */
-static void translate(struct store *s, struct book *day, struct book *month,
+static void translate(struct local_store *s, struct book *day, struct book *month,
 		      const struct columns *from, uint32_t window, struct columns *to)
 {
 	if (day->month_id != month->id) {
@@ -271,7 +271,7 @@ static void translate(struct store *s, struct book *day, struct book *month,
  * The rows as a blob, in s->bytes. Of more than one holds, the smallest are counted together, as is
  * what a dictionary has no room for.
  */
-static int write_rows(struct store *s, struct book *b, struct columns *c, uint64_t period,
+static int write_rows(struct local_store *s, struct book *b, struct columns *c, uint64_t period,
 		      uint64_t *other)
 {
 	int r = -EFBIG;
@@ -285,7 +285,7 @@ static int write_rows(struct store *s, struct book *b, struct columns *c, uint64
 	return r;
 }
 
-static int write_roll(struct store *s, struct book *month, int64_t span, int64_t start,
+static int write_roll(struct local_store *s, struct book *month, int64_t span, int64_t start,
 		      int64_t type, uint64_t period, struct columns *c)
 {
 	columns_settle(c);
@@ -327,7 +327,7 @@ static int gather_rolls(struct book *month, struct gather *g, int64_t start, int
 	return r;
 }
 
-static int roll_type(struct store *s, struct book *day, struct book *month, struct slot *slot,
+static int roll_type(struct local_store *s, struct book *day, struct book *month, struct slot *slot,
 		     int64_t type, bool pack, int64_t after)
 {
 	struct columns new = {};
@@ -352,7 +352,7 @@ static int roll_type(struct store *s, struct book *day, struct book *month, stru
 	return r;
 }
 
-static int roll_slot(struct store *s, struct book *day, struct book *month, struct slot *slot)
+static int roll_slot(struct local_store *s, struct book *day, struct book *month, struct slot *slot)
 {
 	struct entries_mark mark;
 	int64_t raw = 0, through = 0, hour = slot->start / HOUR_S * HOUR_S;
@@ -397,12 +397,12 @@ static int roll_slot(struct store *s, struct book *day, struct book *month, stru
 	if (r)
 		return r;
 	dict_written(&month->dict, &mark);
-	store_todo_month(s, month->number);
+	local_todo_month(s, month->number);
 	s->stats.rolls++;
 	return 0;
 }
 
-static int roll_hour(struct store *s, struct book *month, int64_t hour)
+static int roll_hour(struct local_store *s, struct book *month, int64_t hour)
 {
 	struct entries_mark mark;
 	struct gather g = {};
@@ -435,7 +435,7 @@ static int roll_hour(struct store *s, struct book *month, int64_t hour)
  * Writes the pack of a type to the day, in the caller's transaction, and its times (`times` is
  * NULL: they are no longer kept) in theirs.
  */
-static int pack_type(struct store *s, struct book *day, struct slot *slot, int64_t type,
+static int pack_type(struct local_store *s, struct book *day, struct slot *slot, int64_t type,
 		     struct sql *times)
 {
 	struct columns *c = &s->columns;
@@ -473,21 +473,21 @@ static int pack_type(struct store *s, struct book *day, struct slot *slot, int64
 		       s->more.len);
 }
 
-static int open_times(struct store *s, int64_t slot, struct sql *ret)
+static int open_times(struct local_store *s, int64_t slot, struct sql *ret)
 {
-	CLEANUP(freep) char *path = store_times_path(s->dir, slot / HOUR_S);
+	CLEANUP(freep) char *path = local_times_path(s->dir, slot / HOUR_S);
 	CLEANUP(freep) char *folder = mem_printf("%s/times", s->dir);
 
 	mkdir(folder, 0750);
 	int r = sql_open(ret, path, SQL_WRITE, times_schema);
 	if (r == -EUCLEAN) {
-		store_set_aside(s, path);
+		local_set_aside(s, path);
 		r = sql_open(ret, path, SQL_WRITE, times_schema);
 	}
 	return r;
 }
 
-static int pack_in(struct store *s, struct book *day, struct slot *slot, struct sql *times)
+static int pack_in(struct local_store *s, struct book *day, struct slot *slot, struct sql *times)
 {
 	struct entries_mark mark;
 	int r = times ? sql_begin(times) : 0;
@@ -520,7 +520,7 @@ static int pack_in(struct store *s, struct book *day, struct slot *slot, struct 
 	return 0;
 }
 
-static int pack_slot(struct store *s, struct book *day, struct slot *slot, uint64_t now_ms)
+static int pack_slot(struct local_store *s, struct book *day, struct slot *slot, uint64_t now_ms)
 {
 	struct sql times;
 
@@ -534,26 +534,26 @@ static int pack_slot(struct store *s, struct book *day, struct slot *slot, uint6
 	return r;
 }
 
-static int settle(struct store *s, int64_t day_number, int64_t start, uint64_t now_ms)
+static int settle(struct local_store *s, int64_t day_number, int64_t start, uint64_t now_ms)
 {
 	struct book *day, *month;
 	struct slot slot = {};
 
 	int r = accounts_sync(&s->accounts);
 	if (r == -EUCLEAN) {
-		store_set_aside(s, s->accounts.path);
+		local_set_aside(s, s->accounts.path);
 		r = accounts_sync(&s->accounts);
 	}
-	r = r ? r : store_day(s, day_number, &day);
+	r = r ? r : local_day(s, day_number, &day);
 	if (r)
 		return r;
 	r = slot_load(day, start, &slot);
 	if (!r) {
-		r = store_month(s, book_month(start), &month);
+		r = local_month(s, book_month(start), &month);
 		if (!r) {
 			r = roll_slot(s, day, month, &slot);
 			if (r && r != -EBADMSG)
-				store_drop(s, month, r);
+				local_drop(s, month, r);
 		}
 		if (r == -EUCLEAN)
 			r = -EAGAIN; /* a new month has begun: once more, with that */
@@ -564,7 +564,7 @@ static int settle(struct store *s, int64_t day_number, int64_t start, uint64_t n
 	}
 	slot_done(&slot);
 	if (r && r != -ENOSPC && r != -EAGAIN)
-		store_drop(s, day, r);
+		local_drop(s, day, r);
 	s->stats.packs += !r;
 	return r;
 }
@@ -572,7 +572,7 @@ static int settle(struct store *s, int64_t day_number, int64_t start, uint64_t n
 /* ---- what is to be done ------------------------------------------------------------------------
  */
 
-static void todo_remove(struct store_todo *t, uint32_t i)
+static void todo_remove(struct local_todo *t, uint32_t i)
 {
 	t->numbers[i] = t->numbers[--t->count];
 }
@@ -598,16 +598,16 @@ static int ready(struct book *b, uint64_t now_ms, int64_t *ret)
 	return r;
 }
 
-static bool pack_step(struct store *s, uint64_t now_ms)
+static bool pack_step(struct local_store *s, uint64_t now_ms)
 {
 	for (uint32_t i = 0; i < s->pack_days.count;) {
 		int64_t day = s->pack_days.numbers[i], slot = 0;
 		struct book *b;
-		int r = store_day(s, day, &b);
+		int r = local_day(s, day, &b);
 		if (!r) {
 			r = ready(b, now_ms, &slot);
 			if (r == -EUCLEAN)
-				store_drop(s, b, r);
+				local_drop(s, b, r);
 		}
 		if (r > 0)
 			return settle(s, day, slot, now_ms) == 0;
@@ -622,7 +622,7 @@ static bool pack_step(struct store *s, uint64_t now_ms)
 }
 
 /* Five minutes that the day has packed and the month does not have: 1, 0 or -errno. */
-static int unrolled(struct store *s, int64_t day, int64_t *ret)
+static int unrolled(struct local_store *s, int64_t day, int64_t *ret)
 {
 	CLEANUP(book_closep) struct book *b = NULL;
 	CLEANUP(book_closep) struct book *m = NULL;
@@ -633,7 +633,7 @@ static int unrolled(struct store *s, int64_t day, int64_t *ret)
 	int64_t waiting;
 	r = sql_number(&b->db, "SELECT count(*) FROM windows", 0, &waiting);
 	if (!r && waiting)
-		store_todo(s, day);
+		local_todo(s, day);
 	if (!r)
 		r = book_open(s->dir, BOOK_ROLL, book_month(day * DAY_S), SQL_READ, &m);
 	if (r && r != -ENOENT)
@@ -657,7 +657,7 @@ static int unrolled(struct store *s, int64_t day, int64_t *ret)
 	return r;
 }
 
-static bool audit_step(struct store *s, uint64_t now_ms)
+static bool audit_step(struct local_store *s, uint64_t now_ms)
 {
 	if (!s->audit_days.count)
 		return false;
@@ -681,7 +681,7 @@ static int stale_hour(struct sql *db, int64_t now, int64_t *ret)
 	return *ret + HOUR_S + HOUR_LATE <= now ? 1 : 2; /* now, or later */
 }
 
-static bool hour_step(struct store *s, uint64_t now_ms)
+static bool hour_step(struct local_store *s, uint64_t now_ms)
 {
 	for (uint32_t i = 0; i < s->hour_months.count;) {
 		int64_t month = s->hour_months.numbers[i], hour = 0;
@@ -694,10 +694,10 @@ static bool hour_step(struct store *s, uint64_t now_ms)
 			r = r ? MIN(r, 0) : stale_hour(&b->db, (int64_t)(now_ms / 1000), &hour);
 			book_close(b);
 		}
-		if (r == 1 && store_month(s, month, &b) == 0) {
+		if (r == 1 && local_month(s, month, &b) == 0) {
 			r = roll_hour(s, b, hour);
 			if (r)
-				store_drop(s, b, r);
+				local_drop(s, b, r);
 			return r == 0;
 		}
 		if (r == 0 || r == -ENOENT)
@@ -708,24 +708,24 @@ static bool hour_step(struct store *s, uint64_t now_ms)
 	return false;
 }
 
-static bool join_step(struct store *s)
+static bool join_step(struct local_store *s)
 {
-	for (int i = 0; i <= STORE_DAYS; i++) {
-		struct book *b = i < STORE_DAYS ? s->days[i] : s->month;
+	for (int i = 0; i <= LOCAL_DAYS; i++) {
+		struct book *b = i < LOCAL_DAYS ? s->days[i] : s->month;
 		if (b && dict_join(&b->dict, &b->db) > 0)
 			return true;
 	}
 	return false;
 }
 
-int store_settle_day(struct store *s, int64_t day)
+int local_settle_day(struct local_store *s, int64_t day)
 {
 	struct book *b;
 	int64_t slot = 0;
 	int r;
 
 	for (;;) {
-		r = store_day(s, day, &b);
+		r = local_day(s, day, &b);
 		if (r)
 			return r;
 		r = sql_number(&b->db, "SELECT min(slot) FROM windows", -1, &slot);
@@ -742,21 +742,22 @@ int store_settle_day(struct store *s, int64_t day)
 }
 
 /* Packing needs far more room than a window does, and only every five minutes. */
-static void give_back(struct store *s)
+static void give_back(struct local_store *s)
 {
 	columns_done(&s->columns);
 	zip_done(&s->zip);
 	pack_done(&s->bytes);
 	pack_done(&s->more);
-	for (int i = 0; i < STORE_DAYS; i++)
+	for (int i = 0; i < LOCAL_DAYS; i++)
 		if (s->days[i])
 			zip_done(&s->days[i]->dict.zip);
 	if (s->month)
 		zip_done(&s->month->dict.zip);
 }
 
-bool store_tend(struct store *s, uint64_t now_ms)
+bool local_tend(void *self, uint64_t now_ms)
 {
+	struct local_store *s = self;
 	bool was_busy = s->busy;
 
 	if (s->o.read_only)
@@ -765,7 +766,7 @@ bool store_tend(struct store *s, uint64_t now_ms)
 		return false;
 	s->look_ms = now_ms;
 	s->busy = pack_step(s, now_ms) || audit_step(s, now_ms) || hour_step(s, now_ms) ||
-		  join_step(s) || store_retain(s, now_ms);
+		  join_step(s) || local_retain(s, now_ms);
 	if (was_busy && !s->busy)
 		give_back(s);
 	return s->busy;

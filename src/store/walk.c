@@ -38,8 +38,8 @@ static void plan_done(struct plan *p)
 static void bound(struct walk *w, struct plan *p)
 {
 	CLEANUP(freep) int64_t *days = NULL, *months = NULL;
-	uint32_t d = store_list(w->s->dir, STORE_RAW, &days);
-	uint32_t m = store_list(w->s->dir, STORE_ROLL, &months);
+	uint32_t d = local_list(w->s->dir, LOCAL_RAW, &days);
+	uint32_t m = local_list(w->s->dir, LOCAL_ROLL, &months);
 	int64_t from = INT64_MAX, to = 0;
 
 	for (uint32_t i = 0; i < d; i++) {
@@ -254,7 +254,7 @@ static sqlite3_stmt *pack_times(struct walk *w, struct times_file *f, int64_t sl
 				int64_t raw, int64_t through)
 {
 	if (!f->db.db || f->hour != slot / HOUR_S) {
-		CLEANUP(freep) char *path = store_times_path(w->s->dir, slot / HOUR_S);
+		CLEANUP(freep) char *path = local_times_path(w->s->dir, slot / HOUR_S);
 		sql_close(&f->db);
 		f->hour = slot / HOUR_S;
 		if (sql_open(&f->db, path, SQL_READ, NULL) < 0)
@@ -453,7 +453,7 @@ static int walk_all(struct walk *w, struct plan *p)
 
 	look_at_days(w, p);
 	if (!w->q->raw_only && !w->times)
-		count = store_list(w->s->dir, STORE_ROLL, &months);
+		count = local_list(w->s->dir, LOCAL_ROLL, &months);
 	int64_t first = book_month(p->first * SLOT_S);
 	int64_t last = book_month((p->first + p->count) * SLOT_S - 1);
 	for (uint32_t i = 0; i < count; i++)

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "store/inside.h"
+#include "store/local.h"
 
 struct walk_blob {
 	const struct book_type *type;
@@ -21,7 +21,7 @@ struct walk_blob {
 };
 
 struct walk {
-	struct store *s;
+	struct local_store *s;
 	const struct store_query *q;
 	uint64_t from_ms, to_ms; /* as asked for, in steps of a window */
 	bool prefer_raw;         /* windows, wherever there are any */

@@ -1,0 +1,775 @@
+#include "store/local.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/sort.h"
+#include "store/operations.h"
+
+#define FUTURE_MS  3600000ull
+#define LEVEL      3
+#define LIST_MAX   100000u
+#define SERIES_TOP ((1u << 20) - 2) /* what ids have room for in columns.h */
+#define STACKS_TOP ((1u << 24) - 2)
+#define MONTH      8 /* a month may have so many times the entries of a day */
+
+__attribute__((format(printf, 2, 3))) static void say(struct store_error *e, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+}
+
+static const char *folder_name(enum local_folder folder)
+{
+	static const char *const names[] = {"raw", "roll", "times"};
+
+	return names[folder];
+}
+
+char *local_times_path(const char *dir, int64_t hour)
+{
+	struct tm tm;
+	time_t t = hour * HOUR_S;
+
+	gmtime_r(&t, &tm);
+	return mem_printf("%s/times/%04d-%02d-%02dT%02d.db", dir, tm.tm_year + 1900, tm.tm_mon + 1,
+			  tm.tm_mday, tm.tm_hour);
+}
+
+int64_t local_times_number(const char *name)
+{
+	struct tm tm = {};
+	int n = 0;
+
+	sscanf(name, "%4d-%2d-%2dT%2d.db%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &n);
+	if (!n || name[n])
+		return -1;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	return timegm(&tm) / HOUR_S;
+}
+
+uint32_t local_list(const char *dir, enum local_folder folder, int64_t **ret)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/%s", dir, folder_name(folder));
+	uint32_t count = 0, cap = 0;
+	DIR *d = opendir(path);
+
+	*ret = NULL;
+	for (struct dirent *e; d && (e = readdir(d)) && count < LIST_MAX;) {
+		int64_t n = folder == LOCAL_TIMES ? local_times_number(e->d_name)
+			    : folder == LOCAL_RAW ? book_number(BOOK_RAW, e->d_name)
+						  : book_number(BOOK_ROLL, e->d_name);
+		if (n < 0)
+			continue;
+		MEM_GROW(*ret, count, cap);
+		(*ret)[count++] = n;
+	}
+	if (d)
+		closedir(d);
+	sort_by_u64(*ret, count, sizeof(**ret));
+	return count;
+}
+
+void local_set_aside(struct local_store *s, const char *path)
+{
+	static const char *const parts[] = {"", "-wal", "-shm"};
+
+	s->stats.damaged_files++;
+	for (unsigned n = 1; n < 1000; n++) {
+		CLEANUP(freep) char *to = mem_printf("%s.damaged-%u", path, n);
+		if (access(to, F_OK) == 0)
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+			CLEANUP(freep) char *from = mem_printf("%s%s", path, parts[i]);
+			CLEANUP(freep) char *aside = mem_printf("%s%s", to, parts[i]);
+			rename(from, aside);
+		}
+		free(s->set_aside);
+		s->set_aside = TAKE_PTR(to);
+		return;
+	}
+	unlink(path); /* a thousand of them: no more */
+}
+
+static void put(struct local_todo *t, int64_t number)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (t->numbers[i] == number)
+			return;
+	MEM_GROW(t->numbers, t->count, t->cap);
+	t->numbers[t->count++] = number;
+}
+
+void local_todo(struct local_store *s, int64_t day)
+{
+	put(&s->pack_days, day);
+}
+
+void local_todo_audit(struct local_store *s, int64_t day)
+{
+	put(&s->audit_days, day);
+}
+
+void local_todo_month(struct local_store *s, int64_t month)
+{
+	put(&s->hour_months, month);
+}
+
+void local_drop(struct local_store *s, struct book *b, int why)
+{
+	CLEANUP(freep) char *path = book_path(s->dir, b->kind, b->number);
+
+	for (int i = 0; i < LOCAL_DAYS; i++)
+		if (s->days[i] == b)
+			s->days[i] = NULL;
+	if (s->month == b)
+		s->month = NULL;
+	if (why == -EUCLEAN && b->kind == BOOK_ROLL) {
+		/* What it held is made again from what raw days there are. */
+		CLEANUP(freep) int64_t *days = NULL;
+		uint32_t count = local_list(s->dir, LOCAL_RAW, &days);
+		for (uint32_t i = 0; i < count; i++)
+			if (book_month(days[i] * DAY_S) == b->number)
+				local_todo_audit(s, days[i]);
+	}
+	book_close(b);
+	if (why == -EUCLEAN)
+		local_set_aside(s, path);
+}
+
+static int open_book(struct local_store *s, enum book_kind kind, int64_t number, struct book **ret)
+{
+	int r = book_open(s->dir, kind, number, SQL_WRITE, ret);
+
+	if (r == -EUCLEAN) {
+		CLEANUP(freep) char *path = book_path(s->dir, kind, number);
+		local_set_aside(s, path);
+		r = book_open(s->dir, kind, number, SQL_WRITE, ret);
+	}
+	return r;
+}
+
+int local_day(struct local_store *s, int64_t day, struct book **ret)
+{
+	struct book **place = &s->days[0];
+
+	for (int i = 0; i < LOCAL_DAYS; i++) {
+		struct book *b = s->days[i];
+		if (b && b->number == day && sql_is_gone(&b->db)) {
+			book_close(b);
+			s->days[i] = b = NULL;
+		}
+		if (b && b->number == day) {
+			b->used = ++s->clock;
+			*ret = b;
+			return 0;
+		}
+		/* A free place, else the one that was not used for longest. */
+		if (*place && (!b || b->used < (*place)->used))
+			place = &s->days[i];
+	}
+	book_close(*place);
+	*place = NULL;
+	int r = open_book(s, BOOK_RAW, day, place);
+	if (r)
+		return r;
+	(*place)->used = ++s->clock;
+	*ret = *place;
+	return 0;
+}
+
+int local_month(struct local_store *s, int64_t month, struct book **ret)
+{
+	if (!s->month || s->month->number != month || sql_is_gone(&s->month->db)) {
+		book_close(s->month);
+		s->month = NULL;
+		int r = open_book(s, BOOK_ROLL, month, &s->month);
+		if (r)
+			return r;
+	}
+	*ret = s->month;
+	return 0;
+}
+
+/* The directory, and the lock that says who writes to it. */
+static int lock(struct local_store *s, struct store_error *e)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/pid", s->dir);
+	char pid[32] = "";
+
+	if (mkdir(s->dir, 0750) < 0 && errno != EEXIST) {
+		int r = -errno;
+		say(e, "%s: cannot be made: %s", s->dir, strerror(-r));
+		return r;
+	}
+	CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0) {
+		int r = -errno;
+		say(e, "%s: cannot be written: %s", path, strerror(-r));
+		return r;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (pread(fd, pid, sizeof(pid) - 1, 0) > 0 && e)
+			e->pid = atoi(pid);
+		say(e, "%s: is written to by process %s", s->dir, pid[0] ? strtok(pid, "\n") : "?");
+		return -EBUSY;
+	}
+	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, strlen(pid), 0) < 0) {
+		int r = -errno;
+		say(e, "%s: cannot be written: %s", path, strerror(-r));
+		return r;
+	}
+	if (s->lock >= 0)
+		close(s->lock);
+	s->lock = TAKE_FD(fd);
+	return 0;
+}
+
+/* A reader does not try the lock: a writer that is just starting would find it taken. */
+uint64_t local_writer_ms(const struct local_store *s)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/pid", s->dir), *text = NULL;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || file_read(path, 32, &text, NULL) < 0)
+		return 0;
+	pid_t pid = atoi(text);
+	if (pid <= 0 || (kill(pid, 0) < 0 && errno != EPERM))
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000 + (uint64_t)st.st_mtim.tv_nsec / 1000000;
+}
+
+static int open_accounts(struct local_store *s)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/accounts.db", s->dir);
+	int r = accounts_open(&s->accounts, path, SQL_WRITE);
+
+	if (r == -EUCLEAN) {
+		local_set_aside(s, path);
+		accounts_done(&s->accounts);
+		r = accounts_open(&s->accounts, path, SQL_WRITE);
+	}
+	return r;
+}
+
+/* Whether a file is sound, in its structure. Blobs have sums of their own. */
+static int verify(struct book *b)
+{
+	CLEANUP(sql_endp) sqlite3_stmt *st = sql_ask(&b->db, "PRAGMA quick_check(1)", "");
+	int r = sql_step(&b->db, st);
+
+	if (r <= 0)
+		return r;
+	const char *said = (const char *)sqlite3_column_text(st, 0);
+	return said && strcmp(said, "ok") == 0 ? 0 : -EUCLEAN;
+}
+
+/* Windows that were appended after accounts.db was written are counted now. */
+static int recount(struct local_store *s, int64_t day, bool latest)
+{
+	struct book *b;
+	int r = book_open(s->dir, BOOK_RAW, day, SQL_READ, &b);
+
+	if (r)
+		return r;
+	CLEANUP(book_closep) struct book *guard = b;
+	r = latest ? verify(b) : 0;
+	if (r)
+		return r;
+	int64_t through = accounts_through(&s->accounts, day, b->id);
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(&b->db,
+				   "SELECT w.id, i.instance, w.counts, w.slot FROM windows w"
+				   " JOIN instances i ON i.id = w.instance WHERE w.id > ?"
+				   " ORDER BY w.id",
+				   "i", through);
+	while ((r = sql_step(&b->db, st)) > 0) {
+		struct window w = {.start_ms = (uint64_t)sqlite3_column_int64(st, 3) * 1000};
+		uint64_t samples;
+		const void *instance = sqlite3_column_blob(st, 1);
+		if (!instance || sqlite3_column_bytes(st, 1) != 16 ||
+		    !accounts_unpack(sqlite3_column_blob(st, 2),
+				     (size_t)sqlite3_column_bytes(st, 2), &w.counts, &samples))
+			return -EUCLEAN;
+		memcpy(w.instance, instance, 16);
+		accounts_add(&s->accounts, &w, samples, day, b->id, sqlite3_column_int64(st, 0));
+	}
+	return r;
+}
+
+/*
+ * Looks at every file once: what is damaged goes aside, what waits is counted. Those that will be
+ * written to, the latest, are read through.
+ */
+static void survey(struct local_store *s)
+{
+	CLEANUP(freep) int64_t *days = NULL, *months = NULL;
+	uint32_t day_count = local_list(s->dir, LOCAL_RAW, &days);
+	uint32_t month_count = local_list(s->dir, LOCAL_ROLL, &months);
+
+	for (uint32_t i = 0; i < month_count; i++) {
+		struct book *b;
+		int r = book_open(s->dir, BOOK_ROLL, months[i], SQL_READ, &b);
+		if (!r) {
+			r = i + 1 == month_count ? verify(b) : 0;
+			book_close(b);
+			local_todo_month(s, months[i]);
+		}
+		if (r == -EUCLEAN) {
+			CLEANUP(freep) char *path = book_path(s->dir, BOOK_ROLL, months[i]);
+			local_set_aside(s, path);
+		}
+	}
+	for (uint32_t i = 0; i < day_count; i++) {
+		if (recount(s, days[i], i + 1 == day_count) == -EUCLEAN) {
+			CLEANUP(freep) char *path = book_path(s->dir, BOOK_RAW, days[i]);
+			local_set_aside(s, path);
+			continue;
+		}
+		local_todo_audit(s, days[i]);
+	}
+}
+
+void local_load_accounts(struct local_store *s)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/accounts.db", s->dir);
+	CLEANUP(freep) int64_t *days = NULL;
+	uint32_t count = local_list(s->dir, LOCAL_RAW, &days);
+
+	accounts_done(&s->accounts);
+	accounts_open(&s->accounts, path, SQL_READ); /* without it all is counted that waits */
+	for (uint32_t i = 0; i < count; i++)
+		recount(s, days[i], false);
+}
+
+/* Whether something that a store has is there: a directory of any other kind has none of it. */
+static bool looks_like_store(const char *dir)
+{
+	static const char *const parts[] = {"pid", "raw", "roll", "accounts.db"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		CLEANUP(freep) char *path = mem_printf("%s/%s", dir, parts[i]);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int open_reader(struct local_store *s, struct store_error *e)
+{
+	CLEANUP(freep) char *raw = mem_printf("%s/raw", s->dir);
+	struct stat st;
+
+	if (stat(s->dir, &st) < 0) {
+		int r = -errno;
+		say(e,
+		    r == -EACCES ? "%s: may not be looked into by this user: %s"
+				 : "%s: there is no store: %s",
+		    s->dir, strerror(-r));
+		return r;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		say(e, "%s: is a file, and a store is a directory", s->dir);
+		return -ENOTDIR;
+	}
+	if (access(s->dir, R_OK | X_OK) < 0 || (access(raw, R_OK | X_OK) < 0 && errno != ENOENT)) {
+		int r = -errno;
+		say(e, "%s: the store may not be read by this user (it belongs to user %u): %s",
+		    s->dir, (unsigned)st.st_uid, strerror(-r));
+		return r;
+	}
+	if (!looks_like_store(s->dir)) {
+		say(e, "%s: is no store of smolder's: it holds none of its files", s->dir);
+		return -ENODATA;
+	}
+	return 0;
+}
+
+static int open_writer(struct local_store *s, struct store_error *e)
+{
+	int r = lock(s, e);
+
+	if (r)
+		return r;
+	r = open_accounts(s);
+	if (r) {
+		say(e, "%s/accounts.db: cannot be opened: %s", s->dir, strerror(-r));
+		return r;
+	}
+	survey(s);
+	local_look_at_span(s);
+	return 0;
+}
+
+static void local_close(void *self)
+{
+	struct local_store *s = self;
+
+	/* What cannot be written is counted again on opening. */
+	if (!s->o.read_only)
+		accounts_sync(&s->accounts);
+	accounts_done(&s->accounts);
+	for (int i = 0; i < LOCAL_DAYS; i++)
+		book_close(s->days[i]);
+	book_close(s->month);
+	for (int i = 0; i < LOCAL_TRANSLATIONS; i++)
+		remap_done(&s->translations[i].map);
+	columns_done(&s->columns);
+	zip_done(&s->zip);
+	pack_done(&s->bytes);
+	pack_done(&s->more);
+	if (s->lock >= 0)
+		close(s->lock);
+	free(s->pack_days.numbers);
+	free(s->audit_days.numbers);
+	free(s->hour_months.numbers);
+	free(s->set_aside);
+	free(s->dir);
+	free(s);
+}
+
+static int local_open(const char *dir, const struct store_options *o, void **ret,
+		      struct store_error *ret_err)
+{
+	struct local_store *s = mem_alloc(sizeof(*s));
+
+	s->dir = mem_strdup(dir);
+	s->lock = -1;
+	s->o = *o;
+	s->o.series_max = MIN(s->o.series_max, SERIES_TOP);
+	s->o.stacks_max = MIN(s->o.stacks_max, STACKS_TOP);
+	s->day_caps = (struct remap_caps){s->o.series_max, s->o.stacks_max};
+	s->month_caps.series = (uint32_t)MIN(s->o.series_max * (uint64_t)MONTH, SERIES_TOP);
+	s->month_caps.stacks = (uint32_t)MIN(s->o.stacks_max * (uint64_t)MONTH, STACKS_TOP);
+
+	int r = s->o.read_only ? open_reader(s, ret_err) : open_writer(s, ret_err);
+	if (r) {
+		local_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* A file that was set aside is said, with its name: what it held is in no answer any more. */
+static bool local_warning(void *self, struct store_error *ret)
+{
+	struct local_store *s = self;
+	uint64_t count = s->stats.damaged_files - s->said_damaged;
+
+	s->said_damaged = s->stats.damaged_files;
+	if (!count || !s->set_aside)
+		return false;
+	say(ret,
+	    "%" PRIu64 " file%s of the store damaged; set aside as %s%s, and not part of answers "
+	    "any more",
+	    count, count > 1 ? "s were" : " was", s->set_aside, count > 1 ? " and the like" : "");
+	return true;
+}
+
+/* ---- appending ---------------------------------------------------------------------------------
+ */
+
+static struct remap *translation(struct local_store *s, const struct window *w,
+				 const struct profile *dict, const struct book *b)
+{
+	struct translation *t = &s->translations[0];
+
+	for (int i = 0; i < LOCAL_TRANSLATIONS; i++) {
+		struct translation *n = &s->translations[i];
+		if (n->from == dict && n->epoch == w->epoch && n->to == b->id &&
+		    n->stacks <= dict->stack_count && n->series <= dict->series_count &&
+		    memcmp(n->instance, w->instance, 16) == 0) {
+			t = n;
+			goto found;
+		}
+		if (n->used < t->used)
+			t = n;
+	}
+	remap_done(&t->map);
+	t->from = dict;
+	t->epoch = w->epoch;
+	t->to = b->id;
+	memcpy(t->instance, w->instance, 16);
+found:
+	t->used = ++s->clock;
+	t->stacks = dict->stack_count;
+	t->series = dict->series_count;
+	return &t->map;
+}
+
+/* The window's rows under the ids of the day; returns how many samples found no room. */
+static uint64_t translate(struct local_store *s, const struct profile *dict, const struct window *w,
+			  struct book *b, uint64_t *ret_samples)
+{
+	struct remap *m = translation(s, w, dict, b);
+	struct columns *c = &s->columns;
+	const uint16_t *times = w->times;
+	uint64_t other = 0;
+
+	columns_clear(c);
+	columns_window(c, w->start_ms, w->length_ms);
+	*ret_samples = 0;
+	for (uint32_t i = 0; i < w->row_count; i++) {
+		const struct window_row *r = &w->rows[i];
+		uint32_t series = remap_series(m, dict, r->series, b->dict.p, &s->day_caps);
+		uint32_t stack = series == REMAP_FULL
+					 ? REMAP_FULL
+					 : remap_stack(m, dict, r->stack, b->dict.p, &s->day_caps);
+		if (stack == REMAP_FULL) {
+			series = remap_other(b->dict.p);
+			stack = 0;
+			other += r->count;
+		}
+		columns_add(c, series, stack, 0, r->count, r->value, times,
+			    times ? (uint32_t)r->count : 0);
+		if (times)
+			times += r->count;
+		*ret_samples += r->count;
+	}
+	columns_settle(c);
+	return other;
+}
+
+static int instance_id(struct book *b, const uint8_t instance[static 16], int64_t *ret)
+{
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(&b->db, "SELECT id FROM instances WHERE instance = ?", "b",
+				   instance, (size_t)16);
+	int r = sql_step(&b->db, st);
+
+	if (r > 0)
+		*ret = sqlite3_column_int64(st, 0);
+	return r < 0 ? r : !r; /* 1: not there */
+}
+
+/* Messages of a pack: for each, instance and sequence (differences, zigzag), part. */
+static bool packed_has(const void *bytes, size_t len, int64_t instance, uint64_t sequence,
+		       uint32_t part)
+{
+	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
+	int64_t id = 0;
+	uint64_t seq = 0;
+
+	while (in.at < in.end && !in.bad) {
+		id += unpack_i64(&in);
+		seq += (uint64_t)unpack_i64(&in);
+		uint64_t p = unpack_u64(&in);
+		if (id == instance && seq == sequence && p == part && !in.bad)
+			return true;
+	}
+	return false;
+}
+
+/* 1: it is stored already, 0: not, or -errno. */
+static int is_known(struct book *b, const struct window *w, int64_t slot)
+{
+	int64_t instance;
+	int r = instance_id(b, w->instance, &instance);
+
+	if (r)
+		return r < 0 ? r : 0;
+	CLEANUP(sql_endp)
+	sqlite3_stmt *st = sql_ask(&b->db,
+				   "SELECT 1 FROM windows WHERE slot = ? AND instance = ? AND"
+				   " sequence = ? AND part = ?",
+				   "iiii", slot, instance, (int64_t)w->sequence, (int64_t)w->part);
+	r = sql_step(&b->db, st);
+	if (r)
+		return r;
+	CLEANUP(sql_endp)
+	sqlite3_stmt *pack =
+		sql_ask(&b->db, "SELECT messages FROM slots WHERE slot = ?", "i", slot);
+	r = sql_step(&b->db, pack);
+	if (r <= 0)
+		return r;
+	return packed_has(sqlite3_column_blob(pack, 0), (size_t)sqlite3_column_bytes(pack, 0),
+			  instance, w->sequence, w->part);
+}
+
+static int write_window(struct local_store *s, struct book *b, const struct window *w, int64_t slot,
+			uint64_t samples, uint64_t now_ms)
+{
+	int64_t instance, type;
+	struct pack counts = {};
+
+	int r = instance_id(b, w->instance, &instance);
+	if (r == 1) {
+		r = sql_run(&b->db, "INSERT INTO instances(instance) VALUES(?)", "b", w->instance,
+			    (size_t)16);
+		instance = sqlite3_last_insert_rowid(b->db.db);
+	}
+	r = r ? r : book_type(b, w->type, w->unit, w->period, &type);
+	if (r)
+		return r;
+	s->bytes.len = s->more.len = 0;
+	r = columns_write(&s->columns, w->period, LEVEL, &s->zip, &s->bytes);
+	if (w->times)
+		r = r ? r : columns_write_times(&s->columns, LEVEL, &s->zip, &s->more);
+	if (r)
+		return r;
+	accounts_pack(&w->counts, samples, &counts);
+	r = sql_run(
+		&b->db,
+		"INSERT INTO windows(id, slot, instance, sequence, part, received, type, counts,"
+		" rows, times) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		"iiiiiiibbb", b->next, slot, instance, (int64_t)w->sequence, (int64_t)w->part,
+		(int64_t)now_ms, type, counts.bytes, counts.len, s->bytes.bytes, s->bytes.len,
+		w->times ? s->more.bytes : NULL, s->more.len);
+	pack_done(&counts);
+	return r;
+}
+
+static int append(struct local_store *s, struct book *b, const struct profile *dict,
+		  const struct window *w, uint64_t now_ms)
+{
+	int64_t slot = (int64_t)(w->start_ms / 1000 / SLOT_S * SLOT_S);
+	struct accounts_entry entry;
+	struct entries_mark mark;
+	uint64_t samples;
+
+	int r = is_known(b, w, slot);
+	if (r)
+		return r < 0 ? r : -EEXIST;
+	accounts_look(&s->accounts, w, &entry);
+	uint64_t other = translate(s, dict, w, b, &samples);
+	s->columns.windows[0].messages = 1;
+	s->columns.windows[0].lost = entry.lost;
+	s->columns.windows[0].restarted = entry.restarted;
+
+	r = sql_begin(&b->db);
+	r = r ? r : dict_write(&b->dict, &b->db, &mark);
+	r = r ? r : write_window(s, b, w, slot, samples, now_ms);
+	if (r)
+		sql_rollback(&b->db);
+	else
+		r = sql_commit(&b->db);
+	if (r)
+		return r;
+	dict_written(&b->dict, &mark);
+	local_todo(s, b->number);
+	accounts_add(&s->accounts, w, samples, b->number, b->id, b->next++);
+	s->stats.windows++;
+	s->stats.samples += samples;
+	s->stats.other_samples += other;
+	s->stats.first_ms = s->stats.first_ms ? MIN(s->stats.first_ms, w->start_ms) : w->start_ms;
+	s->stats.last_ms = MAX(s->stats.last_ms, w->start_ms + w->length_ms);
+	return 0;
+}
+
+static int in_range(struct local_store *s, const struct window *w, uint64_t now_ms,
+		    struct store_error *e)
+{
+	if (w->start_ms > now_ms + FUTURE_MS) {
+		say(e, "the window begins %.1f hours in the future",
+		    (double)(w->start_ms - now_ms) / 3600e3);
+		return -ERANGE;
+	}
+	if (w->start_ms + s->o.retention_ms < now_ms || w->start_ms < s->accounts.floor_ms) {
+		say(e, "the window is older than what is kept");
+		return -ERANGE;
+	}
+	return 0;
+}
+
+/* The whole directory may have been deleted: then who writes to it is said anew. */
+static int check_lock(struct local_store *s, struct store_error *e)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/pid", s->dir);
+	struct stat here, held;
+
+	if (stat(path, &here) == 0 && fstat(s->lock, &held) == 0 && here.st_ino == held.st_ino &&
+	    here.st_dev == held.st_dev)
+		return 0;
+	int r = lock(s, e);
+	if (r)
+		return r;
+	for (int i = 0; i < LOCAL_DAYS; i++) {
+		book_close(s->days[i]);
+		s->days[i] = NULL;
+	}
+	book_close(s->month);
+	s->month = NULL;
+	s->accounts.changed = true; /* they go on from what is in memory, in a new file */
+	return 0;
+}
+
+static int local_append(void *self, const struct profile *dict, const struct window *w,
+			uint64_t now_ms, struct store_error *ret_err)
+{
+	struct local_store *s = self;
+	struct book *b;
+
+	int r = s->o.read_only ? -EROFS : in_range(s, w, now_ms, ret_err);
+	if (r) {
+		s->stats.refused += r == -ERANGE;
+		return r;
+	}
+	r = check_lock(s, ret_err);
+	for (int tries = 0; !r && tries < 2; tries++) {
+		r = local_day(s, (int64_t)(w->start_ms / DAY_MS), &b);
+		if (r)
+			break;
+		r = append(s, b, dict, w, now_ms);
+		if (r == -EEXIST || !r)
+			break;
+		if (r == -ENOBUFS || r == -EFBIG) {
+			say(ret_err, r == -EFBIG ? "the window is larger than the store keeps"
+						 : "there are too many profile types in a day");
+			s->stats.refused++;
+			return -ERANGE;
+		}
+		if (r == -EUCLEAN) {
+			local_drop(s, b, r); /* and once more, in a new file */
+			r = tries ? r : 0;
+		} else if (r == -ENOSPC || r == -EAGAIN) {
+			if (book_load_types(b) < 0)
+				local_drop(s, b, 0);
+		} else {
+			local_drop(s, b, 0);
+		}
+	}
+	if (r == -EEXIST) {
+		s->stats.known++;
+		return r;
+	}
+	if (r) {
+		s->stats.failed++;
+		if (ret_err && !ret_err->text[0])
+			say(ret_err, "%s: cannot be written: %s", s->dir,
+			    r == -EPROTONOSUPPORT ? "it was made by a newer version of smolder"
+						  : strerror(-r));
+		r = r == -ENOSPC || r == -EDQUOT  ? -ENOSPC
+		    : r == -EROFS || r == -EACCES ? -EROFS
+						  : -EIO;
+	}
+	return r;
+}
+
+const struct store_operations local_operations = {
+	.prefix = "", /* any path */
+	.open = local_open,
+	.close = local_close,
+	.append = local_append,
+	.tend = local_tend,
+	.warning = local_warning,
+	.sum = local_sum,
+	.timeline = local_timeline,
+	.heat = local_heat,
+	.names = local_names,
+	.stats = local_stats,
+};
