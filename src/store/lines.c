@@ -200,7 +200,6 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
  */
 
 struct heat {
-	struct walk *w;
 	struct store_heat *h;
 	struct select select;
 	uint16_t *steps;
@@ -287,7 +286,6 @@ int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
 		.ctx = &heat,
 		.answer = &answer,
 	};
-	heat.w = &w;
 	select_init(&heat.select, q, NULL);
 	int r = select_done(&heat.select, walk(&w), ret_err);
 	free(heat.steps);
