@@ -1,5 +1,6 @@
 #include "base/fetch.h"
 
+#include <curl/curl.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -352,40 +353,15 @@ static int fetch_plain(struct fetching *f, struct fetch_answer *ret)
 
 /* ---- by libcurl ---------------------------------------------------------------------------- */
 
-/* What is used of libcurl's interface, whose numbers never change. */
-enum {
-	CURL_WRITEDATA = 10001,
-	CURL_URL = 10002,
-	CURL_ERRORBUFFER = 10010,
-	CURL_POSTFIELDS = 10015,
-	CURL_USERAGENT = 10018,
-	CURL_HTTPHEADER = 10023,
-	CURL_HEADERDATA = 10029,
-	CURL_CUSTOMREQUEST = 10036,
-	CURL_CAINFO = 10065,
-	CURL_XFERINFODATA = 10057,
-	CURL_WRITEFUNCTION = 20011,
-	CURL_HEADERFUNCTION = 20079,
-	CURL_XFERINFOFUNCTION = 20219,
-	CURL_POSTFIELDSIZE_LARGE = 30120,
-	CURL_NOPROGRESS = 43,
-	CURL_NOSIGNAL = 99,
-	CURL_TIMEOUT_MS = 155,
-	CURL_QUICK_EXIT = 322, /* since 7.87: a name that is being looked up is not waited for */
-	CURL_RESPONSE_CODE = 0x200002,
-	CURL_ABORTED = 42,
-};
-
-struct curl_slist;
 struct curl {
-	void *(*easy_init)(void);
-	int (*easy_setopt)(void *easy, int option, ...);
-	int (*easy_perform)(void *easy);
-	int (*easy_getinfo)(void *easy, int info, ...);
-	void (*easy_cleanup)(void *easy);
-	const char *(*easy_strerror)(int code);
-	struct curl_slist *(*slist_append)(struct curl_slist *list, const char *s);
-	void (*slist_free_all)(struct curl_slist *list);
+	__typeof__(curl_easy_init) *easy_init;
+	__typeof__(curl_easy_setopt) *easy_setopt;
+	__typeof__(curl_easy_perform) *easy_perform;
+	__typeof__(curl_easy_getinfo) *easy_getinfo;
+	__typeof__(curl_easy_cleanup) *easy_cleanup;
+	__typeof__(curl_easy_strerror) *easy_strerror;
+	__typeof__(curl_slist_append) *slist_append;
+	__typeof__(curl_slist_free_all) *slist_free_all;
 };
 
 static bool load_curl(struct curl *c)
@@ -424,7 +400,8 @@ static size_t on_header(const char *bytes, size_t one, size_t len, void *ctx)
 	return put(head, bytes, one * len) ? 0 : one * len;
 }
 
-static int on_progress(void *ctx, int64_t total, int64_t now, int64_t up_total, int64_t up)
+static int on_progress(void *ctx, curl_off_t total, curl_off_t now, curl_off_t up_total,
+		       curl_off_t up)
 {
 	(void)total;
 	(void)now;
@@ -440,50 +417,50 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	struct fetching head = {.request = &head_request, .err = f->err};
 	struct curl_slist *headers = NULL;
 	struct curl c = {};
-	char why[256] = "";
+	char why[CURL_ERROR_SIZE] = "";
 	long status = 0;
 
 	if (!load_curl(&c))
 		return failed(f->err, -ENOENT, "https needs libcurl (Debian: libcurl4)");
-	void *easy = c.easy_init();
-	c.easy_setopt(easy, CURL_URL, r->url);
-	c.easy_setopt(easy, CURL_NOSIGNAL, 1L);
-	c.easy_setopt(easy, CURL_QUICK_EXIT, 1L);
+	CURL *easy = c.easy_init();
+	c.easy_setopt(easy, CURLOPT_URL, r->url);
+	c.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	c.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* waits for no name that is looked up */
 	if (r->ca_file)
-		c.easy_setopt(easy, CURL_CAINFO, r->ca_file);
-	c.easy_setopt(easy, CURL_USERAGENT, "smolder/" SMOLDER_VERSION);
-	c.easy_setopt(easy, CURL_ERRORBUFFER, why);
-	c.easy_setopt(easy, CURL_WRITEFUNCTION, on_body);
-	c.easy_setopt(easy, CURL_WRITEDATA, f);
-	c.easy_setopt(easy, CURL_HEADERFUNCTION, on_header);
-	c.easy_setopt(easy, CURL_HEADERDATA, &head);
-	c.easy_setopt(easy, CURL_NOPROGRESS, 0L);
-	c.easy_setopt(easy, CURL_XFERINFOFUNCTION, on_progress);
-	c.easy_setopt(easy, CURL_XFERINFODATA, f);
+		c.easy_setopt(easy, CURLOPT_CAINFO, r->ca_file);
+	c.easy_setopt(easy, CURLOPT_USERAGENT, "smolder/" SMOLDER_VERSION);
+	c.easy_setopt(easy, CURLOPT_ERRORBUFFER, why);
+	c.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	c.easy_setopt(easy, CURLOPT_WRITEDATA, f);
+	c.easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	c.easy_setopt(easy, CURLOPT_HEADERDATA, &head);
+	c.easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+	c.easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+	c.easy_setopt(easy, CURLOPT_XFERINFODATA, f);
 	if (r->timeout_ms)
-		c.easy_setopt(easy, CURL_TIMEOUT_MS, (long)r->timeout_ms);
+		c.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
 	if (r->body) {
 		CLEANUP(freep)
 		char *type =
 			mem_printf("Content-Type: %s",
 				   r->content_type ? r->content_type : "application/octet-stream");
 		headers = c.slist_append(headers, type);
-		c.easy_setopt(easy, CURL_POSTFIELDSIZE_LARGE, (int64_t)r->body_len);
-		c.easy_setopt(easy, CURL_POSTFIELDS, r->body);
+		c.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
+		c.easy_setopt(easy, CURLOPT_POSTFIELDS, r->body);
 	}
 	if (r->authorization) {
 		CLEANUP(freep) char *who = mem_printf("Authorization: %s", r->authorization);
 		headers = c.slist_append(headers, who);
 	}
 	if (headers)
-		c.easy_setopt(easy, CURL_HTTPHEADER, headers);
+		c.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
 	if (r->method)
-		c.easy_setopt(easy, CURL_CUSTOMREQUEST, r->method);
-	int code = c.easy_perform(easy);
-	c.easy_getinfo(easy, CURL_RESPONSE_CODE, &status);
+		c.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
+	CURLcode code = c.easy_perform(easy);
+	c.easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
 	c.easy_cleanup(easy);
 	c.slist_free_all(headers);
-	if (code == CURL_ABORTED) {
+	if (code == CURLE_ABORTED_BY_CALLBACK) {
 		free(head.bytes);
 		return -ECANCELED; /* said already */
 	}

@@ -1,5 +1,5 @@
 /*
- * sha256: FIPS 180-4, and HMAC with it (RFC 2104).
+ * sha256: FIPS 180-4, and HMAC with it (RFC 2104), by nettle; nothing of a secret stays behind.
  */
 #pragma once
 

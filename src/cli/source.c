@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "base/fetch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/package.h"
 #include "cli/secrets.h"
@@ -22,6 +24,7 @@
 #include "serve/server.h"
 
 #define ANSWER_MAX (1u << 30)
+#define JSON_MAX   (16u << 20) /* of an answer that is JSON */
 #define NAMES_MAX  5000
 #define SYSTEM_DIR "/var/lib/smolder"
 #define LOCAL_PORT ":7117" /* of a server that is named without one */
@@ -133,6 +136,20 @@ char *source_default_store(void)
 	return mem_strdup(SYSTEM_DIR);
 }
 
+/* NULL if it is none. */
+static json_t *read_json(const struct fetch_answer *a)
+{
+	return a->len <= JSON_MAX ? json_loadb(a->body, a->len, 0, NULL) : NULL;
+}
+
+/* Borrowed; "" if there is none. It may hold anything. */
+static const char *json_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
 /*
  * Whether a server of ours listens there: any other program may. One that wants a token which we do
  * not have answers nothing, nor does one that does not let this user look.
@@ -148,8 +165,9 @@ static bool server_answers(const char *url, const char *bearer, bool *ret_wants_
 
 	if (fetch(&r, &a, &err) != 0)
 		return false;
-	bool ours = a.status == 200 && strstr(a.body, "\"program\":\"smolder\"");
-	*ret_refuses = a.status == 403 && strstr(a.body, "may not look here");
+	json_auto_t *said = read_json(&a);
+	bool ours = a.status == 200 && strcmp(json_text(said, "program"), "smolder") == 0;
+	*ret_refuses = a.status == 403 && strstr(json_text(said, "error"), "may not look here");
 	*ret_wants_token = a.status == 401 && strstr(a.headers, "realm=\"smolder\"");
 	fetch_answer_done(&a);
 	return ours;
@@ -301,48 +319,24 @@ static char *question_url(const struct source *s, const struct source_question *
 	return url;
 }
 
-/*
- * A JSON string as escape_json() writes it: what is not plain is \\uXXXX of ASCII, or one character
- * behind a backslash. *at is its quote, and moves behind it. Caller frees.
- */
-static char *json_text(const char **at)
-{
-	const char *c = *at + 1;
-	char *text = mem_alloc(strlen(c) + 1), *out = text;
-
-	for (; *c && *c != '"'; c++) {
-		unsigned code;
-		if (c[0] == '\\' && c[1] == 'u' && sscanf(c + 2, "%4x", &code) == 1 && code < 128 &&
-		    strlen(c) > 6) {
-			*out++ = (char)code;
-			c += 5;
-		} else {
-			c += c[0] == '\\' && c[1];
-			*out++ = *c;
-		}
-	}
-	*at = c + (*c == '"');
-	return text;
-}
-
 /* The sentence of {"error": "…"}, for people. */
 static void say_refusal(const struct source *s, const struct fetch_answer *a)
 {
-	static const char key[] = "{\"error\":";
-	const char *at = a->body + strlen(key);
-	bool ours = strncmp(a->body, key, strlen(key)) == 0 && *at == '"';
-	CLEANUP(freep) char *text = ours ? json_text(&at) : mem_strdup("the server refused");
+	json_auto_t *said = read_json(a);
+	const char *text = json_text(said, "error");
+	char clean[TEXT_MAX + 1];
 
-	log_error("%s: %s (status %u)", s->url, text, a->status);
+	text_clean(text, strlen(text), clean);
+	log_error("%s: %s (status %u)", s->url, *clean ? clean : "the server refused", a->status);
 }
 
-static int ask_server(struct source *s, const char *url, struct fetch_answer *ret)
+static int ask_server(struct source *s, const char *url, size_t max, struct fetch_answer *ret)
 {
 	struct fetch_request r = {.url = url,
 				  .authorization = s->bearer,
 				  .ca_file = s->ca,
 				  .timeout_ms = s->timeout_ms,
-				  .max = ANSWER_MAX,
+				  .max = max,
 				  .wait = on_wait,
 				  .wait_ctx = s};
 	struct fetch_error err;
@@ -362,13 +356,37 @@ static int ask_server(struct source *s, const char *url, struct fetch_answer *re
 	return 0;
 }
 
+static int unreadable(const struct source *s, const char *why)
+{
+	log_error("the answer of %s cannot be read: %s", s->url, why);
+	return 1;
+}
+
+/* 0 with an object for json_decref(), or the exit status after saying why not. */
+static int ask_json(struct source *s, const char *url, json_t **ret)
+{
+	struct fetch_answer a;
+
+	int code = ask_server(s, url, JSON_MAX, &a);
+	if (code)
+		return code;
+	json_t *answer = read_json(&a);
+	fetch_answer_done(&a);
+	if (!json_is_object(answer)) {
+		json_decref(answer);
+		return unreadable(s, "it is no JSON object");
+	}
+	*ret = answer;
+	return 0;
+}
+
 static int profile_by_server(struct source *s, const struct source_question *q,
 			     struct profile *into, struct store_answer *ret)
 {
 	CLEANUP(freep) char *url = question_url(s, q, "query", "profile");
 	struct fetch_answer a;
 
-	int code = ask_server(s, url, &a);
+	int code = ask_server(s, url, ANSWER_MAX, &a);
 	if (code)
 		return code;
 	if (q->selector && fetch_header_number(&a, "X-Smolder-Process"))
@@ -382,19 +400,16 @@ static int profile_by_server(struct source *s, const struct source_question *q,
 		.damaged = fetch_header_number(&a, "X-Smolder-Damaged"),
 	};
 	fetch_answer_done(&a);
-	if (r)
-		log_error("the answer of %s cannot be read: %s", s->url,
-			  r == -EPROTONOSUPPORT ? "it is of another version of smolder"
-						: strerror(-r));
-	return r ? 1 : 0;
+	return r ? unreadable(s, r == -EPROTONOSUPPORT ? "it is of another version of smolder"
+						       : strerror(-r))
+		 : 0;
 }
 
 static int names_by_server(struct source *s, const struct source_question *q, const char *name,
 			   struct store_names *ret)
 {
 	CLEANUP(freep) char *path = NULL;
-	struct fetch_answer a;
-	uint32_t cap = 0;
+	json_auto_t *answer = NULL;
 
 	if (name) {
 		size_t len;
@@ -405,16 +420,22 @@ static int names_by_server(struct source *s, const struct source_question *q, co
 		fclose(f);
 	}
 	CLEANUP(freep) char *url = question_url(s, q, name ? path : "labels", NULL);
-	int code = ask_server(s, url, &a);
+	int code = ask_json(s, url, &answer);
 	if (code)
 		return code;
-	*ret = (struct store_names){.cut = strstr(a.body, "],\"cut\":true")};
-	const char *c = strchr(a.body, '[');
-	while (c && (c = strpbrk(c, "\"]")) && *c == '"') {
-		MEM_GROW(ret->names, ret->count, cap);
-		ret->names[ret->count++] = json_text(&c);
+	const json_t *list = json_object_get(answer, name ? "values" : "labels");
+	if (!json_is_array(list))
+		return unreadable(s, "it has no list of names");
+	*ret = (struct store_names){.cut = json_is_true(json_object_get(answer, "cut"))};
+	ret->names = mem_alloc_array(json_array_size(list), sizeof(*ret->names));
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *one = json_string_value(json_array_get(list, i));
+		char clean[TEXT_MAX + 1];
+		if (!one)
+			continue;
+		text_clean(one, strlen(one), clean);
+		ret->names[ret->count++] = mem_strdup(clean);
 	}
-	fetch_answer_done(&a);
 	return 0;
 }
 
@@ -610,17 +631,21 @@ const char *source_hint(const struct source *s)
 	return s->hint;
 }
 
-/* What a server says of itself; NULL after saying why it does not. Caller frees. */
-static char *ask_status(struct source *s)
+/* What a server says of itself, for json_decref(); NULL after saying why it does not. */
+static json_t *ask_status(struct source *s)
 {
 	CLEANUP(freep) char *url = mem_printf("%s/api/v1/status", s->url);
-	struct fetch_answer a;
+	json_t *status = NULL;
 
-	if (ask_server(s, url, &a) != 0)
-		return NULL;
-	char *body = TAKE_PTR(a.body);
-	fetch_answer_done(&a);
-	return body;
+	ask_json(s, url, &status);
+	return status;
+}
+
+static uint64_t json_number(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 ? (uint64_t)n : 0;
 }
 
 bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
@@ -630,12 +655,10 @@ bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
 	if (s->store) {
 		store_stats(s->store, &stats);
 	} else {
-		CLEANUP(freep) char *status = ask_status(s);
-		const char *at = status ? strstr(status, "\"store\":{") : NULL;
-		at = at ? strstr(at, ",\"first\":") : NULL;
-		if (at)
-			sscanf(at, ",\"first\":%" SCNu64 ",\"last\":%" SCNu64, &stats.first_ms,
-			       &stats.last_ms);
+		json_auto_t *status = ask_status(s);
+		const json_t *store = json_object_get(status, "store");
+		stats.first_ms = json_number(store, "first");
+		stats.last_ms = json_number(store, "last");
 	}
 	*ret_from_ms = stats.first_ms;
 	/* Of a reader the last is a round number. */
@@ -653,12 +676,9 @@ uint64_t source_starting(struct source *s)
 		began = stats.writer_ms;
 		return began + STARTING_MS > now ? began : 0;
 	}
-	CLEANUP(freep) char *status = ask_status(s);
-	if (status && strstr(status, "\"state\":\"starting\"")) {
-		const char *at = strstr(status, ",\"started\":");
-		if (at)
-			sscanf(at, ",\"started\":%" SCNu64, &began);
-	}
+	json_auto_t *status = ask_status(s);
+	if (strcmp(json_text(json_object_get(status, "collector"), "state"), "starting") == 0)
+		began = json_number(status, "started");
 	return began;
 }
 

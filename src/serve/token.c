@@ -1,6 +1,7 @@
 #include "serve/token.h"
 
 #include <inttypes.h>
+#include <nettle/memops.h>
 
 #include "base/mem.h"
 #include "base/sha256.h"
@@ -33,16 +34,6 @@ void token_free(struct token *t)
 	free(t);
 }
 
-/* No early way out, and nothing that a compiler could make one of. */
-static bool same(const uint8_t *a, const uint8_t *b)
-{
-	volatile uint8_t different = 0;
-
-	for (int i = 0; i < SHA256_LEN; i++)
-		different |= a[i] ^ b[i];
-	return !different;
-}
-
 bool token_is(const struct token *t, const char *text)
 {
 	uint8_t hash[SHA256_LEN];
@@ -50,7 +41,7 @@ bool token_is(const struct token *t, const char *text)
 	if (!text || strlen(text) > TOKEN_MOST)
 		return false;
 	sha256(text, strlen(text), hash);
-	return same(hash, t->hash);
+	return memeql_sec(hash, t->hash, sizeof(hash));
 }
 
 bool token_in_bearer(const struct token *t, const char *value)
@@ -92,5 +83,5 @@ bool token_in_cookie(const struct token *t, const char *value, uint64_t now_s)
 	cookie_until(t, until, right);
 	sha256(value, strlen(value), a);
 	sha256(right, strlen(right), b);
-	return same(a, b);
+	return memeql_sec(a, b, sizeof(a));
 }

@@ -462,6 +462,37 @@ def a_timeout_ends_waiting():
         assert time.monotonic() - began < 20
 
 
+def answer_of(body, *args, status=200):
+    """What a command makes of a server that answers this, whatever it is asked."""
+    listener, url = slow_server()
+    listener.settimeout(30)
+
+    def answer():
+        c, _ = listener.accept()
+        with c:
+            c.recv(65536)
+            c.sendall(b"HTTP/1.0 %d X\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body)
+
+    with listener:
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        p = smolder(*args, "--server", url)
+        thread.join()
+    return p
+
+
+@test
+def an_answer_is_read_as_json_whoever_wrote_it():
+    names = ("labels", "comm", "--names")
+    p = answer_of(b'{ "cut" : false,\n "values" : [ "a\\u00e9\\n[b]", "\\u001b[31m\\\\" ] }', *names)
+    assert p.stdout == "a\u00e9\ufffd[b]\n\ufffd[31m\\\n", p.stdout
+    for body in (b"", b"[]", b'{"values":["a"', b'{"values":1}', b"{" * 100000, b'{"values":["\xff"]}'):
+        p = answer_of(body, *names)
+        assert p.returncode == 1 and "cannot be read" in p.stderr and not p.stdout, (body, p)
+    p = answer_of(b'{ "error" : "no\\u001b[2J" }', *names, status=503)
+    assert "no\ufffd[2J (status 503)" in p.stderr, p.stderr
+
+
 @test
 def a_terminal_shows_progress_and_ctrl_c_ends_it():
     listener, url = slow_server()
