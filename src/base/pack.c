@@ -52,7 +52,7 @@ void pack_str(struct pack *p, const char *s, size_t len)
 	pack_raw(p, s, len);
 }
 
-uint64_t unpack_u64(struct unpack *u)
+uint64_t unpack_long(struct unpack *u)
 {
 	uint64_t v = 0;
 
@@ -64,16 +64,6 @@ uint64_t unpack_u64(struct unpack *u)
 		if (byte < 0x80)
 			return v;
 	}
-	u->bad = true;
-	return 0;
-}
-
-uint64_t unpack_max(struct unpack *u, uint64_t max)
-{
-	uint64_t v = unpack_u64(u);
-
-	if (v <= max)
-		return v;
 	u->bad = true;
 	return 0;
 }

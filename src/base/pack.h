@@ -27,8 +27,24 @@ struct unpack {
 	bool bad;
 };
 
-uint64_t unpack_u64(struct unpack *u);
-uint64_t unpack_max(struct unpack *u, uint64_t max); /* past `max` is bad */
+uint64_t unpack_long(struct unpack *u); /* of more than one byte, or bad */
+
+static inline uint64_t unpack_u64(struct unpack *u)
+{
+	return u->at < u->end && *u->at < 0x80 && !u->bad ? *u->at++ : unpack_long(u);
+}
+
+/* Past `max` is bad. */
+static inline uint64_t unpack_max(struct unpack *u, uint64_t max)
+{
+	uint64_t v = unpack_u64(u);
+
+	if (v <= max)
+		return v;
+	u->bad = true;
+	return 0;
+}
+
 int64_t unpack_i64(struct unpack *u);
 const void *unpack_raw(struct unpack *u, size_t len); /* borrowed; NULL when bad */
 /* Borrowed, not NUL-terminated. Longer than `max` is bad. */

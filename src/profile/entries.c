@@ -90,93 +90,142 @@ bool entries_write(const struct profile *p, struct entries_mark *m, size_t max, 
 	return write_section(p, &m->series, p->series_count, all, end, out, write_series);
 }
 
-static bool read_string(struct profile *p, uint32_t id, struct unpack *in)
+typedef bool read_fn(struct unpack *in, uint32_t id, const struct entries_mark *have,
+		     const struct entries_sink *to);
+
+static bool read_string(struct unpack *in, uint32_t id, const struct entries_mark *have,
+			const struct entries_sink *to)
 {
 	size_t len;
 	const char *s = unpack_str(in, ENTRIES_STRING_MAX, &len);
 
-	return !in->bad && profile_string(p, s, len) == id;
+	(void)have;
+	return !in->bad && to->string(to->ctx, id, s, len);
 }
 
-static uint32_t read_string_id(const struct profile *p, struct unpack *in)
+static uint32_t read_id(struct unpack *in, uint32_t count)
 {
-	uint32_t count = profile_string_count(p);
-
-	return (uint32_t)unpack_max(in, count ? count - 1 : 0);
+	return (uint32_t)unpack_max(in, count - 1);
 }
 
-static bool read_module(struct profile *p, uint32_t id, struct unpack *in)
+static bool read_module(struct unpack *in, uint32_t id, const struct entries_mark *have,
+			const struct entries_sink *to)
 {
-	struct module m = {.name = read_string_id(p, in)};
+	struct module m = {.name = read_id(in, have->strings)};
 
-	m.path = read_string_id(p, in);
-	m.build_id = read_string_id(p, in);
+	m.path = read_id(in, have->strings);
+	m.build_id = read_id(in, have->strings);
 	m.start = unpack_u64(in);
 	m.end = unpack_u64(in);
 	m.offset = unpack_u64(in);
-	return !in->bad && profile_module(p, &m) == id;
+	return !in->bad && to->module(to->ctx, id, &m);
 }
 
-static bool read_frame(struct profile *p, uint32_t id, struct unpack *in)
+static bool read_frame(struct unpack *in, uint32_t id, const struct entries_mark *have,
+		       const struct entries_sink *to)
 {
-	struct frame f = {.name = read_string_id(p, in)};
+	struct frame f = {.name = read_id(in, have->strings)};
 
-	f.module = (uint32_t)unpack_max(in, p->module_count - 1);
+	f.module = read_id(in, have->modules);
 	f.kind = (enum frame_kind)unpack_max(in, FRAME_KINDS - 1);
 	f.addr = unpack_u64(in);
-	f.source = read_string_id(p, in);
+	f.source = read_id(in, have->strings);
 	f.line = (uint32_t)unpack_max(in, UINT32_MAX);
-	return !in->bad && profile_frame(p, &f) == id;
+	return !in->bad && to->frame(to->ctx, id, &f);
 }
 
-static bool read_stack(struct profile *p, uint32_t id, struct unpack *in)
+static bool read_stack(struct unpack *in, uint32_t id, const struct entries_mark *have,
+		       const struct entries_sink *to)
 {
-	uint64_t back = unpack_max(in, id);
-	uint32_t frame = (uint32_t)unpack_max(in, p->frame_count - 1);
+	uint32_t back = (uint32_t)unpack_max(in, id);
+	struct stack s = {.parent = id - back, .frame = read_id(in, have->frames)};
 
-	if (in->bad || !back || !frame)
-		return false;
-	return profile_stack(p, (uint32_t)(id - back), frame) == id;
+	return !in->bad && back && s.frame && to->stack(to->ctx, id, &s);
 }
 
-static bool read_series(struct profile *p, uint32_t id, struct unpack *in)
+static bool read_series(struct unpack *in, uint32_t id, const struct entries_mark *have,
+			const struct entries_sink *to)
 {
 	struct label labels[ENTRIES_LABELS_MAX];
 	size_t count = unpack_max(in, ENTRIES_LABELS_MAX);
 
 	for (size_t i = 0; i < count; i++) {
-		labels[i].key = read_string_id(p, in);
-		labels[i].value = read_string_id(p, in);
+		labels[i].key = read_id(in, have->strings);
+		labels[i].value = read_id(in, have->strings);
 	}
-	return !in->bad && count && profile_series(p, labels, count) == id;
+	return !in->bad && count && to->series(to->ctx, id, labels, count);
 }
 
-static int read_section(struct profile *p, uint32_t have, uint32_t max, struct unpack *in,
-			bool (*read)(struct profile *, uint32_t, struct unpack *))
+/* *at, of *have, is where the section should begin. */
+static inline __attribute__((always_inline)) int
+read_section(struct unpack *in, uint32_t *at, uint32_t max, const struct entries_mark *have,
+	     const struct entries_sink *to, read_fn *read)
 {
-	uint64_t first = unpack_u64(in), count = unpack_u64(in), capped = p->info.capped;
+	uint64_t first = unpack_u64(in), count = unpack_u64(in);
 
 	if (in->bad)
 		return -EBADMSG;
-	if (first != have)
+	if (first != *at)
 		return -ESTALE;
-	if (count > max - MIN(max, have))
+	if (count > max - MIN(max, *at))
 		return -EFBIG;
-	for (uint64_t i = 0; i < count; i++)
-		if (!read(p, (uint32_t)(first + i), in))
-			return p->info.capped != capped ? -EFBIG : -EBADMSG;
+	if (count > (size_t)(in->end - in->at)) /* each takes a byte at least */
+		return -EBADMSG;
+	for (uint32_t id = *at; count; count--, *at = ++id)
+		if (!read(in, id, have, to))
+			return -EBADMSG;
 	return 0;
 }
 
-int entries_read(struct profile *p, struct unpack *in)
+int entries_decode(struct unpack *in, struct entries_mark *h, const struct entries_sink *to)
 {
 	if (unpack_u64(in) != VERSION || in->bad)
 		return -EBADMSG;
 
-	uint32_t strings = MAX(1, profile_string_count(p));
-	int r = read_section(p, strings, ENTRIES_STRINGS_MAX, in, read_string);
-	r = r ? r : read_section(p, p->module_count, ENTRIES_STRINGS_MAX, in, read_module);
-	r = r ? r : read_section(p, p->frame_count, ENTRIES_STACKS_MAX, in, read_frame);
-	r = r ? r : read_section(p, p->stack_count, ENTRIES_STACKS_MAX, in, read_stack);
-	return r ? r : read_section(p, p->series_count, ENTRIES_SERIES_MAX, in, read_series);
+	*h = (struct entries_mark){MAX(1, h->strings), MAX(1, h->modules), MAX(1, h->frames),
+				   MAX(1, h->stacks), MAX(1, h->series)};
+	int r = read_section(in, &h->strings, ENTRIES_STRINGS_MAX, h, to, read_string);
+	r = r ? r : read_section(in, &h->modules, ENTRIES_STRINGS_MAX, h, to, read_module);
+	r = r ? r : read_section(in, &h->frames, ENTRIES_STACKS_MAX, h, to, read_frame);
+	r = r ? r : read_section(in, &h->stacks, ENTRIES_STACKS_MAX, h, to, read_stack);
+	return r ? r : read_section(in, &h->series, ENTRIES_SERIES_MAX, h, to, read_series);
+}
+
+/* Into a profile: what it has already gets no new id. */
+
+static bool add_string(void *ctx, uint32_t id, const char *s, size_t len)
+{
+	return profile_string(ctx, s, len) == id;
+}
+
+static bool add_module(void *ctx, uint32_t id, const struct module *m)
+{
+	return profile_module(ctx, m) == id;
+}
+
+static bool add_frame(void *ctx, uint32_t id, const struct frame *f)
+{
+	return profile_frame(ctx, f) == id;
+}
+
+static bool add_stack(void *ctx, uint32_t id, const struct stack *s)
+{
+	return profile_stack(ctx, s->parent, s->frame) == id;
+}
+
+static bool add_series(void *ctx, uint32_t id, const struct label *labels, size_t count)
+{
+	return profile_series(ctx, labels, count) == id;
+}
+
+int entries_read(struct profile *p, struct unpack *in)
+{
+	const struct entries_sink to = {add_string, add_module, add_frame,
+					add_stack,  add_series, p};
+	struct entries_mark have = {profile_string_count(p), p->module_count, p->frame_count,
+				    p->stack_count, p->series_count};
+	uint64_t capped = p->info.capped;
+
+	int r = entries_decode(in, &have, &to);
+	return r == -EBADMSG && p->info.capped != capped ? -EFBIG : r;
 }

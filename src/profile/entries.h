@@ -42,6 +42,23 @@ bool entries_pending(const struct profile *p, const struct entries_mark *m);
  */
 bool entries_write(const struct profile *p, struct entries_mark *m, size_t max, struct pack *out);
 
+/* Where the entries of a batch go, in order of their ids: false refuses the batch. */
+struct entries_sink {
+	bool (*string)(void *ctx, uint32_t id, const char *s, size_t len);
+	bool (*module)(void *ctx, uint32_t id, const struct module *m);
+	bool (*frame)(void *ctx, uint32_t id, const struct frame *f);
+	bool (*stack)(void *ctx, uint32_t id, const struct stack *s);
+	bool (*series)(void *ctx, uint32_t id, const struct label *labels, size_t count);
+	void *ctx;
+};
+
+/*
+ * Reads a batch that follows *have, which moves on. Ids in an entry are of what came before it. 0;
+ * -EBADMSG when it is malformed or the sink refuses it, -ESTALE when it does not begin where *have
+ * ends (nothing was given to the sink then), -EFBIG past a cap.
+ */
+int entries_decode(struct unpack *in, struct entries_mark *have, const struct entries_sink *to);
+
 /*
  * Adds a batch. 0; -EBADMSG when it is malformed, -ESTALE when it does not begin where `p` ends
  * (nothing is added then), -EFBIG past a cap.

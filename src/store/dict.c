@@ -163,124 +163,60 @@ static void view_begin(struct dict_view *v)
 	v->string_count = v->module_count = v->frame_count = v->stack_count = v->series_count = 1;
 }
 
-static inline uint64_t get(struct unpack *u, uint64_t max)
+static bool view_string(void *ctx, uint32_t id, const char *s, size_t len)
 {
-	uint64_t v = u->at < u->end && *u->at < 0x80 ? *u->at++ : unpack_u64(u);
+	struct dict_view *v = ctx;
 
-	if (v <= max)
-		return v;
-	u->bad = true;
-	return 0;
+	MEM_GROW(v->strings, v->string_count, v->string_cap);
+	v->strings[id] = (struct dict_string){s, (uint32_t)len};
+	v->string_count++;
+	return true;
 }
 
-static inline uint32_t get_id(struct unpack *u, uint32_t count)
+static bool view_module(void *ctx, uint32_t id, const struct module *m)
 {
-	return (uint32_t)get(u, count - 1);
+	struct dict_view *v = ctx;
+
+	MEM_GROW(v->modules, v->module_count, v->module_cap);
+	v->modules[id] = *m;
+	v->module_count++;
+	return true;
 }
 
-/* A section's head: false when it does not follow from what is there. */
-static bool section(struct unpack *in, uint32_t have, uint32_t max, uint32_t *ret)
+static bool view_frame(void *ctx, uint32_t id, const struct frame *f)
 {
-	uint64_t first = unpack_u64(in);
-	/* Every entry takes a byte at least. */
-	uint64_t count = unpack_max(in, (size_t)(in->end - in->at));
+	struct dict_view *v = ctx;
 
-	*ret = (uint32_t)count;
-	return !in->bad && first == have && count <= max - MIN(max, have);
+	MEM_GROW(v->frames, v->frame_count, v->frame_cap);
+	v->frames[id] = *f;
+	v->frame_count++;
+	return true;
 }
 
-static bool view_strings(struct dict_view *v, struct unpack *in)
+static bool view_stack(void *ctx, uint32_t id, const struct stack *s)
 {
-	uint32_t n;
+	struct dict_view *v = ctx;
 
-	if (!section(in, v->string_count, ENTRIES_STRINGS_MAX, &n))
-		return false;
-	while (n--) {
-		size_t len;
-		const char *s = unpack_str(in, ENTRIES_STRING_MAX, &len);
-		MEM_GROW(v->strings, v->string_count, v->string_cap);
-		v->strings[v->string_count++] = (struct dict_string){s, (uint32_t)len};
+	MEM_GROW(v->stacks, v->stack_count, v->stack_cap);
+	MEM_GROW(v->depths, v->stack_count, v->depth_cap);
+	v->stacks[id] = *s;
+	v->depths[id] = (uint16_t)(v->depths[s->parent] + 1);
+	v->stack_count++;
+	return v->depths[id] <= PROFILE_DEPTH_MAX;
+}
+
+static bool view_series(void *ctx, uint32_t id, const struct label *labels, size_t count)
+{
+	struct dict_view *v = ctx;
+
+	MEM_GROW(v->series, v->series_count, v->series_cap);
+	v->series[id] = (struct dict_series){v->label_count, (uint32_t)count};
+	v->series_count++;
+	for (size_t i = 0; i < count; i++) {
+		MEM_GROW(v->labels, v->label_count, v->label_cap);
+		v->labels[v->label_count++] = labels[i];
 	}
-	return !in->bad;
-}
-
-static bool view_modules(struct dict_view *v, struct unpack *in)
-{
-	uint32_t n;
-
-	if (!section(in, v->module_count, ENTRIES_STRINGS_MAX, &n))
-		return false;
-	while (n--) {
-		MEM_GROW(v->modules, v->module_count, v->module_cap);
-		struct module *m = &v->modules[v->module_count++];
-		m->name = get_id(in, v->string_count);
-		m->path = get_id(in, v->string_count);
-		m->build_id = get_id(in, v->string_count);
-		m->start = unpack_u64(in);
-		m->end = unpack_u64(in);
-		m->offset = unpack_u64(in);
-	}
-	return !in->bad;
-}
-
-static bool view_frames(struct dict_view *v, struct unpack *in)
-{
-	uint32_t n;
-
-	if (!section(in, v->frame_count, ENTRIES_STACKS_MAX, &n))
-		return false;
-	while (n--) {
-		MEM_GROW(v->frames, v->frame_count, v->frame_cap);
-		struct frame *f = &v->frames[v->frame_count++];
-		f->name = get_id(in, v->string_count);
-		f->module = get_id(in, v->module_count);
-		f->kind = (enum frame_kind)get(in, FRAME_KINDS - 1);
-		f->addr = unpack_u64(in);
-		f->source = get_id(in, v->string_count);
-		f->line = (uint32_t)get(in, UINT32_MAX);
-	}
-	return !in->bad;
-}
-
-static bool view_stacks(struct dict_view *v, struct unpack *in)
-{
-	uint32_t n;
-
-	if (!section(in, v->stack_count, ENTRIES_STACKS_MAX, &n))
-		return false;
-	while (n--) {
-		MEM_GROW(v->stacks, v->stack_count, v->stack_cap);
-		MEM_GROW(v->depths, v->stack_count, v->depth_cap);
-		uint32_t id = v->stack_count++;
-		uint32_t back = (uint32_t)get(in, id);
-		v->stacks[id].parent = id - back;
-		v->stacks[id].frame = get_id(in, v->frame_count);
-		if (!back || v->depths[id - back] == PROFILE_DEPTH_MAX)
-			return false;
-		v->depths[id] = (uint16_t)(v->depths[id - back] + 1);
-	}
-	return !in->bad;
-}
-
-static bool view_series(struct dict_view *v, struct unpack *in)
-{
-	uint32_t n;
-
-	if (!section(in, v->series_count, ENTRIES_SERIES_MAX, &n))
-		return false;
-	while (n--) {
-		MEM_GROW(v->series, v->series_count, v->series_cap);
-		struct dict_series *s = &v->series[v->series_count++];
-		s->first = v->label_count;
-		s->count = (uint32_t)get(in, ENTRIES_LABELS_MAX);
-		for (uint32_t i = 0; i < s->count; i++) {
-			MEM_GROW(v->labels, v->label_count, v->label_cap);
-			struct label *l = &v->labels[v->label_count++];
-			l->key = get_id(in, v->string_count);
-			l->value = get_id(in, v->string_count);
-		}
-	}
-	return !in->bad;
+	return true;
 }
 
 int dict_view_add(struct dict_view *v, const void *blob, size_t len)
@@ -297,10 +233,13 @@ int dict_view_add(struct dict_view *v, const void *blob, size_t len)
 	v->buffers[v->bytes_count++] = bytes;
 	v->bytes += len;
 
+	const struct entries_sink to = {view_string, view_module, view_frame,
+					view_stack,  view_series, v};
+	struct entries_mark have = {v->string_count, v->module_count, v->frame_count,
+				    v->stack_count, v->series_count};
 	struct unpack in = {bytes, bytes + size, false};
 	while (in.at < in.end)
-		if (unpack_u64(&in) != 1 || !view_strings(v, &in) || !view_modules(v, &in) ||
-		    !view_frames(v, &in) || !view_stacks(v, &in) || !view_series(v, &in))
+		if (entries_decode(&in, &have, &to) != 0)
 			return -EBADMSG;
 	return 0;
 }
