@@ -163,7 +163,7 @@ class Reply:
     def __init__(self, data):
         assert data[:4] == b"SMR\x01", data[:20]
         self.instance, self.at, self.data = data[4:20], 20, data
-        self.sequence, self.part, self.status, self.live_until, self.flush, self.probe = (
+        self.sequence, self.part, self.status, self.live_until, self.flush, _ = (
             self.number() for _ in range(6))
         length = self.number()
         self.words = data[self.at:self.at + length].decode()

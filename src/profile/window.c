@@ -263,7 +263,7 @@ void window_reply_write(const struct window_reply *r, struct pack *out)
 	pack_u64(out, r->status);
 	pack_u64(out, r->live_until_ms);
 	pack_u64(out, r->flush);
-	pack_u64(out, r->probe);
+	pack_u64(out, 0); /* was a control once */
 	pack_str(out, r->words, strlen(r->words));
 }
 
@@ -279,7 +279,7 @@ int window_reply_read(const void *bytes, size_t len, struct window_reply *ret)
 	r.status = (enum window_status)unpack_max(&in, WINDOW_REFUSED);
 	r.live_until_ms = unpack_u64(&in);
 	r.flush = unpack_max(&in, 1);
-	r.probe = (uint32_t)unpack_max(&in, INT32_MAX);
+	unpack_u64(&in);
 	const char *s = unpack_str(&in, sizeof(r.words) - 1, &words);
 	memcpy(r.words, s, words);
 	if (in.bad || in.at != in.end)

@@ -115,7 +115,7 @@ void window_done(struct window *w);
 
 /*
  * The answer to a message: "SMR", version (1 byte), instance, sequence, part, status, live until
- * (ms since 1970, 0: no), flush, probe (a pid, 0: none), words.
+ * (ms since 1970, 0: no), flush, 0, words.
  *
  * With sequence 0 it answers no message and brings controls alone: a server sends one at any time
  * to a collector that listens all the time (`run`). Others learn them with their next answer.
@@ -136,7 +136,6 @@ struct window_reply {
 	/* Controls. */
 	uint64_t live_until_ms; /* windows of 1 s until then */
 	bool flush;             /* send what there is now */
-	uint32_t probe;         /* look at this pid for a second */
 	char words[256];        /* why, for LATER and REFUSED */
 };
 
