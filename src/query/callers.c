@@ -1,51 +1,21 @@
 #include "query/callers.h"
 
 #include "base/mem.h"
+#include "profile/remap.h"
 
 struct cutting {
 	const struct profile *in;
 	struct profile *out;
 	uint8_t *is_function; /* by frame of in */
-	uint32_t *frames;     /* of in -> of out; 0: not yet */
-	uint32_t *series;     /* the same */
-	uint32_t *path;       /* scratch: frames of a stack, the leaf first */
+	struct remap_from from;
+	struct remap map; /* of in -> of out */
+	uint32_t *path;   /* scratch: frames of a stack, the leaf first */
 	uint32_t path_cap;
 };
 
-static uint32_t copy_string(struct cutting *c, uint32_t id)
-{
-	return profile_string(c->out, profile_str(c->in, id), profile_str_len(c->in, id));
-}
-
 static uint32_t copy_frame(struct cutting *c, uint32_t id)
 {
-	if (c->frames[id])
-		return c->frames[id];
-
-	struct frame f = c->in->frames[id];
-	f.name = copy_string(c, f.name);
-	f.source = copy_string(c, f.source);
-	if (f.module) {
-		struct module m = c->in->modules[f.module];
-		m.name = copy_string(c, m.name);
-		m.path = copy_string(c, m.path);
-		m.build_id = copy_string(c, m.build_id);
-		f.module = profile_module(c->out, &m);
-	}
-	return c->frames[id] = profile_frame(c->out, &f);
-}
-
-static uint32_t copy_series(struct cutting *c, uint32_t id)
-{
-	const struct series *s = &c->in->series[id];
-
-	if (!id || c->series[id])
-		return c->series[id];
-	CLEANUP(freep) struct label *labels = mem_alloc_array(s->count, sizeof(*labels));
-	for (uint32_t i = 0; i < s->count; i++)
-		labels[i] = (struct label){copy_string(c, s->labels[i].key),
-					   copy_string(c, s->labels[i].value)};
-	return c->series[id] = profile_series(c->out, labels, s->count);
+	return remap_frame(&c->map, &c->from, id, c->out, NULL);
 }
 
 static void cut_sample(struct cutting *c, const struct sample *s, enum callers_side side)
@@ -67,7 +37,8 @@ static void cut_sample(struct cutting *c, const struct sample *s, enum callers_s
 	else
 		for (uint32_t i = at + 1; i-- > 0;)
 			stack = profile_stack(c->out, stack, copy_frame(c, c->path[i]));
-	profile_add(c->out, copy_series(c, s->series), stack, s->count, s->value);
+	profile_add(c->out, remap_series(&c->map, c->in, s->series, c->out, NULL), stack, s->count,
+		    s->value);
 }
 
 struct profile *callers_new(const struct profile *p, const char *function, enum callers_side side)
@@ -76,8 +47,7 @@ struct profile *callers_new(const struct profile *p, const char *function, enum 
 		.in = p,
 		.out = profile_new(),
 		.is_function = mem_alloc_array(p->frame_count, sizeof(*c.is_function)),
-		.frames = mem_alloc_array(p->frame_count, sizeof(*c.frames)),
-		.series = mem_alloc_array(p->series_count, sizeof(*c.series)),
+		.from = remap_from_profile(p),
 	};
 
 	c.out->info = p->info;
@@ -88,8 +58,7 @@ struct profile *callers_new(const struct profile *p, const char *function, enum 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		cut_sample(&c, &p->samples[i], side);
 	free(c.is_function);
-	free(c.frames);
-	free(c.series);
+	remap_done(&c.map);
 	free(c.path);
 	return c.out;
 }

@@ -1,6 +1,7 @@
 #include "query/fold.h"
 
 #include "base/mem.h"
+#include "profile/remap.h"
 
 #define DELIMITER "-"
 
@@ -9,9 +10,10 @@ struct folding {
 	const struct tree_options *options;
 	struct profile *out;
 	uint32_t *functions; /* frame of in -> frame of out; 0: not yet made */
-	uint32_t *modules;   /* the same of modules */
-	uint64_t *weights;   /* frame of in -> what was seen in it or what it called */
-	uint32_t *path;      /* scratch: the frames of one stack of in, in the order shown */
+	struct remap_from from;
+	struct remap map;  /* of in -> of out: modules alone */
+	uint64_t *weights; /* frame of in -> what was seen in it or what it called */
+	uint32_t *path;    /* scratch: the frames of one stack of in, in the order shown */
 	uint32_t path_cap;
 	uint32_t delimiter; /* frame of out */
 };
@@ -29,23 +31,9 @@ static uint32_t function_of(struct folding *f, uint32_t id)
 		return f->functions[id];
 
 	const struct frame *frame = &f->in->frames[id];
-	const struct module *m = &f->in->modules[frame->module];
-	struct frame function = {
-		.name = profile_string(f->out, profile_str(f->in, frame->name),
-				       profile_str_len(f->in, frame->name)),
-		.kind = frame->kind,
-	};
-
-	if (frame->module && !f->modules[frame->module]) {
-		struct module copy = {
-			.name = profile_string(f->out, profile_str(f->in, m->name),
-					       profile_str_len(f->in, m->name)),
-			.build_id = profile_string(f->out, profile_str(f->in, m->build_id),
-						   profile_str_len(f->in, m->build_id)),
-		};
-		f->modules[frame->module] = profile_module(f->out, &copy);
-	}
-	function.module = f->modules[frame->module];
+	struct frame function = {.name = remap_string(&f->from, frame->name, f->out),
+				 .module = remap_module(&f->map, &f->from, frame->module, f->out),
+				 .kind = frame->kind};
 	return f->functions[id] = profile_frame(f->out, &function);
 }
 
@@ -143,8 +131,7 @@ static void fold_places(const struct folding *f, struct places *places)
 		if (!frame->source || !f->functions[id])
 			continue;
 		struct place at = {
-			.source = profile_string(f->out, profile_str(f->in, frame->source),
-						 profile_str_len(f->in, frame->source)),
+			.source = remap_string(&f->from, frame->source, f->out),
 			.line = frame->line,
 		};
 		places_add(places, f->functions[id], at, f->weights[id]);
@@ -160,7 +147,7 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 		.options = o,
 		.out = out,
 		.functions = mem_alloc_array(p->frame_count, sizeof(*f.functions)),
-		.modules = mem_alloc_array(p->module_count, sizeof(*f.modules)),
+		.from = remap_from_profile(p),
 		.weights = mem_alloc_array(p->frame_count, sizeof(*f.weights)),
 	};
 
@@ -169,7 +156,7 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 		fold_sample(&f, &p->samples[i], series);
 	fold_places(&f, places);
 	free(f.functions);
-	free(f.modules);
+	remap_done(&f.map);
 	free(f.weights);
 	free(f.path);
 }

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "base/clock.h"
+#include "profile/remap.h"
 #include "store/dict.h"
-#include "store/remap.h"
 #include "store/sql.h"
 
 #define SLOT_S 300

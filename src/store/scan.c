@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/index.h"
+#include "profile/remap.h"
 #include "store/select.h"
 #include "store/walk.h"
 
@@ -124,35 +125,32 @@ static int scan_blob(void *ctx, struct walk_blob *b)
 	return select_check(&s->select);
 }
 
-static uint32_t string(struct scan *s, uint32_t id)
+static const char *string_of(const void *ctx, uint32_t id, size_t *ret_len)
 {
-	return id ? profile_string(s->into, s->view->strings[id].bytes, s->view->strings[id].len)
-		  : 0;
+	const struct dict_view *v = ctx;
+
+	*ret_len = v->strings[id].len;
+	return v->strings[id].bytes;
 }
 
-static uint32_t frame(struct scan *s, uint32_t id, uint32_t *modules)
+static bool is_cut(const struct dict_view *v, const struct frame *f)
 {
-	struct frame f = s->view->frames[id];
+	static const char name[] = "[truncated]";
+	const struct dict_string *s = &v->strings[f->name];
 
-	if (f.module && !modules[f.module]) {
-		struct module m = s->view->modules[f.module];
-		m.name = string(s, m.name);
-		m.path = string(s, m.path);
-		m.build_id = string(s, m.build_id);
-		modules[f.module] = profile_module(s->into, &m);
-	}
-	f.module = modules[f.module];
-	f.name = string(s, f.name);
-	f.source = string(s, f.source);
-	return profile_frame(s->into, &f);
+	return f->kind == FRAME_MARK && s->len == strlen(name) &&
+	       memcmp(s->bytes, name, s->len) == 0;
 }
 
-/* Stacks of the answer: those with samples and what they stand on; `map` marks them with 1. */
-static void map_stacks(struct scan *s, uint32_t *map)
+/*
+ * Stacks of the answer: those with samples and what they stand on; `map` marks them with 1. `cut`
+ * gets those of which a part was left out.
+ */
+static void map_stacks(struct scan *s, uint32_t *map, uint8_t *cut)
 {
 	const struct dict_view *v = s->view;
-	CLEANUP(freep) uint32_t *frames = mem_alloc_array(v->frame_count, sizeof(*frames));
-	CLEANUP(freep) uint32_t *modules = mem_alloc_array(v->module_count, sizeof(*modules));
+	struct remap_from from = {v->modules, v->frames, string_of, v};
+	struct remap frames = {};
 
 	for (uint32_t i = v->stack_count; i-- > 1;)
 		if (map[i])
@@ -161,11 +159,12 @@ static void map_stacks(struct scan *s, uint32_t *map)
 	for (uint32_t i = 1; i < v->stack_count; i++) {
 		if (!map[i])
 			continue;
-		uint32_t f = v->stacks[i].frame;
-		if (!frames[f])
-			frames[f] = frame(s, f, modules);
-		map[i] = profile_stack(s->into, map[v->stacks[i].parent], frames[f]);
+		struct stack at = v->stacks[i];
+		map[i] = profile_stack(s->into, map[at.parent],
+				       remap_frame(&frames, &from, at.frame, s->into, NULL));
+		cut[i] = cut[at.parent] || is_cut(v, &v->frames[at.frame]);
 	}
+	remap_done(&frames);
 }
 
 static int scan_file_end(void *ctx)
@@ -173,18 +172,23 @@ static int scan_file_end(void *ctx)
 	struct scan *s = ctx;
 	uint32_t count = s->view->stack_count;
 	CLEANUP(freep) uint32_t *map = mem_alloc_array(count, sizeof(*map));
+	CLEANUP(freep) uint8_t *cut = mem_alloc_array(count, sizeof(*cut));
 
 	for (uint32_t i = 0; s->dense && i < count; i++)
 		map[i] = s->counts[i] != 0;
 	for (uint32_t i = 0; i < s->cell_count; i++)
 		map[s->cells[i].stack] = 1;
-	map_stacks(s, map);
-	for (uint32_t i = 0; s->dense && i < count; i++)
-		if (s->counts[i])
-			profile_add(s->into, 0, map[i], s->counts[i], s->values[i]);
+	map_stacks(s, map, cut);
+	for (uint32_t i = 0; s->dense && i < count; i++) {
+		if (!s->counts[i])
+			continue;
+		profile_add(s->into, 0, map[i], s->counts[i], s->values[i]);
+		s->into->info.truncated += cut[i] ? s->counts[i] : 0;
+	}
 	for (uint32_t i = 0; i < s->cell_count; i++) {
 		const struct cell *c = &s->cells[i];
 		profile_add(s->into, c->series, map[c->stack], c->count, c->value);
+		s->into->info.truncated += cut[c->stack] ? c->count : 0;
 	}
 	free(TAKE_PTR(s->counts));
 	free(TAKE_PTR(s->values));

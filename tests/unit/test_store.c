@@ -256,6 +256,46 @@ static bool never(void *ctx, double done)
 	return false;
 }
 
+/* A stack that was too deep has a mark where frames were left out: answers say how many samples do.
+ */
+static void samples_whose_stack_was_cut_are_counted(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	struct store_answer a;
+	const char *by[] = {"comm"};
+
+	sender_init(&d, 9);
+	make(&d, BEGIN, 8);
+	struct frame mark = {.name = str(d.dict, "[truncated]"), .kind = FRAME_MARK};
+	struct frame named = {.name = str(d.dict, "[truncated]")}; /* a function may be called so */
+	struct frame leaf = {.name = str(d.dict, "leaf")};
+	uint32_t cut = profile_stack(d.dict, 0, profile_frame(d.dict, &mark));
+	uint32_t function = profile_stack(d.dict, 0, profile_frame(d.dict, &named));
+	uint32_t on_it = profile_stack(d.dict, cut, profile_frame(d.dict, &leaf));
+	d.w.row_count = 3;
+	d.w.rows[0] = (struct window_row){d.w.rows[0].series, cut, 2, 2 * PERIOD};
+	d.w.rows[1] = (struct window_row){d.w.rows[0].series, function, 4, 4 * PERIOD};
+	d.w.rows[2] = (struct window_row){d.w.rows[0].series, on_it, 3, 3 * PERIOD};
+	d.w.counts.taken = 9;
+	append(s, &d, NULL, BEGIN);
+	for (size_t labels = 0; labels <= 1; labels++) {
+		struct store_query q = {.type = "cpu",
+					.from_ms = BEGIN,
+					.to_ms = BEGIN + WINDOW_MS,
+					.by = by,
+					.by_count = labels};
+		struct profile *p = profile_new();
+		assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
+		assert_int_equal(a.samples, 9);
+		assert_int_equal(p->info.truncated, 5);
+		profile_free(p);
+	}
+	store_close(s);
+	sender_done(&d);
+}
+
 static void a_selection_is_its_share(void **state)
 {
 	(void)state;
@@ -455,6 +495,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(sums_outlive_days_and_are_made_again, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(labels_select_and_group, setup, teardown),
+		cmocka_unit_test_setup_teardown(samples_whose_stack_was_cut_are_counted, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_selection_is_its_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pattern_without_end_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(times_are_kept_for_a_day, setup, teardown),

@@ -1,4 +1,4 @@
-#include "store/remap.h"
+#include "profile/remap.h"
 
 #include "base/mem.h"
 #include "profile/entries.h"
@@ -24,44 +24,62 @@ static void room(uint32_t **map, uint32_t *cap, uint32_t id)
 	*cap = new;
 }
 
-static uint32_t string(const struct profile *from, uint32_t id, struct profile *to)
+static const char *string_of(const void *ctx, uint32_t id, size_t *ret_len)
 {
-	return id ? profile_string(to, profile_str(from, id), profile_str_len(from, id)) : 0;
+	*ret_len = profile_str_len(ctx, id);
+	return profile_str(ctx, id);
 }
 
-static uint32_t module(struct remap *m, const struct profile *from, uint32_t id, struct profile *to)
+struct remap_from remap_from_profile(const struct profile *p)
+{
+	return (struct remap_from){p->modules, p->frames, string_of, p};
+}
+
+uint32_t remap_string(const struct remap_from *from, uint32_t id, struct profile *to)
+{
+	size_t len;
+
+	if (!id)
+		return 0;
+	const char *s = from->string(from->ctx, id, &len);
+	return profile_string(to, s, len);
+}
+
+uint32_t remap_module(struct remap *m, const struct remap_from *from, uint32_t id,
+		      struct profile *to)
 {
 	if (!id)
 		return 0;
 	room(&m->modules, &m->module_cap, id);
 	if (!m->modules[id]) {
 		struct module module = from->modules[id];
-		module.name = string(from, module.name, to);
-		module.path = string(from, module.path, to);
-		module.build_id = string(from, module.build_id, to);
+		module.name = remap_string(from, module.name, to);
+		module.path = remap_string(from, module.path, to);
+		module.build_id = remap_string(from, module.build_id, to);
 		m->modules[id] = profile_module(to, &module);
 	}
 	return m->modules[id];
 }
 
-static uint32_t frame(struct remap *m, const struct profile *from, uint32_t id, struct profile *to,
-		      const struct remap_caps *caps)
+uint32_t remap_frame(struct remap *m, const struct remap_from *from, uint32_t id,
+		     struct profile *to, const struct remap_caps *caps)
 {
 	room(&m->frames, &m->frame_cap, id);
 	if (m->frames[id])
 		return m->frames[id];
-	if (to->frame_count > caps->stacks || profile_string_count(to) > STRINGS_MAX)
+	if (caps && (to->frame_count > caps->stacks || profile_string_count(to) > STRINGS_MAX))
 		return REMAP_FULL;
 	struct frame f = from->frames[id];
-	f.name = string(from, f.name, to);
-	f.source = string(from, f.source, to);
-	f.module = module(m, from, f.module, to);
+	f.name = remap_string(from, f.name, to);
+	f.source = remap_string(from, f.source, to);
+	f.module = remap_module(m, from, f.module, to);
 	return m->frames[id] = profile_frame(to, &f);
 }
 
 uint32_t remap_stack(struct remap *m, const struct profile *from, uint32_t id, struct profile *to,
 		     const struct remap_caps *caps)
 {
+	struct remap_from source = remap_from_profile(from);
 	uint32_t todo[PROFILE_DEPTH_MAX];
 	size_t n = 0;
 
@@ -73,7 +91,7 @@ uint32_t remap_stack(struct remap *m, const struct profile *from, uint32_t id, s
 	profile_set_stacks_max(to, caps->stacks);
 	while (n) {
 		id = todo[--n];
-		uint32_t f = frame(m, from, from->stacks[id].frame, to, caps);
+		uint32_t f = remap_frame(m, &source, from->stacks[id].frame, to, caps);
 		if (f == REMAP_FULL)
 			return REMAP_FULL;
 		uint64_t capped = to->info.capped;
@@ -93,16 +111,17 @@ uint32_t remap_series(struct remap *m, const struct profile *from, uint32_t id, 
 	room(&m->series, &m->series_cap, id);
 	if (m->series[id])
 		return m->series[id];
-	if (profile_string_count(to) > STRINGS_MAX)
+	if (caps && profile_string_count(to) > STRINGS_MAX)
 		return REMAP_FULL;
 
+	struct remap_from source = remap_from_profile(from);
 	const struct series *s = &from->series[id];
 	CLEANUP(freep) struct label *labels = mem_alloc_array(s->count, sizeof(*labels));
 	for (uint32_t i = 0; i < s->count; i++) {
-		labels[i].key = string(from, s->labels[i].key, to);
-		labels[i].value = string(from, s->labels[i].value, to);
+		labels[i].key = remap_string(&source, s->labels[i].key, to);
+		labels[i].value = remap_string(&source, s->labels[i].value, to);
 	}
-	if (to->series_count > caps->series) {
+	if (caps && to->series_count > caps->series) {
 		uint32_t there = profile_series_find(to, labels, s->count);
 		if (!there)
 			return REMAP_FULL;
