@@ -88,11 +88,21 @@ bool maps_replaces(const struct maps *m, const struct mapping *new)
 		const struct mapping *old = &m->list[i];
 		if (old->start >= new->end)
 			break;
+		if (!old->inode && !new->inode) /* memory is memory */
+			continue;
 		if (old->path != new->path || old->inode != new->inode ||
 		    old->start - old->offset != new->start - new->offset)
 			return true;
 	}
 	return false;
+}
+
+bool maps_has_memory(const struct maps *m, uint64_t start, uint64_t end)
+{
+	size_t at = first_after(m, start);
+	const struct mapping *old = at < m->count ? &m->list[at] : NULL;
+
+	return old && old->start <= start && end <= old->end && !old->inode;
 }
 
 void maps_remove(struct maps *m, uint64_t start, uint64_t end)

@@ -38,6 +38,9 @@ struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share 
 
 void maps_remove(struct maps *m, uint64_t start, uint64_t end);
 
+/* Whether all of it is one mapping without a file. */
+bool maps_has_memory(const struct maps *m, uint64_t start, uint64_t end);
+
 /* Whether a mapping would take the place of one of another file, or of another part of it. */
 bool maps_replaces(const struct maps *m, const struct mapping *new);
 

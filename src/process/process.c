@@ -170,6 +170,9 @@ static void on_map(struct processes *ps, const struct sideband_event *e)
 	forget_early(p, e->time, e->start, e->end);
 	if (e->time < p->sure_ns)
 		return; /* what came after it may have been lost */
+	/* Some make their code writable and back all the time, which is told as if it were new. */
+	if (!e->inode && maps_has_memory(p->maps, e->start, e->end))
+		return;
 	p->maps = maps_own(p->maps);
 	p->changed_ns = MAX(p->changed_ns, e->time);
 	if (maps_replaces(p->maps, &m))

@@ -7,6 +7,9 @@
 #include "unwind/gorows.h"
 #include "unwind/x86.h"
 
+#define PADDED_ALIGN 64ull
+#define PADDED_GAP_MIN                                                                             \
+	(64u << 10)      /* code without any name is looked through from so many bytes on */
 #define GAP_MIN       16 /* shorter ones are padding between functions */
 #define STEP_BYTES    16 /* that are read or cleared cost what an instruction does */
 #define DEPTH_MAX     (1 << 24)
@@ -501,10 +504,33 @@ static void take_symbol(struct flow *f, const struct function *fn)
 		f->functions[count].outermost = fn->outermost;
 }
 
-/* Finds the functions of a gap: those that symbols name, and from them by their calls. */
+/* Code without names in which functions begin at multiples of 64, behind int3: V8's builtins. */
+static void find_padded(struct flow *f)
+{
+	for (uint64_t at = (f->from + PADDED_ALIGN) & ~(PADDED_ALIGN - 1); at < f->to;
+	     at += PADDED_ALIGN) {
+		const uint8_t *code = f->code + (at - f->from);
+		if (at - f->from >= 2 && code[-1] == 0xcc && code[-2] == 0xcc && code[0] != 0xcc)
+			discover(f, at);
+	}
+}
+
+static bool is_unnamed(const struct flow *f, uint64_t from, uint64_t to)
+{
+	const struct function *fn = find_function(f->symbols, f->symbol_count, to - 1);
+
+	return !fn || fn->start < from;
+}
+
+/*
+ * Finds the functions of a gap: those that symbols name, and from them by their calls; where there
+ * is no name at all, those that padding tells.
+ */
 static void find_functions(struct flow *f)
 {
 	f->count = f->sorted = 0;
+	if (is_unnamed(f, f->from, f->to))
+		find_padded(f);
 	const struct function *fn = find_function(f->symbols, f->symbol_count, f->from);
 	fn = !fn ? f->symbols : fn->start < f->from ? fn + 1 : fn;
 	for (; fn < f->symbols + f->symbol_count && fn->start < f->to; fn++)
@@ -575,8 +601,8 @@ static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 		settle(f->symbols, &f->symbol_count);
 		f->settled = f->symbol_count;
 	}
-	const struct function *fn = find_function(f->symbols, f->symbol_count, to - 1);
-	if (!fn || fn->start < from || !elf_file_offset(f->e, from, &offset))
+	if ((is_unnamed(f, from, to) && to - from < PADDED_GAP_MIN) ||
+	    !elf_file_offset(f->e, from, &offset))
 		return 0;
 	f->steps += (to - from) / STEP_BYTES;
 	f->from = from;

@@ -18,7 +18,7 @@
 
 #include "unwind/image.h"
 
-#define IMAGE_FILE_VERSION 10 /* raise it also when what cfi.c makes of a table changes */
+#define IMAGE_FILE_VERSION 11 /* raise it also when what cfi.c makes of a table changes */
 #define IMAGE_FILE_MAX                                                                             \
 	(sizeof(struct image_file_head) + UNWIND_RULES_MAX * sizeof(struct unwind_rule) +          \
 	 IMAGE_PAGES_MAX * 8ul + CFI_ROWS_MAX * 4ul)

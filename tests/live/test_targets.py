@@ -340,7 +340,8 @@ def compiled_code_in_a_container_is_named():
     assert r.stacks.share("contained_jit") > 0.9, r.stacks
 
 
-SHARES = re.compile(r"([\d.]+) % of user stacks complete, ([\d.]+) % of frames without a name")
+SHARES = re.compile(r"([\d.]+) % of user stacks complete(?:, [\d.]+ % by frame pointers[^,]*)?, "
+                    r"([\d.]+) % of frames without a name")
 
 
 @live
@@ -392,7 +393,9 @@ def compiled_javascript_is_named():
             os.unlink(f"/tmp/perf-{w.pid}.map")
     frames = r.stacks.frames()
     assert any("kindle" in f for f in frames) and any("stoke" in f for f in frames), frames
-    folded.check_named(r.stacks, 0.95)
+    # Not what is in files: Debian's node has no names of V8's own functions.
+    made = sum(n * f.count("[anon]") for f, n in r.stacks)
+    assert made <= 0.05 * sum(n * len(f) for f, n in r.stacks), r.stacks
 
 
 def record_jitted(make_map):

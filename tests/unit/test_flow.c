@@ -249,6 +249,41 @@ static void the_entry_has_no_caller_nor_what_it_falls_into(void **state)
 	assert_int_equal(read_code(code, sizeof(code), NULL, 0, 0, &rows), -ENOENT);
 }
 
+static void padding_tells_where_functions_without_names_begin(void **state)
+{
+	(void)state;
+	enum { BYTES = 64 << 10 };
+	static const uint8_t function[] = {
+		0x55,             /* push %rbp */
+		0x48, 0x89, 0xe5, /* mov %rsp,%rbp */
+		0xff, 0xd0,       /* call *%rax */
+		0x5d, 0xc3,       /* pop %rbp; ret */
+	};
+	CLEANUP(freep) uint8_t *code = mem_alloc(BYTES);
+	struct rows rows;
+
+	memset(code, 0xcc, BYTES);
+	memcpy(code + 64, function, sizeof(function));
+	memcpy(code + 640, function, sizeof(function));
+	memset(code + 704, 0x90, 256); /* nothing but int3 is padding */
+	code[704] = 0xc3;
+	memcpy(code + 832, function, sizeof(function));
+	assert_int_equal(read_code(code, BYTES, NULL, 0, 0, &rows), 0);
+	for (uint64_t at = 64; at <= 640; at += 576) {
+		expect(&rows, at, RSP(8));
+		expect(&rows, at + 1, RSP_SAVED(16));
+		expect(&rows, at + 4, BY_RBP);
+		expect(&rows, at + 7, RSP(8));
+		expect(&rows, at + 8, KIND(UNWIND_UNKNOWN));
+	}
+	expect(&rows, 836, KIND(UNWIND_UNKNOWN));
+	assert_int_equal(read_code(code, BYTES / 2, NULL, 0, 0, &rows), -ENOENT);
+	/* Where there are names, they are asked. */
+	assert_int_equal(read_code(code, BYTES, (uint64_t[]){640}, 1, 0, &rows), 0);
+	expect(&rows, 68, KIND(UNWIND_UNKNOWN));
+	expect(&rows, 644, BY_RBP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +291,7 @@ int main(void)
 		cmocka_unit_test(pushes_and_branches_are_followed),
 		cmocka_unit_test(what_cannot_be_told_is_not),
 		cmocka_unit_test(the_entry_has_no_caller_nor_what_it_falls_into),
+		cmocka_unit_test(padding_tells_where_functions_without_names_begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,27 @@ static void a_mapping_replaces_what_it_covers(void **state)
 	maps_unref(m);
 }
 
+/* V8 makes its code writable and back: the kernel tells of it as of a new mapping. */
+static void memory_that_is_mapped_again_replaces_nothing(void **state)
+{
+	(void)state;
+	struct maps *m = maps_new();
+	struct mapping memory = {.start = 120, .end = 150, .path = 7}; /* as of /proc: no offset */
+	struct mapping file = {.start = 120, .end = 150, .path = 8, .inode = 9};
+
+	put(m, 100, 200, 0);
+	put(m, 200, 300, 0);
+	assert_false(maps_replaces(m, &memory));
+	assert_true(maps_replaces(m, &file));
+	assert_true(maps_has_memory(m, 120, 200));
+	assert_false(maps_has_memory(m, 120, 201)); /* two mappings */
+	maps_insert(m, &file);
+	assert_true(maps_replaces(m, &memory));
+	assert_false(maps_has_memory(m, 120, 150));
+	assert_false(maps_has_memory(m, 300, 301));
+	maps_unref(m);
+}
+
 /* Against a plain array of bytes that does the same. */
 static void random_mappings_are_what_was_mapped_last(void **state)
 {
@@ -385,6 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapping_replaces_what_it_covers),
+		cmocka_unit_test(memory_that_is_mapped_again_replaces_nothing),
 		cmocka_unit_test(random_mappings_are_what_was_mapped_last),
 		cmocka_unit_test(a_child_shares_until_it_maps),
 		cmocka_unit_test(mappings_are_capped),
