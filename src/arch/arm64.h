@@ -145,7 +145,7 @@ struct thread_struct {
 #define ARCH_USED(v)   asm volatile("" : : "r"(v))
 #define ARCH_LOAD_ACQUIRE(p)                                                                       \
 	({                                                                                         \
-		__typeof__(*(p)) arch_loaded = __sync_fetch_and_add(p, 0);                         \
+		__typeof__(*(p) + 0) arch_loaded = __sync_fetch_and_add(p, 0);                     \
 		ARCH_USED(arch_loaded);                                                            \
 		arch_loaded;                                                                       \
 	})

@@ -167,7 +167,7 @@ struct thread_struct {
 /* Loads are seen in their order, and stores are: only the compiler has to be told. */
 #define ARCH_LOAD_ACQUIRE(p)                                                                       \
 	({                                                                                         \
-		__typeof__(*(p)) arch_loaded = *(const volatile __typeof__(*(p)) *)(p);            \
+		__typeof__(*(p) + 0) arch_loaded = *(const volatile __typeof__(*(p)) *)(p);        \
 		barrier();                                                                         \
 		arch_loaded;                                                                       \
 	})

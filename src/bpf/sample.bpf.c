@@ -218,9 +218,12 @@ static __always_inline void walk_by_frame_pointers(struct bpf_perf_event_data *c
 	h->walk = h->user_frames >= WIRE_FRAMES ? WIRE_WALK_CUT : WIRE_WALK_NO_MAPPING;
 }
 
-static __always_inline __u64 ring_used(const struct wire_ring *ring)
+/* What is before the tail was read: it may be written again. */
+static __always_inline __u64 ring_used(struct wire_ring *ring)
 {
-	return ring->head - MAX(ring->tail, ring->base);
+	__u64 tail = ARCH_LOAD_ACQUIRE(&ring->tail), from = MAX(tail, ring->base);
+
+	return ring->head - from;
 }
 
 /* In this order, or user space takes what lies between for samples. */
@@ -229,19 +232,18 @@ static __always_inline void begin_anew(struct wire_ring *ring)
 	__u64 at = (ring->head + ring_bytes - 1) & ~(ring_bytes - 1);
 
 	ring->base = at;
-	barrier();
-	ring->head = at;
+	ARCH_STORE_RELEASE(&ring->head, at);
 }
 
 /* Also for the head of the next one: some of that is written before it is known if there is room.
  */
-static __always_inline bool has_room(const struct wire_ring *ring, __u64 bytes)
+static __always_inline bool has_room(struct wire_ring *ring, __u64 bytes)
 {
 	return ring_used(ring) + bytes + sizeof(struct wire_sample) <= ring_bytes;
 }
 
 /* A quarter is left to samples alone: a stack that is copied takes the room of a hundred. */
-static __always_inline bool has_room_to_copy(const struct wire_ring *ring)
+static __always_inline bool has_room_to_copy(struct wire_ring *ring)
 {
 	return has_room(ring, WIRE_SAMPLE_MAX + ring_bytes / 4);
 }
@@ -416,7 +418,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (!s)
 		return 0; /* cannot be: a CPU without one is not sampled */
 	struct wire_ring *ring = &s->ring;
-	if (ring->tail == ring->head) /* all was read */
+	if (ARCH_LOAD_ACQUIRE(&ring->tail) == ring->head) /* all was read */
 		begin_anew(ring);
 	touch(s, counts, pid, ARCH_PC(&ctx->regs));
 	struct wire_sample *h = open_sample(s);
@@ -467,8 +469,7 @@ int sample(struct bpf_perf_event_data *ctx)
 
 	__u64 frames = h->kernel_frames + h->user_frames;
 	__u64 end = ring->head + sizeof(*h) + frames * sizeof(__u64) + h->stack_bytes;
-	barrier(); /* this CPU's stores are seen in their order */
-	ring->head = end;
+	ARCH_STORE_RELEASE(&ring->head, end);
 	counts->n[WIRE_RUN_NS] += bpf_ktime_get_ns() - began;
 	return 0;
 }

@@ -98,7 +98,8 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 /*
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
  * was in use is not written again before a grace period is over, so a walk never sees half of one.
- * (Processes are, and have versions for it.)
+ * (Processes are, and have versions for it.) A mapping's file and a process's version are stored
+ * with release, after all that they lead to, and loaded with acquire.
  *
  *	processes  by pid, which mappings are its; see struct unwind_bucket
  *	mappings   sorted runs of struct unwind_mapping, one run a process
@@ -131,7 +132,8 @@ struct unwind_process {
 /*
  * A process is in the bucket that its pid's hash says, most often the first of it: one line of the
  * cache, whose address is known from the start. A hash map's lookup is four of them, one after the
- * other. A version is never used again: what was read between two looks at the same one is whole.
+ * other. A version is never used again: what was read between two looks at the same one is whole
+ * (the first with acquire, a read barrier before the second).
  */
 struct unwind_bucket {
 	struct unwind_process at[UNWIND_BUCKET];

@@ -254,7 +254,7 @@ __noinline int walk_find_mapping(__u64 addr)
 		return 0;
 
 	/* User space sets bias before file, and once: reading them the other way round is right. */
-	__u32 file = *(volatile __u32 *)&m->file;
+	__u32 file = ARCH_LOAD_ACQUIRE(&m->file);
 	struct unwind_file *f = bpf_map_lookup_elem(&files, &file);
 	w->low = m->start;
 	w->high = m->end;
@@ -847,16 +847,18 @@ __noinline int walk_find_process(__u32 pid)
 
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < UNWIND_BUCKET; i++) {
-		volatile struct unwind_process *p = &b->at[i]; /* read in this order */
+		volatile struct unwind_process *p = &b->at[i];
 		if (!p->pid)
 			return 0;
-		w->version = p->version;
-		if (p->pid != pid || !w->version)
+		__u32 version = ARCH_LOAD_ACQUIRE(&p->version);
+		w->version = version;
+		if (p->pid != pid || !version)
 			continue;
 		bool same = p->exec == h->exec && (pid != h->pid || p->start == h->start);
 		w->first = p->first;
 		w->count = p->count;
-		return same && p->version == w->version;
+		ARCH_READ_BARRIER();
+		return same && p->version == version;
 	}
 	return 0;
 }

@@ -107,9 +107,9 @@ static inline __u64 wire_sample_size(const struct wire_sample *s)
  * have: `base` is the position from then on.
  */
 struct wire_ring {
-	__u64 head; /* the end of the last sample; written after it */
+	__u64 head; /* the end of the last sample: stored with release, after it and after base */
 	__u64 base;
-	__u64 tail; /* how far user space has read; the only one that it writes */
+	__u64 tail; /* how far user space has read, with release; the only one that it writes */
 	__u64 pad;
 };
 

@@ -411,8 +411,10 @@ static void drain_cpu(struct sampler *s, unsigned cpu, uint64_t until, sampler_f
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
 
-	s->fill = MAX(s->fill, head - MAX(c->read, base));
-	for (c->read = MAX(c->read, base); c->read < head;) {
+	c->read = MAX(c->read, base);
+	/* A ring that was begun anew just now has its base behind the head that was read. */
+	s->fill = MAX(s->fill, head > c->read ? head - c->read : 0);
+	while (c->read < head) {
 		const struct wire_sample *h = sample_at(s, cpu, c->read);
 		if (!is_sound(h, head - c->read)) {
 			s->malformed++;
@@ -431,7 +433,8 @@ static void drain_cpu(struct sampler *s, unsigned cpu, uint64_t until, sampler_f
 static void wipe_stacks(struct sampler *s, unsigned cpu)
 {
 	const struct wire_ring *ring = ring_of(s, cpu);
-	uint64_t at = MAX(ring->tail, ring->base), left;
+	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
+	uint64_t at = MAX(ring->tail, base), left;
 
 	for (; (left = s->cpus[cpu].read - at) > 0; at += wire_sample_size(sample_at(s, cpu, at))) {
 		struct wire_sample *h = sample_at(s, cpu, at);

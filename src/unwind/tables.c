@@ -333,16 +333,21 @@ static struct unwind_process *find_process(struct tables *t, uint32_t pid)
 	return NULL;
 }
 
-/* Walks may read it meanwhile; from 0 to the end of the version it is nothing to them. */
+/*
+ * Walks may read it meanwhile; from 0 to the end of the version it is nothing to them. The 0 is
+ * seen before anything else is, hence the fence: a store with release orders only what comes before
+ * it.
+ */
 static void write_process(struct unwind_process *to, const struct unwind_process *from)
 {
-	__atomic_store_n(&to->version, 0, __ATOMIC_SEQ_CST);
-	to->pid = from->pid;
-	to->start = from->start;
-	to->exec = from->exec;
-	to->first = from->first;
-	to->count = from->count;
-	__atomic_store_n(&to->version, from->version, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->version, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&to->pid, from->pid, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->start, from->start, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->exec, from->exec, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->first, from->first, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->count, from->count, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->version, from->version, __ATOMIC_RELEASE);
 }
 
 int tables_name(struct tables *t, const struct unwind_process *p)

@@ -205,7 +205,8 @@ static void write_mapping(struct unwinder *u, const struct space *s, struct unwi
 	if (m->unwind_file == NO_FILE)
 		bias = s->keeps_fp ? UNWIND_KEEPS_FP : 0;
 	if (slot < UNWIND_LOST && (slot || m->unwind_file == NO_FILE))
-		to->bias = bias; /* else a walk that still has the file of before may read it */
+		/* Else a walk that still has the file of before may read it. */
+		__atomic_store_n(&to->bias, bias, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->file, slot, __ATOMIC_RELEASE);
 }
 
