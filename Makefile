@@ -12,10 +12,15 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 SYSCONF ?= /etc
 SAN     ?=
-BUILD   := build$(if $(SAN),/san)
+ARCH    ?= # arm64: what `make arm64` does for itself
+BUILD   := build$(if $(ARCH),/$(ARCH))$(if $(SAN),/san)
 VERSION := 0.1.0
 
-CC      := gcc
+CC      := $(if $(ARCH),$(CURDIR)/$(BUILD)/bin/cc,gcc)
+ifneq ($(ARCH),)
+AR      := $(CURDIR)/$(BUILD)/bin/ar
+LD      := $(CURDIR)/$(BUILD)/bin/ld
+endif
 CLANG   := clang
 BPFTOOL := $(firstword $(wildcard /usr/sbin/bpftool /usr/bin/bpftool) bpftool)
 
@@ -70,14 +75,29 @@ build/.deps-test: tools/deps tests/browser/package-lock.json
 
 # ---- the BPF side: source -> object -> skeleton header -----------------------------------------
 
+# Its programs are for any processor, but for the registers that they read.
+MACHINE  := $(if $(filter arm64,$(ARCH)),aarch64,$(shell uname -m))
+BPF_ARCH := -D__TARGET_ARCH_$(if $(filter aarch64,$(MACHINE)),arm64,x86) $(if $(ARCH),\
+	-I$(BUILD)/sysroot/usr/$(MACHINE)-linux-gnu/include,) -I/usr/include/$(MACHINE)-linux-gnu
 $(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(CI),-Werror) \
 		-fdebug-prefix-map=$(CURDIR)=. \
-		-I/usr/include/$(shell uname -m)-linux-gnu -D__TARGET_ARCH_x86 -Isrc -MMD -MP \
+		$(BPF_ARCH) -Isrc -MMD -MP \
 		-c $< -o $@
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $* > $@
+
+# ---- the same program for arm64, in build/arm64 -------------------------------------------------
+
+ifeq ($(ARCH),)
+.PHONY: arm64
+arm64: build/arm64/bin/cc
+	+@$(MAKE) $(JOBS) --no-print-directory ARCH=arm64 CI=1 build/arm64/smolder
+build/arm64/bin/cc: tools/cross tools/deps
+	tools/cross build/arm64
+	@touch $@
+endif
 
 # ---- generated code and embedded assets --------------------------------------------------------
 
@@ -211,6 +231,7 @@ help:
 	@echo 'make test-vm    the BPF side on Linux 5.10, 6.1 and 6.12, in a virtual machine'
 	@echo 'make test-fresh make run and make test in a fresh Debian; root; STAGES="root user test"'
 	@echo 'make fuzz       every fuzzer for SECONDS=300'
+	@echo 'make arm64      the program for arm64 in build/arm64, by Debian'\''s cross compiler'
 	@echo 'make lint       clang-tidy, cppcheck, tsc, biome and the format'
 	@echo 'make install    PREFIX=/usr/local DESTDIR='
 	@echo 'make SAN=address,undefined test'

@@ -14,6 +14,7 @@
  * A new architecture is src/arch/NAME.h with what follows, and two lines at the end of this file.
  *
  *	ARCH_NAME, ARCH_ELF_MACHINE
+ *	ARCH_KERNEL        the oldest Linux that loads the programs: 5.ARCH_KERNEL
  *	ARCH_HAS_WALK      1: user stacks are walked by unwind tables (bpf/walk.bpf.h).
  *	                   0: not yet. They are the kernel's own walk, by frame pointers
  *	                   that nothing proves, and doctor says so

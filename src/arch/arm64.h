@@ -8,6 +8,7 @@
 
 #define ARCH_NAME        "arm64"
 #define ARCH_ELF_MACHINE 183 /* EM_AARCH64 */
+#define ARCH_KERNEL      18  /* see ARCH_LOAD_ACQUIRE */
 #define ARCH_HAS_WALK    0
 #define ARCH_USER_BITS   52
 

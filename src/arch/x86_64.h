@@ -3,6 +3,7 @@
 
 #define ARCH_NAME        "x86-64"
 #define ARCH_ELF_MACHINE 62 /* EM_X86_64 */
+#define ARCH_KERNEL      10
 #define ARCH_HAS_WALK    1
 #define ARCH_USER_BITS   47
 

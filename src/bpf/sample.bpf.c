@@ -272,6 +272,10 @@ static __always_inline void user_side(struct bpf_perf_event_data *ctx, struct sc
 	h->leaf = w->leaf;
 	if (!w->exact)
 		h->flags |= WIRE_SYSCALL;
+	if (!ARCH_HAS_WALK) {
+		walk_by_frame_pointers(ctx, s, kernel);
+		return;
+	}
 	/* A child that has not run another program has its parent's mappings. */
 	if (walk_find_process(h->pid) ||
 	    walk_find_process(BPF_CORE_READ(task, group_leader, real_parent, tgid))) {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "arch/arch.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "collect/pidns.h"
@@ -64,11 +65,12 @@ static void judge(const struct probe *p, struct probe_item *it, int err, enum pr
 
 static void check_kernel(const struct probe *p, struct probe_item *it)
 {
-	if (p->facts.kernel >= KERNEL_VERSION(5, 10, 0)) {
+	if (p->facts.kernel >= KERNEL_VERSION(5, ARCH_KERNEL, 0)) {
 		say(it, PROBE_OK, "Linux %s", p->facts.release);
 		return;
 	}
-	say(it, PROBE_FAIL, "Linux %s; 5.10 or later is needed", p->facts.release);
+	say(it, PROBE_FAIL, "Linux %s; 5.%d or later is needed on %s", p->facts.release,
+	    ARCH_KERNEL, ARCH_NAME);
 	fix(it, "boot a later kernel");
 }
 
@@ -308,6 +310,19 @@ static void check_pid_namespace(const struct probe *p, struct probe_item *it)
 	}
 }
 
+static void check_user_stacks(const struct probe *p, struct probe_item *it)
+{
+	(void)p;
+	if (ARCH_HAS_WALK)
+		say(it, PROBE_OK, "by unwind tables: whole without frame pointers");
+	else
+		say(it, PROBE_WARN,
+		    "on " ARCH_NAME
+		    " unwind tables are not read yet, so the kernel's walk by frame "
+		    "pointers is taken: code without them loses callers, and no stack counts as "
+		    "complete");
+}
+
 static void check_cgroups(const struct probe *p, struct probe_item *it)
 {
 	struct statfs st = {}, unified = {};
@@ -343,6 +358,7 @@ static const struct {
 	{"kprobes", check_kprobes},
 	{"tracefs", check_tracefs},
 	{"locked memory", check_memlock},
+	{"user stacks", check_user_stacks},
 	{"kernel symbols", check_kernel_symbols},
 	{"map_files", check_map_files},
 	{"PROCMAP_QUERY", check_procmap_query},

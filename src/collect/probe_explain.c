@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <sys/capability.h>
 
+#include "arch/arch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "collect/probe.h"
@@ -105,8 +106,9 @@ int probe_explain_facts(const struct probe_facts *f, int err, char *buf, size_t 
 	*buf = '\0';
 	if (err == -EPERM || err == -EACCES)
 		known = explain_refused(f, buf, size);
-	if (!known && f->kernel && f->kernel < KERNEL_VERSION(5, 10, 0)) {
-		add(buf, size, "this kernel is %s, and recording needs 5.10 or later", f->release);
+	if (!known && f->kernel && f->kernel < KERNEL_VERSION(5, ARCH_KERNEL, 0)) {
+		add(buf, size, "this kernel is %s, and recording needs 5.%d or later", f->release,
+		    ARCH_KERNEL);
 		known = true;
 	}
 	if (!known && !f->btf) {

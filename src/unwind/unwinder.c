@@ -670,6 +670,12 @@ static int take_frame_pointers(struct rule_context *c, const struct wire_sample 
 	for (unsigned i = 0; i < s->user_frames; i++) {
 		bool exact = i == 0 && !(s->flags & WIRE_SYSCALL);
 		const struct unwind_rule *r;
+		if (!ARCH_HAS_WALK) { /* all that there is; it does not count as complete */
+			if (!maps_find(c->maps, user[i] - !exact))
+				break;
+			ret->frames[ret->count++] = user[i] - !exact;
+			continue;
+		}
 		int err = find_rule(c, user[i] - !exact, &r);
 		if (err == -EAGAIN)
 			return err;
