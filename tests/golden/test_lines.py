@@ -285,7 +285,8 @@ def split_dwarf_opens_no_other_file():
 def chains_of_rust_are_llvms():
     def demangle(out):
         # Of the two forms of names LLVM knows the newer alone; older compilers' library has both.
-        both = zip(run("c++filt", input=out).split("\n"), run("llvm-cxxfilt", input=out).split("\n"))
+        both = zip(run("c++filt", "--format=rust", input=out).split("\n"),
+                   run("llvm-cxxfilt", input=out).split("\n"))
         return "\n".join(gnu if re.search(r"::h[0-9a-f]{16}$|\$", by_llvm) else by_llvm
                          for gnu, by_llvm in both)
     check(workloads.path("shares-rs-v0"), functools.partial(llvm, demangle=demangle), 8)
