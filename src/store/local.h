@@ -9,12 +9,12 @@
  * The writer locks the directory, `pid` holds who it is. Readers never block it. A damaged file is
  * set aside (NAME.damaged-N), counted, and a new one begun.
  *
- *	local.c   opening, appending
- *	tend.c    packing and roll-ups
- *	retain.c  what goes when its time or its room is over, and how much there is
- *	walk.c    which parts of which files a range of time is made of
- *	scan.c    a range of time as a profile
- *	lines.c   timelines, heat, and the names there are
+ *	local.c     opening, appending
+ *	tend.c      packing and roll-ups
+ *	retain.c    what goes when its time or its room is over, and how much there is
+ *	walk.c      which parts of which files a range of time is made of
+ *	scan.c      a range of time as a profile
+ *	timeline.c  numbers over time, and the names there are
  */
 #pragma once
 

@@ -37,3 +37,7 @@ struct store_operations {
 };
 
 extern const struct store_operations local_operations; /* local.h */
+
+/* As store_open(), which finds the kind by what `where` begins with. */
+int store_open_kind(const struct store_operations *kind, const char *where,
+		    const struct store_options *o, struct store **ret, struct store_error *ret_err);

@@ -51,19 +51,25 @@ static int explained(int r, struct store_error *e)
 	return r;
 }
 
-int store_open(const char *where, const struct store_options *o, struct store **ret,
-	       struct store_error *ret_err)
+int store_open_kind(const struct store_operations *kind, const char *where,
+		    const struct store_options *o, struct store **ret, struct store_error *ret_err)
 {
 	struct store_options filled = o ? *o : (struct store_options){};
 	struct store_error none;
 	CLEANUP(freep) struct store *s = mem_alloc(sizeof(*s));
 
 	store_options_fill(&filled);
-	s->kind = kind_of(where);
+	s->kind = kind;
 	int r = s->kind->open(where, &filled, &s->self, blank(ret_err, &none));
 	if (!r)
 		*ret = TAKE_PTR(s);
 	return r;
+}
+
+int store_open(const char *where, const struct store_options *o, struct store **ret,
+	       struct store_error *ret_err)
+{
+	return store_open_kind(kind_of(where), where, o, ret, ret_err);
 }
 
 void store_close(struct store *s)
