@@ -211,7 +211,7 @@ static int resolve(struct fetching *f, const struct place *p, struct addrinfo **
 	atomic_store(&l->users, 2);
 	int r = l->event < 0 ? -errno : start_lookup(l);
 	if (r) {
-		lookup_drop(l);
+		atomic_store(&l->users, 1); /* there is no thread */
 		lookup_drop(l);
 		return failed(f->err, r, strerror(-r));
 	}

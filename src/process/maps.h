@@ -6,7 +6,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -64,7 +64,7 @@ static uint32_t fold_by(struct folding *f, uint32_t series)
 		text = mem_printf("%s (%s)", comm, value && *value ? value : "short-lived");
 	else if (!value || !*value)
 		text = mem_printf("[no %s]", by);
-	return profile_stack(f->out, 0, mark(f->out, text ? text : value));
+	return profile_stack(f->out, 0, mark(f->out, text ? text : value ? value : ""));
 }
 
 static uint32_t fold_roots(struct folding *f, uint32_t series)

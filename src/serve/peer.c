@@ -143,10 +143,10 @@ static int read_answer(struct peer *p, const struct end *far, const struct end *
 
 int peer_owner(struct peer *p, int connection, uid_t *ret)
 {
-	struct sockaddr_storage a, b;
+	struct sockaddr_storage a = {}, b = {};
 	socklen_t a_len = sizeof(a), b_len = sizeof(b);
 	struct end far, near;
-	uid_t owner;
+	uid_t owner = OVERFLOW_UID;
 
 	if (p->fd < 0)
 		return -EOPNOTSUPP;
@@ -173,7 +173,7 @@ int peer_check(void)
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(a);
 	struct peer p;
-	uid_t owner;
+	uid_t owner = OVERFLOW_UID;
 
 	CLEANUP(fd_closep) int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CLEANUP(fd_closep) int far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

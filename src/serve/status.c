@@ -48,9 +48,9 @@ static void store_metrics(struct exposition *e, const struct store_stats *s)
 	exposition_value(e, "part", "roll", (double)s->roll_bytes);
 	exposition_value(e, "part", "times", (double)s->times_bytes);
 	exposition_gauge(e, "store_first_seconds", "Start of what is stored, since 1970.",
-			 (double)(s->first_ms / 1000));
+			 (double)s->first_ms / 1000);
 	exposition_gauge(e, "store_last_seconds", "End of what is stored, since 1970.",
-			 (double)(s->last_ms / 1000));
+			 (double)s->last_ms / 1000);
 }
 
 static void receiver_part(struct exposition *e, const struct receiver_stats *r)
@@ -122,7 +122,7 @@ void status_metrics(void *ctx, struct http_request *r)
 	exposition_gauge(e, "server_resident_bytes", "Resident memory of this process.",
 			 (double)(cost_resident_bytes()));
 	exposition_gauge(e, "server_start_seconds", "When it was started, since 1970.",
-			 (double)(s->started_ms / 1000));
+			 (double)s->started_ms / 1000);
 	store_metrics(e, &store);
 	receiver_part(e, &received);
 	http_part(e, &http, &jobs);

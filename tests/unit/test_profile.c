@@ -132,7 +132,8 @@ static void stacks_met_lately_are_known(void **state)
 	assert_true(latest > 4000);
 	assert_int_equal(wrong, 0);
 	assert_int_not_equal(stack_cache_hash(0, 1), stack_cache_hash(1, 1));
-	assert_int_not_equal(stack_cache_hash(stack_cache_hash(0, 1), 2), stack_cache_hash(stack_cache_hash(0, 2), 1));
+	assert_int_not_equal(stack_cache_hash(stack_cache_hash(0, 1), 2),
+			     stack_cache_hash(stack_cache_hash(0, 2), 1));
 	stack_cache_free(k);
 }
 

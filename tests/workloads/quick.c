@@ -1,5 +1,6 @@
 /*
- * quick: a program that ends at once. Without libc, so that thousands of it can be started a second.
+ * quick: a program that ends at once. Without libc, so that thousands of it can be started a
+ * second.
  */
 void _start(void);
 void _start(void)
