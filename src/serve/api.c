@@ -16,7 +16,7 @@
 #include "render/escape.h"
 #include "render/render.h"
 #include "serve/gzip.h"
-#include "serve/parts.h"
+#include "serve/question.h"
 
 #define KEEP_MAX      16
 #define NODES_DEFAULT 20000 /* of format=tree */
@@ -39,9 +39,7 @@ struct ask { /* one selector and range */
 };
 
 struct api_job {
-	struct job job;
-	struct http_request *request;
-	const struct server *server;
+	struct question q;
 	void (*work)(struct api_job *a, struct store *s, FILE *out);
 	struct ask ask, base;
 	bool is_diff;
@@ -58,50 +56,26 @@ struct api_job {
 	bool packs;                   /* the client takes gzip */
 	bool is_over;                 /* nothing more will come into its ranges */
 	/* The answer. */
-	struct store_error store_error;
-	unsigned status;
-	char error[640];
-	char *body;
-	size_t len;
 	char etag[24];
 	bool is_packed;
 };
 
 /* ---- what is asked ------------------------------------------------------------------------- */
 
-static const char *given(const struct http_request *r, const char *name)
+static const char *given(const struct api_job *a, const char *name)
 {
-	const char *value = http_param(r, name);
-
-	return value && *value ? value : NULL;
+	return question_given(&a->q, name);
 }
 
 static bool wrong(struct api_job *a, const char *text)
 {
-	a->status = 400;
-	snprintf(a->error, sizeof(a->error), "%s", text);
-	return false;
+	return question_wrong(&a->q, 400, "%s", text);
 }
 
 static bool number(struct api_job *a, const char *name, uint64_t least, uint64_t most,
 		   uint64_t fallback, uint64_t *ret)
 {
-	const char *text = given(a->request, name);
-	char *end;
-
-	*ret = fallback;
-	if (!text)
-		return true;
-	errno = 0;
-	uint64_t n = strtoull(text, &end, 10);
-	if (errno || *end || *text == '-' || n < least || n > most) {
-		a->status = 400;
-		snprintf(a->error, sizeof(a->error),
-			 "%s is a whole number from %" PRIu64 " to %" PRIu64, name, least, most);
-		return false;
-	}
-	*ret = n;
-	return true;
+	return question_number(&a->q, name, least, most, fallback, ret);
 }
 
 static bool parse_selector(struct api_job *a, const char *text, struct ask *ask)
@@ -116,8 +90,8 @@ static bool parse_range(struct api_job *a, const char *from, const char *to, str
 	struct timerange_error err;
 	struct timerange range;
 
-	if (timerange_parse(given(a->request, from), given(a->request, to),
-			    clock_ms(CLOCK_REALTIME), &range, &err) != 0)
+	if (timerange_parse(given(a, from), given(a, to), clock_ms(CLOCK_REALTIME), &range, &err) !=
+	    0)
 		return wrong(a, err.text);
 	ask->query.from_ms = range.from_ms;
 	ask->query.to_ms = range.to_ms;
@@ -126,20 +100,20 @@ static bool parse_range(struct api_job *a, const char *from, const char *to, str
 
 static bool parse_ask(struct api_job *a)
 {
-	return parse_selector(a, given(a->request, "query"), &a->ask) &&
+	return parse_selector(a, given(a, "query"), &a->ask) &&
 	       parse_range(a, "from", "to", &a->ask);
 }
 
 /* What it is compared with: unless told, the same for as long just before. */
 static bool parse_base(struct api_job *a)
 {
-	const char *query = given(a->request, "base_query");
+	const char *query = given(a, "base_query");
 	const struct store_query *q = &a->ask.query;
 
 	a->is_diff = true;
-	if (!parse_selector(a, query ? query : given(a->request, "query"), &a->base))
+	if (!parse_selector(a, query ? query : given(a, "query"), &a->base))
 		return false;
-	if (given(a->request, "base_from") || given(a->request, "base_to"))
+	if (given(a, "base_from") || given(a, "base_to"))
 		return parse_range(a, "base_from", "base_to", &a->base);
 	a->base.query.from_ms = q->from_ms;
 	a->base.query.to_ms = q->to_ms;
@@ -164,7 +138,7 @@ static bool add_keep(struct api_job *a, const char *label)
 
 static bool parse_keep(struct api_job *a)
 {
-	const char *keep = given(a->request, "keep"), *by = given(a->request, "by");
+	const char *keep = given(a, "keep"), *by = given(a, "by");
 	char *save;
 
 	a->options.tree.by = by;
@@ -184,7 +158,7 @@ static bool parse_keep(struct api_job *a)
 /* "1": the range is exact to 20 ms; "A-B": and of each second only the steps from A to B. */
 static bool parse_slots(struct api_job *a)
 {
-	const char *text = given(a->request, "slots");
+	const char *text = given(a, "slots");
 	unsigned first, last;
 	int end = 0;
 
@@ -205,11 +179,11 @@ static bool parse_slots(struct api_job *a)
 
 static bool parse_format(struct api_job *a)
 {
-	const char *format = given(a->request, "format");
+	const char *format = given(a, "format");
 	uint64_t nodes, functions;
 
-	a->callers = given(a->request, "callers");
-	a->callees = given(a->request, "callees");
+	a->callers = given(a, "callers");
+	a->callees = given(a, "callees");
 	if (a->callers && a->callees)
 		return wrong(a, "callers and callees are two questions");
 	if (format && strcmp(format, "profile") == 0)
@@ -218,15 +192,14 @@ static bool parse_format(struct api_job *a)
 	bool is_tree = !format || strcmp(format, "tree") == 0;
 	a->renderer = render_by_name(is_tree ? "columns" : format);
 	if (!a->renderer) {
-		a->status = 400;
-		snprintf(a->error, sizeof(a->error), "the format '%.40s' is not known; one of",
-			 format);
+		char known[256] = "";
 		for (const struct renderer *r = renderers; r->name; r++) {
-			size_t n = strlen(a->error);
-			snprintf(a->error + n, sizeof(a->error) - n, " %s,%s", r->name,
-				 r[1].name ? "" : " profile");
+			size_t n = strlen(known);
+			snprintf(known + n, sizeof(known) - n, " %s,", r->name);
 		}
-		return false;
+		return question_wrong(&a->q, 400,
+				      "the format '%.40s' is not known; one of%s profile", format,
+				      known);
 	}
 	is_tree = strcmp(a->renderer->name, "columns") == 0;
 	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes) ||
@@ -236,22 +209,12 @@ static bool parse_format(struct api_job *a)
 	a->options.tree.column = TREE_VALUE;
 	a->options.tree.max_nodes = (uint32_t)nodes;
 	a->options.tree.max_functions = (uint32_t)functions;
-	const char *normalised = given(a->request, "normalised");
+	const char *normalised = given(a, "normalised");
 	a->options.tree.normalised = normalised && strcmp(normalised, "0") != 0;
 	return true;
 }
 
 /* ---- the work ------------------------------------------------------------------------------ */
-
-/* Whether the store did what it was asked; the answer is its sentence otherwise. */
-static bool went_well(struct api_job *a, int err)
-{
-	if (!err)
-		return true;
-	a->status = err == -EINVAL ? 400 : err == -ENODATA ? 404 : 500;
-	snprintf(a->error, sizeof(a->error), "%s", a->store_error.text);
-	return false;
-}
 
 /* Some steps of every second: each second is a range of its own. */
 static int sum_rows(struct api_job *a, struct store *s, struct ask *ask, struct profile *p)
@@ -267,7 +230,7 @@ static int sum_rows(struct api_job *a, struct store *s, struct ask *ask, struct 
 		q.to_ms = MIN(second + (a->last_row + 1) * WINDOW_STEP_MS, to_ms);
 		if (q.from_ms >= q.to_ms)
 			continue;
-		r = store_sum(s, &q, p, &one, &a->store_error);
+		r = store_sum(s, &q, p, &one, &a->q.store_error);
 		sum.samples += one.samples;
 		sum.files += one.files;
 		sum.bytes += one.bytes;
@@ -284,7 +247,7 @@ static int sum_range(struct api_job *a, struct store *s, struct ask *ask, struct
 {
 	if (ask->query.exact && (a->first_row != 0 || a->last_row != ROWS - 1))
 		return sum_rows(a, s, ask, p);
-	return store_sum(s, &ask->query, p, &ask->answer, &a->store_error);
+	return store_sum(s, &ask->query, p, &ask->answer, &a->q.store_error);
 }
 
 static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
@@ -292,7 +255,7 @@ static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
 	struct profile *p = profile_new();
 
 	profile_set_stacks_max(p, STACKS_MAX);
-	if (!went_well(a, sum_range(a, s, ask, p))) {
+	if (!question_went_well(&a->q, sum_range(a, s, ask, p))) {
 		profile_free(p);
 		return NULL;
 	}
@@ -313,7 +276,7 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 	CLEANUP(profile_freep)
 	struct profile *base = p && a->is_diff ? sum(a, s, &a->base) : NULL;
 
-	if (!p || (a->is_diff && !base) || !job_goes_on(&a->job))
+	if (!p || (a->is_diff && !base) || !job_goes_on(&a->q.job))
 		return;
 	if (!a->renderer) {
 		struct pack whole = {};
@@ -327,9 +290,7 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 	if (r == -EOPNOTSUPP) {
 		wrong(a, "that format has no way to show a difference");
 	} else if (r) {
-		a->status = 500;
-		snprintf(a->error, sizeof(a->error), "the answer could not be written: %s",
-			 strerror(-r));
+		question_wrong(&a->q, 500, "the answer could not be written: %s", strerror(-r));
 	}
 }
 
@@ -349,7 +310,8 @@ static void work_names(struct api_job *a, struct store *s, FILE *out)
 		[STORE_TYPES] = "types", [STORE_LABELS] = "labels", [STORE_VALUES] = "values"};
 	struct store_names n = {};
 
-	if (!went_well(a, store_names(s, &a->ask.query, a->names, &n, &a->store_error)))
+	if (!question_went_well(&a->q,
+				store_names(s, &a->ask.query, a->names, &n, &a->q.store_error)))
 		return;
 	write_names(out, keys[a->names], &n, a->max);
 	store_names_done(&n);
@@ -415,7 +377,7 @@ static void work_series(struct api_job *a, struct store *s, FILE *out)
 {
 	struct store_timeline t = {};
 
-	if (!went_well(a, store_timeline(s, &a->ask.query, &t, &a->store_error)))
+	if (!question_went_well(&a->q, store_timeline(s, &a->ask.query, &t, &a->q.store_error)))
 		return;
 	write_timeline(out, &t, a->max);
 	store_timeline_done(&t);
@@ -425,7 +387,7 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 {
 	struct store_heat h = {};
 
-	if (!went_well(a, store_heat(s, &a->ask.query, &h, &a->store_error)))
+	if (!question_went_well(&a->q, store_heat(s, &a->ask.query, &h, &a->q.store_error)))
 		return;
 	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"period\":%" PRIu64 ",\"counts\":[",
 		h.start_ms, WINDOW_STEP_MS, h.period);
@@ -444,14 +406,16 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
  * A tag of what it says, so that who has it already gets only that word; packed, here on the
  * thread, unless it is (pprof), or small.
  */
-static void finish_body(struct api_job *a)
+static void finish_body(struct question *q)
 {
+	struct api_job *a = (struct api_job *)q;
+
 	snprintf(a->etag, sizeof(a->etag), "W/\"%016" PRIx64 "\"",
-		 (uint64_t)XXH3_64bits(a->body, a->len));
+		 (uint64_t)XXH3_64bits(q->body, q->len));
 	bool binary =
 		a->work == work_query && (!a->renderer || strcmp(a->renderer->name, "pprof") == 0);
 	a->is_packed =
-		a->packs && !binary && a->len >= GZIP_LEAST && gzip_pack(&a->body, &a->len) == 0;
+		a->packs && !binary && q->len >= GZIP_LEAST && gzip_pack(&q->body, &q->len) == 0;
 }
 
 /* A word alone is a type or a process: what is stored tells. Then the query is whole. */
@@ -461,32 +425,21 @@ static bool settle(struct api_job *a, struct store *s, struct ask *ask)
 
 	if (!ask->selector)
 		return true;
-	int r = selector_settle_by(ask->selector, s, q->from_ms, q->to_ms, &a->store_error);
+	int r = selector_settle_by(ask->selector, s, q->from_ms, q->to_ms, &a->q.store_error);
 	if (r)
-		return went_well(a, r);
+		return question_went_well(&a->q, r);
 	selector_query(ask->selector, q);
 	q->by = a->keep;
 	q->by_count = a->keep_count;
 	return true;
 }
 
-static void run(struct job *j)
+static void read_store(struct question *q, struct store *s, FILE *out)
 {
-	struct api_job *a = (struct api_job *)j;
-	struct store *s;
+	struct api_job *a = (struct api_job *)q;
 
-	if (server_open_reader(a->server, j, &s, &a->store_error) != 0) {
-		a->status = 500;
-		snprintf(a->error, sizeof(a->error), "%s", a->store_error.text);
-		return;
-	}
-	FILE *out = open_memstream(&a->body, &a->len);
 	if (settle(a, s, &a->ask) && settle(a, s, &a->base))
 		a->work(a, s, out);
-	fclose(out);
-	store_close(s);
-	if (!a->status)
-		finish_body(a);
 }
 
 static const char *content_type(const struct renderer *r)
@@ -505,19 +458,21 @@ static const char *content_type(const struct renderer *r)
 	return "application/json";
 }
 
-static void free_job(struct api_job *a)
+static void free_job(struct question *q)
 {
+	struct api_job *a = (struct api_job *)q;
+
 	selector_free(a->ask.selector);
 	selector_free(a->base.selector);
 	free(a->keep_words);
-	free(a->body);
+	question_done(q);
 	free(a);
 }
 
 /* What every answer says of itself beside what it is: `headers` from `at` on. */
 static void send_body(struct api_job *a, struct http_answer *answer, size_t at)
 {
-	const char *known = http_header(a->request, "If-None-Match");
+	const char *known = http_header(a->q.request, "If-None-Match");
 	const struct {
 		const char *name, *value;
 	} more[] = {
@@ -534,52 +489,43 @@ static void send_body(struct api_job *a, struct http_answer *answer, size_t at)
 		answer->headers[at + i].value = more[i].value;
 	}
 	answer->status = 200;
-	answer->body = TAKE_PTR(a->body);
-	answer->len = a->len;
+	answer->body = TAKE_PTR(a->q.body);
+	answer->len = a->q.len;
 	if (a->is_over && known && strstr(known, a->etag)) {
 		answer->status = 304;
 		free(answer->body);
 		answer->body = NULL;
 		answer->len = 0;
 	}
-	http_answer(a->request, answer);
+	http_answer(a->q.request, answer);
 }
 
 static void answer_profile(struct api_job *a)
 {
-	const struct store_answer *s = &a->ask.answer;
-	char words[5][24];
-	const uint64_t numbers[] = {s->from_ms, s->to_ms, s->samples, s->lost, s->damaged};
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		snprintf(words[i], sizeof(words[i]), "%" PRIu64, numbers[i]);
-	/* A picture that carries scripts has no business with the rest of this server. */
-	const char *sandbox = "sandbox allow-scripts";
 	struct http_answer answer = {
 		.type = a->renderer ? content_type(a->renderer) : "application/octet-stream",
-		.headers = {{"X-Smolder-From", words[0]},
-			    {"X-Smolder-To", words[1]},
-			    {"X-Smolder-Samples", words[2]},
-			    {"X-Smolder-Lost", words[3]},
-			    {"X-Smolder-Damaged", words[4]},
-			    {"Content-Security-Policy", sandbox},
-			    {"X-Smolder-Process",
-			     selector_is_process(a->ask.selector) ? "1" : NULL}},
 	};
-	send_body(a, &answer, 7);
+	/* A picture that carries scripts has no business with the rest of this server. */
+	const char *sandbox = "sandbox allow-scripts";
+	const char *process = selector_is_process(a->ask.selector) ? "1" : NULL;
+
+	question_headers(&a->q, &a->ask.answer, "X-Smolder-Damaged", a->ask.answer.damaged,
+			 &answer);
+	answer.headers[QUESTION_HEADERS].name = "Content-Security-Policy";
+	answer.headers[QUESTION_HEADERS].value = sandbox;
+	answer.headers[QUESTION_HEADERS + 1].name = "X-Smolder-Process";
+	answer.headers[QUESTION_HEADERS + 1].value = process;
+	send_body(a, &answer, QUESTION_HEADERS + 2);
 }
 
-static void done(struct job *j)
+static void send_answer(struct question *q)
 {
-	struct api_job *a = (struct api_job *)j;
+	struct api_job *a = (struct api_job *)q;
 
-	bool failed = server_failed(a->server, a->request, j, a->status, a->error);
-
-	if (!failed && a->work == work_query)
+	if (a->work == work_query)
 		answer_profile(a);
-	else if (!failed)
+	else
 		send_body(a, &(struct http_answer){.type = "application/json"}, 0);
-	free_job(a);
 }
 
 static struct api_job *new_job(struct server *s, struct http_request *r,
@@ -587,47 +533,40 @@ static struct api_job *new_job(struct server *s, struct http_request *r,
 {
 	struct api_job *a = mem_alloc(sizeof(*a));
 
-	a->server = s;
-	a->request = r;
+	a->q = (struct question){.server = s,
+				 .request = r,
+				 .read = read_store,
+				 .finish = finish_body,
+				 .answer = send_answer,
+				 .free = free_job};
 	a->work = work;
-	a->job = (struct job){.run = run,
-			      .done = done,
-			      .fd = http_fd(r),
-			      .deadline_ms = clock_ms(CLOCK_MONOTONIC) + s->deadline_ms};
 	return a;
 }
 
 /* Hands the job over, unless what was asked for is wrong. */
-static void start(struct server *s, struct api_job *a, bool ok)
+static void start(struct api_job *a, bool ok)
 {
-	if (!ok) {
-		http_fail(a->request, a->status, "%s", a->error);
-		free_job(a);
-		return;
-	}
-	a->packs = gzip_accepted(http_header(a->request, "Accept-Encoding"));
+	a->packs = gzip_accepted(http_header(a->q.request, "Accept-Encoding"));
 	a->is_over =
 		MAX(a->ask.query.to_ms, a->base.query.to_ms) + LATE_MS < clock_ms(CLOCK_REALTIME);
-	if (jobs_add(s->jobs, &a->job)) {
-		http_fail(a->request, 503, "too many questions at once; ask again");
-		free_job(a);
-		return;
-	}
-	http_hold(a->request); /* its end comes through the loop, so not before this */
+	if (!ok || question_start(&a->q) != 0)
+		question_refuse(&a->q);
+	else
+		http_hold(a->q.request); /* its end comes through the loop, so not before this */
 }
 
 void api_query(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_query);
 
-	start(ctx, a, parse_ask(a) && parse_slots(a) && parse_keep(a) && parse_format(a));
+	start(a, parse_ask(a) && parse_slots(a) && parse_keep(a) && parse_format(a));
 }
 
 void api_diff(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_query);
 
-	start(ctx, a,
+	start(a,
 	      parse_ask(a) && parse_base(a) && parse_slots(a) && parse_keep(a) && parse_format(a));
 }
 
@@ -637,7 +576,7 @@ void api_types(void *ctx, struct http_request *r)
 
 	a->names = STORE_TYPES;
 	a->max = a->ask.query.max = NAMES_MAX;
-	start(ctx, a, parse_ask(a));
+	start(a, parse_ask(a));
 }
 
 void api_labels(void *ctx, struct http_request *r)
@@ -646,7 +585,7 @@ void api_labels(void *ctx, struct http_request *r)
 
 	a->names = STORE_LABELS;
 	a->max = a->ask.query.max = NAMES_MAX;
-	start(ctx, a, parse_ask(a));
+	start(a, parse_ask(a));
 }
 
 void api_values(void *ctx, struct http_request *r)
@@ -656,7 +595,7 @@ void api_values(void *ctx, struct http_request *r)
 	a->names = STORE_VALUES;
 	a->keep[a->keep_count++] = http_star(r);
 	a->ask.query.max = NAMES_MAX;
-	start(ctx, a, number(a, "max", 1, NAMES_MAX, NAMES_MAX, &a->max) && parse_ask(a));
+	start(a, number(a, "max", 1, NAMES_MAX, NAMES_MAX, &a->max) && parse_ask(a));
 }
 
 /* A step that people count in, for at most STEPS_DEFAULT of them. */
@@ -673,7 +612,7 @@ static uint64_t fitting_step(uint64_t length_ms)
 
 static bool parse_step(struct api_job *a)
 {
-	const char *step = given(a->request, "step");
+	const char *step = given(a, "step");
 	struct store_query *q = &a->ask.query;
 	uint64_t length = q->to_ms - q->from_ms;
 
@@ -689,13 +628,12 @@ static bool parse_step(struct api_job *a)
 void api_series(void *ctx, struct http_request *r)
 {
 	struct api_job *a = new_job(ctx, r, work_series);
-	const char *by = given(r, "by");
+	const char *by = given(a, "by");
 
 	if (by)
 		a->keep[a->keep_count++] = by;
-	start(ctx, a,
-	      parse_ask(a) && parse_step(a) &&
-		      number(a, "max", 1, LINES_MAX, LINES_DEFAULT, &a->max));
+	start(a, parse_ask(a) && parse_step(a) &&
+			 number(a, "max", 1, LINES_MAX, LINES_DEFAULT, &a->max));
 }
 
 void api_heatmap(void *ctx, struct http_request *r)
@@ -705,5 +643,5 @@ void api_heatmap(void *ctx, struct http_request *r)
 
 	if (ok && a->ask.query.to_ms - a->ask.query.from_ms > HEAT_MAX_MS)
 		ok = wrong(a, "a heatmap is of at most 10 minutes");
-	start(ctx, a, ok);
+	start(a, ok);
 }

@@ -27,7 +27,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "query/timerange.h"
 #include "render/escape.h"
 #include "serve/parts.h"
 

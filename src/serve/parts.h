@@ -32,15 +32,6 @@ struct server {
 
 extern const struct http_route server_routes[];
 
-/* Answers for a job that was not to go on, or that failed with a status; false: it did neither. */
-bool server_failed(const struct server *s, struct http_request *r, const struct job *j,
-		   unsigned status, const char *error);
-
-/* A store to read from, on a job's thread; what is asked of it ends when the job is not to go on.
- */
-int server_open_reader(const struct server *s, struct job *j, struct store **ret,
-		       struct store_error *ret_err);
-
 /* api.c: what reads the store */
 void api_query(void *ctx, struct http_request *r);
 void api_diff(void *ctx, struct http_request *r);

@@ -23,10 +23,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "query/selector.h"
-#include "query/timerange.h"
 #include "render/escape.h"
 #include "render/render.h"
-#include "serve/parts.h"
+#include "serve/question.h"
 
 #define SECONDS_DEFAULT 30
 #define SECONDS_MAX     300
@@ -48,9 +47,7 @@ enum want { WANT_PID, WANT_COMM, WANT_CONTAINER, WANT_HOST, WANTS };
 static const char *const want_names[WANTS] = {"pid", "comm", "container", "host"};
 
 struct asked {
-	struct job job;
-	struct http_request *request;
-	struct server *server;
+	struct question q;
 	struct asked *next;       /* of those that wait */
 	const char *wants[WANTS]; /* borrowed from the request; NULL: any */
 	struct selector *selector;
@@ -61,11 +58,6 @@ struct asked {
 	bool is_list;
 	/* The answer. */
 	struct store_answer answer;
-	struct store_error store_error;
-	unsigned status;
-	char error[640];
-	char *body;
-	size_t len;
 };
 
 struct pprof {
@@ -78,34 +70,13 @@ struct pprof {
 
 /* ---- what is asked ------------------------------------------------------------------------- */
 
-static void asked_free(struct asked *a)
+static void asked_free(struct question *q)
 {
+	struct asked *a = (struct asked *)q;
+
 	selector_free(a->selector);
-	free(a->body);
+	question_done(q);
 	free(a);
-}
-
-static bool wrong(struct asked *a, unsigned status, const char *text)
-{
-	a->status = status;
-	snprintf(a->error, sizeof(a->error), "%s", text);
-	return false;
-}
-
-static const char *given(const struct http_request *r, const char *name)
-{
-	const char *value = http_param(r, name);
-
-	return value && *value ? value : NULL;
-}
-
-static bool parse_number(const char *text, uint64_t most, uint64_t *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return !errno && !*end && *text >= '0' && *text <= '9' && *ret > 0 && *ret <= most;
 }
 
 /* What is asked for by name, as conditions of the selector. */
@@ -124,18 +95,18 @@ static void require_wants(struct asked *a)
 
 static bool parse(struct asked *a)
 {
-	const char *query = given(a->request, "query"), *text = given(a->request, "seconds");
+	const char *query = question_given(&a->q, "query");
 	struct selector_error err = {};
-	uint64_t seconds = SECONDS_DEFAULT, pid;
+	uint64_t seconds, pid;
 
-	if (text && !parse_number(text, SECONDS_MAX, &seconds))
-		return wrong(a, 400, "seconds is a whole number from 1 to 300");
+	if (!question_number(&a->q, "seconds", 1, SECONDS_MAX, SECONDS_DEFAULT, &seconds))
+		return false;
 	for (int i = 0; i < WANTS; i++)
-		a->wants[i] = given(a->request, want_names[i]);
-	if (a->wants[WANT_PID] && !parse_number(a->wants[WANT_PID], INT32_MAX, &pid))
-		return wrong(a, 400, "pid is the number of a process");
+		a->wants[i] = question_given(&a->q, want_names[i]);
+	if (!question_number(&a->q, "pid", 1, INT32_MAX, 0, &pid))
+		return question_wrong(&a->q, 400, "pid is the number of a process");
 	if (selector_parse(query ? query : "cpu", &a->selector, &err) != 0)
-		return wrong(a, 400, err.text);
+		return question_wrong(&a->q, 400, "%s", err.text);
 	require_wants(a);
 	a->from_ms = (clock_ms(CLOCK_REALTIME) / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
 	a->to_ms = a->from_ms + seconds * 1000;
@@ -168,39 +139,26 @@ static uint64_t thread_of(const char *pid)
 /* What can be known before half a minute is spent on it. */
 static bool is_possible(struct asked *a)
 {
-	const struct server *s = a->server;
+	const struct server *s = a->q.server;
 	const char *pid = a->wants[WANT_PID];
 	struct receiver_reach reach =
 		receiver_reach(s->receiver, a->from_ms - MIN(a->from_ms, HEARD_MS), 0);
 
 	if (s->windows_fd < 0 && !reach.remote)
-		return wrong(a, 503,
-			     "no collector sends to this server: 'smolder agent --to URL' "
-			     "does, and 'smolder run' has one of its own");
+		return question_wrong(&a->q, 503,
+				      "no collector sends to this server: 'smolder agent --to URL' "
+				      "does, and 'smolder run' has one of its own");
 	if (!pid || s->windows_fd < 0 || reach.remote || !knows_pids())
 		return true;
-	a->status = 404;
-	if (kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH) {
-		snprintf(a->error, sizeof(a->error), "there is no process %s on this machine", pid);
-		return false;
-	}
+	if (kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH)
+		return question_wrong(&a->q, 404, "there is no process %s on this machine", pid);
 	uint64_t leader = thread_of(pid);
-	if (leader) {
-		snprintf(a->error, sizeof(a->error),
-			 "%s is a thread of process %" PRIu64 "; ask for that", pid, leader);
-		return false;
-	}
-	a->status = 0;
-	return true;
+	return !leader ||
+	       question_wrong(&a->q, 404, "%s is a thread of process %" PRIu64 "; ask for that",
+			      pid, leader);
 }
 
 /* ---- the profile --------------------------------------------------------------------------- */
-
-/* Whether the store did what it was asked; the answer is its sentence otherwise. */
-static bool went_well(struct asked *a, int err)
-{
-	return !err || wrong(a, err == -EINVAL ? 400 : 500, a->store_error.text);
-}
 
 DEFINE_CLEANUP(struct profile *, profile_free)
 
@@ -215,26 +173,23 @@ static void write_profile(struct asked *a, struct store *s, FILE *out)
 	struct render_options options = {};
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
-	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms, &a->store_error);
+	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms, &a->q.store_error);
 	selector_query(a->selector, &q);
 	if (!r)
-		r = store_sum(s, &q, p, &a->answer, &a->store_error);
+		r = store_sum(s, &q, p, &a->answer, &a->q.store_error);
 	if (r == -ENODATA) { /* some collector tells no times: whole windows then */
 		profile_free(p);
 		p = profile_new();
 		q.exact = false;
-		r = store_sum(s, &q, p, &a->answer, &a->store_error);
+		r = store_sum(s, &q, p, &a->answer, &a->q.store_error);
 	}
-	if (!went_well(a, r))
+	if (!question_went_well(&a->q, r))
 		return;
 	if (!a->answer.samples && strcmp(q.type, "cpu") == 0)
 		p->info.unit = "nanoseconds"; /* there was no window that could tell */
 	r = render_pprof(p, &options, out);
-	if (r) {
-		a->status = 500;
-		snprintf(a->error, sizeof(a->error), "the profile could not be written: %s",
-			 strerror(-r));
-	}
+	if (r)
+		question_wrong(&a->q, 500, "the profile could not be written: %s", strerror(-r));
 }
 
 /* ---- the list ------------------------------------------------------------------------------ */
@@ -322,7 +277,7 @@ static void write_list(struct asked *a, struct store *s, FILE *out)
 	uint32_t count;
 	bool hosts;
 
-	if (!went_well(a, store_sum(s, &q, p, &a->answer, &a->store_error)))
+	if (!question_went_well(&a->q, store_sum(s, &q, p, &a->answer, &a->q.store_error)))
 		return;
 	CLEANUP(freep) struct process *list = sum_up(p, &count, &hosts);
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
@@ -355,74 +310,32 @@ static void write_list(struct asked *a, struct store *s, FILE *out)
 
 /* ---- as a job ------------------------------------------------------------------------------ */
 
-static void run(struct job *j)
+static void read_store(struct question *q, struct store *s, FILE *out)
 {
-	struct asked *a = (struct asked *)j;
-	struct store *s;
+	struct asked *a = (struct asked *)q;
 
-	if (server_open_reader(a->server, j, &s, &a->store_error) != 0) {
-		wrong(a, 500, a->store_error.text);
-		return;
-	}
-	FILE *out = open_memstream(&a->body, &a->len);
 	if (a->is_list)
 		write_list(a, s, out);
 	else
 		write_profile(a, s, out);
-	fclose(out);
-	store_close(s);
 }
 
-static void answer(struct asked *a)
+static void send_answer(struct question *q)
 {
-	char words[5][24];
-	const uint64_t numbers[] = {a->answer.from_ms, a->answer.to_ms, a->answer.samples,
-				    a->answer.lost, a->missing};
-	char *body = TAKE_PTR(a->body);
+	struct asked *a = (struct asked *)q;
+	struct http_answer answer = {.status = 200, .body = TAKE_PTR(q->body), .len = q->len};
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		snprintf(words[i], sizeof(words[i]), "%" PRIu64, numbers[i]);
 	if (a->is_list) {
-		http_answer(
-			a->request,
-			&(struct http_answer){.status = 200,
-					      .type = "text/html; charset=utf-8",
-					      .body = body,
-					      .len = a->len,
-					      .headers = {{"Content-Security-Policy", PLAIN_CSP}}});
-		return;
+		answer.type = "text/html; charset=utf-8";
+		answer.headers[0].name = "Content-Security-Policy";
+		answer.headers[0].value = PLAIN_CSP;
+	} else {
+		answer.type = "application/octet-stream";
+		question_headers(q, &a->answer, "X-Smolder-Missing", a->missing, &answer);
+		answer.headers[QUESTION_HEADERS].name = "Content-Disposition";
+		answer.headers[QUESTION_HEADERS].value = "attachment; filename=\"profile.pb.gz\"";
 	}
-	http_answer(a->request, &(struct http_answer){
-					.status = 200,
-					.type = "application/octet-stream",
-					.body = body,
-					.len = a->len,
-					.headers = {{"Content-Disposition",
-						     "attachment; filename=\"profile.pb.gz\""},
-						    {"X-Smolder-From", words[0]},
-						    {"X-Smolder-To", words[1]},
-						    {"X-Smolder-Samples", words[2]},
-						    {"X-Smolder-Lost", words[3]},
-						    {"X-Smolder-Missing", words[4]}},
-				});
-}
-
-static void done(struct job *j)
-{
-	struct asked *a = (struct asked *)j;
-
-	if (!server_failed(a->server, a->request, j, a->status, a->error))
-		answer(a);
-	asked_free(a);
-}
-
-static int start_job(struct asked *a)
-{
-	a->job = (struct job){.run = run,
-			      .done = done,
-			      .fd = http_fd(a->request),
-			      .deadline_ms = clock_ms(CLOCK_MONOTONIC) + a->server->deadline_ms};
-	return jobs_add(a->server->jobs, &a->job);
+	http_answer(q->request, &answer);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -436,7 +349,7 @@ static void set_timer(struct pprof *p, bool on)
 
 static bool has_gone(const struct asked *a)
 {
-	struct pollfd p = {.fd = http_fd(a->request), .events = POLLRDHUP};
+	struct pollfd p = {.fd = http_fd(a->q.request), .events = POLLRDHUP};
 
 	return p.fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
@@ -444,14 +357,14 @@ static bool has_gone(const struct asked *a)
 /* Whether what was taken in the range is here, or is waited for no longer. */
 static bool is_here(struct asked *a, uint64_t now)
 {
-	const struct server *s = a->server;
+	const struct server *s = a->q.server;
 
 	if (clock_ms(CLOCK_MONOTONIC) > a->late_ms) /* the wall clock was set back */
 		return true;
 	if (now < a->to_ms + FLUSH_AFTER_MS)
 		return false;
 	if (!a->flushed)
-		server_flush(a->server);
+		server_flush(a->q.server);
 	a->flushed = true;
 	struct receiver_reach reach =
 		receiver_reach(s->receiver, a->from_ms - MIN(a->from_ms, HEARD_MS), a->to_ms);
@@ -464,18 +377,17 @@ static bool is_here(struct asked *a, uint64_t now)
 static bool step(struct asked *a, uint64_t now)
 {
 	if (has_gone(a)) {
-		http_fail(a->request, 503, "nobody waits");
-		asked_free(a);
+		http_fail(a->q.request, 503, "nobody waits");
+		asked_free(&a->q);
 		return true;
 	}
 	if (!is_here(a, now))
 		return false;
-	if (start_job(a) == 0)
+	if (question_start(&a->q) == 0)
 		return true;
 	if (now < MAX(a->to_ms + BUSY_MS, a->last_ms))
 		return false; /* its turn comes */
-	http_fail(a->request, 503, "too many questions at once; ask again");
-	asked_free(a);
+	question_refuse(&a->q);
 	return true;
 }
 
@@ -522,8 +434,8 @@ void pprof_free(struct pprof *p)
 		return;
 	for (struct asked *a = p->waiting, *next; a; a = next) {
 		next = a->next;
-		http_fail(a->request, 503, "the server is going down");
-		asked_free(a);
+		http_fail(a->q.request, 503, "the server is going down");
+		asked_free(&a->q);
 	}
 	loop_forget_fd(p->server->loop, p->timer);
 	close(p->timer);
@@ -536,15 +448,12 @@ static struct asked *asked_new(struct server *s, struct http_request *r)
 {
 	struct asked *a = mem_alloc(sizeof(*a));
 
-	a->server = s;
-	a->request = r;
+	a->q = (struct question){.server = s,
+				 .request = r,
+				 .read = read_store,
+				 .answer = send_answer,
+				 .free = asked_free};
 	return a;
-}
-
-static void refuse(struct asked *a)
-{
-	http_fail(a->request, a->status, "%s", a->error);
-	asked_free(a);
 }
 
 void pprof_profile(void *ctx, struct http_request *r)
@@ -554,9 +463,9 @@ void pprof_profile(void *ctx, struct http_request *r)
 	struct asked *a = asked_new(s, r);
 
 	if (p->count >= WAITING_MAX)
-		wrong(a, 503, "too many profiles are being taken; ask again");
-	if (a->status || !parse(a) || !is_possible(a)) {
-		refuse(a);
+		question_wrong(&a->q, 503, "too many profiles are being taken; ask again");
+	if (a->q.status || !parse(a) || !is_possible(a)) {
+		question_refuse(&a->q);
 		return;
 	}
 	http_hold(r);
@@ -575,12 +484,10 @@ void pprof_index(void *ctx, struct http_request *r)
 	a->is_list = true;
 	a->to_ms = clock_ms(CLOCK_REALTIME);
 	a->from_ms = a->to_ms - MIN(a->to_ms, LIST_MS);
-	if (start_job(a)) {
-		wrong(a, 503, "too many questions at once; ask again");
-		refuse(a);
-	} else {
+	if (question_start(&a->q) != 0)
+		question_refuse(&a->q);
+	else
 		http_hold(r);
-	}
 }
 
 static void answer_text(struct http_request *r, char *body, size_t len)

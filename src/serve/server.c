@@ -1,7 +1,6 @@
 #include "serve/server.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -9,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "query/timerange.h"
 #include "serve/parts.h"
 
 #define THREADS       2
@@ -18,38 +16,6 @@
 #define SYMBOLS_MAX   (1u << 20) /* bytes of addresses that a client would have named */
 #define TEND_EVERY_MS 10000
 #define MESSAGES_ONCE 32 /* of the windows' socket, before others have their turn */
-
-bool server_failed(const struct server *s, struct http_request *r, const struct job *j,
-		   unsigned status, const char *error)
-{
-	if (j->end == JOB_LATE)
-		http_fail(r, 504, "this took longer than %" PRIu64 " s; ask for less",
-			  s->deadline_ms / 1000);
-	else if (j->end != JOB_DONE)
-		http_fail(r, 503, "the server is going down");
-	else if (status)
-		http_fail(r, status, "%s", error);
-	else
-		return false;
-	return true;
-}
-
-static bool on_progress(void *ctx, double done)
-{
-	(void)done;
-	return job_goes_on(ctx);
-}
-
-int server_open_reader(const struct server *s, struct job *j, struct store **ret,
-		       struct store_error *ret_err)
-{
-	struct store_options o = s->store_options;
-
-	o.read_only = true;
-	o.progress = on_progress;
-	o.progress_ctx = j;
-	return store_open(s->store_dir, &o, ret, ret_err);
-}
 
 /* ---- windows ------------------------------------------------------------------------------- */
 

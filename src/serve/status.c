@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "query/timerange.h"
 #include "render/escape.h"
 #include "serve/exposition.h"
 #include "serve/parts.h"

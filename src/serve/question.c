@@ -1,0 +1,138 @@
+#include "serve/question.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+void question_done(struct question *q)
+{
+	free(q->body);
+}
+
+const char *question_given(const struct question *q, const char *name)
+{
+	const char *value = http_param(q->request, name);
+
+	return value && *value ? value : NULL;
+}
+
+bool question_wrong(struct question *q, unsigned status, const char *fmt, ...)
+{
+	va_list args;
+
+	q->status = status;
+	va_start(args, fmt);
+	vsnprintf(q->error, sizeof(q->error), fmt, args);
+	va_end(args);
+	return false;
+}
+
+bool question_number(struct question *q, const char *name, uint64_t least, uint64_t most,
+		     uint64_t fallback, uint64_t *ret)
+{
+	const char *text = question_given(q, name);
+	char *end;
+
+	*ret = fallback;
+	if (!text)
+		return true;
+	errno = 0;
+	uint64_t n = strtoull(text, &end, 10);
+	if (errno || *end || *text < '0' || *text > '9' || n < least || n > most)
+		return question_wrong(q, 400, "%s is a whole number from %" PRIu64 " to %" PRIu64,
+				      name, least, most);
+	*ret = n;
+	return true;
+}
+
+bool question_went_well(struct question *q, int err)
+{
+	if (!err)
+		return true;
+	return question_wrong(q,
+			      err == -EINVAL    ? 400
+			      : err == -ENODATA ? 404
+						: 500,
+			      "%s", q->store_error.text);
+}
+
+/* ---- as a job ------------------------------------------------------------------------------ */
+
+static bool on_progress(void *ctx, double done)
+{
+	(void)done;
+	return job_goes_on(ctx);
+}
+
+static void run(struct job *j)
+{
+	struct question *q = (struct question *)j;
+	struct store_options o = q->server->store_options;
+	struct store *s;
+
+	o.read_only = true;
+	o.progress = on_progress;
+	o.progress_ctx = j;
+	if (store_open(q->server->store_dir, &o, &s, &q->store_error) != 0) {
+		question_wrong(q, 500, "%s", q->store_error.text);
+		return;
+	}
+	FILE *out = open_memstream(&q->body, &q->len);
+	q->read(q, s, out);
+	fclose(out);
+	store_close(s);
+	if (!q->status && q->finish)
+		q->finish(q);
+}
+
+static void done(struct job *j)
+{
+	struct question *q = (struct question *)j;
+
+	if (j->end == JOB_LATE)
+		http_fail(q->request, 504, "this took longer than %" PRIu64 " s; ask for less",
+			  q->server->deadline_ms / 1000);
+	else if (j->end != JOB_DONE)
+		http_fail(q->request, 503, "the server is going down");
+	else if (q->status)
+		http_fail(q->request, q->status, "%s", q->error);
+	else
+		q->answer(q);
+	q->free(q);
+}
+
+int question_start(struct question *q)
+{
+	q->job = (struct job){.run = run,
+			      .done = done,
+			      .fd = http_fd(q->request),
+			      .deadline_ms = clock_ms(CLOCK_MONOTONIC) + q->server->deadline_ms};
+	q->status = 0; /* it may be tried again */
+	int r = jobs_add(q->server->jobs, &q->job);
+	if (r)
+		question_wrong(q, 503, "too many questions at once; ask again");
+	return r;
+}
+
+void question_refuse(struct question *q)
+{
+	http_fail(q->request, q->status, "%s", q->error);
+	q->free(q);
+}
+
+void question_headers(struct question *q, const struct store_answer *a, const char *more,
+		      uint64_t number, struct http_answer *ret)
+{
+	const char *const names[QUESTION_HEADERS] = {"X-Smolder-From", "X-Smolder-To",
+						     "X-Smolder-Samples", "X-Smolder-Lost", more};
+	const uint64_t numbers[] = {a->from_ms, a->to_ms, a->samples, a->lost, number};
+
+	for (size_t i = 0; i < QUESTION_HEADERS; i++) {
+		snprintf(q->numbers[i], sizeof(q->numbers[i]), "%" PRIu64, numbers[i]);
+		ret->headers[i].name = names[i];
+		ret->headers[i].value = q->numbers[i];
+	}
+}
