@@ -9,7 +9,7 @@
 #include "render/describe.h"
 
 struct diff {
-	struct shown shown;
+	struct shown shown; /* first */
 	const char *base_from, *base_to;
 	bool is_absolute;
 };
@@ -66,10 +66,10 @@ static bool both(const struct diff *d)
 	return d->is_absolute && d->shown.out.options.tree.normalised;
 }
 
-static bool option(struct diff *d, int opt, const char *arg)
+static bool option(struct shown *s, int opt, const char *arg)
 {
-	if (shown_owns(opt))
-		return shown_option(&d->shown, opt, arg);
+	struct diff *d = (struct diff *)s;
+
 	switch (opt) {
 	case OPT_BASE_FROM:
 		d->base_from = arg;
@@ -229,24 +229,15 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 
 int cmd_diff(int argc, char **argv)
 {
+	static const struct shown_command command = {"diff", long_options, help, option};
 	struct diff d = {};
-	int opt;
+	const struct renderer *r;
 
-	shown_init(&d.shown);
-	while ((opt = getopt_long(argc, argv, SHOWN_SHORT "h", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return 0;
-		}
-		if (!option(&d, opt, optarg))
-			return cli_usage("diff");
-	}
+	int code = shown_parse(&d.shown, &command, argc, argv, &r);
+	if (code >= 0)
+		return code;
 	argv += optind;
 	argc -= optind;
-	const struct renderer *r = cli_renderer(&d.shown.out, "top");
-	if (!r)
-		return cli_usage("diff");
-	d.shown.is_table = strcmp(r->name, "top") == 0;
 	bool files = argc && source_is_file(argv[0]);
 	if (argc > 2 || (files && argc != 2)) {
 		log_error("give two files, or one or two selectors");

@@ -85,24 +85,15 @@ static int of_store(struct shown *q, const char *selector, const struct renderer
 
 int cmd_query(int argc, char **argv)
 {
-	struct shown q;
-	int opt;
+	static const struct shown_command command = {"query", long_options, help, NULL};
+	struct shown q = {};
+	const struct renderer *r;
 
-	shown_init(&q);
-	while ((opt = getopt_long(argc, argv, SHOWN_SHORT "h", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return 0;
-		}
-		if (!shown_owns(opt) || !shown_option(&q, opt, optarg))
-			return cli_usage("query");
-	}
+	int code = shown_parse(&q, &command, argc, argv, &r);
+	if (code >= 0)
+		return code;
 	argv += optind;
 	argc -= optind;
-	const struct renderer *r = cli_renderer(&q.out, "top");
-	if (!r)
-		return cli_usage("query");
-	q.is_table = strcmp(r->name, "top") == 0;
 	if (argc && source_is_file(argv[0])) {
 		if (q.from || q.to) {
 			log_error("%s is a file: --from and --to are of the store", argv[0]);

@@ -10,12 +10,6 @@
 #define SUGGESTIONS 3
 #define MOMENT_MS   1000
 
-void shown_init(struct shown *s)
-{
-	*s = (struct shown){
-		.out.options = {.counted = true, .tree = {.column = TREE_VALUE, .by_comm = true}}};
-}
-
 void shown_help(void)
 {
 	puts("      --callers NAME    only what leads to this function, merged from it on\n"
@@ -31,11 +25,6 @@ void shown_help(void)
 	source_help();
 }
 
-bool shown_owns(int opt)
-{
-	return look_owns(opt) || source_owns(opt) || (opt >= SHOWN_FROM && opt <= SHOWN_CALLEES);
-}
-
 static bool one_function(const struct shown *s)
 {
 	if (s->callers && s->callees)
@@ -43,7 +32,7 @@ static bool one_function(const struct shown *s)
 	return !s->callers || !s->callees;
 }
 
-bool shown_option(struct shown *s, int opt, const char *arg)
+static bool option(struct shown *s, const struct shown_command *c, int opt, const char *arg)
 {
 	if (look_owns(opt))
 		return look_option(&s->out, opt, arg);
@@ -62,10 +51,35 @@ bool shown_option(struct shown *s, int opt, const char *arg)
 	case SHOWN_CALLERS:
 		s->callers = arg;
 		return one_function(s);
-	default: /* SHOWN_CALLEES */
+	case SHOWN_CALLEES:
 		s->callees = arg;
 		return one_function(s);
+	default: /* its own, or unknown, which getopt has said */
+		return c->option && c->option(s, opt, arg);
 	}
+}
+
+int shown_parse(struct shown *s, const struct shown_command *c, int argc, char **argv,
+		const struct renderer **ret)
+{
+	int opt;
+
+	s->out.options.counted = true;
+	s->out.options.tree = (struct tree_options){.column = TREE_VALUE, .by_comm = true};
+	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", c->options, NULL)) != -1) {
+		if (opt == 'h') {
+			c->help();
+			return 0;
+		}
+		if (!option(s, c, opt, optarg))
+			return cli_usage(c->name);
+	}
+	const struct renderer *r = cli_renderer(&s->out, "top");
+	if (!r)
+		return cli_usage(c->name);
+	s->is_table = strcmp(r->name, "top") == 0;
+	*ret = r;
+	return -1;
 }
 
 bool shown_range(const char *from, const char *to, struct timerange *ret)

@@ -3,7 +3,7 @@
  * callers or callees of a function, and how they look.
  *
  *	static const struct option long_options[] = {SHOWN_OPTIONS, {"base-from", …}, {}};
- *	if (shown_owns(opt)) return shown_option(&shown, opt, optarg);
+ *	int code = shown_parse(&shown, &command, argc, argv, &renderer);
  */
 #pragma once
 
@@ -13,7 +13,6 @@
 
 enum { SHOWN_FROM = 700, SHOWN_TO, SHOWN_BY, SHOWN_CALLERS, SHOWN_CALLEES };
 
-#define SHOWN_SHORT LOOK_SHORT
 #define SHOWN_OPTIONS                                                                              \
 	LOOK_OPTIONS, SOURCE_OPTIONS, {"from", required_argument, NULL, SHOWN_FROM},               \
 		{"to", required_argument, NULL, SHOWN_TO},                                         \
@@ -31,10 +30,21 @@ struct shown {
 	bool is_table;                 /* functions are ranked: of callers, those right below */
 };
 
-void shown_init(struct shown *s);
 void shown_help(void); /* their lines of --help, but for --from and --to */
-bool shown_owns(int opt);
-bool shown_option(struct shown *s, int opt, const char *arg); /* false after saying why */
+
+struct shown_command {
+	const char *name;
+	const struct option *options; /* SHOWN_OPTIONS, its own, --help as 'h', and the end */
+	void (*help)(void);
+	bool (*option)(struct shown *s, int opt, const char *arg); /* its own; NULL: none */
+};
+
+/*
+ * Reads the options; optind is at what is left. -1 with *ret, what writes the profile; else the
+ * exit code: --help was asked for, or something is wrong and was said.
+ */
+int shown_parse(struct shown *s, const struct shown_command *c, int argc, char **argv,
+		const struct renderer **ret);
 
 /* Parses a range; false after saying what is wrong. */
 bool shown_range(const char *from, const char *to, struct timerange *ret);
