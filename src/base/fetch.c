@@ -76,7 +76,7 @@ static int put(struct fetching *f, const void *bytes, size_t len)
 
 /* ---- plain --------------------------------------------------------------------------------- */
 
-struct place {
+struct endpoint {
 	char host[256], port[8];
 	const char *path;
 };
@@ -90,7 +90,7 @@ static bool is_port(const char *text)
 	return len <= 5 && strspn(text, "0123456789") == len && n > 0 && n <= UINT16_MAX;
 }
 
-static bool split_url(const char *url, struct place *ret)
+static bool split_url(const char *url, struct endpoint *ret)
 {
 	const char *at = strstr(url, "://") + strlen("://");
 	const char *end = at + strcspn(at, "/?#");
@@ -124,7 +124,7 @@ static bool split_url(const char *url, struct place *ret)
 
 bool fetch_is_url(const char *url)
 {
-	struct place place;
+	struct endpoint place;
 
 	return (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) &&
 	       split_url(url, &place);
@@ -155,7 +155,7 @@ static int try_connect(struct fetching *f, const struct addrinfo *a, int *ret_fd
 
 /* A name that is being looked up: freed by the last of the two who have it. */
 struct lookup {
-	struct place place;
+	struct endpoint place;
 	int result;
 	struct addrinfo *found;
 	int event; /* an eventfd: it is done */
@@ -199,7 +199,7 @@ static int start_lookup(struct lookup *l)
 }
 
 /* 0 with *ret for freeaddrinfo(). */
-static int resolve(struct fetching *f, const struct place *p, struct addrinfo **ret)
+static int resolve(struct fetching *f, const struct endpoint *p, struct addrinfo **ret)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
 
@@ -224,7 +224,7 @@ static int resolve(struct fetching *f, const struct place *p, struct addrinfo **
 	return r;
 }
 
-static int connect_to(struct fetching *f, const struct place *p, int *ret_fd)
+static int connect_to(struct fetching *f, const struct endpoint *p, int *ret_fd)
 {
 	struct addrinfo *found;
 
@@ -258,7 +258,7 @@ static int send_all(struct fetching *f, int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-static int send_request(struct fetching *f, int fd, const struct place *p)
+static int send_request(struct fetching *f, int fd, const struct endpoint *p)
 {
 	const struct fetch_request *r = f->request;
 	const char *slash = *p->path == '/' ? "" : "/";
@@ -338,7 +338,7 @@ static int split_answer(struct fetching *f, struct fetch_answer *ret)
 static int fetch_plain(struct fetching *f, struct fetch_answer *ret)
 {
 	CLEANUP(fd_closep) int fd = -1;
-	struct place place;
+	struct endpoint place;
 
 	if (!split_url(f->request->url, &place))
 		return failed(f->err, -EINVAL,

@@ -18,7 +18,7 @@ static void help(void)
 	     "  -L, --tid TID[,TID]           only these threads\n"
 	     "  -U, --user-stacks-only        no kernel frames\n"
 	     "  -K, --kernel-stacks-only      no user frames\n"
-	     "  -F, --frequency HZ            samples a second and CPU (49)\n"
+	     "  -F, --frequency HZ            samples per second per CPU (49)\n"
 	     "  -c, --count PERIOD            one sample every PERIOD ns of CPU time\n"
 	     "  -d, --delimited               a delimiter between kernel and user frames\n"
 	     "  -a, --annotations             _[k] behind kernel frames\n"

@@ -28,7 +28,7 @@ static void help(void)
 	     "                    code on; under sudo it runs as the user who called sudo\n"
 	     "How:\n"
 	     "  -d SECONDS        how long; the same as the plain argument\n"
-	     "  -F HZ             samples a second and CPU (99)\n"
+	     "  -F HZ             samples per second per CPU (99)\n"
 	     "  -c PERIOD         instead: one sample every PERIOD events (ns for clocks)\n"
 	     "  -e EVENT          what to sample by (cpu-clock); page-faults, cycles, ...\n"
 	     "  -U, -K            only user frames, only kernel frames\n"

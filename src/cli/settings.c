@@ -40,7 +40,7 @@ static const struct {
 	[SET_MAX_SIZE] = {"max-size", SIZE, MAX_SIZE, "SIZE  of the store at most (" MAX_SIZE ")"},
 	[SET_TIMES] = {"times", DURATION, TIMES,
 		       "TIME  how long each sample's time is kept (" TIMES ")"},
-	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples a second and CPU (99)"},
+	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples per second per CPU (99)"},
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  whom the server runs as (the store's owner, smolder, who called sudo, "
 		      "or nobody)"},

@@ -23,7 +23,7 @@ static const struct {
 	{"collector_folded_threads_samples_total",
 	 "Samples whose thread's name was left out, for a cap."},
 	{"collector_stacks_not_copied_total", "Stacks that were to be copied and could not be."},
-	{"collector_sampling_hertz", "Samples a second and CPU."},
+	{"collector_sampling_hertz", "Samples per second per CPU."},
 	{"collector_cpus", "CPUs that are sampled."},
 	{"collector_unwind_results_total", "User stacks, by how their walk ended."},
 	{"collector_unwind_walks_total", "User stacks, by how they were walked."},

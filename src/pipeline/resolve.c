@@ -15,7 +15,7 @@
 #define BLOCK            64u
 #define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
 
-struct place { /* a resolved (file, offset), or a block of them in one function */
+struct resolved { /* a resolved (file, offset), or a block of them in one function */
 	uint64_t offset;
 	uint32_t file;  /* as in struct site; with DETAIL, its frames have lines */
 	uint32_t chain; /* its frame, if it is one; else where in resolver.chains they stand */
@@ -47,7 +47,7 @@ struct resolver {
 	uint32_t vdso;
 	uint32_t vdso_module;
 
-	struct place *places; /* [0] is not used: index ids start at 1 */
+	struct resolved *places; /* [0] is not used: index ids start at 1 */
 	uint32_t place_count, place_cap;
 	struct index by_place;
 	uint32_t *chains; /* frames of places that have several, innermost first */
@@ -93,7 +93,8 @@ void resolver_free(struct resolver *r)
 	free(r);
 }
 
-static const struct place *find_place(const struct resolver *r, uint32_t file, uint64_t offset)
+static const struct resolved *find_resolved(const struct resolver *r, uint32_t file,
+					    uint64_t offset)
 {
 	uint32_t id;
 
@@ -103,14 +104,15 @@ static const struct place *find_place(const struct resolver *r, uint32_t file, u
 	return NULL;
 }
 
-/* As find_place(); where frames are functions, that of the whole block may be known. */
-static const struct place *find_in_block(const struct resolver *r, uint32_t file, uint64_t offset)
+/* As find_resolved(); where frames are functions, that of the whole block may be known. */
+static const struct resolved *find_in_block(const struct resolver *r, uint32_t file,
+					    uint64_t offset)
 {
-	const struct place *at = NULL;
+	const struct resolved *at = NULL;
 
 	if (r->options.functions)
-		at = find_place(r, file | BLOCKS, offset & ~(uint64_t)(BLOCK - 1));
-	return at ? at : find_place(r, file, offset);
+		at = find_resolved(r, file | BLOCKS, offset & ~(uint64_t)(BLOCK - 1));
+	return at ? at : find_resolved(r, file, offset);
 }
 
 static void put_frame(struct resolver *r, uint32_t frame)
@@ -138,13 +140,13 @@ static struct frame frame_of(struct resolver *r, const struct symbol *sym, uint3
 }
 
 /* The frames of a place, innermost first; `lines`: of the file's debug info, 0 if there is none. */
-static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t offset,
-				     const struct symbol *sym, uint32_t module, bool named,
-				     uint32_t lines)
+static const struct resolved *put_resolved(struct resolver *r, uint32_t file, uint64_t offset,
+					   const struct symbol *sym, uint32_t module, bool named,
+					   uint32_t lines)
 {
 	struct lines_frame at[LINES_DEPTH];
 	struct frame f = frame_of(r, sym, module);
-	struct place place = {offset, file, r->chain_count, 0, named, 0};
+	struct resolved place = {offset, file, r->chain_count, 0, named, 0};
 	uint32_t in_block = (uint32_t)(offset % BLOCK);
 	bool block = r->options.functions && !lines && sym->before >= in_block &&
 		     sym->after >= BLOCK - in_block;
@@ -180,7 +182,7 @@ static const struct place *put_place(struct resolver *r, uint32_t file, uint64_t
 	return &r->places[id];
 }
 
-static size_t copy_chain(const struct resolver *r, const struct place *at,
+static size_t copy_chain(const struct resolver *r, const struct resolved *at,
 			 uint32_t ret[static RESOLVE_MAX])
 {
 	if (at->frames == 1)
@@ -244,9 +246,9 @@ static bool is_passing(const struct resolver *r, const char *module, bool named)
 	return r->kernel && (!named || strcmp(module, "[kernel]") != 0);
 }
 
-static const struct place *kernel_place(struct resolver *r, uint64_t ip, uint64_t time)
+static const struct resolved *kernel_place(struct resolver *r, uint64_t ip, uint64_t time)
 {
-	const struct place *known = find_in_block(r, SITE_KERNEL, ip);
+	const struct resolved *known = find_in_block(r, SITE_KERNEL, ip);
 	if (known && (!known->version || known->version == r->kernel_version))
 		return known;
 
@@ -255,7 +257,7 @@ static const struct place *kernel_place(struct resolver *r, uint64_t ip, uint64_
 	bool named = find_kernel(r, ip, time, &sym, &module);
 	uint32_t file = put_module(r, module, NULL, 0);
 	if (known) { /* the one frame that it is may be another */
-		struct place *again = &r->places[known - r->places];
+		struct resolved *again = &r->places[known - r->places];
 		struct frame f = frame_of(r, &sym, file);
 		again->chain = profile_frame(r->profile, &f);
 		again->named = named;
@@ -263,7 +265,7 @@ static const struct place *kernel_place(struct resolver *r, uint64_t ip, uint64_
 		return again;
 	}
 	uint32_t id = r->place_count;
-	put_place(r, SITE_KERNEL, ip, &sym, file, named, 0);
+	put_resolved(r, SITE_KERNEL, ip, &sym, file, named, 0);
 	if (is_passing(r, module, named)) {
 		r->places[id].version = kernel_names_version(r);
 		MEM_GROW(r->passing, r->passing_count, r->passing_cap);
@@ -340,17 +342,17 @@ static uint32_t want_file(struct resolver *r, const struct process *p, uint32_t 
 	return r->symbol_files[file];
 }
 
-static const struct place *vdso_place(struct resolver *r, uint64_t offset)
+static const struct resolved *vdso_place(struct resolver *r, uint64_t offset)
 {
 	if (!r->vdso) {
 		r->vdso = symbols_add_vdso(r->symbols);
 		r->vdso_module = put_module(r, "[vdso]", NULL, r->vdso);
 	}
-	const struct place *at = find_in_block(r, SITE_VDSO, offset);
+	const struct resolved *at = find_in_block(r, SITE_VDSO, offset);
 	if (!at) {
 		struct symbol sym;
 		bool named = symbols_find(r->symbols, r->vdso, offset, &sym) == 0;
-		at = put_place(r, SITE_VDSO, offset, &sym, r->vdso_module, named, 0);
+		at = put_resolved(r, SITE_VDSO, offset, &sym, r->vdso_module, named, 0);
 	}
 	return at;
 }
@@ -391,18 +393,18 @@ static uint32_t jit_frame(struct resolver *r, struct process *p, uint64_t addr, 
 	return profile_frame(r->profile, &f);
 }
 
-static const struct place *file_place(struct resolver *r, const struct process *p, uint32_t file,
-				      uint64_t offset, bool detail)
+static const struct resolved *file_place(struct resolver *r, const struct process *p, uint32_t file,
+					 uint64_t offset, bool detail)
 {
 	uint32_t key = detail && r->lines ? file | DETAIL : file;
-	const struct place *at = find_in_block(r, key, offset);
+	const struct resolved *at = find_in_block(r, key, offset);
 
 	if (!at) {
 		struct symbol sym;
 		uint32_t id = want_file(r, p, file, detail);
 		bool named = symbols_find(r->symbols, id, offset, &sym) == 0;
-		at = put_place(r, key, offset, &sym, r->modules[file], named,
-			       detail ? r->line_files[file] : 0);
+		at = put_resolved(r, key, offset, &sym, r->modules[file], named,
+				  detail ? r->line_files[file] : 0);
 	}
 	return at;
 }
@@ -426,7 +428,7 @@ struct site resolve_site(struct resolver *r, struct process *p, const struct map
 size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,
 		      bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX])
 {
-	const struct place *place = NULL;
+	const struct resolved *place = NULL;
 	bool named = true;
 
 	switch (at->file) {

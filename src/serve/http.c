@@ -124,9 +124,10 @@ static bool is(const char *value, const char *word)
 }
 
 /*
- * A page of another place names itself in Origin; ours has the same host and port as Host. Browsers
- * say beside that, in a header which no script can set, where a request comes from: our own page
- * may hide its Origin, and of other places' requests only a link that is followed is fine.
+ * Cross-origin requests are refused. A page of another site names itself in Origin; ours has the
+ * same host and port as Host. Browsers also say where a request comes from in Sec-Fetch-Site, which
+ * no script can set: our own page may hide its Origin, and from other sites only a link that is
+ * followed is fine.
  */
 static bool origin_is_fine(const struct http_request *r, const char *method, const char *host)
 {
@@ -503,7 +504,9 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 			"the Host of this request is not a name of this server; 'smolder serve "
 			"--names NAME' allows one");
 	if (!origin_is_fine(r, method, host))
-		return refuse(r, 403, NULL, "a page of another place may not ask here");
+		return refuse(
+			r, 403, NULL,
+			"cross-origin request refused: this server answers its own page alone");
 	r->route = find_route(r->http, method, url, &r->star, &allow);
 	if (!r->route && allow)
 		return refuse(r, 405, allow, "that path takes another method");

@@ -12,7 +12,7 @@
 #define SOURCE_MAX 1024
 #define OPENS_MAX  4 /* of one file: where more do not fit side by side, some go without */
 
-struct file {
+struct debug_file {
 	int fd, alt_fd;         /* -1: given up; none */
 	struct debuginfo *info; /* NULL: closed */
 	unsigned opens;
@@ -20,7 +20,7 @@ struct file {
 };
 
 struct lines {
-	struct file *files; /* by id - 1 */
+	struct debug_file *files; /* by id - 1 */
 	uint32_t count, cap;
 	size_t max_bytes;
 	uint64_t clock;
@@ -39,7 +39,7 @@ struct lines *lines_new(size_t max_bytes)
 	return l;
 }
 
-static void close_info(struct lines *l, struct file *f)
+static void close_info(struct lines *l, struct debug_file *f)
 {
 	if (f->info)
 		l->stats.bytes -= debuginfo_bytes(f->info);
@@ -47,7 +47,7 @@ static void close_info(struct lines *l, struct file *f)
 	f->info = NULL;
 }
 
-static void give_up(struct lines *l, struct file *f)
+static void give_up(struct lines *l, struct debug_file *f)
 {
 	close_info(l, f);
 	fd_closep(&f->fd);
@@ -106,16 +106,16 @@ uint32_t lines_add_file(struct lines *l, const struct lines_file *spec)
 		return 0;
 	}
 	MEM_GROW(l->files, l->count, l->cap);
-	l->files[l->count++] = (struct file){.fd = TAKE_FD(fd), .alt_fd = TAKE_FD(alt)};
+	l->files[l->count++] = (struct debug_file){.fd = TAKE_FD(fd), .alt_fd = TAKE_FD(alt)};
 	return l->count;
 }
 
 /* Closes what was used least recently until the rest, but `keep`, fits. */
-static void make_room(struct lines *l, const struct file *keep, size_t need)
+static void make_room(struct lines *l, const struct debug_file *keep, size_t need)
 {
 	while (l->stats.bytes + need > l->max_bytes) {
-		struct file *oldest = NULL;
-		for (struct file *f = l->files; f < l->files + l->count; f++)
+		struct debug_file *oldest = NULL;
+		for (struct debug_file *f = l->files; f < l->files + l->count; f++)
 			if (f != keep && f->info && (!oldest || f->used < oldest->used))
 				oldest = f;
 		if (!oldest)
@@ -124,7 +124,7 @@ static void make_room(struct lines *l, const struct file *keep, size_t need)
 	}
 }
 
-static int read_image(struct lines *l, const struct file *f, int fd, size_t max,
+static int read_image(struct lines *l, const struct debug_file *f, int fd, size_t max,
 		      struct debugimage *ret)
 {
 	struct elf_file e;
@@ -138,7 +138,7 @@ static int read_image(struct lines *l, const struct file *f, int fd, size_t max,
 	return r;
 }
 
-static int open_info(struct lines *l, struct file *f)
+static int open_info(struct lines *l, struct debug_file *f)
 {
 	struct debugimage main = {}, alt = {};
 	if (f->opens++ == OPENS_MAX)
@@ -179,7 +179,7 @@ size_t lines_find(struct lines *l, uint32_t file, uint64_t vaddr,
 		  struct lines_frame ret[static LINES_DEPTH])
 {
 	struct debuginfo_frame frames[DEBUGINFO_DEPTH];
-	struct file *f = file && file <= l->count ? &l->files[file - 1] : NULL;
+	struct debug_file *f = file && file <= l->count ? &l->files[file - 1] : NULL;
 	if (!f || f->fd < 0)
 		return 0;
 

@@ -22,7 +22,7 @@
 #define NAMES_SHARE(max, tables)                                                                   \
 	MIN((max) / 8 * 3, (max) / 8 * 7 - MIN((tables), TABLES_SHARE(max)))
 
-struct file {
+struct symbol_file {
 	char *path, *root;
 	int fd;
 	bool opened;     /* it had a descriptor once: it may be opened again */
@@ -39,7 +39,7 @@ struct file {
 	uint64_t used; /* symbols.clock of the last time that its object was needed */
 };
 
-struct place { /* of one offset */
+struct named_offset { /* of one offset */
 	uint64_t vaddr;
 	uint64_t start; /* of the function; vaddr when that is not known */
 	struct object_hit hit;
@@ -53,7 +53,7 @@ struct name { /* the memo of one function */
 };
 
 struct symbols {
-	struct file *files; /* by id - 1 */
+	struct symbol_file *files; /* by id - 1 */
 	uint32_t count, cap;
 	size_t max_bytes, file_bytes, object_bytes;
 	struct cache names; /* (file, start) -> struct name */
@@ -80,7 +80,7 @@ static size_t bytes(const struct symbols *s)
 }
 
 /* Some of an object is read only when it is needed: it grows. */
-static void count(struct symbols *s, struct file *f)
+static void count(struct symbols *s, struct symbol_file *f)
 {
 	size_t now = f->object ? object_bytes(f->object) : 0;
 
@@ -88,7 +88,7 @@ static void count(struct symbols *s, struct file *f)
 	f->counted = now;
 }
 
-static void drop_object(struct symbols *s, struct file *f)
+static void drop_object(struct symbols *s, struct symbol_file *f)
 {
 	if (!f->object)
 		return;
@@ -100,7 +100,7 @@ static void drop_object(struct symbols *s, struct file *f)
 	count(s, f);
 }
 
-static void close_file(struct symbols *s, struct file *f)
+static void close_file(struct symbols *s, struct symbol_file *f)
 {
 	drop_object(s, f);
 	if (f->fd >= 0) {
@@ -111,20 +111,20 @@ static void close_file(struct symbols *s, struct file *f)
 }
 
 /* The least recently used file but `keep` that holds a table or, if asked, a descriptor. */
-static struct file *oldest(struct symbols *s, const struct file *keep, bool with_fd)
+static struct symbol_file *oldest(struct symbols *s, const struct symbol_file *keep, bool with_fd)
 {
-	struct file *found = NULL;
+	struct symbol_file *found = NULL;
 
-	for (struct file *f = s->files; f < s->files + s->count; f++)
+	for (struct symbol_file *f = s->files; f < s->files + s->count; f++)
 		if (f != keep && (f->object || (with_fd && f->fd >= 0)) &&
 		    (!found || f->used < found->used))
 			found = f;
 	return found;
 }
 
-static void make_room(struct symbols *s, const struct file *keep)
+static void make_room(struct symbols *s, const struct symbol_file *keep)
 {
-	struct file *f;
+	struct symbol_file *f;
 
 	while (s->object_bytes > TABLES_SHARE(s->max_bytes) && (f = oldest(s, keep, false))) {
 		drop_object(s, f);
@@ -141,7 +141,7 @@ void symbols_free(struct symbols *s)
 {
 	if (!s)
 		return;
-	for (struct file *f = s->files; f < s->files + s->count; f++) {
+	for (struct symbol_file *f = s->files; f < s->files + s->count; f++) {
 		close_file(s, f);
 		free(f->path);
 		free(f->root);
@@ -151,7 +151,7 @@ void symbols_free(struct symbols *s)
 	free(s);
 }
 
-static struct file *add(struct symbols *s, const char *path, const char *root)
+static struct symbol_file *add(struct symbols *s, const char *path, const char *root)
 {
 	static const char deleted[] = " (deleted)"; /* as /proc/PID/maps says it */
 	size_t len = strlen(path), tail = len - MIN(len, strlen(deleted));
@@ -159,8 +159,8 @@ static struct file *add(struct symbols *s, const char *path, const char *root)
 	if (tail && strcmp(path + tail, deleted) == 0)
 		len = tail;
 	MEM_GROW(s->files, s->count, s->cap);
-	struct file *f = &s->files[s->count++];
-	*f = (struct file){.fd = -1, .path = mem_strndup(path, len), .used = ++s->clock};
+	struct symbol_file *f = &s->files[s->count++];
+	*f = (struct symbol_file){.fd = -1, .path = mem_strndup(path, len), .used = ++s->clock};
 	f->root = root ? mem_strdup(root) : NULL;
 	s->file_bytes += sizeof(*f) + len + 1 + (root ? strlen(root) + 1 : 0);
 	return f;
@@ -168,7 +168,7 @@ static struct file *add(struct symbols *s, const char *path, const char *root)
 
 uint32_t symbols_add_file(struct symbols *s, const struct symbols_file *file)
 {
-	struct file *f = add(s, file->path ? file->path : "", file->root);
+	struct symbol_file *f = add(s, file->path ? file->path : "", file->root);
 
 	f->build_id_len = MIN(file->build_id_len, sizeof(f->build_id));
 	if (f->build_id_len)
@@ -204,7 +204,7 @@ static size_t image_size(const void *image)
 
 uint32_t symbols_add_vdso(struct symbols *s)
 {
-	struct file *f = add(s, "[vdso]", NULL);
+	struct symbol_file *f = add(s, "[vdso]", NULL);
 
 	f->mem = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: the kernel's own pointer */
 	f->mem_size = f->mem ? image_size(f->mem) : 0;
@@ -214,7 +214,7 @@ uint32_t symbols_add_vdso(struct symbols *s)
 }
 
 /* A file that was closed for want of descriptors; only the same file will do. */
-static int reopen(struct symbols *s, struct file *f)
+static int reopen(struct symbols *s, struct symbol_file *f)
 {
 	struct stat st;
 	int fd = f->opened ? root_open(f->root, f->path, false, &st) : -ENOENT;
@@ -232,7 +232,7 @@ static int reopen(struct symbols *s, struct file *f)
 }
 
 /* What is wrong with a file stays wrong: it is not tried again. */
-static int give_up(struct symbols *s, struct file *f, int error)
+static int give_up(struct symbols *s, struct symbol_file *f, int error)
 {
 	s->stats.failures += error != -ESTALE;
 	f->error = error;
@@ -240,7 +240,7 @@ static int give_up(struct symbols *s, struct file *f, int error)
 	return error;
 }
 
-static int describe(struct symbols *s, struct file *f, const struct elf_file *e)
+static int describe(struct symbols *s, struct symbol_file *f, const struct elf_file *e)
 {
 	struct symbols_module *m = &f->module;
 	const Elf64_Phdr *text = elf_file_text(e);
@@ -266,7 +266,7 @@ static uint32_t symbols_max(const struct symbols *s)
 	return (uint32_t)(TABLES_SHARE(s->max_bytes) / 16 * 15 / sizeof(struct symtab_entry));
 }
 
-static int load(struct symbols *s, struct file *f)
+static int load(struct symbols *s, struct symbol_file *f)
 {
 	if (f->error)
 		return f->error;
@@ -296,7 +296,7 @@ static int load(struct symbols *s, struct file *f)
 }
 
 /* The headers alone: a file that is only mapped needs no table. */
-static int read_module(struct symbols *s, struct file *f)
+static int read_module(struct symbols *s, struct symbol_file *f)
 {
 	struct elf_file e;
 	int r = f->fd < 0 && !f->mem ? reopen(s, f) : 0;
@@ -318,7 +318,7 @@ int symbols_module(struct symbols *s, uint32_t file, struct symbols_module *ret)
 	*ret = (struct symbols_module){};
 	if (file == 0 || file > s->count)
 		return -EINVAL;
-	struct file *f = &s->files[file - 1];
+	struct symbol_file *f = &s->files[file - 1];
 	int r = f->error;
 	if (r == 0 && !f->module_known)
 		r = read_module(s, f);
@@ -330,7 +330,7 @@ int symbols_module(struct symbols *s, uint32_t file, struct symbols_module *ret)
 /* ---- lookups -------------------------------------------------------------------------------- */
 
 /* "[basename+0xSTART]"; "[vdso+0x…]" for what is in brackets already. */
-static const char *no_name(struct symbols *s, const struct file *f, uint64_t vaddr)
+static const char *no_name(struct symbols *s, const struct symbol_file *f, uint64_t vaddr)
 {
 	const char *base = f ? strrchr(f->path, '/') : NULL;
 	base = base ? base + 1 : f ? f->path : "?";
@@ -356,9 +356,9 @@ static const char *no_name(struct symbols *s, const struct file *f, uint64_t vad
 	return s->scratch;
 }
 
-static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
+static struct named_offset locate(struct symbols *s, struct symbol_file *f, uint64_t offset)
 {
-	struct place p = {.vaddr = offset, .start = offset};
+	struct named_offset p = {.vaddr = offset, .start = offset};
 
 	if (load(s, f) < 0 || !elf_file_vaddr(object_elf(f->object), offset, &p.vaddr))
 		return p;
@@ -386,7 +386,7 @@ static struct place locate(struct symbols *s, struct file *f, uint64_t offset)
 }
 
 /* Reads the name of the function that was hit; NULL when it cannot be read. */
-static const struct name *read_name(struct symbols *s, uint32_t file, const struct place *p)
+static const struct name *read_name(struct symbols *s, uint32_t file, const struct named_offset *p)
 {
 	struct name *n = (struct name *)s->scratch;
 	enum frame_kind kind;
@@ -410,7 +410,7 @@ int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbo
 		return -ENOENT;
 	}
 
-	struct place place = locate(s, &s->files[file - 1], offset);
+	struct named_offset place = locate(s, &s->files[file - 1], offset);
 	const struct name *name = NULL;
 	if (place.named) {
 		name = cache_get(&s->names, file, place.start);

@@ -33,7 +33,7 @@ struct state {
 	uint16_t pad;
 };
 
-struct place { /* what is known of a byte of a function */
+struct code_byte { /* what is known of a byte of a function */
 	struct state state;
 	uint8_t len; /* of the instruction that begins here; 0: none was seen */
 	uint8_t times;
@@ -66,7 +66,7 @@ struct flow {
 	uint32_t count, cap, sorted;
 	uint64_t steps;
 
-	struct place *places; /* of the function at hand */
+	struct code_byte *places; /* of the function at hand */
 	size_t place_cap;
 	struct todo *todo;
 	uint32_t todo_count, todo_cap;
@@ -376,7 +376,7 @@ static void follow(struct flow *f, uint64_t start, uint32_t size, struct todo t)
 	const uint8_t *code = f->code + (start - f->from);
 
 	while (at < size && f->steps < FLOW_STEPS_MAX) {
-		struct place *p = &f->places[at];
+		struct code_byte *p = &f->places[at];
 		if (p->len) {
 			s = join(&p->state, &s);
 			if (same(&p->state, &s))
@@ -475,7 +475,7 @@ static int put_function(struct flow *f, uint64_t start, uint32_t size)
 	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 
 	for (uint32_t at = 0; at < size;) {
-		const struct place *p = &f->places[at];
+		const struct code_byte *p = &f->places[at];
 		struct unwind_rule rule = p->len ? rule_of(&p->state) : unknown;
 		f->stats->other += rule.cfa == UNWIND_OTHER;
 		int err = put_row(f, start + at, rule);
