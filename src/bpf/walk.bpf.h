@@ -362,20 +362,6 @@ static __always_inline bool read_stack(struct scratch *s, __u64 *to, __u64 addr)
 	return true;
 }
 
-/* What the kernel saved when it delivered a signal. */
-static __always_inline int step_signal(struct walk *w)
-{
-	__u64 sp = w->sp, pc;
-
-	if (!read_word(&pc, sp + ARCH_SIGNAL_PC) || !read_word(&w->fp, sp + ARCH_SIGNAL_FP) ||
-	    !read_word(&w->sp, sp + ARCH_SIGNAL_SP) || !read_word(&w->leaf, sp + ARCH_SIGNAL_LEAF))
-		return WIRE_WALK_FAULT;
-	w->kept_at = sp + ARCH_SIGNAL_KEPT;
-	w->pc = pc;
-	w->exact = 1; /* it was interrupted, it did not call */
-	return 0;
-}
-
 static __always_inline bool is_known(const struct walk_known *k, __u64 addr, __u32 version)
 {
 	return addr - k->addr < k->bytes && k->version == version;
@@ -410,6 +396,13 @@ static __always_inline bool is_returned_to(struct scratch *s, __u64 pc)
 	return is_known(&s->known[w->next & (WALK_KNOWN - 1)], pc - 1, w->version) ||
 	       walk_is_return(pc);
 }
+
+#define STEP_WALKER                 struct scratch
+#define STEP_READ(s, to, addr)      read_stack(s, to, addr)
+#define STEP_READ_ONCE(s, to, addr) read_word(to, addr)
+#define STEP_READ_WORD(s, addr)     walk_read(addr)
+#define STEP_IS_RETURNED_TO(s, pc)  is_returned_to(s, pc)
+#include "bpf/step.h"
 
 /* Most words of a stack are small numbers, or addresses in this very stack. */
 static __always_inline bool is_no_code(struct scratch *s, __u64 word)
@@ -551,12 +544,9 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 	}
 	if (shape == ARCH_SHAPE_SAVED)
 		sp += 8;
-	if (!read_stack(s, &w->pc, sp))
-		return WIRE_WALK_FAULT;
-	if (shape != ARCH_SHAPE_BARE && !read_stack(s, &w->fp, sp - 8))
-		return WIRE_WALK_FAULT;
-	if (!is_returned_to(s, w->pc))
-		return WIRE_WALK_NO_ROW;
+	int result = step_to_return(s, shape, sp);
+	if (result)
+		return result;
 	if (out && !w->exact) { /* as good as a row */
 		known->cfa = UNWIND_SP;
 		known->cfa_offset = sp + 8 - w->sp;
@@ -568,22 +558,6 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 	w->sp = sp + 8;
 	w->exact = 0;
 	return 0;
-}
-
-/* Code that keeps frame pointers, that of Go's runtime. The stack pointer need not grow. */
-static __always_inline int step_frame(struct scratch *s)
-{
-	struct walk *w = &s->walk;
-	__u64 fp = w->fp;
-
-	if (fp == 0)
-		return WIRE_WALK_NO_ROW;
-	if (!read_stack(s, &w->fp, fp) || !read_stack(s, &w->pc, fp + 8))
-		return WIRE_WALK_FAULT;
-	w->kept_at = UNWIND_NOWHERE;
-	w->sp = fp + 16;
-	w->exact = 0;
-	return w->pc ? 0 : WIRE_WALK_NO_ROW;
 }
 
 /* The goroutine that Go's scheduler runs something for, on this thread; 0 if it cannot be read. */
@@ -647,7 +621,7 @@ __noinline int walk_leap(int frame)
 	case UNWIND_SIGNAL:
 		if (frame) /* nothing called it: its first instruction is returned to */
 			*user_frame_at(s, w->frames - 1) = w->pc;
-		return step_signal(w);
+		return step_signal(s);
 	case UNWIND_GO_CGO:
 	case UNWIND_GO_SYSTEM:
 	case UNWIND_GO_GROW:
@@ -665,58 +639,22 @@ __noinline int walk_find_cfa(int frame)
 		return WIRE_WALK_FAULT;
 	struct walk *w = &s->walk;
 	const struct unwind_rule *r = &s->known[w->last & (WALK_KNOWN - 1)].rule;
-	__u64 offset = (__s64)r->cfa_offset;
 
-	switch (r->cfa) {
-	case UNWIND_LEAF:
-		w->word = w->leaf + offset;
-		return w->exact ? 0 : WIRE_WALK_NO_ROW;
-	case UNWIND_KEPT:
-		w->word = w->kept;
-		if (w->kept_at && !walk_read(w->kept_at))
-			return WIRE_WALK_FAULT;
-		w->word += offset;
-		return 0;
-	case UNWIND_FP_MEM:
-	case UNWIND_FP_MEM8:
-		if (!walk_read(w->fp + offset))
-			return WIRE_WALK_FAULT;
-		w->word += r->cfa == UNWIND_FP_MEM8 ? 8 : 0;
-		return 0;
-	case UNWIND_SP_MEM:
-	case UNWIND_SP_MEM8:
-		if (!walk_read(w->sp + offset))
-			return WIRE_WALK_FAULT;
-		w->word += r->cfa == UNWIND_SP_MEM8 ? 8 : 0;
-		return 0;
-	case UNWIND_PLT:
-		w->word = w->sp + 8 + ((w->pc & 15) >= offset ? 8 : 0);
-		return 0;
-	default:
-		return WIRE_WALK_NO_ROW;
-	}
-}
-
-/* Whether the rule says where the CFA is, and the rest follows from that. */
-static __always_inline bool has_cfa(const struct unwind_rule *r)
-{
-	return r->cfa != UNWIND_UNKNOWN && r->cfa != UNWIND_END && r->cfa != UNWIND_SIGNAL &&
-	       r->cfa != UNWIND_GO_CGO && r->cfa != UNWIND_GO_SYSTEM && r->cfa != UNWIND_GO_GROW &&
-	       r->cfa != UNWIND_FRAME;
+	return step_find_cfa(s, r);
 }
 
 static __always_inline int step(struct scratch *s, const struct unwind_rule *r, int frame)
 {
 	struct walk *w = &s->walk;
-	__u64 cfa, pc, fp = w->fp;
-	bool plain = true; /* the CFA lies above sp */
+	__u64 cfa;
+	bool plain = true;
 
 	if (r->cfa == UNWIND_SP) {
 		cfa = w->sp + (__s64)r->cfa_offset;
 	} else if (r->cfa == UNWIND_FP) {
 		cfa = w->fp + (__s64)r->cfa_offset;
 	} else {
-		if (!has_cfa(r))
+		if (!step_has_cfa(r))
 			return walk_leap(frame);
 		int result = walk_find_cfa(frame);
 		if (result)
@@ -724,26 +662,7 @@ static __always_inline int step(struct scratch *s, const struct unwind_rule *r, 
 		cfa = w->word;
 		plain = r->cfa == UNWIND_LEAF || r->cfa == UNWIND_KEPT;
 	}
-	if (r->fp == UNWIND_FP_AT_CFA && !read_stack(s, &fp, cfa + (__s64)r->fp_offset))
-		return WIRE_WALK_FAULT;
-	if (r->fp == UNWIND_FP_AT_FP && !read_stack(s, &fp, w->fp + (__s64)r->fp_offset))
-		return WIRE_WALK_FAULT;
-	if (r->fp == UNWIND_FP_LOST)
-		fp = 0;
-	if (!read_stack(s, &pc, cfa + ARCH_RETURN_AT))
-		return WIRE_WALK_FAULT;
-	if (plain && cfa <= w->sp)
-		return WIRE_WALK_NO_ROW; /* a stack only grows this way; anything else is a loop */
-	if (r->checked && !is_returned_to(s, pc))
-		return WIRE_WALK_NO_ROW;
-	if (r->kept_offset) /* if it is lost, that is no address, and reading it fails */
-		w->kept_at = r->kept_offset == UNWIND_KEPT_LOST ? UNWIND_NOWHERE
-								: cfa + (__s64)r->kept_offset;
-	w->sp = cfa;
-	w->fp = fp;
-	w->pc = pc;
-	w->exact = 0;
-	return pc ? 0 : WIRE_WALK_NO_ROW;
+	return step_by_cfa(s, r, cfa, plain);
 }
 
 static __always_inline __u32 leaf_place(__u64 addr)

@@ -1,6 +1,6 @@
 /*
  * walk: a user stack, walked in user space from the registers and the copy of the stack's top that
- * came with a sample. The same rules and steps as bpf/walk.bpf.h.
+ * came with a sample. The steps are those of the BPF program: bpf/step.h.
  */
 #pragma once
 
