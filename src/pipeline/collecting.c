@@ -51,7 +51,8 @@ struct collecting {
 	uint64_t live_until_ms;
 	uint64_t stop_ns; /* 0: not stopping */
 	bool stopping, renew;
-	bool heard; /* the server answered, once at least */
+	bool heard;   /* the server answered, once at least */
+	bool skipped; /* the last tick had nothing to drain */
 	struct measure measure;
 	uint64_t ticks;
 	uint64_t cpu_ns[3]; /* by stage: draining, windows, sending */
@@ -257,7 +258,11 @@ static void on_tick(void *ctx, int what)
 		c->live_until_ms = 0;
 		windows_set_length(c->windows, WINDOW_MS);
 	}
-	drain(c);
+	/* A drain that a filling ring caused just before will do; but not twice, for the clock's
+	 * sake. */
+	c->skipped = !c->skipped && !pipeline_is_due(c->pipeline, DRAIN_MS);
+	if (!c->skipped)
+		drain(c);
 	spend(c, 0, &since);
 	take_windows(c, false);
 	spend(c, 1, &since);

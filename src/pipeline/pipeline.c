@@ -148,6 +148,11 @@ void pipeline_drain(struct pipeline *p)
 	p->untimed -= drains;
 }
 
+bool pipeline_is_due(const struct pipeline *p, unsigned every_ms)
+{
+	return clock_ns(CLOCK_MONOTONIC) - p->drained_ns >= every_ms * 1000000ull / 5 * 4;
+}
+
 void pipeline_stop(struct pipeline *p, unsigned wait_ms)
 {
 	sampler_stop(p->sampler);

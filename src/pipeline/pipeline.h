@@ -30,6 +30,9 @@ int pipeline_watch(struct pipeline *p, struct loop *l);
 
 void pipeline_drain(struct pipeline *p);
 
+/* Whether the last drain, for whatever reason, is about `every_ms` ago. */
+bool pipeline_is_due(const struct pipeline *p, unsigned every_ms);
+
 /* No more samples; what was taken is drained. `wait_ms`: how long unwind tables are waited for. */
 void pipeline_stop(struct pipeline *p, unsigned wait_ms);
 
