@@ -38,6 +38,11 @@ ARCH_INLINE enum arch_shape arch_shape(__u64 code)
 		return ARCH_SHAPE_BARE; /* ret, ret n, repz ret, jmp *x(%rip), endbr64 */
 	if (four == 0xe5894855 || four == 0xec8b4855) /* push %rbp; mov %rsp,%rbp */
 		return ARCH_SHAPE_BARE;
+	/* V8 drops its caller's arguments with the return address in a register: lea
+	 * (%rsp,%rcx,8),%rsp; push %r10; ret. */
+	if (three == 0x248d48 || three == 0x648d48 || three == 0xc35241 ||
+	    (here & 0xfff8) == 0xc350)
+		return ARCH_SHAPES;
 	if ((code & 0xff) == 0x55 && (three == 0xe58948 || three == 0xec8b48))
 		return ARCH_SHAPE_SAVED;
 	return ARCH_SHAPE_FRAME;

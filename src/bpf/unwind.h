@@ -86,7 +86,7 @@ struct unwind_rule {
 	__s16 kept_offset; /* the caller's `kept` is at CFA + this; 0: as it is; UNWIND_KEPT_LOST */
 	__u16 checked;     /* found by flow.c: what is returned to must follow a call. Of
 			    * UNWIND_UNKNOWN: code of a runtime that keeps frame pointers */
-	__u32 inside;      /* for the walk's own use: see struct walk_known */
+	__u32 pad;         /* elements of BPF arrays are multiples of 8 bytes */
 };
 
 #define UNWIND_KEPT_LOST (-0x8000)

@@ -89,11 +89,10 @@ struct walk {
 
 /*
  * What a frame's address led to (of code without rows, also how far above sp fp was found to be,
- * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in fp_offset; or, of a runtime that
- * keeps frame pointers, at which pairs of bytes of a leaf the frame is made, in inside). Between
- * two samples a CPU runs other things for milliseconds, so each step of the two searches is a cache
- * miss. It stays true however tables come and go: a version is of one set of mappings, and a file's
- * rows and a rule's number never change.
+ * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in fp_offset). Between two samples a
+ * CPU runs other things for milliseconds, so each step of the two searches is a cache miss. It
+ * stays true however tables come and go: a version is of one set of mappings, and a file's rows and
+ * a rule's number never change.
  */
 struct walk_known {
 	__u64 addr;
@@ -484,11 +483,6 @@ static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
 	return r && r->cfa != UNWIND_UNKNOWN && !r->checked;
 }
 
-static __always_inline __u32 inside_bit(__u64 pc)
-{
-	return 1u << (pc & (WALK_BLOCK - 1)) / 2;
-}
-
 /* Where the caller of a runtime's code that keeps frame pointers is, at an instruction that runs.
  */
 __noinline int walk_find_shape(__u64 pc)
@@ -512,7 +506,6 @@ __noinline int walk_find_shape(__u64 pc)
 		if (!is_left_over(s, word))
 			return ARCH_SHAPES;
 	}
-	s->known[s->walk.last & (WALK_KNOWN - 1)].rule.inside |= inside_bit(pc);
 	return ARCH_SHAPE_FRAME;
 }
 
@@ -532,8 +525,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		sp += (out & 0xff) - 1;
 		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == ARCH_SHAPE_FRAME && w->exact && known->checked &&
-	    !(known->inside & inside_bit(w->pc)))
+	if (shape == ARCH_SHAPE_FRAME && w->exact && known->checked)
 		shape = walk_find_shape(w->pc);
 	if (shape >= ARCH_SHAPES)
 		return WIRE_WALK_NO_ROW;
