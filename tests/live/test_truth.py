@@ -76,12 +76,11 @@ class Row:
 HEAD = f"{'program':>22} {'samples':>8} {'whole':>9} {'no end':>6} {'no call':>6} {'by target':>8}"
 
 
-def check(name, workload, least=0.0, graphs=(), more=None, ready=None, before=None, known=0, **how):
+def check(name, workload, least=0.0, graphs=(), more=None, ready=None, before=None, **how):
     """Samples a program until there are enough; none of it may be wrong.
 
     `graphs`: of callgraph.py. `more(judge, stacks)`: what else is known of it. `before(pid)`: called
-    before each time that the process is looked into. `known`: how many samples may be wrong.
-    `how`: of callsites.Judge.
+    before each time that the process is looked into. `how`: of callsites.Judge.
     """
     row = Row(name)
     with workload as w:
@@ -104,7 +103,7 @@ def check(name, workload, least=0.0, graphs=(), more=None, ready=None, before=No
                 break
     print(f"# {HEAD}\n# {row}", flush=True)
     assert row.samples >= SAMPLES, f"only {row.samples} samples"
-    assert row.no_end + row.impossible <= known, "\n".join(row.said)
+    assert not row.said, "\n".join(row.said)
     assert row.whole >= least * row.samples, f"{row.whole} of {row.samples} are whole"
 
 
@@ -212,8 +211,7 @@ def java_with_frame_pointers():
 
 @live
 def node():
-    # Of some 30,000 samples one lacks V8's stub that constructs, and why is not found out yet.
-    check("node", workloads.start("interp-js"), 0.5, known=1)
+    check("node", workloads.start("interp-js"), 0.5)
     check("node, a hot loop", workloads.start("node"), 0.9)
 
 
