@@ -52,7 +52,7 @@ static uint32_t fold_label(struct folding *f, uint32_t stack, uint32_t series, c
 
 /*
  * The root frame of a label's value. A pid alone says nothing: it is "NAME (PID)", and those too
- * short-lived to have one (pipeline/windows.h) are one frame a name.
+ * short-lived to have one (pipeline/labeller.h) are one frame a name.
  */
 static uint32_t fold_by(struct folding *f, uint32_t series)
 {
