@@ -124,16 +124,16 @@ static void give_to_invoker(FILE *f)
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path)
 {
-	struct render_options look = o->options;
+	struct render_options render = o->options;
 	struct file_out out;
 
 	if (strcmp(path, "-") == 0)
-		look.columns = cli_columns();
+		render.columns = cli_columns();
 	int err = file_out_open(&out, path);
 	if (!err) {
 		if (o->to_invoker && out.path)
 			give_to_invoker(out.f);
-		err = r->render(p, &look, out.f);
+		err = r->render(p, &render, out.f);
 		if (err)
 			file_out_abort(&out);
 		else

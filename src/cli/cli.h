@@ -38,7 +38,7 @@ int cmd_run(int argc, char **argv);
 int cmd_agent(int argc, char **argv);
 
 /*
- * What every command that writes a profile shares: -o FILE|-, -f FORMAT and the look of it.
+ * What every command that writes a profile shares: -o FILE|-, -f FORMAT and how it is drawn.
  */
 struct cli_output {
 	const char *path;   /* -o; NULL: the command's default */

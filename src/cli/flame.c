@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/look.h"
+#include "cli/output_options.h"
 #include "cli/source.h"
 #include "ingest/ingest.h"
 
@@ -34,7 +34,7 @@ static void help(void)
 	     "      --from FORMAT     read as folded, pprof or perf, instead of guessing\n"
 	     "      --sample-type T   pprof: the type to show (inuse_space); perf: the event\n"
 	     "      --threads         a frame for each thread, above that of its process");
-	look_help();
+	output_options_help();
 	puts("  -h, --help            this\n"
 	     "\n"
 	     "Formats:");
@@ -49,7 +49,7 @@ static void help(void)
 enum { OPT_FROM = 256, OPT_SAMPLE_TYPE, OPT_THREADS };
 
 static const struct option long_options[] = {
-	LOOK_OPTIONS,
+	OUTPUT_OPTIONS,
 	{"from", required_argument, NULL, OPT_FROM},
 	{"sample-type", required_argument, NULL, OPT_SAMPLE_TYPE},
 	{"threads", no_argument, NULL, OPT_THREADS},
@@ -59,8 +59,8 @@ static const struct option long_options[] = {
 
 static bool option(struct flame *f, int opt, const char *arg)
 {
-	if (look_owns(opt))
-		return look_option(&f->out, opt, arg);
+	if (output_options_owns(opt))
+		return output_options_set(&f->out, opt, arg);
 	switch (opt) {
 	case OPT_FROM:
 		if (ingest_format_by_name(arg, &f->in.format))
@@ -160,7 +160,7 @@ int cmd_flame(int argc, char **argv)
 	struct flame f = {.out.options.tree = {.column = TREE_VALUE, .by_comm = true}};
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, OUTPUT_SHORT "h", long_options, NULL)) != -1) {
 		if (opt == 'h') {
 			help();
 			return 0;

@@ -54,7 +54,7 @@ static const struct option long_options[] = {
 
 struct profile_args {
 	struct recording_options recording;
-	struct render_options look;
+	struct render_options render;
 	bool folded, help;
 };
 
@@ -79,10 +79,10 @@ static bool parse_option(struct profile_args *a, int c)
 	case 'c':
 		return cli_number("-c", optarg, 1, UINT32_MAX, &r->sampler.period);
 	case 'd':
-		a->look.tree.delimited = true;
+		a->render.tree.delimited = true;
 		return true;
 	case 'a':
-		a->look.annotations = true;
+		a->render.annotations = true;
 		return true;
 	case 'I':
 		r->sampler.filter.idle = true;
@@ -178,7 +178,7 @@ int cmd_profile(int argc, char **argv)
 	struct profile_args *a CLEANUP(freep) = mem_alloc(sizeof(*a));
 
 	a->recording.sampler.cpu = -1;
-	a->look.tree.by_comm = true;
+	a->render.tree.by_comm = true;
 	sampler_event("cpu-clock", &a->recording.sampler.event);
 	if (!parse(argc, argv, a))
 		return cli_usage("profile");
@@ -197,7 +197,7 @@ int cmd_profile(int argc, char **argv)
 		return code;
 	if (!a->folded)
 		putchar('\n');
-	struct cli_output out = {.options = a->look};
+	struct cli_output out = {.options = a->render};
 	code = cli_write(result.profile, render_by_name(a->folded ? "folded" : "text"), &out, "-");
 	if (code == 0 && result.lost)
 		log_warn("%llu samples were lost", (unsigned long long)result.lost);

@@ -138,7 +138,7 @@ static bool parse_option(struct record_args *a, int c)
 {
 	struct recording_options *r = &a->recording;
 	struct sampler_options *s = &r->sampler;
-	struct render_options *look = &a->output.options;
+	struct render_options *render = &a->output.options;
 	uint64_t n;
 
 	switch (c) {
@@ -188,21 +188,21 @@ static bool parse_option(struct record_args *a, int c)
 		r->comm = optarg;
 		return true;
 	case OPT_THREADS:
-		look->tree.by_thread = true;
+		render->tree.by_thread = true;
 		return true;
 	case OPT_DELIMITED:
-		look->tree.delimited = true;
+		render->tree.delimited = true;
 		return true;
 	case OPT_ANNOTATIONS:
-		look->annotations = true;
+		render->annotations = true;
 		return true;
 	case OPT_TITLE:
-		look->title = optarg;
+		render->title = optarg;
 		return true;
 	case OPT_TOP:
 		if (!cli_number("--top", optarg, 1, 1000000, &n))
 			return false;
-		look->top = (unsigned)n;
+		render->top = (unsigned)n;
 		return true;
 	case OPT_INLINES:
 	case OPT_NO_INLINES:

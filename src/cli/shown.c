@@ -21,7 +21,7 @@ void shown_help(void)
 	     "                        rest to a file here\n"
 	     "  -f, --format FORMAT   one of the formats of 'smolder flame --help' (top)\n"
 	     "      --by LABEL        root frames from this label instead of comm");
-	look_help();
+	output_options_help();
 	source_help();
 }
 
@@ -34,8 +34,8 @@ static bool one_function(const struct shown *s)
 
 static bool option(struct shown *s, const struct shown_command *c, int opt, const char *arg)
 {
-	if (look_owns(opt))
-		return look_option(&s->out, opt, arg);
+	if (output_options_owns(opt))
+		return output_options_set(&s->out, opt, arg);
 	if (source_owns(opt))
 		return source_option(&s->source, opt, arg);
 	switch (opt) {
@@ -66,7 +66,7 @@ int shown_parse(struct shown *s, const struct shown_command *c, int argc, char *
 
 	s->out.options.counted = true;
 	s->out.options.tree = (struct tree_options){.column = TREE_VALUE, .by_comm = true};
-	while ((opt = getopt_long(argc, argv, LOOK_SHORT "h", c->options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, OUTPUT_SHORT "h", c->options, NULL)) != -1) {
 		if (opt == 'h') {
 			c->help();
 			return 0;

@@ -8,13 +8,13 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "cli/look.h"
+#include "cli/output_options.h"
 #include "cli/source.h"
 
 enum { SHOWN_FROM = 700, SHOWN_TO, SHOWN_BY, SHOWN_CALLERS, SHOWN_CALLEES };
 
 #define SHOWN_OPTIONS                                                                              \
-	LOOK_OPTIONS, SOURCE_OPTIONS, {"from", required_argument, NULL, SHOWN_FROM},               \
+	OUTPUT_OPTIONS, SOURCE_OPTIONS, {"from", required_argument, NULL, SHOWN_FROM},             \
 		{"to", required_argument, NULL, SHOWN_TO},                                         \
 		{"by", required_argument, NULL, SHOWN_BY},                                         \
 		{"callers", required_argument, NULL, SHOWN_CALLERS},                               \

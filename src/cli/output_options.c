@@ -1,4 +1,4 @@
-#include "cli/look.h"
+#include "cli/output_options.h"
 
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #define WIDTH_MIN 100
 #define WIDTH_MAX 100000
 
-void look_help(void)
+void output_options_help(void)
 {
 	puts("      --reverse         merge stacks from the leaf on: who calls it\n"
 	     "      --min-fraction F  leave out frames below this share of the whole (0.001)\n"
@@ -19,9 +19,10 @@ void look_help(void)
 	     "  -q, --quiet           no words but errors");
 }
 
-bool look_owns(int opt)
+bool output_options_owns(int opt)
 {
-	return opt == 'o' || opt == 'f' || opt == 'q' || (opt >= LOOK_REVERSE && opt <= LOOK_TOP);
+	return opt == 'o' || opt == 'f' || opt == 'q' ||
+	       (opt >= OUTPUT_REVERSE && opt <= OUTPUT_TOP);
 }
 
 static bool fraction(const char *arg, double *ret)
@@ -37,9 +38,9 @@ static bool fraction(const char *arg, double *ret)
 	return true;
 }
 
-bool look_option(struct cli_output *o, int opt, const char *arg)
+bool output_options_set(struct cli_output *o, int opt, const char *arg)
 {
-	struct render_options *look = &o->options;
+	struct render_options *render = &o->options;
 	uint64_t n;
 
 	switch (opt) {
@@ -52,29 +53,29 @@ bool look_option(struct cli_output *o, int opt, const char *arg)
 	case 'q':
 		log_level = LOG_QUIET;
 		return true;
-	case LOOK_REVERSE:
-		look->tree.reversed = true;
+	case OUTPUT_REVERSE:
+		render->tree.reversed = true;
 		return true;
-	case LOOK_MIN_FRACTION:
-		return fraction(arg, &look->tree.min_fraction);
-	case LOOK_ANNOTATIONS:
-		look->annotations = true;
+	case OUTPUT_MIN_FRACTION:
+		return fraction(arg, &render->tree.min_fraction);
+	case OUTPUT_ANNOTATIONS:
+		render->annotations = true;
 		return true;
-	case LOOK_TITLE:
-		look->title = arg;
+	case OUTPUT_TITLE:
+		render->title = arg;
 		return true;
-	case LOOK_WIDTH:
+	case OUTPUT_WIDTH:
 		if (!cli_number("--width", arg, WIDTH_MIN, WIDTH_MAX, &n))
 			return false;
-		look->width = (unsigned)n;
+		render->width = (unsigned)n;
 		return true;
-	case LOOK_ICICLE:
-		look->icicle = true;
+	case OUTPUT_ICICLE:
+		render->icicle = true;
 		return true;
-	default: /* LOOK_TOP */
+	default: /* OUTPUT_TOP */
 		if (!cli_number("--top", arg, 1, UINT32_MAX, &n))
 			return false;
-		look->top = (unsigned)n;
+		render->top = (unsigned)n;
 		return true;
 	}
 }
