@@ -5,11 +5,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/shown.h"
+#include "cli/query_options.h"
 #include "render/describe.h"
 
 struct diff {
-	struct shown shown; /* first */
+	struct query_options query; /* first */
 	const char *base_from, *base_to;
 	bool is_absolute;
 };
@@ -35,7 +35,7 @@ static void help(void)
 	     "      --absolute        amounts as they are, also where one range is longer (the "
 	     "older\n"
 	     "                        is scaled to the length of the newer)");
-	shown_help();
+	query_options_help();
 	puts("  -h, --help            this\n"
 	     "\n"
 	     "Examples:\n"
@@ -49,7 +49,7 @@ enum { OPT_BASE_FROM = 256, OPT_BASE_TO, OPT_NORMALISE, OPT_ABSOLUTE };
 #define SAME_LENGTH 0.01 /* ranges that differ by less are as long: windows do not end alike */
 
 static const struct option long_options[] = {
-	SHOWN_OPTIONS,
+	QUERY_OPTIONS,
 	{"base-from", required_argument, NULL, OPT_BASE_FROM},
 	{"base-to", required_argument, NULL, OPT_BASE_TO},
 	{"normalise", no_argument, NULL, OPT_NORMALISE},
@@ -61,14 +61,14 @@ static const struct option long_options[] = {
 
 static bool both(const struct diff *d)
 {
-	if (d->is_absolute && d->shown.out.options.tree.normalised)
+	if (d->is_absolute && d->query.out.options.tree.normalised)
 		log_error("--normalise and --absolute are two ways to compare; give one");
-	return d->is_absolute && d->shown.out.options.tree.normalised;
+	return d->is_absolute && d->query.out.options.tree.normalised;
 }
 
-static bool option(struct shown *s, int opt, const char *arg)
+static bool option(struct query_options *o, int opt, const char *arg)
 {
-	struct diff *d = (struct diff *)s;
+	struct diff *d = (struct diff *)o;
 
 	switch (opt) {
 	case OPT_BASE_FROM:
@@ -78,7 +78,7 @@ static bool option(struct shown *s, int opt, const char *arg)
 		d->base_to = arg;
 		return true;
 	case OPT_NORMALISE:
-		d->shown.out.options.tree.normalised = true;
+		d->query.out.options.tree.normalised = true;
 		return !both(d);
 	case OPT_ABSOLUTE:
 		d->is_absolute = true;
@@ -107,7 +107,7 @@ static void empty(struct profile **p)
  * had is compared, and that is said. */
 static void scale_base(struct diff *d, const struct profile *base, const struct profile *p)
 {
-	struct tree_options *o = &d->shown.out.options.tree;
+	struct tree_options *o = &d->query.out.options.tree;
 	double length = (double)p->info.duration_ns, base_length = (double)base->info.duration_ns;
 	char is[DESCRIBE_MAX], was[DESCRIBE_MAX];
 
@@ -126,10 +126,10 @@ static void scale_base(struct diff *d, const struct profile *base, const struct 
 static int write_both(struct diff *d, const struct renderer *r, struct profile **base,
 		      struct profile **p)
 {
-	bool in_base = shown_cut(base, &d->shown), in_p = shown_cut(p, &d->shown);
+	bool in_base = query_options_cut(base, &d->query), in_p = query_options_cut(p, &d->query);
 
 	if (!in_base && !in_p) {
-		shown_no_function(*p, &d->shown);
+		query_options_no_function(*p, &d->query);
 		return 1;
 	}
 	if (!in_base)
@@ -137,8 +137,8 @@ static int write_both(struct diff *d, const struct renderer *r, struct profile *
 	if (!in_p)
 		empty(p);
 	scale_base(d, *base, *p);
-	d->shown.out.options.tree.base = *base;
-	return shown_write(*p, r, &d->shown.out, "diff");
+	d->query.out.options.tree.base = *base;
+	return query_options_write(*p, r, &d->query.out, "diff");
 }
 
 static int of_files(struct diff *d, char **files, const struct renderer *r)
@@ -154,7 +154,7 @@ static int of_files(struct diff *d, char **files, const struct renderer *r)
 		return 1;
 	}
 	CLEANUP(freep) char *subject = mem_printf("%s against %s", files[1], files[0]);
-	d->shown.out.options.subject = subject;
+	d->query.out.options.subject = subject;
 	return write_both(d, r, &base, &p);
 }
 
@@ -162,11 +162,11 @@ static int of_files(struct diff *d, char **files, const struct renderer *r)
 static bool ranges(const struct diff *d, bool two_selectors, struct timerange *base,
 		   struct timerange *range)
 {
-	if (!shown_range(d->shown.from, d->shown.to, range))
+	if (!query_options_range(d->query.from, d->query.to, range))
 		return false;
 	if (d->base_from || d->base_to) {
 		uint64_t hour = 3600000, length = range->to_ms - range->from_ms;
-		if (!shown_range(d->base_from, d->base_to, base))
+		if (!query_options_range(d->base_from, d->base_to, base))
 			return false;
 		/* One end tells the other: as long as the newer. */
 		if (!d->base_to)
@@ -198,27 +198,27 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 	if (!source_selector(base_ask.selector) || !source_selector(ask.selector) ||
 	    !ranges(d, count == 2, &base_ask.range, &ask.range))
 		return cli_usage("diff");
-	CLEANUP(source_closep) struct source *s = source_open(&d->shown.source);
+	CLEANUP(source_closep) struct source *s = source_open(&d->query.source);
 	if (!s)
 		return 1;
-	shown_keep(&d->shown, &ask);
-	shown_keep(&d->shown, &base_ask);
+	query_options_labels(&d->query, &ask);
+	query_options_labels(&d->query, &base_ask);
 	int code = source_profile(s, &base_ask, base, &base_answer);
 	if (!code)
 		code = source_profile(s, &ask, p, &answer);
 	if (code)
 		return code;
 	if (!answer.samples && !base_answer.samples)
-		return shown_nothing(s, &ask, &answer);
+		return query_options_explain_empty(s, &ask, &answer);
 	/* That a process was not there is an answer; that nobody looked is none. */
 	if (!answer.samples || !base_answer.samples)
-		shown_warn_empty(s, answer.samples ? &base_ask : &ask);
+		query_options_warn_empty(s, answer.samples ? &base_ask : &ask);
 	if (!answer.samples) { /* the unit is that of what there is */
 		p->info.type = profile_keep(p, base->info.type);
 		p->info.unit = profile_keep(p, base->info.unit);
 	}
 	CLEANUP(freep) char *subject = source_subject(s, &ask);
-	d->shown.out.options.subject = subject;
+	d->query.out.options.subject = subject;
 	code = write_both(d, r, &base, &p);
 	if (!code) {
 		source_report(base, &base_answer, "base ");
@@ -229,11 +229,11 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 
 int cmd_diff(int argc, char **argv)
 {
-	static const struct shown_command command = {"diff", long_options, help, option};
+	static const struct query_command command = {"diff", long_options, help, option};
 	struct diff d = {};
 	const struct renderer *r;
 
-	int code = shown_parse(&d.shown, &command, argc, argv, &r);
+	int code = query_options_parse(&d.query, &command, argc, argv, &r);
 	if (code >= 0)
 		return code;
 	argv += optind;

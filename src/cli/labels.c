@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/shown.h"
+#include "cli/query_options.h"
 #include "cli/source.h"
 #include "render/describe.h"
 
@@ -129,7 +129,7 @@ static int list_shares(struct source *s, const struct labels *l)
 	if (code)
 		return code;
 	if (!answer.samples)
-		return shown_nothing(s, &ask, &answer);
+		return query_options_explain_empty(s, &ask, &answer);
 	CLEANUP(freep) struct share *shares = mem_alloc_array(p->series_count, sizeof(*shares));
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		shares[p->samples[i].series].value += p->samples[i].value;
@@ -199,7 +199,7 @@ int cmd_labels(int argc, char **argv)
 		log_error("one label at a time");
 		return cli_usage("labels");
 	}
-	if (!source_selector(l.ask.selector) || !shown_range(l.from, l.to, &l.ask.range))
+	if (!source_selector(l.ask.selector) || !query_options_range(l.from, l.to, &l.ask.range))
 		return cli_usage("labels");
 	l.name = argc > optind ? argv[optind] : NULL;
 	CLEANUP(source_closep) struct source *s = source_open(&l.source);

@@ -33,8 +33,8 @@ enum {
 		"quiet", no_argument, NULL, 'q'                                                    \
 	}
 
-void output_options_help(
-	void); /* their lines of --help, but for -o and -f: commands differ in those */
+/* Prints their lines of --help, except -o and -f, which differ between commands. */
+void output_options_help(void);
 bool output_options_owns(int opt);
-bool output_options_set(struct cli_output *o, int opt,
-			const char *arg); /* false after saying why */
+/* Sets one of them; false after reporting what is wrong with its argument. */
+bool output_options_set(struct cli_output *o, int opt, const char *arg);

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/shown.h"
+#include "cli/query_options.h"
 
 static void help(void)
 {
@@ -21,7 +21,7 @@ static void help(void)
 	     "                        now-1h+5m, or seconds\n"
 	     "                        since 1970 (an hour before --to)\n"
 	     "      --to TIME         the same (now)");
-	shown_help();
+	query_options_help();
 	puts("  -h, --help            this\n"
 	     "\n"
 	     "Examples:\n"
@@ -31,7 +31,7 @@ static void help(void)
 }
 
 static const struct option long_options[] = {
-	SHOWN_OPTIONS,
+	QUERY_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
@@ -39,45 +39,45 @@ static const struct option long_options[] = {
 DEFINE_CLEANUP(struct profile *, profile_free)
 DEFINE_CLEANUP(struct source *, source_close)
 
-static int of_files(struct shown *q, char **files, int count, const struct renderer *r)
+static int of_files(struct query_options *q, char **files, int count, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
 	for (int i = 0; i < count; i++)
 		if (source_file(files[i], p))
 			return 1;
-	if (!shown_cut(&p, q)) {
-		shown_no_function(p, q);
+	if (!query_options_cut(&p, q)) {
+		query_options_no_function(p, q);
 		return 1;
 	}
 	q->out.options.subject = source_file_name(files[0]);
-	return shown_write(p, r, &q->out, "query");
+	return query_options_write(p, r, &q->out, "query");
 }
 
-static int of_store(struct shown *q, const char *selector, const struct renderer *r)
+static int of_store(struct query_options *q, const char *selector, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	struct source_question ask = {.selector = selector};
 	struct store_answer answer;
 
-	if (!source_selector(selector) || !shown_range(q->from, q->to, &ask.range))
+	if (!source_selector(selector) || !query_options_range(q->from, q->to, &ask.range))
 		return cli_usage("query");
 	CLEANUP(source_closep) struct source *s = source_open(&q->source);
 	if (!s)
 		return 1;
-	shown_keep(q, &ask);
+	query_options_labels(q, &ask);
 	int code = source_profile(s, &ask, p, &answer);
 	if (code)
 		return code;
 	if (!answer.samples)
-		return shown_nothing(s, &ask, &answer);
-	if (!shown_cut(&p, q)) {
-		shown_no_function(p, q);
+		return query_options_explain_empty(s, &ask, &answer);
+	if (!query_options_cut(&p, q)) {
+		query_options_no_function(p, q);
 		return 1;
 	}
 	CLEANUP(freep) char *subject = source_subject(s, &ask);
 	q->out.options.subject = subject;
-	code = shown_write(p, r, &q->out, "query");
+	code = query_options_write(p, r, &q->out, "query");
 	if (!code)
 		source_report(p, &answer, "");
 	return code;
@@ -85,11 +85,11 @@ static int of_store(struct shown *q, const char *selector, const struct renderer
 
 int cmd_query(int argc, char **argv)
 {
-	static const struct shown_command command = {"query", long_options, help, NULL};
-	struct shown q = {};
+	static const struct query_command command = {"query", long_options, help, NULL};
+	struct query_options q = {};
 	const struct renderer *r;
 
-	int code = shown_parse(&q, &command, argc, argv, &r);
+	int code = query_options_parse(&q, &command, argc, argv, &r);
 	if (code >= 0)
 		return code;
 	argv += optind;

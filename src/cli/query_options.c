@@ -1,4 +1,4 @@
-#include "cli/shown.h"
+#include "cli/query_options.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define SUGGESTIONS 3
 #define MOMENT_MS   1000
 
-void shown_help(void)
+void query_options_help(void)
 {
 	puts("      --callers NAME    only what leads to this function, merged from it on\n"
 	     "      --callees NAME    only what this function leads to\n"
@@ -25,64 +25,64 @@ void shown_help(void)
 	source_help();
 }
 
-static bool one_function(const struct shown *s)
+static bool one_function(const struct query_options *o)
 {
-	if (s->callers && s->callees)
+	if (o->callers && o->callees)
 		log_error("--callers and --callees are two questions; ask one");
-	return !s->callers || !s->callees;
+	return !o->callers || !o->callees;
 }
 
-static bool option(struct shown *s, const struct shown_command *c, int opt, const char *arg)
+static bool option(struct query_options *o, const struct query_command *c, int opt, const char *arg)
 {
 	if (output_options_owns(opt))
-		return output_options_set(&s->out, opt, arg);
+		return output_options_set(&o->out, opt, arg);
 	if (source_owns(opt))
-		return source_option(&s->source, opt, arg);
+		return source_option(&o->source, opt, arg);
 	switch (opt) {
-	case SHOWN_FROM:
-		s->from = arg;
+	case QUERY_FROM:
+		o->from = arg;
 		return true;
-	case SHOWN_TO:
-		s->to = arg;
+	case QUERY_TO:
+		o->to = arg;
 		return true;
-	case SHOWN_BY:
-		s->out.options.tree.by = arg;
+	case QUERY_BY:
+		o->out.options.tree.by = arg;
 		return true;
-	case SHOWN_CALLERS:
-		s->callers = arg;
-		return one_function(s);
-	case SHOWN_CALLEES:
-		s->callees = arg;
-		return one_function(s);
+	case QUERY_CALLERS:
+		o->callers = arg;
+		return one_function(o);
+	case QUERY_CALLEES:
+		o->callees = arg;
+		return one_function(o);
 	default: /* its own, or unknown, which getopt has said */
-		return c->option && c->option(s, opt, arg);
+		return c->option && c->option(o, opt, arg);
 	}
 }
 
-int shown_parse(struct shown *s, const struct shown_command *c, int argc, char **argv,
-		const struct renderer **ret)
+int query_options_parse(struct query_options *o, const struct query_command *c, int argc,
+			char **argv, const struct renderer **ret)
 {
 	int opt;
 
-	s->out.options.counted = true;
-	s->out.options.tree = (struct tree_options){.column = TREE_VALUE, .by_comm = true};
+	o->out.options.counted = true;
+	o->out.options.tree = (struct tree_options){.column = TREE_VALUE, .by_comm = true};
 	while ((opt = getopt_long(argc, argv, OUTPUT_SHORT "h", c->options, NULL)) != -1) {
 		if (opt == 'h') {
 			c->help();
 			return 0;
 		}
-		if (!option(s, c, opt, optarg))
+		if (!option(o, c, opt, optarg))
 			return cli_usage(c->name);
 	}
-	const struct renderer *r = cli_renderer(&s->out, "top");
+	const struct renderer *r = cli_renderer(&o->out, "top");
 	if (!r)
 		return cli_usage(c->name);
-	s->is_table = strcmp(r->name, "top") == 0;
+	o->is_table = strcmp(r->name, "top") == 0;
 	*ret = r;
 	return -1;
 }
 
-bool shown_range(const char *from, const char *to, struct timerange *ret)
+bool query_options_range(const char *from, const char *to, struct timerange *ret)
 {
 	struct timerange_error err;
 
@@ -92,24 +92,24 @@ bool shown_range(const char *from, const char *to, struct timerange *ret)
 	return false;
 }
 
-void shown_keep(const struct shown *s, struct source_question *ask)
+void query_options_labels(const struct query_options *o, struct source_question *ask)
 {
 	static const char *const comm[] = {"comm"}, *const process[] = {"pid", "comm"};
-	const char *const *by = &s->out.options.tree.by;
+	const char *const *by = &o->out.options.tree.by;
 
 	bool is_pid = *by && strcmp(*by, "pid") == 0;
 	ask->keep = is_pid ? process : *by ? by : comm;
 	ask->keep_count = is_pid ? 2 : 1;
 }
 
-static const char *function_of(const struct shown *s)
+static const char *function_of(const struct query_options *o)
 {
-	return s->callers ? s->callers : s->callees;
+	return o->callers ? o->callers : o->callees;
 }
 
-void shown_no_function(const struct profile *p, const struct shown *s)
+void query_options_no_function(const struct profile *p, const struct query_options *o)
 {
-	const char *name = function_of(s);
+	const char *name = function_of(o);
 	const char *near[SUGGESTIONS];
 	uint32_t n = callers_suggest(p, name, near, SUGGESTIONS);
 
@@ -121,13 +121,13 @@ void shown_no_function(const struct profile *p, const struct shown *s)
 		log_error("no function is called '%s', and none holds it in its name", name);
 }
 
-bool shown_cut(struct profile **p, const struct shown *s)
+bool query_options_cut(struct profile **p, const struct query_options *o)
 {
-	if (!function_of(s))
+	if (!function_of(o))
 		return true;
-	struct profile *cut = callers_new(*p, function_of(s),
-					  !s->callers   ? CALLEES
-					  : s->is_table ? CALLER
+	struct profile *cut = callers_new(*p, function_of(o),
+					  !o->callers   ? CALLEES
+					  : o->is_table ? CALLER
 							: CALLERS);
 	if (!cut->sample_count) {
 		profile_free(cut);
@@ -138,14 +138,14 @@ bool shown_cut(struct profile **p, const struct shown *s)
 	return true;
 }
 
-int shown_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
-		const char *what)
+int query_options_write(const struct profile *p, const struct renderer *r,
+			const struct cli_output *out, const char *what)
 {
 	CLEANUP(freep) char *name = cli_file_name(what);
-	CLEANUP(freep) char *path = cli_path(o, r, name, false);
-	int code = cli_write(p, r, o, path);
+	CLEANUP(freep) char *path = cli_path(out, r, name, false);
+	int code = cli_write(p, r, out, path);
 
-	if (!code && !o->path && strcmp(path, "-") != 0)
+	if (!code && !out->path && strcmp(path, "-") != 0)
 		log_info("wrote %s", path);
 	return code;
 }
@@ -200,7 +200,7 @@ static bool was_recorded(struct source *s, const struct source_question *ask,
 	return source_names(s, &any, "comm", ret) == 0 && ret->count;
 }
 
-void shown_warn_empty(struct source *s, const struct source_question *ask)
+void query_options_warn_empty(struct source *s, const struct source_question *ask)
 {
 	struct store_names names = {};
 
@@ -211,7 +211,8 @@ void shown_warn_empty(struct source *s, const struct source_question *ask)
 	store_names_done(&names);
 }
 
-int shown_nothing(struct source *s, const struct source_question *ask, const struct store_answer *a)
+int query_options_explain_empty(struct source *s, const struct source_question *ask,
+				const struct store_answer *a)
 {
 	struct store_names names = {};
 
