@@ -14,12 +14,12 @@
 #include "base/notify.h"
 #include "base/privilege.h"
 #include "cli/cli.h"
-#include "pipeline/collecting.h"
-#include "cli/place.h"
 #include "cli/service.h"
 #include "cli/serving.h"
+#include "cli/store_dir.h"
 #include "collect/probe.h"
 #include "collect/sampler.h"
+#include "pipeline/collecting.h"
 #include "serve/server.h"
 
 #define TICK_MS        5000
@@ -377,8 +377,8 @@ static int start(struct run *r)
 		log_error("there is no place for the store: say --store DIR");
 		return 1;
 	}
-	if (place_user(r->store, settings_text(&r->settings, SET_USER), &r->user) ||
-	    place_prepare(r->store, &r->user))
+	if (store_dir_user(r->store, settings_text(&r->settings, SET_USER), &r->user) ||
+	    store_dir_prepare(r->store, &r->user))
 		return 1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, r->pair) != 0) {
 		log_error("cannot make a socket: %s", strerror(errno));

@@ -10,8 +10,8 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/place.h"
 #include "cli/service.h"
+#include "cli/store_dir.h"
 #include "serve/peer.h"
 #include "serve/server.h"
 
@@ -160,8 +160,8 @@ int cmd_serve(int argc, char **argv)
 		code = !store;
 		if (!store)
 			log_error("there is no place for the store: say --store DIR");
-		code = code ? code : place_become_owner(store);
-		code = code ? code : place_prepare(store, &self);
+		code = code ? code : store_dir_become_owner(store);
+		code = code ? code : store_dir_prepare(store, &self);
 		code = code ? code : serving_run(&o);
 	}
 	allowed_done(&allowed);

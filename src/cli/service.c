@@ -12,6 +12,7 @@
 #include "base/privilege.h"
 #include "cli/allowed.h"
 #include "cli/cli.h"
+#include "cli/store_dir.h"
 
 enum { OPT_CONFIG = 1000 };
 
@@ -116,16 +117,9 @@ void service_help(const enum setting *which)
 
 char *service_store_dir(const struct settings *s)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	const char *told = settings_text(s, SET_STORE);
 
-	if (told)
-		return mem_strdup(told);
-	if (geteuid() == 0)
-		return mem_strdup("/var/lib/smolder");
-	if (state && state[0] == '/')
-		return mem_printf("%s/smolder", state);
-	return home && home[0] == '/' ? mem_printf("%s/.local/state/smolder", home) : NULL;
+	return told ? mem_strdup(told) : store_dir_default();
 }
 
 char *service_collector(const struct settings *s, struct collecting_options *o)

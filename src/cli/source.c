@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -16,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/package.h"
 #include "cli/secrets.h"
+#include "cli/store_dir.h"
 #include "ingest/ingest.h"
 #include "profile/snapshot.h"
 #include "query/selector.h"
@@ -26,7 +26,6 @@
 #define ANSWER_MAX (1u << 30)
 #define JSON_MAX   (16u << 20) /* of an answer that is JSON */
 #define NAMES_MAX  5000
-#define SYSTEM_DIR "/var/lib/smolder"
 #define LOCAL_PORT ":7117" /* of a server that is named without one */
 #define LOCAL_URL  "http://" SERVER_LISTEN
 #define PROBE_MS   1000
@@ -104,38 +103,6 @@ bool source_option(struct source_options *o, int opt, const char *arg)
 
 /* ---- where it is --------------------------------------------------------------------------- */
 
-static char *home_store(void)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-
-	if (state && *state == '/')
-		return mem_printf("%s/smolder", state);
-	if (!home || !*home) {
-		const struct passwd *me = getpwuid(geteuid());
-		home = me ? me->pw_dir : "";
-	}
-	return mem_printf("%s/.local/state/smolder", home);
-}
-
-/* Under sudo, the store of whoever called it. */
-static char *callers_store(void)
-{
-	const char *uid = getenv("SUDO_UID");
-	const struct passwd *caller = uid ? getpwuid((uid_t)strtoul(uid, NULL, 10)) : NULL;
-
-	return caller ? mem_printf("%s/.local/state/smolder", caller->pw_dir) : NULL;
-}
-
-char *source_default_store(void)
-{
-	if (geteuid() != 0)
-		return home_store();
-	CLEANUP(freep) char *theirs = callers_store();
-	if (theirs && access(SYSTEM_DIR, F_OK) != 0 && access(theirs, F_OK) == 0)
-		return TAKE_PTR(theirs);
-	return mem_strdup(SYSTEM_DIR);
-}
-
 /* NULL if it is none. */
 static json_t *read_json(const struct fetch_answer *a)
 {
@@ -179,7 +146,7 @@ static void say_no_store(const struct source_options *given, const char *dir, in
 {
 	if (err == -ENOENT && given->store)
 		log_error("there is no store in %s; 'smolder run' makes one, in %s unless told",
-			  dir, SYSTEM_DIR);
+			  dir, STORE_DIR_SYSTEM);
 	else if (err == -ENOENT)
 		log_error(
 			"there is no store in %s, and no server answers on %s; 'smolder run' makes "
@@ -217,7 +184,7 @@ static bool open_store(struct source *s, const struct source_options *given, con
 struct source *source_open(const struct source_options *o)
 {
 	struct source *s = mem_alloc(sizeof(*s));
-	CLEANUP(freep) char *dir = o->store ? mem_strdup(o->store) : source_default_store();
+	CLEANUP(freep) char *dir = o->store ? mem_strdup(o->store) : store_dir_readable();
 
 	bool wants_token = false, refuses = false;
 

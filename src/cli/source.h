@@ -41,9 +41,6 @@ bool source_option(struct source_options *o, int opt, const char *arg);
  * Caller frees. */
 char *source_url(const char *given);
 
-/* Where the store is unless told: the first of those that may be ours. Caller frees. */
-char *source_default_store(void);
-
 struct source;
 struct source *source_open(const struct source_options *o); /* NULL after saying why */
 void source_close(struct source *s);

@@ -1,4 +1,4 @@
-#include "cli/place.h"
+#include "cli/store_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,7 +18,49 @@
 
 #define DEPTH_MAX 2 /* of a store: DIR/raw/2026-11-15.db */
 
-int place_user(const char *dir, const char *name, struct privilege_user *ret)
+/* ---- where it is ---------------------------------------------------------------------------- */
+
+/* Of this user; NULL: without a home. */
+static char *home_store(void)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (state && *state == '/')
+		return mem_printf("%s/smolder", state);
+	if (!home || !*home) {
+		const struct passwd *me = getpwuid(geteuid());
+		home = me ? me->pw_dir : "";
+	}
+	return *home == '/' ? mem_printf("%s/.local/state/smolder", home) : NULL;
+}
+
+/* Of the user who called sudo; NULL: nobody did. */
+static char *callers_store(void)
+{
+	const char *uid = getenv("SUDO_UID");
+	const struct passwd *caller = uid ? getpwuid((uid_t)strtoul(uid, NULL, 10)) : NULL;
+
+	return caller ? mem_printf("%s/.local/state/smolder", caller->pw_dir) : NULL;
+}
+
+char *store_dir_default(void)
+{
+	return geteuid() == 0 ? mem_strdup(STORE_DIR_SYSTEM) : home_store();
+}
+
+char *store_dir_readable(void)
+{
+	CLEANUP(freep) char *theirs = geteuid() == 0 ? callers_store() : NULL;
+
+	if (theirs && access(STORE_DIR_SYSTEM, F_OK) != 0 && access(theirs, F_OK) == 0)
+		return TAKE_PTR(theirs);
+	char *dir = store_dir_default();
+	return dir ? dir : mem_strdup(STORE_DIR_SYSTEM);
+}
+
+/* ---- whose it is ---------------------------------------------------------------------------- */
+
+int store_dir_user(const char *dir, const char *name, struct privilege_user *ret)
 {
 	struct stat st;
 
@@ -43,7 +86,7 @@ struct obstacle {
 };
 
 /* Goes down the path as far as it exists. */
-static struct obstacle look(const char *dir)
+static struct obstacle find_obstacle(const char *dir)
 {
 	CLEANUP(freep) char *path = mem_strdup(dir);
 	size_t len = strlen(path);
@@ -69,7 +112,7 @@ static struct obstacle look(const char *dir)
 }
 
 /* Only as that user can it be known (groups, access lists, file systems that do not trust root). */
-static struct obstacle look_as(const char *dir, const struct privilege_user *u)
+static struct obstacle find_obstacle_as(const char *dir, const struct privilege_user *u)
 {
 	struct obstacle found = {.error = EIO};
 	int fds[2];
@@ -79,7 +122,7 @@ static struct obstacle look_as(const char *dir, const struct privilege_user *u)
 	pid_t pid = fork();
 	if (pid == 0) {
 		int r = privilege_become(u);
-		found = r ? (struct obstacle){.error = -r} : look(dir);
+		found = r ? (struct obstacle){.error = -r} : find_obstacle(dir);
 		_exit(write(fds[1], &found, sizeof(found)) == sizeof(found) ? 0 : 1);
 	}
 	close(fds[1]);
@@ -93,7 +136,7 @@ static struct obstacle look_as(const char *dir, const struct privilege_user *u)
 
 static int check_way(const char *dir, const struct privilege_user *u)
 {
-	struct obstacle o = look_as(dir, u);
+	struct obstacle o = find_obstacle_as(dir, u);
 	struct stat st;
 
 	if (!o.error)
@@ -307,7 +350,7 @@ static int make(const char *dir, const struct privilege_user *u)
 	return error ? 1 : 0;
 }
 
-int place_prepare(const char *dir, const struct privilege_user *u)
+int store_dir_prepare(const char *dir, const struct privilege_user *u)
 {
 	bool other = geteuid() == 0 && u->uid != 0;
 	struct stat st;
@@ -319,7 +362,7 @@ int place_prepare(const char *dir, const struct privilege_user *u)
 	return other ? hand_over(dir, u) : 0;
 }
 
-int place_become_owner(const char *dir)
+int store_dir_become_owner(const char *dir)
 {
 	struct privilege_user u;
 	struct stat st;
@@ -327,7 +370,7 @@ int place_become_owner(const char *dir)
 	if (geteuid() != 0 || stat(dir, &st) != 0 || st.st_uid == 0)
 		return 0;
 	privilege_user_of(st.st_uid, st.st_gid, &u);
-	if (place_prepare(dir, &u))
+	if (store_dir_prepare(dir, &u))
 		return 1;
 	int err = privilege_become(&u);
 	if (err) {
