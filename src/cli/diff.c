@@ -5,7 +5,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/profile_file.h"
 #include "cli/query_options.h"
+#include "cli/report.h"
 #include "render/describe.h"
 
 struct diff {
@@ -88,9 +90,6 @@ static bool option(struct query_options *o, int opt, const char *arg)
 	}
 }
 
-DEFINE_CLEANUP(struct profile *, profile_free)
-DEFINE_CLEANUP(struct source *, source_close)
-
 /* Empties a profile that lacks the function which the other one has. */
 static void empty(struct profile **p)
 {
@@ -146,7 +145,7 @@ static int of_files(struct diff *d, char **files, const struct renderer *r)
 	CLEANUP(profile_freep) struct profile *base = profile_new();
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
-	if (source_file(files[0], base) || source_file(files[1], p))
+	if (profile_file_read(files[0], base) || profile_file_read(files[1], p))
 		return 1;
 	if (strcmp(base->info.unit, p->info.unit) != 0) {
 		log_error("%s counts %s and %s counts %s: they cannot be compared", files[0],
@@ -191,38 +190,38 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 {
 	CLEANUP(profile_freep) struct profile *base = profile_new();
 	CLEANUP(profile_freep) struct profile *p = profile_new();
-	struct source_question ask = {.selector = count ? selectors[count - 1] : NULL};
-	struct source_question base_ask = {.selector = count ? selectors[0] : NULL};
+	struct query_request ask = {.selector = count ? selectors[count - 1] : NULL};
+	struct query_request base_ask = {.selector = count ? selectors[0] : NULL};
 	struct store_answer answer, base_answer;
 
-	if (!source_selector(base_ask.selector) || !source_selector(ask.selector) ||
+	if (!query_client_check(base_ask.selector) || !query_client_check(ask.selector) ||
 	    !ranges(d, count == 2, &base_ask.range, &ask.range))
 		return cli_usage("diff");
-	CLEANUP(source_closep) struct source *s = source_open(&d->query.source);
-	if (!s)
+	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&d->query.client);
+	if (!c)
 		return 1;
 	query_options_labels(&d->query, &ask);
 	query_options_labels(&d->query, &base_ask);
-	int code = source_profile(s, &base_ask, base, &base_answer);
+	int code = query_client_profile(c, &base_ask, base, &base_answer);
 	if (!code)
-		code = source_profile(s, &ask, p, &answer);
+		code = query_client_profile(c, &ask, p, &answer);
 	if (code)
 		return code;
 	if (!answer.samples && !base_answer.samples)
-		return query_options_explain_empty(s, &ask, &answer);
+		return query_options_explain_empty(c, &ask, &answer);
 	/* That a process was not there is an answer; that nobody looked is none. */
 	if (!answer.samples || !base_answer.samples)
-		query_options_warn_empty(s, answer.samples ? &base_ask : &ask);
+		query_options_warn_empty(c, answer.samples ? &base_ask : &ask);
 	if (!answer.samples) { /* the unit is that of what there is */
 		p->info.type = profile_keep(p, base->info.type);
 		p->info.unit = profile_keep(p, base->info.unit);
 	}
-	CLEANUP(freep) char *subject = source_subject(s, &ask);
+	CLEANUP(freep) char *subject = query_client_subject(c, &ask);
 	d->query.out.options.subject = subject;
 	code = write_both(d, r, &base, &p);
 	if (!code) {
-		source_report(base, &base_answer, "base ");
-		source_report(p, &answer, "     ");
+		report_answer(base, &base_answer, "base ");
+		report_answer(p, &answer, "     ");
 	}
 	return code;
 }
@@ -238,7 +237,7 @@ int cmd_diff(int argc, char **argv)
 		return code;
 	argv += optind;
 	argc -= optind;
-	bool files = argc && source_is_file(argv[0]);
+	bool files = argc && profile_file_exists(argv[0]);
 	if (argc > 2 || (files && argc != 2)) {
 		log_error("give two files, or one or two selectors");
 		return cli_usage("diff");

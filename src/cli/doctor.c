@@ -6,9 +6,9 @@
 #include "base/mem.h"
 #include "cli/allowed.h"
 #include "cli/cli.h"
+#include "cli/query_client.h"
 #include "cli/secrets.h"
 #include "cli/service.h"
-#include "cli/source.h"
 #include "collect/probe.h"
 #include "pipeline/trouble.h"
 #include "render/escape.h"
@@ -337,7 +337,7 @@ int cmd_doctor(int argc, char **argv)
 
 	struct probe_item items[PROBE_MAX + 1 + ARRAY_SIZE(counters) + TROUBLES];
 	size_t count;
-	CLEANUP(freep) char *url = server ? source_url(server) : NULL;
+	CLEANUP(freep) char *url = server ? query_client_url(server) : NULL;
 	if (server && !url)
 		return cli_usage("doctor");
 	if (server && ask_server(url, token_file, items, &count))

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/output_options.h"
-#include "cli/source.h"
+#include "cli/profile_file.h"
 #include "ingest/ingest.h"
 
 struct flame {
@@ -153,8 +153,6 @@ static int write_profile(const struct flame *f, const struct renderer *r, const 
 	return err;
 }
 
-DEFINE_CLEANUP(struct profile *, profile_free)
-
 int cmd_flame(int argc, char **argv)
 {
 	struct flame f = {.out.options.tree = {.column = TREE_VALUE, .by_comm = true}};
@@ -195,6 +193,6 @@ int cmd_flame(int argc, char **argv)
 		log_warn("%llu samples were cut to %u frames",
 			 (unsigned long long)p->info.truncated, INGEST_DEPTH_MAX);
 	f.out.options.counted = !f.in.sample_type; /* a type that was asked for is what is shown */
-	f.out.options.subject = f.file_count ? source_file_name(f.files[0]) : NULL;
+	f.out.options.subject = f.file_count ? profile_file_name(f.files[0]) : NULL;
 	return write_profile(&f, r, p);
 }

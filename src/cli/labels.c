@@ -3,8 +3,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/query_client.h"
 #include "cli/query_options.h"
-#include "cli/source.h"
+#include "cli/report.h"
 #include "render/describe.h"
 
 static void help(void)
@@ -18,7 +19,7 @@ static void help(void)
 	     "      --to TIME         the same (now)\n"
 	     "      --query SELECTOR  of these only, such as 'cpu{comm=\"nginx\"}'\n"
 	     "      --names           the values alone, a line each, for scripts");
-	source_help();
+	query_client_help();
 	puts("  -q, --quiet           no words but errors\n"
 	     "  -h, --help            this\n"
 	     "\n"
@@ -30,7 +31,7 @@ static void help(void)
 enum { OPT_FROM = 256, OPT_TO, OPT_QUERY, OPT_NAMES };
 
 static const struct option long_options[] = {
-	SOURCE_OPTIONS,
+	CLIENT_OPTIONS,
 	{"from", required_argument, NULL, OPT_FROM},
 	{"to", required_argument, NULL, OPT_TO},
 	{"query", required_argument, NULL, OPT_QUERY},
@@ -40,33 +41,29 @@ static const struct option long_options[] = {
 	{},
 };
 
-DEFINE_CLEANUP(struct source *, source_close)
-
-DEFINE_CLEANUP(struct profile *, profile_free)
-
 struct labels {
-	struct source_options source;
-	struct source_question ask;
+	struct query_client_options client;
+	struct query_request ask;
 	const char *from, *to;
 	const char *name; /* NULL: the labels there are */
 	bool only_names;
 };
 
-static void say_none(struct source *s, const struct labels *l)
+static void say_none(struct query_client *c, const struct labels *l)
 {
 	if (l->name)
 		log_error("nothing has a label '%s' in that time; 'smolder labels%s' lists those "
 			  "there "
 			  "are",
-			  l->name, source_hint(s));
+			  l->name, query_client_hint(c));
 	else
 		log_error("nothing is stored of that time");
 }
 
-static int list_names(struct source *s, const struct labels *l)
+static int list_names(struct query_client *c, const struct labels *l)
 {
 	struct store_names names = {};
-	int code = source_names(s, &l->ask, l->name, &names);
+	int code = query_client_names(c, &l->ask, l->name, &names);
 
 	if (code)
 		return code;
@@ -75,7 +72,7 @@ static int list_names(struct source *s, const struct labels *l)
 	if (names.cut)
 		log_warn("there are more; these are the first %u", names.count);
 	if (!names.count) {
-		say_none(s, l);
+		say_none(c, l);
 		code = 1;
 	}
 	store_names_done(&names);
@@ -114,22 +111,22 @@ static void print_share(const struct profile *p, const struct labels *l, const s
 }
 
 /* What each value took, the largest first: a profile whose series keep that label alone. */
-static int list_shares(struct source *s, const struct labels *l)
+static int list_shares(struct query_client *c, const struct labels *l)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	const char *keep[] = {l->name, "comm"};
-	struct source_question ask = l->ask;
+	struct query_request ask = l->ask;
 	struct store_answer answer;
 	uint64_t all = 0;
 	bool any = false;
 
 	ask.keep = keep;
 	ask.keep_count = strcmp(l->name, "pid") == 0 ? 2 : 1;
-	int code = source_profile(s, &ask, p, &answer);
+	int code = query_client_profile(c, &ask, p, &answer);
 	if (code)
 		return code;
 	if (!answer.samples)
-		return query_options_explain_empty(s, &ask, &answer);
+		return query_options_explain_empty(c, &ask, &answer);
 	CLEANUP(freep) struct share *shares = mem_alloc_array(p->series_count, sizeof(*shares));
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		shares[p->samples[i].series].value += p->samples[i].value;
@@ -141,26 +138,26 @@ static int list_shares(struct source *s, const struct labels *l)
 		any |= shares[i].value && value && *value;
 	}
 	if (!any) {
-		say_none(s, l);
+		say_none(c, l);
 		return 1;
 	}
 	qsort(shares, p->series_count, sizeof(*shares), by_value);
 	printf("%11s %7s  ", "TOTAL", "%");
-	for (const char *c = l->name; *c; c++)
-		putchar(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+	for (const char *at = l->name; *at; at++)
+		putchar(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
 	putchar('\n');
 	for (uint32_t i = 0; i < p->series_count && shares[i].value; i++)
 		print_share(p, l, &shares[i], all);
 	code = cli_printed();
 	if (!code)
-		source_report(p, &answer, "");
+		report_answer(p, &answer, "");
 	return code;
 }
 
 static bool option(struct labels *l, int opt, const char *arg)
 {
-	if (source_owns(opt))
-		return source_option(&l->source, opt, arg);
+	if (query_client_owns(opt))
+		return query_client_set(&l->client, opt, arg);
 	switch (opt) {
 	case OPT_FROM:
 		l->from = arg;
@@ -199,11 +196,11 @@ int cmd_labels(int argc, char **argv)
 		log_error("one label at a time");
 		return cli_usage("labels");
 	}
-	if (!source_selector(l.ask.selector) || !query_options_range(l.from, l.to, &l.ask.range))
+	if (!query_client_check(l.ask.selector) || !query_options_range(l.from, l.to, &l.ask.range))
 		return cli_usage("labels");
 	l.name = argc > optind ? argv[optind] : NULL;
-	CLEANUP(source_closep) struct source *s = source_open(&l.source);
-	if (!s)
+	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.client);
+	if (!c)
 		return 1;
-	return l.name && !l.only_names ? list_shares(s, &l) : list_names(s, &l);
+	return l.name && !l.only_names ? list_shares(c, &l) : list_names(c, &l);
 }

@@ -3,7 +3,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/profile_file.h"
 #include "cli/query_options.h"
+#include "cli/report.h"
 
 static void help(void)
 {
@@ -36,50 +38,47 @@ static const struct option long_options[] = {
 	{},
 };
 
-DEFINE_CLEANUP(struct profile *, profile_free)
-DEFINE_CLEANUP(struct source *, source_close)
-
 static int of_files(struct query_options *q, char **files, int count, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
 	for (int i = 0; i < count; i++)
-		if (source_file(files[i], p))
+		if (profile_file_read(files[i], p))
 			return 1;
 	if (!query_options_cut(&p, q)) {
 		query_options_no_function(p, q);
 		return 1;
 	}
-	q->out.options.subject = source_file_name(files[0]);
+	q->out.options.subject = profile_file_name(files[0]);
 	return query_options_write(p, r, &q->out, "query");
 }
 
 static int of_store(struct query_options *q, const char *selector, const struct renderer *r)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
-	struct source_question ask = {.selector = selector};
+	struct query_request ask = {.selector = selector};
 	struct store_answer answer;
 
-	if (!source_selector(selector) || !query_options_range(q->from, q->to, &ask.range))
+	if (!query_client_check(selector) || !query_options_range(q->from, q->to, &ask.range))
 		return cli_usage("query");
-	CLEANUP(source_closep) struct source *s = source_open(&q->source);
-	if (!s)
+	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&q->client);
+	if (!c)
 		return 1;
 	query_options_labels(q, &ask);
-	int code = source_profile(s, &ask, p, &answer);
+	int code = query_client_profile(c, &ask, p, &answer);
 	if (code)
 		return code;
 	if (!answer.samples)
-		return query_options_explain_empty(s, &ask, &answer);
+		return query_options_explain_empty(c, &ask, &answer);
 	if (!query_options_cut(&p, q)) {
 		query_options_no_function(p, q);
 		return 1;
 	}
-	CLEANUP(freep) char *subject = source_subject(s, &ask);
+	CLEANUP(freep) char *subject = query_client_subject(c, &ask);
 	q->out.options.subject = subject;
 	code = query_options_write(p, r, &q->out, "query");
 	if (!code)
-		source_report(p, &answer, "");
+		report_answer(p, &answer, "");
 	return code;
 }
 
@@ -94,7 +93,7 @@ int cmd_query(int argc, char **argv)
 		return code;
 	argv += optind;
 	argc -= optind;
-	if (argc && source_is_file(argv[0])) {
+	if (argc && profile_file_exists(argv[0])) {
 		if (q.from || q.to) {
 			log_error("%s is a file: --from and --to are of the store", argv[0]);
 			return cli_usage("query");

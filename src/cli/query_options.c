@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/report.h"
 #include "query/callers.h"
 
 #define SUGGESTIONS 3
@@ -22,7 +23,7 @@ void query_options_help(void)
 	     "  -f, --format FORMAT   one of the formats of 'smolder flame --help' (top)\n"
 	     "      --by LABEL        root frames from this label instead of comm");
 	output_options_help();
-	source_help();
+	query_client_help();
 }
 
 static bool one_function(const struct query_options *o)
@@ -36,8 +37,8 @@ static bool option(struct query_options *o, const struct query_command *c, int o
 {
 	if (output_options_owns(opt))
 		return output_options_set(&o->out, opt, arg);
-	if (source_owns(opt))
-		return source_option(&o->source, opt, arg);
+	if (query_client_owns(opt))
+		return query_client_set(&o->client, opt, arg);
 	switch (opt) {
 	case QUERY_FROM:
 		o->from = arg;
@@ -92,7 +93,7 @@ bool query_options_range(const char *from, const char *to, struct timerange *ret
 	return false;
 }
 
-void query_options_labels(const struct query_options *o, struct source_question *ask)
+void query_options_labels(const struct query_options *o, struct query_request *ask)
 {
 	static const char *const comm[] = {"comm"}, *const process[] = {"pid", "comm"};
 	const char *const *by = &o->out.options.tree.by;
@@ -151,18 +152,18 @@ int query_options_write(const struct profile *p, const struct renderer *r,
 }
 
 /* "nothing is stored of 12:10:00 to 13:10:00; what is stored is from 13:10:00 to 14:02:05" */
-static char *empty_sentence(struct source *s, const struct source_question *ask)
+static char *empty_sentence(struct query_client *c, const struct query_request *ask)
 {
 	uint64_t from_ms, to_ms;
 	char asked_from[32], asked_to[32], from[32], to[32];
 
-	source_time(ask->range.from_ms, asked_from);
-	source_time(ask->range.to_ms, asked_to);
-	if (!source_span(s, &from_ms, &to_ms))
+	report_time(ask->range.from_ms, asked_from);
+	report_time(ask->range.to_ms, asked_to);
+	if (!query_client_span(c, &from_ms, &to_ms))
 		return mem_printf("nothing is stored of %s to %s, nor of any other time",
 				  asked_from, asked_to);
-	source_time(from_ms, from);
-	source_time(to_ms, to);
+	report_time(from_ms, from);
+	report_time(to_ms, to);
 	return mem_printf("nothing is stored of %s to %s; what is stored is from %s to %s",
 			  asked_from, asked_to, from, to);
 }
@@ -171,19 +172,19 @@ static char *empty_sentence(struct source *s, const struct source_question *ask)
  * Of what began just now: "nothing is stored yet: smolder was started at 14:02:05, and stores every
  * 10 s; ask again in 6 s". NULL: it is not that.
  */
-static char *starting_sentence(struct source *s)
+static char *starting_sentence(struct query_client *c)
 {
 	uint64_t from_ms, to_ms, began = 0, now = clock_ms(CLOCK_REALTIME);
 	char at[32];
 
-	if (!source_span(s, &from_ms, &to_ms))
-		began = source_starting(s);
+	if (!query_client_span(c, &from_ms, &to_ms))
+		began = query_client_starting(c);
 	if (!began)
 		return NULL;
 	/* Its first window begins a moment after it, and is here a moment after it is whole. */
 	uint64_t begun = MAX(began + MOMENT_MS, now - MIN(now, MOMENT_MS));
 	uint64_t here = begun / WINDOW_MS * WINDOW_MS + WINDOW_MS + MOMENT_MS;
-	source_time(began, at);
+	report_time(began, at);
 	return mem_printf(
 		"nothing is stored yet: smolder was started at %s, and stores every %d s; "
 		"ask again in %llu s",
@@ -191,38 +192,38 @@ static char *starting_sentence(struct source *s)
 }
 
 /* Whether anything was recorded of that time, whatever was asked of it; then *ret has its names. */
-static bool was_recorded(struct source *s, const struct source_question *ask,
+static bool was_recorded(struct query_client *c, const struct query_request *ask,
 			 struct store_names *ret)
 {
-	struct source_question any = *ask;
+	struct query_request any = *ask;
 
 	any.selector = NULL;
-	return source_names(s, &any, "comm", ret) == 0 && ret->count;
+	return query_client_names(c, &any, "comm", ret) == 0 && ret->count;
 }
 
-void query_options_warn_empty(struct source *s, const struct source_question *ask)
+void query_options_warn_empty(struct query_client *c, const struct query_request *ask)
 {
 	struct store_names names = {};
 
-	if (!was_recorded(s, ask, &names)) {
-		CLEANUP(freep) char *sentence = empty_sentence(s, ask);
+	if (!was_recorded(c, ask, &names)) {
+		CLEANUP(freep) char *sentence = empty_sentence(c, ask);
 		log_warn("%s: all of the other is shown as new or gone", sentence);
 	}
 	store_names_done(&names);
 }
 
-int query_options_explain_empty(struct source *s, const struct source_question *ask,
+int query_options_explain_empty(struct query_client *c, const struct query_request *ask,
 				const struct store_answer *a)
 {
 	struct store_names names = {};
 
-	if (was_recorded(s, ask, &names)) {
+	if (was_recorded(c, ask, &names)) {
 		log_error("nothing matches; in that time there was e.g. cpu{comm=\"%s\"}; 'smolder "
 			  "labels comm%s' lists all",
-			  names.names[0], source_hint(s));
-	} else if (!source_trouble(a)) {
-		CLEANUP(freep) char *starting = starting_sentence(s);
-		CLEANUP(freep) char *sentence = starting ? NULL : empty_sentence(s, ask);
+			  names.names[0], query_client_hint(c));
+	} else if (!report_unreadable(a)) {
+		CLEANUP(freep) char *starting = starting_sentence(c);
+		CLEANUP(freep) char *sentence = starting ? NULL : empty_sentence(c, ask);
 		if (starting)
 			log_error("%s", starting);
 		else

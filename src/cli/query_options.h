@@ -9,12 +9,12 @@
 
 #include "cli/cli.h"
 #include "cli/output_options.h"
-#include "cli/source.h"
+#include "cli/query_client.h"
 
 enum { QUERY_FROM = 700, QUERY_TO, QUERY_BY, QUERY_CALLERS, QUERY_CALLEES };
 
 #define QUERY_OPTIONS                                                                              \
-	OUTPUT_OPTIONS, SOURCE_OPTIONS, {"from", required_argument, NULL, QUERY_FROM},             \
+	OUTPUT_OPTIONS, CLIENT_OPTIONS, {"from", required_argument, NULL, QUERY_FROM},             \
 		{"to", required_argument, NULL, QUERY_TO},                                         \
 		{"by", required_argument, NULL, QUERY_BY},                                         \
 		{"callers", required_argument, NULL, QUERY_CALLERS},                               \
@@ -24,7 +24,7 @@ enum { QUERY_FROM = 700, QUERY_TO, QUERY_BY, QUERY_CALLERS, QUERY_CALLEES };
 
 struct query_options {
 	struct cli_output out;
-	struct source_options source;
+	struct query_client_options client;
 	const char *from, *to;
 	const char *callers, *callees; /* at most one of them */
 	bool is_table;                 /* the output ranks functions: show direct callers only */
@@ -51,7 +51,7 @@ int query_options_parse(struct query_options *o, const struct query_command *c, 
 bool query_options_range(const char *from, const char *to, struct timerange *ret);
 
 /* Asks for the labels that the options need. */
-void query_options_labels(const struct query_options *o, struct source_question *ask);
+void query_options_labels(const struct query_options *o, struct query_request *ask);
 
 /* Cuts the profile to the callers or callees asked for; false if there is no such function. */
 bool query_options_cut(struct profile **p, const struct query_options *o);
@@ -63,8 +63,8 @@ int query_options_write(const struct profile *p, const struct renderer *r,
 			const struct cli_output *out, const char *what);
 
 /* For one side of a comparison that is empty: warns if nothing was recorded in that range. */
-void query_options_warn_empty(struct source *s, const struct source_question *ask);
+void query_options_warn_empty(struct query_client *c, const struct query_request *ask);
 
 /* Reports that the answer is empty, and the likely reason; returns the exit code. */
-int query_options_explain_empty(struct source *s, const struct source_question *ask,
+int query_options_explain_empty(struct query_client *c, const struct query_request *ask,
 				const struct store_answer *a);

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/program.h"
-#include "cli/source.h"
+#include "cli/report.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
 #include "pipeline/pipeline.h"
@@ -451,5 +451,5 @@ void recording_report(const struct recording_result *r, const char *path)
 			 "kernel: "
 			 "[truncated] stands for what was left out",
 			 (unsigned long long)p->info.truncated, WIRE_USER_FRAMES, WIRE_FRAMES);
-	source_advise(&q);
+	report_missing_names(&q);
 }

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "profile/frame.h"
 
 #define PROFILE_DEPTH_MAX 16384 /* frames in a stack, wherever it comes from */
@@ -92,6 +93,7 @@ struct profile {
 
 struct profile *profile_new(void); /* unit "samples", type "samples" until told otherwise */
 void profile_free(struct profile *p);
+DEFINE_CLEANUP(struct profile *, profile_free)
 
 uint32_t profile_string(struct profile *p, const char *s, size_t len);
 const char *profile_str(const struct profile *p, uint32_t id); /* borrowed, valid until free */

@@ -268,8 +268,6 @@ static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
 	return p;
 }
 
-DEFINE_CLEANUP(struct profile *, profile_free)
-
 static void work_query(struct api_job *a, struct store *s, FILE *out)
 {
 	CLEANUP(profile_freep) struct profile *p = sum(a, s, &a->ask);

@@ -160,8 +160,6 @@ static bool is_possible(struct asked *a)
 
 /* ---- the profile --------------------------------------------------------------------------- */
 
-DEFINE_CLEANUP(struct profile *, profile_free)
-
 static void write_profile(struct asked *a, struct store *s, FILE *out)
 {
 	static const char *const keep[] = {"comm", "pid", "thread", "container", "host"};

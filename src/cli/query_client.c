@@ -1,4 +1,4 @@
-#include "cli/source.h"
+#include "cli/query_client.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,13 +13,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/package.h"
 #include "cli/secrets.h"
 #include "cli/store_dir.h"
-#include "ingest/ingest.h"
 #include "profile/snapshot.h"
 #include "query/selector.h"
-#include "render/describe.h"
 #include "render/escape.h"
 #include "serve/server.h"
 
@@ -33,7 +30,7 @@
 	30000 /* a writer that has stored nothing for longer has nobody to send it anything */
 #define PROGRESS_MS 700 /* what is quicker needs no words */
 
-struct source {
+struct query_client {
 	char *bearer;        /* NULL: none */
 	const char *ca;      /* file, of the command line; NULL: the system's */
 	char *url;           /* a server's, without a slash at its end; NULL: the store */
@@ -45,7 +42,7 @@ struct source {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-void source_help(void)
+void query_client_help(void)
 {
 	puts("      --server URL      ask this server instead of the local one or the store\n"
 	     "      --store DIR       read this store itself\n"
@@ -54,12 +51,12 @@ void source_help(void)
 	     "      --timeout TIME    give up after that: 30s, 2m (no limit)");
 }
 
-bool source_owns(int opt)
+bool query_client_owns(int opt)
 {
-	return opt >= SOURCE_SERVER && opt <= SOURCE_TIMEOUT;
+	return opt >= CLIENT_SERVER && opt <= CLIENT_TIMEOUT;
 }
 
-char *source_url(const char *given)
+char *query_client_url(const char *given)
 {
 	size_t len = strlen(given);
 
@@ -78,21 +75,21 @@ char *source_url(const char *given)
 	return NULL;
 }
 
-bool source_option(struct source_options *o, int opt, const char *arg)
+bool query_client_set(struct query_client_options *o, int opt, const char *arg)
 {
-	if ((opt == SOURCE_SERVER && o->store) || (opt == SOURCE_STORE && o->server)) {
+	if ((opt == CLIENT_SERVER && o->store) || (opt == CLIENT_STORE && o->server)) {
 		log_error("--server and --store are two sources; give one");
 		return false;
 	}
-	if (opt == SOURCE_SERVER) {
-		CLEANUP(freep) char *url = source_url(arg);
+	if (opt == CLIENT_SERVER) {
+		CLEANUP(freep) char *url = query_client_url(arg);
 		o->server = arg;
 		return url;
-	} else if (opt == SOURCE_STORE) {
+	} else if (opt == CLIENT_STORE) {
 		o->store = arg;
-	} else if (opt == SOURCE_TOKEN) {
+	} else if (opt == CLIENT_TOKEN) {
 		o->token = arg;
-	} else if (opt == SOURCE_CA) {
+	} else if (opt == CLIENT_CA) {
 		o->ca = arg;
 	} else if (timerange_duration(arg, &o->timeout_ms) != 0 || !o->timeout_ms) {
 		log_error("--timeout takes a time like 30s or 2m, not '%s'", arg);
@@ -141,7 +138,7 @@ static bool server_answers(const char *url, const char *bearer, bool *ret_wants_
 }
 
 /* What helps where the store of this user is not the one that was meant. */
-static void say_no_store(const struct source_options *given, const char *dir, int err,
+static void say_no_store(const struct query_client_options *given, const char *dir, int err,
 			 const struct store_error *why)
 {
 	if (err == -ENOENT && given->store)
@@ -162,49 +159,50 @@ static void say_no_store(const struct source_options *given, const char *dir, in
 
 static bool on_progress(void *ctx, double done)
 {
-	const struct source *s = ctx;
-	uint64_t waited = clock_ms(CLOCK_MONOTONIC) - s->began_ms;
+	const struct query_client *c = ctx;
+	uint64_t waited = clock_ms(CLOCK_MONOTONIC) - c->began_ms;
 
 	if (waited > PROGRESS_MS)
 		log_progress("reading the store: %.0f %%", 100 * done);
-	return !s->timeout_ms || waited < s->timeout_ms;
+	return !c->timeout_ms || waited < c->timeout_ms;
 }
 
-static bool open_store(struct source *s, const struct source_options *given, const char *dir)
+static bool open_store(struct query_client *c, const struct query_client_options *given,
+		       const char *dir)
 {
-	struct store_options o = {.read_only = true, .progress = on_progress, .progress_ctx = s};
+	struct store_options o = {.read_only = true, .progress = on_progress, .progress_ctx = c};
 	struct store_error err = {};
 
-	int r = store_open(dir, &o, &s->store, &err);
+	int r = store_open(dir, &o, &c->store, &err);
 	if (r)
 		say_no_store(given, dir, r, &err);
 	return !r;
 }
 
-struct source *source_open(const struct source_options *o)
+struct query_client *query_client_open(const struct query_client_options *o)
 {
-	struct source *s = mem_alloc(sizeof(*s));
+	struct query_client *c = mem_alloc(sizeof(*c));
 	CLEANUP(freep) char *dir = o->store ? mem_strdup(o->store) : store_dir_readable();
 
 	bool wants_token = false, refuses = false;
 
-	s->hint = o->server  ? mem_printf(" --server %s", o->server)
+	c->hint = o->server  ? mem_printf(" --server %s", o->server)
 		  : o->store ? mem_printf(" --store %s", o->store)
 			     : mem_strdup("");
-	s->timeout_ms = o->timeout_ms;
-	s->ca = o->ca;
-	s->began_ms = clock_ms(CLOCK_MONOTONIC);
-	s->bearer = o->token ? secrets_bearer(o->token) : NULL;
-	if (o->token && !s->bearer) {
-		source_close(s);
+	c->timeout_ms = o->timeout_ms;
+	c->ca = o->ca;
+	c->began_ms = clock_ms(CLOCK_MONOTONIC);
+	c->bearer = o->token ? secrets_bearer(o->token) : NULL;
+	if (o->token && !c->bearer) {
+		query_client_close(c);
 		return NULL;
 	}
 	if (o->server) {
-		s->url = source_url(o->server);
-		return s;
-	} else if (!o->store && server_answers(LOCAL_URL, s->bearer, &wants_token, &refuses)) {
-		s->url = mem_strdup(LOCAL_URL);
-		return s;
+		c->url = query_client_url(o->server);
+		return c;
+	} else if (!o->store && server_answers(LOCAL_URL, c->bearer, &wants_token, &refuses)) {
+		c->url = mem_strdup(LOCAL_URL);
+		return c;
 	} else if (wants_token && (o->token || access(dir, R_OK) != 0)) {
 		log_error("the server on %s wants %s token: --token-file FILE", SERVER_LISTEN,
 			  o->token ? "another" : "its");
@@ -212,24 +210,24 @@ struct source *source_open(const struct source_options *o)
 		log_error("the server on %s does not let this user look: ask who started it for "
 			  "--allow-user, or run this as they do",
 			  SERVER_LISTEN);
-	} else if (open_store(s, o, dir)) {
-		return s;
+	} else if (open_store(c, o, dir)) {
+		return c;
 	}
-	source_close(s);
+	query_client_close(c);
 	return NULL;
 }
 
-void source_close(struct source *s)
+void query_client_close(struct query_client *c)
 {
-	if (!s)
+	if (!c)
 		return;
-	store_close(s->store);
-	if (s->bearer)
-		explicit_bzero(s->bearer, strlen(s->bearer));
-	free(s->bearer);
-	free(s->url);
-	free(s->hint);
-	free(s);
+	store_close(c->store);
+	if (c->bearer)
+		explicit_bzero(c->bearer, strlen(c->bearer));
+	free(c->bearer);
+	free(c->url);
+	free(c->hint);
+	free(c);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -239,17 +237,17 @@ static bool on_wait(void *ctx, uint64_t waited_ms, size_t received)
 {
 	(void)ctx;
 	if (waited_ms > PROGRESS_MS)
-		log_progress("waiting for the server: %.1f s, %.1f MB", (double)waited_ms / 1000,
+		log_progress("waiting for the server: %.1f c, %.1f MB", (double)waited_ms / 1000,
 			     (double)received / 1e6);
 	return true;
 }
 
 /* What became of a selector that is one word, and no type; once, if it is asked again and again. */
-static void say_process(struct source *s, const char *word)
+static void say_process(struct query_client *c, const char *word)
 {
-	if (s->said && strcmp(s->said, word) == 0)
+	if (c->said && strcmp(c->said, word) == 0)
 		return;
-	s->said = word;
+	c->said = word;
 	const char *name = word + strspn(word, " \t\n\v\f\r");
 	int len = (int)strcspn(name, " \t\n\v\f\r");
 
@@ -265,14 +263,14 @@ static void add_param(FILE *f, const char *name, const char *value)
 	escape_url(f, value);
 }
 
-static char *question_url(const struct source *s, const struct source_question *q, const char *path,
-			  const char *format)
+static char *request_url(const struct query_client *c, const struct query_request *q,
+			 const char *path, const char *format)
 {
 	char *url = NULL;
 	size_t len;
 	FILE *f = open_memstream(&url, &len);
 
-	fprintf(f, "%s/api/v1/%s?from=%" PRIu64 "&to=%" PRIu64, s->url, path, q->range.from_ms,
+	fprintf(f, "%s/api/v1/%s?from=%" PRIu64 "&to=%" PRIu64, c->url, path, q->range.from_ms,
 		q->range.to_ms);
 	if (q->selector)
 		add_param(f, "query", q->selector);
@@ -287,77 +285,77 @@ static char *question_url(const struct source *s, const struct source_question *
 }
 
 /* The sentence of {"error": "…"}, for people. */
-static void say_refusal(const struct source *s, const struct fetch_answer *a)
+static void say_refusal(const struct query_client *c, const struct fetch_answer *a)
 {
 	json_auto_t *said = read_json(a);
 	const char *text = json_text(said, "error");
 	char clean[TEXT_MAX + 1];
 
 	text_clean(text, strlen(text), clean);
-	log_error("%s: %s (status %u)", s->url, *clean ? clean : "the server refused", a->status);
+	log_error("%s: %s (status %u)", c->url, *clean ? clean : "the server refused", a->status);
 }
 
-static int ask_server(struct source *s, const char *url, size_t max, struct fetch_answer *ret)
+static int ask_server(struct query_client *c, const char *url, size_t max, struct fetch_answer *ret)
 {
 	struct fetch_request r = {.url = url,
-				  .authorization = s->bearer,
-				  .ca_file = s->ca,
-				  .timeout_ms = s->timeout_ms,
+				  .authorization = c->bearer,
+				  .ca_file = c->ca,
+				  .timeout_ms = c->timeout_ms,
 				  .max = max,
 				  .wait = on_wait,
-				  .wait_ctx = s};
+				  .wait_ctx = c};
 	struct fetch_error err;
 
 	int e = fetch(&r, ret, &err);
 	log_progress_done();
 	if (e) {
-		log_error("cannot ask %s: %s", s->url, err.text);
+		log_error("cannot ask %s: %s", c->url, err.text);
 		return 1;
 	}
 	if (ret->status != 200) {
 		int code = ret->status == 400 ? EXIT_USAGE : 1;
-		say_refusal(s, ret);
+		say_refusal(c, ret);
 		fetch_answer_done(ret);
 		return code;
 	}
 	return 0;
 }
 
-static int unreadable(const struct source *s, const char *why)
+static int unreadable(const struct query_client *c, const char *why)
 {
-	log_error("the answer of %s cannot be read: %s", s->url, why);
+	log_error("the answer of %s cannot be read: %s", c->url, why);
 	return 1;
 }
 
 /* 0 with an object for json_decref(), or the exit status after saying why not. */
-static int ask_json(struct source *s, const char *url, json_t **ret)
+static int ask_json(struct query_client *c, const char *url, json_t **ret)
 {
 	struct fetch_answer a;
 
-	int code = ask_server(s, url, JSON_MAX, &a);
+	int code = ask_server(c, url, JSON_MAX, &a);
 	if (code)
 		return code;
 	json_t *answer = read_json(&a);
 	fetch_answer_done(&a);
 	if (!json_is_object(answer)) {
 		json_decref(answer);
-		return unreadable(s, "it is no JSON object");
+		return unreadable(c, "it is no JSON object");
 	}
 	*ret = answer;
 	return 0;
 }
 
-static int profile_by_server(struct source *s, const struct source_question *q,
+static int profile_by_server(struct query_client *c, const struct query_request *q,
 			     struct profile *into, struct store_answer *ret)
 {
-	CLEANUP(freep) char *url = question_url(s, q, "query", "profile");
+	CLEANUP(freep) char *url = request_url(c, q, "query", "profile");
 	struct fetch_answer a;
 
-	int code = ask_server(s, url, ANSWER_MAX, &a);
+	int code = ask_server(c, url, ANSWER_MAX, &a);
 	if (code)
 		return code;
 	if (q->selector && fetch_header_number(&a, "X-Smolder-Process"))
-		say_process(s, q->selector);
+		say_process(c, q->selector);
 	int r = snapshot_read(a.body, a.len, into);
 	*ret = (struct store_answer){
 		.from_ms = fetch_header_number(&a, "X-Smolder-From"),
@@ -367,12 +365,12 @@ static int profile_by_server(struct source *s, const struct source_question *q,
 		.damaged = fetch_header_number(&a, "X-Smolder-Damaged"),
 	};
 	fetch_answer_done(&a);
-	return r ? unreadable(s, r == -EPROTONOSUPPORT ? "it is of another version of smolder"
+	return r ? unreadable(c, r == -EPROTONOSUPPORT ? "it is of another version of smolder"
 						       : strerror(-r))
 		 : 0;
 }
 
-static int names_by_server(struct source *s, const struct source_question *q, const char *name,
+static int names_by_server(struct query_client *c, const struct query_request *q, const char *name,
 			   struct store_names *ret)
 {
 	CLEANUP(freep) char *path = NULL;
@@ -386,13 +384,13 @@ static int names_by_server(struct source *s, const struct source_question *q, co
 		fputs("/values", f);
 		fclose(f);
 	}
-	CLEANUP(freep) char *url = question_url(s, q, name ? path : "labels", NULL);
-	int code = ask_json(s, url, &answer);
+	CLEANUP(freep) char *url = request_url(c, q, name ? path : "labels", NULL);
+	int code = ask_json(c, url, &answer);
 	if (code)
 		return code;
 	const json_t *list = json_object_get(answer, name ? "values" : "labels");
 	if (!json_is_array(list))
-		return unreadable(s, "it has no list of names");
+		return unreadable(c, "it has no list of names");
 	*ret = (struct store_names){.cut = json_is_true(json_object_get(answer, "cut"))};
 	ret->names = mem_alloc_array(json_array_size(list), sizeof(*ret->names));
 	for (size_t i = 0; i < json_array_size(list); i++) {
@@ -418,7 +416,7 @@ static int ended_badly(int err, const struct store_error *why)
 	return 1;
 }
 
-static int begin_query(struct source *s, const struct source_question *q,
+static int begin_query(struct query_client *c, const struct query_request *q,
 		       struct selector **ret_selector, struct store_query *ret)
 {
 	struct selector_error err = {};
@@ -428,8 +426,8 @@ static int begin_query(struct source *s, const struct source_question *q,
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
-	s->began_ms = clock_ms(CLOCK_MONOTONIC);
-	int r = selector_settle_by(*ret_selector, s->store, q->range.from_ms, q->range.to_ms, &why);
+	c->began_ms = clock_ms(CLOCK_MONOTONIC);
+	int r = selector_settle_by(*ret_selector, c->store, q->range.from_ms, q->range.to_ms, &why);
 	*ret = (struct store_query){
 		.from_ms = q->range.from_ms,
 		.to_ms = q->range.to_ms,
@@ -438,11 +436,11 @@ static int begin_query(struct source *s, const struct source_question *q,
 	};
 	selector_query(*ret_selector, ret);
 	if (q->selector && selector_is_process(*ret_selector))
-		say_process(s, q->selector);
+		say_process(c, q->selector);
 	return ended_badly(r, &why);
 }
 
-bool source_selector(const char *selector)
+bool query_client_check(const char *selector)
 {
 	CLEANUP(selector_freep) struct selector *parsed = NULL;
 	struct selector_error err = {};
@@ -459,45 +457,45 @@ bool source_selector(const char *selector)
 	return false;
 }
 
-int source_profile(struct source *s, const struct source_question *q, struct profile *into,
-		   struct store_answer *ret)
+int query_client_profile(struct query_client *c, const struct query_request *q,
+			 struct profile *into, struct store_answer *ret)
 {
 	CLEANUP(selector_freep) struct selector *selector = NULL;
 	struct store_query query;
 	struct store_error why = {};
 
-	if (s->url)
-		return profile_by_server(s, q, into, ret);
-	int code = begin_query(s, q, &selector, &query);
-	return code ? code : ended_badly(store_sum(s->store, &query, into, ret, &why), &why);
+	if (c->url)
+		return profile_by_server(c, q, into, ret);
+	int code = begin_query(c, q, &selector, &query);
+	return code ? code : ended_badly(store_sum(c->store, &query, into, ret, &why), &why);
 }
 
-int source_names(struct source *s, const struct source_question *q, const char *name,
-		 struct store_names *ret)
+int query_client_names(struct query_client *c, const struct query_request *q, const char *name,
+		       struct store_names *ret)
 {
 	CLEANUP(selector_freep) struct selector *selector = NULL;
 	struct store_query query;
 	struct store_error why = {};
 
-	if (s->url)
-		return names_by_server(s, q, name, ret);
-	int code = begin_query(s, q, &selector, &query);
+	if (c->url)
+		return names_by_server(c, q, name, ret);
+	int code = begin_query(c, q, &selector, &query);
 	if (code)
 		return code;
 	query.by = &name;
 	query.by_count = name ? 1 : 0;
 	query.max = NAMES_MAX;
-	int r = store_names(s->store, &query, name ? STORE_VALUES : STORE_LABELS, ret, &why);
+	int r = store_names(c->store, &query, name ? STORE_VALUES : STORE_LABELS, ret, &why);
 	return ended_badly(r, &why);
 }
 
-char *source_subject(struct source *s, const struct source_question *q)
+char *query_client_subject(struct query_client *c, const struct query_request *q)
 {
 	struct store_names hosts = {};
 	char many[32], *subject;
 
 	/* Without it the title is shorter; what hinders it has been said by then. */
-	if (source_names(s, q, "host", &hosts) != 0)
+	if (query_client_names(c, q, "host", &hosts) != 0)
 		hosts = (struct store_names){};
 	snprintf(many, sizeof(many), "%u hosts", hosts.count);
 	const char *host = hosts.count == 1 ? hosts.names[0] : many;
@@ -511,100 +509,20 @@ char *source_subject(struct source *s, const struct source_question *q)
 	return subject;
 }
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- what is stored ------------------------------------------------------------------------ */
 
-bool source_is_file(const char *arg)
+const char *query_client_hint(const struct query_client *c)
 {
-	return strcmp(arg, "-") == 0 || access(arg, F_OK) == 0;
-}
-
-const char *source_file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return strcmp(path, "-") == 0 ? NULL : slash ? slash + 1 : path;
-}
-
-int source_file(const char *path, struct profile *into)
-{
-	bool std = strcmp(path, "-") == 0;
-	CLEANUP(file_closep) FILE *opened = std ? NULL : fopen(path, "re");
-	struct ingest_options o = {};
-	struct ingest_report report;
-
-	if (!std && !opened) {
-		log_error("cannot read %s: %s", path, strerror(errno));
-		return 1;
-	}
-	if (ingest_read(std ? stdin : opened, &o, into, &report) != 0) {
-		log_error("cannot read %s: %s%s%s", std ? "standard input" : path, report.where,
-			  *report.where ? ": " : "", report.why);
-		return 1;
-	}
-	if (report.skipped)
-		log_warn("%s: %llu lines were not understood and left out", path,
-			 (unsigned long long)report.skipped);
-	return 0;
-}
-
-/* ---- words --------------------------------------------------------------------------------- */
-
-/* "14:02:05", with the day where that is not today. */
-void source_time(uint64_t ms, char ret[static 32])
-{
-	time_t t = (time_t)(ms / 1000), now = time(NULL);
-	struct tm tm, today;
-
-	localtime_r(&t, &tm);
-	localtime_r(&now, &today);
-	bool same = tm.tm_year == today.tm_year && tm.tm_yday == today.tm_yday;
-	strftime(ret, 32, same ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
-}
-
-void source_advise(const struct quality *q)
-{
-	CLEANUP(freep) char *package = NULL;
-	char hint[QUALITY_HINT];
-
-	if (!*quality_hint(q, NULL, hint))
-		return;
-	if (q->path && q->build_id)
-		package = package_of_symbols(q->path, q->build_id);
-	log_info("%s", quality_hint(q, package, hint));
-}
-
-bool source_trouble(const struct store_answer *a)
-{
-	uint64_t bad = a->damaged - MIN(a->damaged, a->refused + a->newer);
-	const char *where = a->trouble[0] ? a->trouble : "the server's log tells which";
-
-	if (a->refused)
-		log_warn("%llu files of the store may not be read by this user (%s): there is more "
-			 "than what is shown; run with sudo, or ask the server",
-			 (unsigned long long)a->refused, where);
-	if (a->newer)
-		log_warn("%llu files of the store were written by a newer version of smolder (%s): "
-			 "there is more than what is shown, for that version",
-			 (unsigned long long)a->newer, where);
-	if (bad)
-		log_warn("%llu files of the store are damaged (%s): there was more than what is "
-			 "shown",
-			 (unsigned long long)bad, where);
-	return a->damaged;
-}
-
-const char *source_hint(const struct source *s)
-{
-	return s->hint;
+	return c->hint;
 }
 
 /* What a server says of itself, for json_decref(); NULL after saying why it does not. */
-static json_t *ask_status(struct source *s)
+static json_t *ask_status(struct query_client *c)
 {
-	CLEANUP(freep) char *url = mem_printf("%s/api/v1/status", s->url);
+	CLEANUP(freep) char *url = mem_printf("%s/api/v1/status", c->url);
 	json_t *status = NULL;
 
-	ask_json(s, url, &status);
+	ask_json(c, url, &status);
 	return status;
 }
 
@@ -615,14 +533,14 @@ static uint64_t json_number(const json_t *object, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
+bool query_client_span(struct query_client *c, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
 {
 	struct store_stats stats = {};
 
-	if (s->store) {
-		store_stats(s->store, &stats);
+	if (c->store) {
+		store_stats(c->store, &stats);
 	} else {
-		json_auto_t *status = ask_status(s);
+		json_auto_t *status = ask_status(c);
 		const json_t *store = json_object_get(status, "store");
 		stats.first_ms = json_number(store, "first");
 		stats.last_ms = json_number(store, "last");
@@ -633,40 +551,18 @@ bool source_span(struct source *s, uint64_t *ret_from_ms, uint64_t *ret_to_ms)
 	return stats.last_ms > stats.first_ms;
 }
 
-uint64_t source_starting(struct source *s)
+uint64_t query_client_starting(struct query_client *c)
 {
 	uint64_t began = 0, now = clock_ms(CLOCK_REALTIME);
 
-	if (s->store) {
+	if (c->store) {
 		struct store_stats stats;
-		store_stats(s->store, &stats);
+		store_stats(c->store, &stats);
 		began = stats.writer_ms;
 		return began + STARTING_MS > now ? began : 0;
 	}
-	json_auto_t *status = ask_status(s);
+	json_auto_t *status = ask_status(c);
 	if (strcmp(json_text(json_object_get(status, "collector"), "state"), "starting") == 0)
 		began = json_number(status, "started");
 	return began;
-}
-
-void source_report(const struct profile *p, const struct store_answer *a, const char *what)
-{
-	char from[32], to[32], samples[DESCRIBE_MAX], lost[DESCRIBE_MAX], shares[DESCRIBE_MAX];
-	struct quality q;
-
-	quality_of(p, &q);
-
-	source_time(a->from_ms, from);
-	source_time(a->to_ms, to);
-	log_info("%s%s to %s: %s samples, %s lost%s", what, from, to,
-		 describe_amount(a->samples, "", samples), describe_amount(a->lost, "", lost),
-		 describe_quality(&q, shares));
-	source_trouble(a);
-	if (p->info.truncated)
-		log_warn("%llu stacks were cut where they were too deep",
-			 (unsigned long long)p->info.truncated);
-	if (p->info.capped)
-		log_warn("%llu samples were cut short: there are too many different stacks",
-			 (unsigned long long)p->info.capped);
-	source_advise(&q);
 }
