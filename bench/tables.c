@@ -2,7 +2,7 @@
  * What unwind tables cost: build/bench/tables [-s] FILE...
  *
  * For each file: functions, rows, distinct rules (of it and of all so far), pages and bytes of its
- * image, share of rows that cannot be followed, CPU time to build it and to load it from the cache.
+ * table, share of rows that cannot be followed, CPU time to build it and to load it from the cache.
  * With -s, one line: files that have a table, rows, pages and rules of all of them together.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "process/elf_file.h"
-#include "unwind/image_cache.h"
+#include "unwind/unwind_table_cache.h"
 
 enum { ROUNDS = 5, LOOKUPS = 5000000 };
 
@@ -26,36 +26,36 @@ static double cpu(void)
 }
 
 /* Nanoseconds to find the rule of a random address. */
-static double lookup(const struct image *im)
+static double lookup(const struct unwind_table *table)
 {
 	uint64_t state = 88172645463325252ull, sum = 0;
-	uint64_t from = im->base_page << UNWIND_PAGE_BITS;
-	uint64_t len = (uint64_t)im->page_count << UNWIND_PAGE_BITS;
+	uint64_t from = table->base_page << UNWIND_PAGE_BITS;
+	uint64_t len = (uint64_t)table->page_count << UNWIND_PAGE_BITS;
 	double began = cpu();
 
 	for (int i = 0; i < LOOKUPS; i++) {
 		state ^= state << 13;
 		state ^= state >> 7;
 		state ^= state << 17;
-		sum += image_find(im, from + state % len);
+		sum += unwind_table_find(table, from + state % len);
 	}
 	double each = (cpu() - began) * 1e9 / LOOKUPS;
 	return sum ? each : 0;
 }
 
-/* Milliseconds to load an image that is in the cache; < 0: it is not kept. */
-static double load(struct image_cache *cache, const struct elf_file *e)
+/* Milliseconds to load a table that is in the cache; < 0: it is not kept. */
+static double load(struct unwind_table_cache *cache, const struct elf_file *e)
 {
 	double best = -1;
 
 	for (int i = 0; i <= ROUNDS; i++) {
 		struct rules rules;
-		struct image *im;
+		struct unwind_table *table;
 		uint64_t loaded = cache->stats.loaded;
 		rules_init(&rules);
 		double began = cpu();
-		if (image_cache_get(cache, e, &rules, &im, NULL) == 0)
-			image_free(im);
+		if (unwind_table_cache_get(cache, e, &rules, &table, NULL) == 0)
+			unwind_table_free(table);
 		double took = (cpu() - began) * 1e3;
 		if (cache->stats.loaded > loaded)
 			best = best < 0 ? took : MIN(best, took);
@@ -64,12 +64,12 @@ static double load(struct image_cache *cache, const struct elf_file *e)
 	return best;
 }
 
-static int measure(const char *path, struct rules *all, struct image_cache *cache)
+static int measure(const char *path, struct rules *all, struct unwind_table_cache *cache)
 {
 	struct rules own;
 	struct elf_file e;
 	struct cfi_stats stats;
-	struct image *im = NULL, *shared = NULL;
+	struct unwind_table *table = NULL, *shared = NULL;
 	double best = 1e9;
 	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : elf_file_init(&e, fd);
@@ -78,10 +78,10 @@ static int measure(const char *path, struct rules *all, struct image_cache *cach
 		return 1;
 	}
 	for (int i = 0; i < ROUNDS && r == 0; i++) {
-		image_free(TAKE_PTR(im));
+		unwind_table_free(TAKE_PTR(table));
 		rules_init(&own);
 		double began = cpu();
-		r = image_build(&e, &own, &im, &stats);
+		r = unwind_table_build(&e, &own, &table, &stats);
 		best = MIN(best, cpu() - began);
 		if (i < ROUNDS - 1)
 			rules_done(&own);
@@ -90,15 +90,15 @@ static int measure(const char *path, struct rules *all, struct image_cache *cach
 		fprintf(stderr, "tables: %s: %s%s%s\n", path, strerror(-r), stats.why ? ": " : "",
 			stats.why ? stats.why : "");
 	} else {
-		image_build(&e, all, &shared, NULL);
+		unwind_table_build(&e, all, &shared, NULL);
 		printf("%-40s %7u %8u %5u %5u %5u %9zu %8.3f %9.2f %8.2f %7.1f\n", path,
-		       stats.functions, im->row_count, own.count, all->count, im->page_count,
-		       image_bytes(im), 100.0 * stats.other / stats.rows, best * 1e3,
-		       load(cache, &e), lookup(im));
+		       stats.functions, table->row_count, own.count, all->count, table->page_count,
+		       unwind_table_bytes(table), 100.0 * stats.other / stats.rows, best * 1e3,
+		       load(cache, &e), lookup(table));
 		rules_done(&own);
 	}
-	image_free(im);
-	image_free(shared);
+	unwind_table_free(table);
+	unwind_table_free(shared);
 	elf_file_done(&e);
 	return r < 0;
 }
@@ -113,11 +113,11 @@ static int sum(char **paths)
 	rules_init(&all);
 	for (; *paths; paths++) {
 		struct elf_file e;
-		struct image *im;
+		struct unwind_table *table;
 		CLEANUP(fd_closep) int fd = open(*paths, O_RDONLY | O_CLOEXEC);
 		int r = fd < 0 ? -errno : elf_file_init(&e, fd);
 		if (r == 0) {
-			r = image_build(&e, &all, &im, NULL);
+			r = unwind_table_build(&e, &all, &table, NULL);
 			elf_file_done(&e);
 		}
 		if (r < 0) {
@@ -126,9 +126,9 @@ static int sum(char **paths)
 			continue;
 		}
 		files++;
-		rows += im->row_count;
-		pages += im->page_count;
-		image_free(im);
+		rows += table->row_count;
+		pages += table->page_count;
+		unwind_table_free(table);
 	}
 	printf("files %u rows %llu pages %llu rules %u failed %u\n", files,
 	       (unsigned long long)rows, (unsigned long long)pages, all.count, failed);
@@ -143,11 +143,11 @@ int main(int argc, char **argv)
 
 	struct rusage use;
 	struct rules all;
-	struct image_cache cache;
+	struct unwind_table_cache cache;
 	char dir[] = "/tmp/smolder-bench-XXXXXX";
 	int failed = 0;
 
-	if (!mkdtemp(dir) || image_cache_init(&cache, dir, 256 << 20) < 0)
+	if (!mkdtemp(dir) || unwind_table_cache_init(&cache, dir, 256 << 20) < 0)
 		return 1;
 	rules_init(&all);
 	printf("%-40s %7s %8s %5s %5s %5s %9s %8s %9s %8s %7s\n", "file", "fdes", "rows", "rules",
@@ -155,9 +155,9 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		failed |= measure(argv[i], &all, &cache);
 	rules_done(&all);
-	image_cache_done(&cache);
-	image_cache_init(&cache, dir, 0); /* removes what is there */
-	image_cache_done(&cache);
+	unwind_table_cache_done(&cache);
+	unwind_table_cache_init(&cache, dir, 0); /* removes what is there */
+	unwind_table_cache_done(&cache);
 	rmdir(dir);
 	getrusage(RUSAGE_SELF, &use);
 	printf("peak memory %ld KB\n", use.ru_maxrss);

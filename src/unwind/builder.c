@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "base/mem.h"
-#include "unwind/image_cache.h"
+#include "unwind/unwind_table_cache.h"
 
 #define NICE_MORE   5 /* than the thread that drains: in `run` that is what everything has */
 #define CACHE_BYTES (128u << 20)
@@ -33,7 +33,7 @@ struct builder {
 	int nice; /* of the thread that drains */
 	bool stop, busy;
 	struct rules rules; /* the thread's own */
-	struct image_cache cache;
+	struct unwind_table_cache cache;
 	int cache_error;
 	struct request *wanted;
 	size_t wanted_count, wanted_cap;
@@ -89,7 +89,7 @@ static void build(struct builder *b, int fd, struct builder_result *r)
 	if (r->error)
 		return;
 	r->first_rule = b->rules.count;
-	r->error = image_cache_get(&b->cache, &e, &b->rules, &r->image, NULL);
+	r->error = unwind_table_cache_get(&b->cache, &e, &b->rules, &r->table, NULL);
 	r->rule_count = b->rules.count - r->first_rule;
 	r->rules = mem_dup(b->rules.all + r->first_rule, r->rule_count * sizeof(*r->rules));
 	if (r->error == 0) {
@@ -101,7 +101,7 @@ static void build(struct builder *b, int fd, struct builder_result *r)
 
 void builder_result_done(struct builder_result *r)
 {
-	image_free(r->image);
+	unwind_table_free(r->table);
 	free(r->rules);
 }
 
@@ -155,8 +155,8 @@ struct builder *builder_new(const char *cache_dir)
 
 	b->nice = getpriority(PRIO_PROCESS, 0);
 	rules_init(&b->rules);
-	int kept = image_cache_init(&b->cache, cache_dir,
-				    CACHE_BYTES); /* on failure it keeps nothing */
+	int kept = unwind_table_cache_init(&b->cache, cache_dir,
+					   CACHE_BYTES); /* on failure it keeps nothing */
 	b->cache_error = cache_dir ? kept : 0;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->wake, NULL);
@@ -194,7 +194,7 @@ void builder_free(struct builder *b)
 	rules_done(&b->rules);
 	free(b->wanted);
 	free(b->made);
-	image_cache_done(&b->cache);
+	unwind_table_cache_done(&b->cache);
 	pthread_mutex_destroy(&b->lock);
 	pthread_cond_destroy(&b->wake);
 	pthread_cond_destroy(&b->done);

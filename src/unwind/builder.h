@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/image.h"
+#include "unwind/unwind_table.h"
 
 struct builder;
 
@@ -21,27 +21,27 @@ struct builder_segment {       /* an executable part of a file */
 
 struct builder_result {
 	uint32_t file; /* as asked for */
-	int error;     /* 0, or why there is no table to be had: see image_build() */
-	struct image *image;
+	int error;     /* 0, or why there is no table to be had: see unwind_table_build() */
+	struct unwind_table *table;
 	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
 	bool is_v8; /* the JavaScript engine is in it */
-	/* The rules that the image added to those of earlier results. */
+	/* The rules that the table added to those of earlier results. */
 	struct unwind_rule *rules;
 	uint32_t first_rule, rule_count;
 };
 
 void builder_result_done(struct builder_result *r);
 
-/* `cache_dir` keeps images across runs; NULL: none. */
+/* `cache_dir` keeps tables across runs; NULL: none. */
 struct builder *builder_new(const char *cache_dir);
-int builder_cache_error(const struct builder *b); /* 0, or why images are not kept */
-void builder_free(struct builder *b);             /* waits for the image that is being made */
+int builder_cache_error(const struct builder *b); /* 0, or why tables are not kept */
+void builder_free(struct builder *b);             /* waits for the table that is being made */
 
 /* Takes fd. `file` comes back with the result. -1 asks for our own vdso. */
 void builder_want(struct builder *b, uint32_t file, int fd);
 
-/* The next image that is done, if any. */
+/* The next table that is done, if any. */
 bool builder_next(struct builder *b, struct builder_result *ret);
 
 /* Waits until nothing is being made, at most so long. */

@@ -136,10 +136,10 @@ static struct unwind_row *row_at(const struct tables *t, uint32_t at)
 	return &t->shards[at / UNWIND_SHARD_ROWS][at % UNWIND_SHARD_ROWS];
 }
 
-static int put_page(struct tables *t, const struct image *image, uint32_t page,
+static int put_page(struct tables *t, const struct unwind_table *table, uint32_t page,
 		    struct unwind_page *ret)
 {
-	const struct image_page *from = &image->pages[page];
+	const struct unwind_table_page *from = &table->pages[page];
 
 	*ret = (struct unwind_page){};
 	if (from->count == 0)
@@ -153,7 +153,7 @@ static int put_page(struct tables *t, const struct image *image, uint32_t page,
 		extents_give(&t->free_rows, at, from->count);
 		return r;
 	}
-	memcpy(row_at(t, at), image->rows + from->first, from->count * sizeof(struct unwind_row));
+	memcpy(row_at(t, at), table->rows + from->first, from->count * sizeof(struct unwind_row));
 	*ret = (struct unwind_page){at, from->count};
 	return 0;
 }
@@ -178,15 +178,15 @@ void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule
  * Whether it fits where nothing else is. What a file says of itself must never look like want of
  * room: all others would go for it, and for nothing.
  */
-static bool can_fit(const struct tables *t, const struct image *image)
+static bool can_fit(const struct tables *t, const struct unwind_table *table)
 {
 	uint32_t shards = 1, used = 0;
 
-	if (image->page_count == 0 || image->page_count > UNWIND_PAGES_MAX ||
-	    image->base_page > UINT32_MAX)
+	if (table->page_count == 0 || table->page_count > UNWIND_PAGES_MAX ||
+	    table->base_page > UINT32_MAX)
 		return false;
-	for (uint32_t i = 0; i < image->page_count; i++) { /* no page lies in two shards */
-		uint32_t rows = image->pages[i].count;
+	for (uint32_t i = 0; i < table->page_count; i++) { /* no page lies in two shards */
+		uint32_t rows = table->pages[i].count;
 		if (rows > UNWIND_SHARD_ROWS - used) {
 			shards++;
 			used = 0;
@@ -198,32 +198,32 @@ static bool can_fit(const struct tables *t, const struct image *image)
 	return shards <= t->shard_max;
 }
 
-int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot)
+int tables_put(struct tables *t, const struct unwind_table *table, uint32_t *ret_slot)
 {
 	uint32_t slot = free_slot(t), first;
 
-	if (!can_fit(t, image))
+	if (!can_fit(t, table))
 		return -EFBIG;
-	if (!slot || extents_take(&t->free_pages, image->page_count, 0, &first) != 0)
+	if (!slot || extents_take(&t->free_pages, table->page_count, 0, &first) != 0)
 		return -ENOSPC;
 
 	int r = 0;
 	uint32_t done = 0;
-	for (; done < image->page_count && r == 0; done++)
-		r = put_page(t, image, done, &t->pages[first + done]);
+	for (; done < table->page_count && r == 0; done++)
+		r = put_page(t, table, done, &t->pages[first + done]);
 	if (r) { /* nobody has seen any of it */
 		for (uint32_t i = 0; i + 1 < done; i++)
 			extents_give(&t->free_rows, t->pages[first + i].first,
 				     t->pages[first + i].count);
-		extents_give(&t->free_pages, first, image->page_count);
+		extents_give(&t->free_pages, first, table->page_count);
 		return r;
 	}
-	t->slots[slot] = (struct slot){first, image->page_count};
+	t->slots[slot] = (struct slot){first, table->page_count};
 	t->slot_count++;
 	t->files[slot] = (struct unwind_file){
 		.first = first,
-		.base_page = (uint32_t)image->base_page,
-		.page_count = image->page_count,
+		.base_page = (uint32_t)table->base_page,
+		.page_count = table->page_count,
 	};
 	*ret_slot = slot;
 	return 0;

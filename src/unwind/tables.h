@@ -1,7 +1,7 @@
 /*
  * tables: unwind tables where the BPF walk reads them.
  *
- * A file's image (see image.h) is copied into the shared arrays of bpf/unwind.h and named by a
+ * A file's table (see unwind_table.h) is copied into the shared arrays of bpf/unwind.h and named by a
  * slot. Memory is taken from the kernel a shard (512 KB) at a time and stays under a cap. What is
  * dropped is not written again before tables_grace(), so a walk that is under way never reads a
  * table that turns into another.
@@ -13,7 +13,7 @@
 
 #include "bpf/unwind.h"
 #include "collect/sampler.h"
-#include "unwind/image.h"
+#include "unwind/unwind_table.h"
 
 struct tables;
 
@@ -21,15 +21,15 @@ struct tables;
 int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables **ret);
 void tables_free(struct tables *t);
 
-/* Rules come before the images whose rows name them. */
+/* Rules come before the tables whose rows name them. */
 void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule *rules,
 		      uint32_t count);
 
 /*
  * 0 with a slot from 1 on; -ENOSPC when it does not fit as things are, -EFBIG when it never will.
- * The image can go then.
+ * The table can go then.
  */
-int tables_put(struct tables *t, const struct image *image, uint32_t *ret_slot);
+int tables_put(struct tables *t, const struct unwind_table *table, uint32_t *ret_slot);
 
 /* How many rows there can be, and how many more. */
 uint32_t tables_rows_max(const struct tables *t);

@@ -319,12 +319,12 @@ static void take_table(struct unwinder *u, struct builder_result *r)
 	/* What is no program for this machine may be code made at run time, in a file. */
 	t->state = err == -ENOENT || err == -EINVAL || err == -ENOTSUP ? TABLE_NEVER : TABLE_LOST;
 	tables_put_rules(u->tables, r->first_rule, r->rules, r->rule_count);
-	while (!err && (err = tables_put(u->tables, r->image, &t->slot)) == -ENOSPC &&
-	       make_room(u, r->image->row_count))
+	while (!err && (err = tables_put(u->tables, r->table, &t->slot)) == -ENOSPC &&
+	       make_room(u, r->table->row_count))
 		err = 0;
 	if (!err) {
 		t->state = TABLE_READY;
-		t->rows = r->image->row_count;
+		t->rows = r->table->row_count;
 		t->uses++;
 		t->used_ns = t->made_ns = u->now;
 		t->segment_count = r->segment_count;

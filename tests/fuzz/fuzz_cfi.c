@@ -1,8 +1,8 @@
 /*
- * Any bytes as .eh_frame or .debug_frame, or some of both: rows are in order, and the image says at
+ * Any bytes as .eh_frame or .debug_frame, or some of both: rows are in order, and the table says at
  * every row's start what the row says. The first byte tells where one table ends.
  */
-#include "image.h"
+#include "unwind_table.h"
 #include "../unit/eh_elf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

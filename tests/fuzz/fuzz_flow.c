@@ -1,8 +1,8 @@
 /*
  * Any bytes as code that no table describes, in functions that begin where the first bytes say:
- * rows are in order, and the image says at every row's start what the row says.
+ * rows are in order, and the table says at every row's start what the row says.
  */
-#include "image.h"
+#include "unwind_table.h"
 #include "../unit/tiny_elf.h"
 
 #include "unwind/flow.h"

@@ -1,8 +1,8 @@
 /*
- * Any bytes as a table of Go's functions, with any code: rows are in order, and the image says at
+ * Any bytes as a table of Go's functions, with any code: rows are in order, and the table says at
  * every row's start what the row says. The first two bytes tell how much is code.
  */
-#include "image.h"
+#include "unwind_table.h"
 #include "unwind/gorows.h"
 #include "../unit/go_elf.h"
 

@@ -123,8 +123,8 @@ def go_seeds():
     yield struct.pack("<H", len(switch)) + switch + table + bytes(64)
 
 
-def image_seed():
-    """An image of two pages with three rows (src/unwind/image_file.h)."""
+def unwind_table_seed():
+    """A table of two pages with three rows (src/unwind/unwind_table_file.h)."""
     head = struct.pack("<8sQIIIIQ7QIIII", b"smolder\1", 0, 4, 2, 2, 3, 1, *[0] * 7, 1, 2, 0, 0)
     return head + struct.pack("<BBhih6x", 0, 0, 0, 0, 0) + struct.pack("<BBhih6x", 2, 1, -16, 16, -24) + \
         struct.pack("<II", 2, 1) + struct.pack("<6H", 0, 0, 16, 1, 0, 1)
@@ -224,8 +224,8 @@ def seeds(name, tmp):
         return list(table_seeds(tmp))
     if name == "gorows":
         return list(go_seeds())
-    if name == "image_file":
-        return [image_seed()]
+    if name == "unwind_table_file":
+        return [unwind_table_seed()]
     if name == "window":
         return list(window_seeds())
     if name == "store_blob":

@@ -5,7 +5,7 @@
  *
  * Without arguments: libc, libstdc++, python3, node, libLLVM, libclang and others that are there.
  * Each row is asked for at its first, a middle and its last address; gaps at every 16th one, too.
- * The image is compared with the rows at the same addresses, and both with elfutils at random ones.
+ * The table is compared with the rows at the same addresses, and both with elfutils at random ones.
  * In Go's code elfutils' word (.debug_frame) is taken for the CFA only: see unwind/gosp.h.
  */
 #include "unit/unit.h"
@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "process/elf_file.h"
 #include "unwind/gorows.h"
-#include "unwind/image.h"
+#include "unwind/unwind_table.h"
 
 enum { RANDOM = 20000, SHOWN_MAX = 10 };
 
@@ -34,7 +34,7 @@ struct checked {
 	Dwarf_CFI *eh, *debug;
 	bool go;
 	struct rules rules;
-	struct image *image;
+	struct unwind_table *table;
 	uint64_t asked, others, differ, left_out, padding;
 };
 
@@ -221,7 +221,7 @@ static bool is_known_difference(struct checked *c, struct unwind_rule ours,
 
 static void check(struct checked *c, uint64_t at, struct unwind_rule ours)
 {
-	struct unwind_rule paged = c->rules.all[image_find(c->image, at)];
+	struct unwind_rule paged = c->rules.all[unwind_table_find(c->table, at)];
 	struct unwind_rule theirs = oracle(c, at);
 
 	c->asked++;
@@ -281,21 +281,21 @@ static void check_rows(struct checked *c)
 	}
 }
 
-static void check_pages(const struct image *im)
+static void check_pages(const struct unwind_table *table)
 {
 	uint32_t next = 0;
 
-	for (uint32_t p = 0; p < im->page_count; p++) {
-		const struct unwind_row *rows = im->rows + im->pages[p].first;
-		assert_int_equal(im->pages[p].first, next);
-		assert_true(im->pages[p].count > 0);
+	for (uint32_t p = 0; p < table->page_count; p++) {
+		const struct unwind_row *rows = table->rows + table->pages[p].first;
+		assert_int_equal(table->pages[p].first, next);
+		assert_true(table->pages[p].count > 0);
 		assert_int_equal(rows[0].low, 0);
-		for (uint32_t i = 1; i < im->pages[p].count; i++)
+		for (uint32_t i = 1; i < table->pages[p].count; i++)
 			assert_true(rows[i].low > rows[i - 1].low &&
 				    rows[i].rule != rows[i - 1].rule);
-		next += im->pages[p].count;
+		next += table->pages[p].count;
 	}
-	assert_int_equal(next, im->row_count);
+	assert_int_equal(next, table->row_count);
 }
 
 static void check_file(const char *path)
@@ -309,8 +309,8 @@ static void check_file(const char *path)
 	assert_int_equal(elf_file_init(&e, fd), 0);
 	assert_int_equal(gorows_each(&e, collect, &c, &stats), 0);
 	rules_init(&c.rules);
-	assert_int_equal(image_build(&e, &c.rules, &c.image, NULL), 0);
-	check_pages(c.image);
+	assert_int_equal(unwind_table_build(&e, &c.rules, &c.table, NULL), 0);
+	check_pages(c.table);
 
 	elf_version(EV_CURRENT);
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -333,7 +333,7 @@ static void check_file(const char *path)
 	dwarf_end(dwarf);
 	elf_end(elf);
 	rules_done(&c.rules);
-	image_free(c.image);
+	unwind_table_free(c.table);
 	elf_file_done(&e);
 	free(c.rows);
 	assert_int_equal(c.differ, 0);

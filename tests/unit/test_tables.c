@@ -103,19 +103,20 @@ static void a_full_bucket_says_so(void **state)
 }
 
 /* A table of `pages` pages with so many rows each; caller frees rows and pages. */
-static struct image image_of(uint64_t base_page, uint32_t pages, uint32_t rows)
+static struct unwind_table image_of(uint64_t base_page, uint32_t pages, uint32_t rows)
 {
-	struct image im = {.base_page = base_page, .page_count = pages, .row_count = pages * rows};
+	struct unwind_table table = {
+		.base_page = base_page, .page_count = pages, .row_count = pages * rows};
 
-	im.pages = calloc(pages, sizeof(*im.pages));
-	im.rows = calloc((size_t)pages * rows, sizeof(*im.rows));
-	assert_non_null(im.pages);
-	assert_non_null(im.rows);
+	table.pages = calloc(pages, sizeof(*table.pages));
+	table.rows = calloc((size_t)pages * rows, sizeof(*table.rows));
+	assert_non_null(table.pages);
+	assert_non_null(table.rows);
 	for (uint32_t i = 0; i < pages; i++)
-		im.pages[i] = (struct image_page){i * rows, rows};
-	for (uint32_t i = 0; i < im.row_count; i++)
-		im.rows[i].low = (uint16_t)(i % rows);
-	return im;
+		table.pages[i] = (struct unwind_table_page){i * rows, rows};
+	for (uint32_t i = 0; i < table.row_count; i++)
+		table.rows[i].low = (uint16_t)(i % rows);
+	return table;
 }
 
 /* "No space" makes others go: it must not be the answer to what will never fit. */
@@ -138,14 +139,14 @@ static void what_never_fits_is_not_want_of_room(void **state)
 
 	assert_int_equal(tables_rows_max(f.tables), UNWIND_SHARD_ROWS);
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		struct image im = image_of(t[i].base_page, t[i].pages, t[i].rows);
-		assert_int_equal(tables_put(f.tables, &im, &slot), t[i].r);
-		free(im.pages);
-		free(im.rows);
+		struct unwind_table table = image_of(t[i].base_page, t[i].pages, t[i].rows);
+		assert_int_equal(tables_put(f.tables, &table, &slot), t[i].r);
+		free(table.pages);
+		free(table.rows);
 	}
-	struct image none = {.base_page = 1};
+	struct unwind_table none = {.base_page = 1};
 	assert_int_equal(tables_put(f.tables, &none, &slot), -EFBIG);
-	struct image large = image_of(1, 3, 43690); /* fits, were there nothing else */
+	struct unwind_table large = image_of(1, 3, 43690); /* fits, were there nothing else */
 	assert_int_equal(tables_put(f.tables, &large, &slot), -ENOSPC);
 	free(large.pages);
 	free(large.rows);

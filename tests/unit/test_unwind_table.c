@@ -1,4 +1,4 @@
-/* Rules, images, and images kept as bytes and in a folder. */
+/* Rules, tables, and tables kept as bytes and in a folder. */
 #include "unit/unit.h"
 
 #include <fcntl.h>
@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "unit/eh_elf.h"
-#include "unwind/image_cache.h"
-#include "unwind/image_file.h"
+#include "unwind/unwind_table_cache.h"
+#include "unwind/unwind_table_file.h"
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ static void one_file_cannot_use_up_the_rules(void **state)
 	rules_done(&r);
 }
 
-/* ---- images --------------------------------------------------------------------------------- */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 /* A table whose only CIE says rsp + 8, with functions added one by one. */
 struct table {
@@ -95,21 +95,21 @@ static void add(struct table *t, uint64_t start, uint64_t size, uint8_t offset)
 	put(t, code, sizeof(code));
 }
 
-static int build(const struct table *t, struct rules *rules, struct image **ret)
+static int build(const struct table *t, struct rules *rules, struct unwind_table **ret)
 {
 	struct elf_file e;
 	size_t len;
 	CLEANUP(freep) struct tiny_elf *elf = eh_elf_new(t->data, t->len, NULL, 0, &len);
 
 	assert_int_equal(elf_file_init_mem(&e, elf, len), 0);
-	int r = image_build(&e, rules, ret, NULL);
+	int r = unwind_table_build(&e, rules, ret, NULL);
 	elf_file_done(&e);
 	return r;
 }
 
-static int offset_at(const struct image *im, const struct rules *rules, uint64_t at)
+static int offset_at(const struct unwind_table *table, const struct rules *rules, uint64_t at)
 {
-	const struct unwind_rule *rule = &rules->all[image_find(im, at)];
+	const struct unwind_rule *rule = &rules->all[unwind_table_find(table, at)];
 
 	return rule->cfa == UNWIND_UNKNOWN ? -1 : rule->cfa_offset;
 }
@@ -119,7 +119,7 @@ static void pages_begin_with_what_holds(void **state)
 	(void)state;
 	struct table t;
 	struct rules rules;
-	struct image *im;
+	struct unwind_table *table;
 
 	/* Inside a page; over three pages; exactly one page; and the end of the last one. */
 	rules_init(&rules);
@@ -128,9 +128,9 @@ static void pages_begin_with_what_holds(void **state)
 	add(&t, 0x2fff0, 0x20020, 2);
 	add(&t, 0x60000, 0x10000, 3);
 	add(&t, 0x9fff0, 0x10, 4);
-	assert_int_equal(build(&t, &rules, &im), 0);
-	assert_int_equal(im->base_page, 2);
-	assert_int_equal(im->page_count, 8);
+	assert_int_equal(build(&t, &rules, &table), 0);
+	assert_int_equal(table->base_page, 2);
+	assert_int_equal(table->page_count, 8);
 	static const struct {
 		uint64_t at;
 		int offset;
@@ -142,16 +142,16 @@ static void pages_begin_with_what_holds(void **state)
 		{0x9fff0, 4}, {0x9ffff, 4},  {0xa0000, -1}, {~0ull, -1},   {1ull << 63, -1},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(points); i++)
-		assert_int_equal(offset_at(im, &rules, points[i].at), points[i].offset);
+		assert_int_equal(offset_at(table, &rules, points[i].at), points[i].offset);
 
 	uint32_t next = 0;
-	for (uint32_t p = 0; p < im->page_count; p++) {
-		assert_int_equal(im->pages[p].first, next);
-		assert_int_equal(im->rows[next].low, 0);
-		next += im->pages[p].count;
+	for (uint32_t p = 0; p < table->page_count; p++) {
+		assert_int_equal(table->pages[p].first, next);
+		assert_int_equal(table->rows[next].low, 0);
+		next += table->pages[p].count;
 	}
-	assert_int_equal(next, im->row_count);
-	image_free(im);
+	assert_int_equal(next, table->row_count);
+	unwind_table_free(table);
 	rules_done(&rules);
 }
 
@@ -160,79 +160,81 @@ static void an_image_needs_functions_within_reach(void **state)
 	(void)state;
 	struct table t;
 	struct rules rules;
-	struct image *im;
+	struct unwind_table *table;
 	struct elf_file e;
 	size_t len;
 
 	rules_init(&rules);
 	begin(&t);
-	assert_int_equal(build(&t, &rules, &im), -ENOENT);
+	assert_int_equal(build(&t, &rules, &table), -ENOENT);
 	add(&t, EH_TEXT, 0x10, 1);
-	add(&t, EH_TEXT + ((uint64_t)IMAGE_PAGES_MAX << UNWIND_PAGE_BITS), 0x10, 1);
+	add(&t, EH_TEXT + ((uint64_t)UNWIND_TABLE_PAGES_MAX << UNWIND_PAGE_BITS), 0x10, 1);
 	CLEANUP(freep) struct tiny_elf *elf = eh_elf_new(t.data, t.len, NULL, 0, &len);
 	elf->load.p_memsz = 1ull << 46;
 	assert_int_equal(elf_file_init_mem(&e, elf, len), 0);
-	assert_int_equal(image_build(&e, &rules, &im, NULL), -ERANGE);
+	assert_int_equal(unwind_table_build(&e, &rules, &table, NULL), -ERANGE);
 	elf_file_done(&e);
 	rules_done(&rules);
 }
 
 /* ---- as bytes ------------------------------------------------------------------------------- */
 
-static struct image *some_image(struct rules *rules)
+static struct unwind_table *some_image(struct rules *rules)
 {
 	struct table t;
-	struct image *im;
+	struct unwind_table *table;
 
 	begin(&t);
 	add(&t, 0x20010, 0x10, 1);
 	add(&t, 0x2fff0, 0x20020, 2);
-	assert_int_equal(build(&t, rules, &im), 0);
-	return im;
+	assert_int_equal(build(&t, rules, &table), 0);
+	return table;
 }
 
 static void an_image_survives_as_bytes(void **state)
 {
 	(void)state;
 	struct rules a, b;
-	struct image *im, *again;
+	struct unwind_table *table, *again;
 	size_t len;
 
 	rules_init(&a);
 	rules_init(&b);
 	rules_begin_file(&b);
 	rules_put(&b, rule_no(77)); /* other numbers than in a */
-	im = some_image(&a);
-	CLEANUP(freep) char *data = image_file_encode(im, &a, &(struct image_file_origin){}, &len);
-	assert_int_equal(image_file_decode(data, len, &b, &again), 0);
+	table = some_image(&a);
+	CLEANUP(freep)
+	char *data =
+		unwind_table_file_encode(table, &a, &(struct unwind_table_file_origin){}, &len);
+	assert_int_equal(unwind_table_file_decode(data, len, &b, &again), 0);
 	for (uint64_t at = 0x1f000; at < 0x60000; at++)
-		assert_int_equal(offset_at(im, &a, at), offset_at(again, &b, at));
-	assert_int_equal(again->row_count, im->row_count);
+		assert_int_equal(offset_at(table, &a, at), offset_at(again, &b, at));
+	assert_int_equal(again->row_count, table->row_count);
 	assert_int_equal(again->stats.functions, 2);
 
 	/* Any damage is found by the sum; what is meant to deceive it, by looking. */
-	image_free(TAKE_PTR(again));
+	unwind_table_free(TAKE_PTR(again));
 	for (size_t i = 0; i < len; i++) {
 		data[i] ^= 0x40;
-		assert_int_equal(image_file_decode(data, len, &b, &again), -EBADMSG);
+		assert_int_equal(unwind_table_file_decode(data, len, &b, &again), -EBADMSG);
 		data[i] ^= 0x40;
-		assert_int_equal(image_file_decode(data, i, &b, &again), -EBADMSG);
+		assert_int_equal(unwind_table_file_decode(data, i, &b, &again), -EBADMSG);
 	}
-	struct image_file_head *h = (void *)data;
-	struct unwind_row *rows = (void *)(data + len - im->row_count * sizeof(*rows));
-	rows[im->row_count - 1].rule = (uint16_t)h->rule_count;
-	h->checksum = image_file_checksum(data, len);
-	assert_int_equal(image_file_decode(data, len, &b, &again), -EBADMSG);
-	rows[im->row_count - 1].rule = 0;
+	struct unwind_table_file_head *h = (void *)data;
+	struct unwind_row *rows = (void *)(data + len - table->row_count * sizeof(*rows));
+	rows[table->row_count - 1].rule = (uint16_t)h->rule_count;
+	h->checksum = unwind_table_file_checksum(data, len);
+	assert_int_equal(unwind_table_file_decode(data, len, &b, &again), -EBADMSG);
+	rows[table->row_count - 1].rule = 0;
 	rows[0].low = 1;
-	h->checksum = image_file_checksum(data, len);
-	assert_int_equal(image_file_decode(data, len, &b, &again), -EBADMSG);
+	h->checksum = unwind_table_file_checksum(data, len);
+	assert_int_equal(unwind_table_file_decode(data, len, &b, &again), -EBADMSG);
 	rows[0].low = 0;
-	h->checksum = image_file_checksum(data, len);
-	assert_int_equal(image_file_decode(data, len, &b, &again), 0);
+	h->checksum = unwind_table_file_checksum(data, len);
+	assert_int_equal(unwind_table_file_decode(data, len, &b, &again), 0);
 
-	image_free(im);
-	image_free(again);
+	unwind_table_free(table);
+	unwind_table_free(again);
 	rules_done(&a);
 	rules_done(&b);
 }
@@ -241,7 +243,7 @@ static void an_image_survives_as_bytes(void **state)
 
 struct folder {
 	char path[64];
-	struct image_cache cache;
+	struct unwind_table_cache cache;
 	struct rules rules;
 };
 
@@ -249,7 +251,7 @@ static void open_folder(struct folder *f, uint64_t max)
 {
 	snprintf(f->path, sizeof(f->path), "/tmp/smolder-test-XXXXXX");
 	assert_non_null(mkdtemp(f->path));
-	assert_int_equal(image_cache_init(&f->cache, f->path, max), 0);
+	assert_int_equal(unwind_table_cache_init(&f->cache, f->path, max), 0);
 	rules_init(&f->rules);
 }
 
@@ -261,21 +263,21 @@ static int remove_one(const char *path, const struct stat *st, int what, struct 
 
 static void close_folder(struct folder *f)
 {
-	image_cache_done(&f->cache);
+	unwind_table_cache_done(&f->cache);
 	rules_done(&f->rules);
 	nftw(f->path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The image of a file through the cache; its rows summed up. */
+/* The table of a file through the cache; its rows summed up. */
 static uint64_t get(struct folder *f, const struct elf_file *e)
 {
-	struct image *im;
+	struct unwind_table *table;
 	uint64_t sum = 0;
 
-	assert_int_equal(image_cache_get(&f->cache, e, &f->rules, &im, NULL), 0);
-	for (uint32_t i = 0; i < im->row_count; i++)
-		sum = sum * 31 + im->rows[i].low * 7u + im->rows[i].rule;
-	image_free(im);
+	assert_int_equal(unwind_table_cache_get(&f->cache, e, &f->rules, &table, NULL), 0);
+	for (uint32_t i = 0; i < table->row_count; i++)
+		sum = sum * 31 + table->rows[i].low * 7u + table->rows[i].rule;
+	unwind_table_free(table);
 	return sum;
 }
 
@@ -299,7 +301,7 @@ static char *only_file(const struct folder *f, const struct elf_file *e)
 
 	for (size_t i = 0; i < len; i++)
 		sprintf(hex + 2 * i, "%02x", id[i]);
-	return mem_printf("%s/%s-%d.rows", f->path, hex, IMAGE_FILE_VERSION);
+	return mem_printf("%s/%s-%d.rows", f->path, hex, UNWIND_TABLE_FILE_VERSION);
 }
 
 static void an_image_is_built_once(void **state)
@@ -317,8 +319,8 @@ static void an_image_is_built_once(void **state)
 	assert_int_equal(f.cache.stats.loaded, 1);
 
 	/* After a restart, too; and damage only costs time. */
-	image_cache_done(&f.cache);
-	assert_int_equal(image_cache_init(&f.cache, f.path, 1 << 20), 0);
+	unwind_table_cache_done(&f.cache);
+	assert_int_equal(unwind_table_cache_init(&f.cache, f.path, 1 << 20), 0);
 	assert_int_equal(get(&f, &e), sum);
 	assert_int_equal(f.cache.stats.loaded, 1);
 	CLEANUP(freep) char *path = only_file(&f, &e);
@@ -376,8 +378,8 @@ static void the_folder_stays_small(void **state)
 		assert_int_equal(futimens(fd, then), 0);
 		close(fd);
 	}
-	image_cache_done(&f.cache);
-	assert_int_equal(image_cache_init(&f.cache, f.path, 1 << 20), 0);
+	unwind_table_cache_done(&f.cache);
+	assert_int_equal(unwind_table_cache_init(&f.cache, f.path, 1 << 20), 0);
 	assert_int_equal(f.cache.stats.removed, 1);
 	assert_int_equal(stat(mine, &st), 0);
 	assert_int_equal(stat(alien, &st), 0);
@@ -393,14 +395,14 @@ static void a_folder_of_others_is_not_used(void **state)
 	struct elf_file e;
 
 	open_folder(&f, 1 << 20);
-	image_cache_done(&f.cache);
+	unwind_table_cache_done(&f.cache);
 	assert_int_equal(chmod(f.path, 0777), 0);
-	assert_int_equal(image_cache_init(&f.cache, f.path, 1 << 20), -EPERM);
+	assert_int_equal(unwind_table_cache_init(&f.cache, f.path, 1 << 20), -EPERM);
 	open_self(&e);
 	get(&f, &e);
 	assert_int_equal(f.cache.stats.built, 1);
 	assert_int_equal(f.cache.stats.stored, 0);
-	assert_int_equal(image_cache_init(&f.cache, "/nowhere/at/all", 1 << 20), -ENOENT);
+	assert_int_equal(unwind_table_cache_init(&f.cache, "/nowhere/at/all", 1 << 20), -ENOENT);
 	close_elf(&e);
 	close_folder(&f);
 }

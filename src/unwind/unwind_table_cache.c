@@ -1,4 +1,4 @@
-#include "unwind/image_cache.h"
+#include "unwind/unwind_table_cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "unwind/image_file.h"
+#include "unwind/unwind_table_file.h"
 
 #define SUFFIX    ".rows"
 #define FILES_MAX 65536
 #define CHUNK     (64u << 10)
 
-/* ---- what an image is made from ------------------------------------------------------------- */
+/* ---- what a table is made from ------------------------------------------------------------- */
 
 static int hash_section(const struct elf_file *e, const char *name, uint8_t *chunk,
 			XXH3_state_t *hash)
@@ -38,8 +38,8 @@ static int hash_section(const struct elf_file *e, const char *name, uint8_t *chu
 	return 0;
 }
 
-/* Which file it is, by what only the system can change: ctime moves with any change to it. */
-static void identify(const struct elf_file *e, struct image_file_origin *o)
+/* Identifies the file by what only the kernel sets: any change to the file changes its ctime. */
+static void identify(const struct elf_file *e, struct unwind_table_file_origin *o)
 {
 	struct stat st;
 
@@ -51,17 +51,17 @@ static void identify(const struct elf_file *e, struct image_file_origin *o)
 	o->changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec;
 }
 
-static bool is_same_file(const struct elf_file *e, const struct image_file_origin *o)
+static bool is_same_file(const struct elf_file *e, const struct unwind_table_file_origin *o)
 {
-	struct image_file_origin now = {};
+	struct unwind_table_file_origin now = {};
 
 	identify(e, &now);
 	return now.inode && now.inode == o->inode && now.device == o->device &&
 	       now.size == o->size && now.changed_ns == o->changed_ns;
 }
 
-/* Everything that cfi_each() reads of a file with sections that is not of Go. */
-static int hash_tables(const struct elf_file *e, struct image_file_origin *o)
+/* All that cfi_each() reads of a file that has sections and is not a Go program. */
+static int hash_tables(const struct elf_file *e, struct unwind_table_file_origin *o)
 {
 	CLEANUP(freep) uint8_t *chunk = mem_resize_array(NULL, CHUNK, 1);
 	XXH3_state_t *hash = XXH3_createState();
@@ -83,28 +83,29 @@ static int hash_tables(const struct elf_file *e, struct image_file_origin *o)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static char *path_of(const struct image_cache *c, const struct elf_file *e)
+static char *path_of(const struct unwind_table_cache *c, const struct elf_file *e)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
 	char hex[2 * ELF_BUILD_ID_MAX + 1] = "";
-	/* Go's own table is not in the hash below, and quickly read. */
+	/* Go's own table is not part of the hash, and is quick to read. */
 	size_t len = c->dir && !elf_file_is_go(e) ? elf_file_build_id(e, id) : 0;
 
 	for (size_t i = 0; i < len; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	/* Of several versions of smolder on a machine each keeps its own. */
-	return len ? mem_printf("%s/%s-%d" SUFFIX, c->dir, hex, IMAGE_FILE_VERSION) : NULL;
+	/* Each version of smolder on a machine has files of its own. */
+	return len ? mem_printf("%s/%s-%d" SUFFIX, c->dir, hex, UNWIND_TABLE_FILE_VERSION) : NULL;
 }
 
-static int load(const char *path, const struct elf_file *e, struct rules *rules, struct image **ret)
+static int load(const char *path, const struct elf_file *e, struct rules *rules,
+		struct unwind_table **ret)
 {
 	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	struct image_file_head h;
+	struct unwind_table_file_head h;
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(h) ||
-	    st.st_size > (off_t)IMAGE_FILE_MAX)
+	    st.st_size > (off_t)UNWIND_TABLE_FILE_MAX)
 		return -EBADMSG;
 	size_t len = (size_t)st.st_size;
 	CLEANUP(freep) char *data = mem_resize_array(NULL, len, 1);
@@ -113,25 +114,25 @@ static int load(const char *path, const struct elf_file *e, struct rules *rules,
 		return r;
 	memcpy(&h, data, sizeof(h));
 	if (!is_same_file(e, &h.origin)) {
-		struct image_file_origin origin = {.seed = h.origin.seed};
+		struct unwind_table_file_origin origin = {.seed = h.origin.seed};
 		r = hash_tables(e, &origin);
 		if (r < 0)
 			return r;
 		if (memcmp(origin.hash, h.origin.hash, sizeof(origin.hash)) != 0)
 			return -EBADMSG;
 	}
-	r = image_file_decode(data, len, rules, ret);
+	r = unwind_table_file_decode(data, len, rules, ret);
 	if (r == 0)
-		futimens(fd, NULL); /* used now: what is oldest goes first */
+		futimens(fd, NULL); /* so that the oldest mtime is the least recently used */
 	return r;
 }
 
-/* `before` is what the tables were before the image was built. */
-static int store(struct image_cache *c, const char *path, const struct elf_file *e,
-		 const struct image *im, const struct rules *rules,
-		 const struct image_file_origin *before)
+/* `before` identifies the CFI as it was before the table was built. */
+static int store(struct unwind_table_cache *c, const char *path, const struct elf_file *e,
+		 const struct unwind_table *table, const struct rules *rules,
+		 const struct unwind_table_file_origin *before)
 {
-	struct image_file_origin now = {.seed = before->seed};
+	struct unwind_table_file_origin now = {.seed = before->seed};
 	int r = hash_tables(e, &now);
 	if (r < 0)
 		return r;
@@ -139,7 +140,7 @@ static int store(struct image_cache *c, const char *path, const struct elf_file 
 	if (memcmp(&now, before, sizeof(now)) != 0)
 		return -EAGAIN;
 	size_t len;
-	CLEANUP(freep) void *data = image_file_encode(im, rules, before, &len);
+	CLEANUP(freep) void *data = unwind_table_file_encode(table, rules, before, &len);
 	if (len > c->max)
 		return -EFBIG;
 	struct file_out out;
@@ -161,7 +162,7 @@ struct entry {
 	char *name;
 };
 
-static size_t list(const struct image_cache *c, struct entry **ret)
+static size_t list(const struct unwind_table_cache *c, struct entry **ret)
 {
 	struct entry *all = NULL;
 	size_t count = 0, cap = 0;
@@ -188,8 +189,8 @@ static size_t list(const struct image_cache *c, struct entry **ret)
 	return count;
 }
 
-/* Counts what is there, and removes the oldest beyond three quarters if it is too much. */
-static void tidy(struct image_cache *c)
+/* Adds up the sizes; if over the limit, removes the oldest down to three quarters of it. */
+static void tidy(struct unwind_table_cache *c)
 {
 	struct entry *all;
 	size_t count = list(c, &all);
@@ -211,11 +212,11 @@ static void tidy(struct image_cache *c)
 	free(all);
 }
 
-int image_cache_init(struct image_cache *c, const char *dir, uint64_t max_bytes)
+int unwind_table_cache_init(struct unwind_table_cache *c, const char *dir, uint64_t max_bytes)
 {
 	struct stat st;
 
-	*c = (struct image_cache){.max = max_bytes};
+	*c = (struct unwind_table_cache){.max = max_bytes};
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	if (lstat(dir, &st) < 0)
@@ -229,14 +230,14 @@ int image_cache_init(struct image_cache *c, const char *dir, uint64_t max_bytes)
 	return 0;
 }
 
-void image_cache_done(struct image_cache *c)
+void unwind_table_cache_done(struct unwind_table_cache *c)
 {
 	free(c->dir);
-	*c = (struct image_cache){};
+	*c = (struct unwind_table_cache){};
 }
 
-int image_cache_get(struct image_cache *c, const struct elf_file *e, struct rules *rules,
-		    struct image **ret, struct cfi_stats *stats)
+int unwind_table_cache_get(struct unwind_table_cache *c, const struct elf_file *e,
+			   struct rules *rules, struct unwind_table **ret, struct cfi_stats *stats)
 {
 	CLEANUP(freep) char *path = path_of(c, e);
 	int r = path ? load(path, e, rules, ret) : -ENOENT;
@@ -248,16 +249,17 @@ int image_cache_get(struct image_cache *c, const struct elf_file *e, struct rule
 	}
 	c->stats.refused += r != -ENOENT;
 
-	struct image_file_origin origin = {};
+	struct unwind_table_file_origin origin = {};
 	identify(e, &origin);
 	uint64_t refused = rules->refused;
 	bool keep = path && getrandom(&origin.seed, sizeof(origin.seed), 0) > 0 &&
 		    hash_tables(e, &origin) == 0;
-	r = image_build(e, rules, ret, stats);
+	r = unwind_table_build(e, rules, ret, stats);
 	if (r < 0)
 		return r;
 	c->stats.built++;
-	/* A rule that found no room would find none ever after. */
+	/* A table that lacks a rule for want of room must not be loaded when there is room again.
+	 */
 	if (!keep || rules->refused != refused)
 		return 0;
 	if (store(c, path, e, *ret, rules, &origin) == 0)

@@ -1,4 +1,4 @@
-#include "unwind/image_file.h"
+#include "unwind/unwind_table_file.h"
 
 #include <errno.h>
 #define XXH_INLINE_ALL
@@ -14,13 +14,13 @@ struct parts {
 	struct unwind_row *rows;
 };
 
-static size_t size_of(const struct image_file_head *h)
+static size_t size_of(const struct unwind_table_file_head *h)
 {
 	return sizeof(*h) + h->rule_count * sizeof(struct unwind_rule) +
 	       h->page_count * sizeof(uint32_t) + h->row_count * sizeof(struct unwind_row);
 }
 
-static struct parts parts_of(const struct image_file_head *h, void *data)
+static struct parts parts_of(const struct unwind_table_file_head *h, void *data)
 {
 	struct parts p = {.rules = (void *)((char *)data + sizeof(*h))};
 
@@ -29,32 +29,32 @@ static struct parts parts_of(const struct image_file_head *h, void *data)
 	return p;
 }
 
-uint64_t image_file_checksum(const void *data, size_t len)
+uint64_t unwind_table_file_checksum(const void *data, size_t len)
 {
-	size_t skip = offsetof(struct image_file_head, version);
+	size_t skip = offsetof(struct unwind_table_file_head, version);
 
 	return XXH3_64bits((const char *)data + skip, len - skip);
 }
 
-void *image_file_encode(const struct image *im, const struct rules *rules,
-			const struct image_file_origin *origin, size_t *ret_len)
+void *unwind_table_file_encode(const struct unwind_table *table, const struct rules *rules,
+			       const struct unwind_table_file_origin *origin, size_t *ret_len)
 {
-	struct image_file_head h = {
-		.version = IMAGE_FILE_VERSION,
+	struct unwind_table_file_head h = {
+		.version = UNWIND_TABLE_FILE_VERSION,
 		.rule_count = 1,
-		.page_count = im->page_count,
-		.row_count = im->row_count,
-		.base_page = im->base_page,
+		.page_count = table->page_count,
+		.row_count = table->row_count,
+		.base_page = table->base_page,
 		.origin = *origin,
-		.functions = im->stats.functions,
-		.rows = im->stats.rows,
-		.other = im->stats.other,
-		.broken = im->stats.broken,
+		.functions = table->stats.functions,
+		.rows = table->stats.rows,
+		.other = table->stats.other,
+		.broken = table->stats.broken,
 	};
 	uint16_t to[UNWIND_RULES_MAX] = {}, from[UNWIND_RULES_MAX] = {};
 
-	for (uint32_t i = 0; i < im->row_count; i++) {
-		uint16_t rule = im->rows[i].rule;
+	for (uint32_t i = 0; i < table->row_count; i++) {
+		uint16_t rule = table->rows[i].rule;
 		if (rule == RULES_UNKNOWN || to[rule])
 			continue;
 		from[h.rule_count] = rule;
@@ -66,26 +66,27 @@ void *image_file_encode(const struct image *im, const struct rules *rules,
 	struct parts p = parts_of(&h, data);
 	for (uint32_t i = 0; i < h.rule_count; i++)
 		p.rules[i] = rules->all[from[i]];
-	for (uint32_t i = 0; i < im->page_count; i++)
-		p.counts[i] = im->pages[i].count;
-	for (uint32_t i = 0; i < im->row_count; i++)
-		p.rows[i] = (struct unwind_row){im->rows[i].low, to[im->rows[i].rule]};
+	for (uint32_t i = 0; i < table->page_count; i++)
+		p.counts[i] = table->pages[i].count;
+	for (uint32_t i = 0; i < table->row_count; i++)
+		p.rows[i] = (struct unwind_row){table->rows[i].low, to[table->rows[i].rule]};
 	memcpy(h.magic, magic, sizeof(magic));
 	memcpy(data, &h, sizeof(h));
-	h.checksum = image_file_checksum(data, len);
+	h.checksum = unwind_table_file_checksum(data, len);
 	memcpy(data, &h, sizeof(h));
 	*ret_len = len;
 	return data;
 }
 
-static bool head_is_good(const struct image_file_head *h, const void *data, size_t len)
+static bool head_is_good(const struct unwind_table_file_head *h, const void *data, size_t len)
 {
-	return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->version == IMAGE_FILE_VERSION &&
-	       h->rule_count >= 1 && h->rule_count <= UNWIND_RULES_MAX && h->page_count >= 1 &&
-	       h->page_count <= IMAGE_PAGES_MAX && h->row_count >= h->page_count &&
-	       h->row_count <= CFI_ROWS_MAX + IMAGE_PAGES_MAX &&
+	return memcmp(h->magic, magic, sizeof(magic)) == 0 &&
+	       h->version == UNWIND_TABLE_FILE_VERSION && h->rule_count >= 1 &&
+	       h->rule_count <= UNWIND_RULES_MAX && h->page_count >= 1 &&
+	       h->page_count <= UNWIND_TABLE_PAGES_MAX && h->row_count >= h->page_count &&
+	       h->row_count <= CFI_ROWS_MAX + UNWIND_TABLE_PAGES_MAX &&
 	       h->base_page <= (UINT64_MAX >> UNWIND_PAGE_BITS) - h->page_count &&
-	       size_of(h) == len && h->checksum == image_file_checksum(data, len);
+	       size_of(h) == len && h->checksum == unwind_table_file_checksum(data, len);
 }
 
 static bool rules_are_good(const struct unwind_rule *rules, uint32_t count)
@@ -99,8 +100,8 @@ static bool rules_are_good(const struct unwind_rule *rules, uint32_t count)
 }
 
 /* Fills in the pages; false: they are not made of all rows, in order. */
-static bool pages_are_good(const struct image_file_head *h, const struct parts *p,
-			   struct image_page *pages)
+static bool pages_are_good(const struct unwind_table_file_head *h, const struct parts *p,
+			   struct unwind_table_page *pages)
 {
 	uint32_t next = 0;
 
@@ -111,24 +112,25 @@ static bool pages_are_good(const struct image_file_head *h, const struct parts *
 		for (uint32_t j = next + 1; j < next + count; j++)
 			if (p->rows[j].low <= p->rows[j - 1].low)
 				return false;
-		pages[i] = (struct image_page){.first = next, .count = count};
+		pages[i] = (struct unwind_table_page){.first = next, .count = count};
 		next += count;
 	}
 	return next == h->row_count;
 }
 
-int image_file_decode(const void *data, size_t len, struct rules *rules, struct image **ret)
+int unwind_table_file_decode(const void *data, size_t len, struct rules *rules,
+			     struct unwind_table **ret)
 {
-	struct image_file_head h;
+	struct unwind_table_file_head h;
 	if (len < sizeof(h))
 		return -EBADMSG;
 	memcpy(&h, data, sizeof(h));
 	if (!head_is_good(&h, data, len))
 		return -EBADMSG;
 	const struct parts p = parts_of(&h, (void *)data);
-	CLEANUP(image_freep) struct image *im = mem_alloc(sizeof(*im));
-	im->pages = mem_resize_array(NULL, h.page_count, sizeof(*im->pages));
-	if (!rules_are_good(p.rules, h.rule_count) || !pages_are_good(&h, &p, im->pages))
+	CLEANUP(unwind_table_freep) struct unwind_table *table = mem_alloc(sizeof(*table));
+	table->pages = mem_resize_array(NULL, h.page_count, sizeof(*table->pages));
+	if (!rules_are_good(p.rules, h.rule_count) || !pages_are_good(&h, &p, table->pages))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < h.row_count; i++)
 		if (p.rows[i].rule >= h.rule_count)
@@ -138,14 +140,14 @@ int image_file_decode(const void *data, size_t len, struct rules *rules, struct 
 	rules_begin_file(rules);
 	for (uint32_t i = 0; i < h.rule_count; i++)
 		to[i] = rules_put(rules, p.rules[i]);
-	im->base_page = h.base_page;
-	im->page_count = h.page_count;
-	im->row_count = h.row_count;
-	im->rows = mem_resize_array(NULL, h.row_count, sizeof(*im->rows));
+	table->base_page = h.base_page;
+	table->page_count = h.page_count;
+	table->row_count = h.row_count;
+	table->rows = mem_resize_array(NULL, h.row_count, sizeof(*table->rows));
 	for (uint32_t i = 0; i < h.row_count; i++)
-		im->rows[i] = (struct unwind_row){p.rows[i].low, to[p.rows[i].rule]};
-	im->stats = (struct cfi_stats){
+		table->rows[i] = (struct unwind_row){p.rows[i].low, to[p.rows[i].rule]};
+	table->stats = (struct cfi_stats){
 		.functions = h.functions, .rows = h.rows, .other = h.other, .broken = h.broken};
-	*ret = TAKE_PTR(im);
+	*ret = TAKE_PTR(table);
 	return 0;
 }
