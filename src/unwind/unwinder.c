@@ -10,7 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "base/mem.h"
-#include "unwind/builder.h"
+#include "unwind/table_builder.h"
 #include "unwind/walk.h"
 
 #define MAX_BYTES      (24u << 20)
@@ -44,7 +44,7 @@ struct table { /* of a file */
 	uint64_t made_ns;
 	uint64_t pause_ns; /* after it made room last; 0: it never did */
 	uint64_t again_ns; /* until when that is */
-	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
+	struct table_builder_segment segments[TABLE_BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
 	bool is_v8;
 };
@@ -58,7 +58,7 @@ struct space {
 	struct unwind_mapping *run;
 	uint64_t exec, installed_exec;
 	/* Code that it makes keeps frame pointers: V8 is in it, or it is a JVM that was told to. */
-	bool keeps_fp, asked_jvm, jvm_keeps_rbp, installed_keeps_rbp;
+	bool keeps_fp, asked_jvm, jvm_keeps_fp, installed_keeps_fp;
 	bool makes_code;    /* it was seen to run such code */
 	bool maker_pending; /* … and a file that may be what makes it is still being looked at */
 	bool wanted;        /* sampled, and not (or no longer truly) known to the BPF side */
@@ -71,8 +71,8 @@ struct retired {
 };
 
 struct unwinder {
-	struct tables *tables;
-	struct builder *builder;
+	struct bpf_tables *tables;
+	struct table_builder *builder;
 	struct processes *processes;
 	struct table *files; /* by id of struct files; [0] is the vdso */
 	uint32_t file_cap;
@@ -88,14 +88,14 @@ int unwinder_new(const struct sampler_maps *maps, struct processes *ps,
 		 const struct unwinder_options *o, struct unwinder **ret)
 {
 	struct unwinder *u = mem_alloc(sizeof(*u));
-	int r = tables_new(maps, o->max_bytes ? o->max_bytes : MAX_BYTES, &u->tables);
+	int r = bpf_tables_new(maps, o->max_bytes ? o->max_bytes : MAX_BYTES, &u->tables);
 
 	if (r) {
 		free(u);
 		return r;
 	}
 	u->processes = ps;
-	u->builder = builder_new(o->cache_dir);
+	u->builder = table_builder_new(o->cache_dir);
 	*ret = u;
 	return 0;
 }
@@ -111,8 +111,8 @@ void unwinder_free(struct unwinder *u)
 	}
 	for (size_t i = 0; i < RETIRED_MAX; i++)
 		maps_unref(u->retired[i].maps);
-	builder_free(u->builder);
-	tables_free(u->tables);
+	table_builder_free(u->builder);
+	bpf_tables_free(u->tables);
 	free(u->files);
 	free(u);
 }
@@ -164,14 +164,14 @@ static void want_table(struct unwinder *u, uint32_t file)
 		}
 	}
 	t->state = TABLE_WANTED;
-	builder_want(u->builder, file, fd);
+	table_builder_want(u->builder, file, fd);
 }
 
 /* What to take from an address for a virtual address of the file; false: not in a segment. */
 static bool bias_of(const struct table *t, const struct mapping *m, uint64_t *ret)
 {
 	for (uint32_t i = 0; i < t->segment_count; i++) {
-		const struct builder_segment *s = &t->segments[i];
+		const struct table_builder_segment *s = &t->segments[i];
 		/* A mapping begins at or, rounded down to a page, just before its segment. */
 		if (m->offset + (m->end - m->start) > s->offset &&
 		    m->offset < s->offset + s->size) {
@@ -228,7 +228,7 @@ static void evict(struct unwinder *u, uint32_t file, enum table_state state)
 
 	t->state = state;
 	publish(u, file);
-	tables_drop(u->tables, t->slot);
+	bpf_tables_drop(u->tables, t->slot);
 	u->stats.tables_evicted++;
 }
 
@@ -260,8 +260,8 @@ static uint32_t find_least(const struct unwinder *u)
  */
 static bool make_room(struct unwinder *u, uint32_t rows)
 {
-	uint64_t wanted = rows + tables_rows_max(u->tables) / ROOM_SHARE;
-	uint64_t room = tables_room(u->tables);
+	uint64_t wanted = rows + bpf_tables_rows_max(u->tables) / ROOM_SHARE;
+	uint64_t room = bpf_tables_rows_free(u->tables);
 	uint32_t file;
 	bool any = false;
 
@@ -274,14 +274,14 @@ static bool make_room(struct unwinder *u, uint32_t rows)
 		room += t->rows;
 		any = true;
 	}
-	tables_grace(u->tables);
+	bpf_tables_grace(u->tables);
 	return any;
 }
 
 /* Whether a table that made room is worth more by now than those that would have to go for it. */
 static bool is_worth_room(const struct unwinder *u, const struct table *t)
 {
-	uint64_t rows = tables_room(u->tables);
+	uint64_t rows = bpf_tables_rows_free(u->tables);
 
 	for (uint32_t i = 0; i < u->file_cap; i++)
 		if (u->files[i].state == TABLE_READY && benefit(&u->files[i]) < benefit(t))
@@ -301,7 +301,8 @@ static void end_pauses(struct unwinder *u)
 			t->pause_ns = 0;
 			t->state = TABLE_NONE;
 			publish(u, i);
-		} else if (tables_room(u->tables) >= t->rows || (over && is_worth_room(u, t))) {
+		} else if (bpf_tables_rows_free(u->tables) >= t->rows ||
+			   (over && is_worth_room(u, t))) {
 			t->state = TABLE_NONE;
 			publish(u, i);
 		} else if (over) {
@@ -311,15 +312,15 @@ static void end_pauses(struct unwinder *u)
 	}
 }
 
-static void take_table(struct unwinder *u, struct builder_result *r)
+static void take_table(struct unwinder *u, struct table_builder_result *r)
 {
 	struct table *t = table_of(u, r->file);
 	int err = r->error;
 
 	/* What is no program for this machine may be code made at run time, in a file. */
 	t->state = err == -ENOENT || err == -EINVAL || err == -ENOTSUP ? TABLE_NEVER : TABLE_LOST;
-	tables_put_rules(u->tables, r->first_rule, r->rules, r->rule_count);
-	while (!err && (err = tables_put(u->tables, r->table, &t->slot)) == -ENOSPC &&
+	bpf_tables_put_rules(u->tables, r->first_rule, r->rules, r->rule_count);
+	while (!err && (err = bpf_tables_put(u->tables, r->table, &t->slot)) == -ENOSPC &&
 	       make_room(u, r->table->row_count))
 		err = 0;
 	if (!err) {
@@ -335,7 +336,7 @@ static void take_table(struct unwinder *u, struct builder_result *r)
 		u->stats.tables_failed++;
 	}
 	publish(u, r->file);
-	builder_result_done(r);
+	table_builder_result_done(r);
 }
 
 /* ---- mappings of programs -----------------------------------------------------------------------
@@ -355,8 +356,8 @@ static void space_uninstall(struct space *s)
 
 	if (!s->maps)
 		return;
-	tables_forget(u->tables, s->process->pid);
-	tables_unmap(u->tables, s->first, s->count);
+	bpf_tables_remove_process(u->tables, s->process->pid);
+	bpf_tables_drop_mappings(u->tables, s->first, s->count);
 	retire(u, s->version, TAKE_PTR(s->maps));
 }
 
@@ -429,7 +430,7 @@ static void look_at_makers(struct unwinder *u, struct space *s)
 {
 	const struct maps *maps = s->process->maps;
 
-	s->keeps_fp = s->jvm_keeps_rbp;
+	s->keeps_fp = s->jvm_keeps_fp;
 	s->maker_pending = false;
 	for (size_t i = 0; maps && i < maps->count; i++) {
 		struct mapping *m = &maps->list[i];
@@ -443,8 +444,8 @@ static void look_at_makers(struct unwinder *u, struct space *s)
 		if (s->asked_jvm || !name || strcmp(name, "/libjvm.so") != 0)
 			continue;
 		s->asked_jvm = true;
-		s->jvm_keeps_rbp = was_told_to_keep(s->process->pid);
-		s->keeps_fp |= s->jvm_keeps_rbp;
+		s->jvm_keeps_fp = was_told_to_keep(s->process->pid);
+		s->keeps_fp |= s->jvm_keeps_fp;
 	}
 	s->maker_pending &= !s->keeps_fp;
 }
@@ -456,7 +457,8 @@ static void space_install(struct unwinder *u, struct space *s)
 	struct unwind_mapping *run;
 	uint32_t first;
 
-	if (maps->count == 0 || tables_map(u->tables, (uint32_t)maps->count, &first, &run) != 0) {
+	if (maps->count == 0 ||
+	    bpf_tables_take_mappings(u->tables, (uint32_t)maps->count, &first, &run) != 0) {
 		u->stats.spaces_full += maps->count != 0;
 		maps_unref(maps);
 		return;
@@ -472,14 +474,14 @@ static void space_install(struct unwinder *u, struct space *s)
 		.count = (uint32_t)maps->count,
 		.version = ++u->version ? u->version : ++u->version,
 	};
-	if (tables_name(u->tables, &value) != 0) {
-		tables_unmap(u->tables, first, value.count);
+	if (bpf_tables_set_process(u->tables, &value) != 0) {
+		bpf_tables_drop_mappings(u->tables, first, value.count);
 		maps_unref(maps);
 		u->stats.spaces_full++;
 		return;
 	}
 	if (s->maps) { /* the old run is no longer named */
-		tables_unmap(u->tables, s->first, s->count);
+		bpf_tables_drop_mappings(u->tables, s->first, s->count);
 		retire(u, s->version, s->maps);
 	}
 	s->maps = maps;
@@ -488,7 +490,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	s->count = value.count;
 	s->version = value.version;
 	s->installed_exec = value.exec;
-	s->installed_keeps_rbp = s->keeps_fp;
+	s->installed_keeps_fp = s->keeps_fp;
 }
 
 /*
@@ -506,7 +508,7 @@ static void space_update(struct unwinder *u, struct space *s)
 {
 	/* What was found without knowing of frame pointers goes with its version. */
 	if (s->maps != s->process->maps || s->installed_exec != s->exec ||
-	    s->installed_keeps_rbp != s->keeps_fp)
+	    s->installed_keeps_fp != s->keeps_fp)
 		space_install(u, s);
 	else
 		for (size_t i = 0; i < s->maps->count; i++)
@@ -622,7 +624,8 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	switch (t->state) {
 	case TABLE_READY:
 		note_use(u, m);
-		*ret = bias_of(t, m, &bias) ? tables_find(u->tables, t->slot, addr - bias) : NULL;
+		*ret = bias_of(t, m, &bias) ? bpf_tables_find(u->tables, t->slot, addr - bias)
+					    : NULL;
 		return 0;
 	case TABLE_NEVER:
 		*ret = NULL;
@@ -751,10 +754,10 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 
 static unsigned take_tables(struct unwinder *u)
 {
-	struct builder_result made;
+	struct table_builder_result made;
 	unsigned count = 0;
 
-	for (; builder_next(u->builder, &made); count++)
+	for (; table_builder_next(u->builder, &made); count++)
 		take_table(u, &made);
 	return count;
 }
@@ -783,19 +786,19 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 	}
 	if (now - u->grace_ns >= GRACE_EVERY_NS) { /* each one waits for all CPUs */
 		u->grace_ns = now;
-		tables_grace(u->tables);
+		bpf_tables_grace(u->tables);
 	}
 }
 
 unsigned unwinder_finish(struct unwinder *u, unsigned wait_ms)
 {
-	builder_wait(u->builder, wait_ms);
+	table_builder_wait(u->builder, wait_ms);
 	return take_tables(u);
 }
 
 void unwinder_stats(const struct unwinder *u, struct unwinder_stats *ret)
 {
 	*ret = u->stats;
-	tables_stats(u->tables, &ret->tables);
-	ret->cache_error = builder_cache_error(u->builder);
+	bpf_tables_stats(u->tables, &ret->tables);
+	ret->cache_error = table_builder_cache_error(u->builder);
 }

@@ -23,7 +23,7 @@
 
 #include "bpf/wire.h"
 #include "process/process.h"
-#include "unwind/tables.h"
+#include "unwind/bpf_tables.h"
 
 struct unwinder;
 
@@ -69,7 +69,7 @@ struct unwinder_stats {
 	uint64_t tables_evicted; /* for others, or since no walk came by any more … */
 	uint64_t tables_put_off; /* … and not made again yet, as others are worth more */
 	int cache_error;         /* 0, or why tables are not kept from run to run: -errno */
-	struct tables_stats tables;
+	struct bpf_tables_stats tables;
 };
 
 void unwinder_stats(const struct unwinder *u, struct unwinder_stats *ret);

@@ -10,20 +10,20 @@
 
 #include "unwind/unwind_table.h"
 
-struct builder;
+struct table_builder;
 
-#define BUILDER_SEGMENTS_MAX 8
+#define TABLE_BUILDER_SEGMENTS_MAX 8
 
-struct builder_segment {       /* an executable part of a file */
+struct table_builder_segment { /* an executable part of a file */
 	uint64_t offset, size; /* in the file */
 	uint64_t vaddr;
 };
 
-struct builder_result {
+struct table_builder_result {
 	uint32_t file; /* as asked for */
 	int error;     /* 0, or why there is no table to be had: see unwind_table_build() */
 	struct unwind_table *table;
-	struct builder_segment segments[BUILDER_SEGMENTS_MAX];
+	struct table_builder_segment segments[TABLE_BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
 	bool is_v8; /* the JavaScript engine is in it */
 	/* The rules that the table added to those of earlier results. */
@@ -31,18 +31,18 @@ struct builder_result {
 	uint32_t first_rule, rule_count;
 };
 
-void builder_result_done(struct builder_result *r);
+void table_builder_result_done(struct table_builder_result *r);
 
 /* `cache_dir` keeps tables across runs; NULL: none. */
-struct builder *builder_new(const char *cache_dir);
-int builder_cache_error(const struct builder *b); /* 0, or why tables are not kept */
-void builder_free(struct builder *b);             /* waits for the table that is being made */
+struct table_builder *table_builder_new(const char *cache_dir);
+int table_builder_cache_error(const struct table_builder *b); /* 0, or why tables are not kept */
+void table_builder_free(struct table_builder *b); /* waits for the table that is being made */
 
 /* Takes fd. `file` comes back with the result. -1 asks for our own vdso. */
-void builder_want(struct builder *b, uint32_t file, int fd);
+void table_builder_want(struct table_builder *b, uint32_t file, int fd);
 
 /* The next table that is done, if any. */
-bool builder_next(struct builder *b, struct builder_result *ret);
+bool table_builder_next(struct table_builder *b, struct table_builder_result *ret);
 
 /* Waits until nothing is being made, at most so long. */
-void builder_wait(struct builder *b, unsigned ms);
+void table_builder_wait(struct table_builder *b, unsigned ms);

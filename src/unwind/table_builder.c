@@ -1,4 +1,4 @@
-#include "unwind/builder.h"
+#include "unwind/table_builder.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct request {
 	uint64_t size;
 };
 
-struct builder {
+struct table_builder {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake, done;
@@ -37,7 +37,7 @@ struct builder {
 	int cache_error;
 	struct request *wanted;
 	size_t wanted_count, wanted_cap;
-	struct builder_result *made;
+	struct table_builder_result *made;
 	size_t made_count, made_cap;
 };
 
@@ -51,13 +51,14 @@ static int open_elf(struct elf_file *e, int fd)
 	return elf_file_init_mem(e, vdso, vdso->e_shoff + vdso->e_shnum * sizeof(Elf64_Shdr));
 }
 
-static void find_segments(const struct elf_file *e, struct builder_result *r)
+static void find_segments(const struct elf_file *e, struct table_builder_result *r)
 {
-	for (uint32_t i = 0; i < e->segment_count && r->segment_count < BUILDER_SEGMENTS_MAX; i++) {
+	for (uint32_t i = 0; i < e->segment_count && r->segment_count < TABLE_BUILDER_SEGMENTS_MAX;
+	     i++) {
 		const Elf64_Phdr *p = &e->segments[i];
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
-			r->segments[r->segment_count++] =
-				(struct builder_segment){p->p_offset, p->p_filesz, p->p_vaddr};
+			r->segments[r->segment_count++] = (struct table_builder_segment){
+				p->p_offset, p->p_filesz, p->p_vaddr};
 	}
 }
 
@@ -81,7 +82,7 @@ static bool has_v8(const struct elf_file *e)
 	return false;
 }
 
-static void build(struct builder *b, int fd, struct builder_result *r)
+static void build(struct table_builder *b, int fd, struct table_builder_result *r)
 {
 	struct elf_file e;
 
@@ -99,14 +100,14 @@ static void build(struct builder *b, int fd, struct builder_result *r)
 	elf_file_done(&e);
 }
 
-void builder_result_done(struct builder_result *r)
+void table_builder_result_done(struct table_builder_result *r)
 {
 	unwind_table_free(r->table);
 	free(r->rules);
 }
 
 /* The smallest file first: libc is in every stack, and should not wait for a large library. */
-static struct request take_smallest(struct builder *b)
+static struct request take_smallest(struct table_builder *b)
 {
 	size_t at = 0;
 
@@ -120,7 +121,7 @@ static struct request take_smallest(struct builder *b)
 
 static void *work(void *arg)
 {
-	struct builder *b = arg;
+	struct table_builder *b = arg;
 
 	/* Not much less than who began us: samples wait. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), b->nice + NICE_MORE);
@@ -137,7 +138,7 @@ static void *work(void *arg)
 		struct request next = take_smallest(b);
 		pthread_mutex_unlock(&b->lock);
 
-		struct builder_result result = {.file = next.file};
+		struct table_builder_result result = {.file = next.file};
 		build(b, next.fd, &result);
 		fd_closep(&next.fd);
 
@@ -149,9 +150,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-struct builder *builder_new(const char *cache_dir)
+struct table_builder *table_builder_new(const char *cache_dir)
 {
-	struct builder *b = mem_alloc(sizeof(*b));
+	struct table_builder *b = mem_alloc(sizeof(*b));
 
 	b->nice = getpriority(PRIO_PROCESS, 0);
 	rules_init(&b->rules);
@@ -170,12 +171,12 @@ struct builder *builder_new(const char *cache_dir)
 	return b;
 }
 
-int builder_cache_error(const struct builder *b)
+int table_builder_cache_error(const struct table_builder *b)
 {
 	return b->cache_error;
 }
 
-void builder_free(struct builder *b)
+void table_builder_free(struct table_builder *b)
 {
 	if (!b)
 		return;
@@ -190,7 +191,7 @@ void builder_free(struct builder *b)
 	for (size_t i = 0; i < b->wanted_count; i++)
 		fd_closep(&b->wanted[i].fd);
 	for (size_t i = 0; i < b->made_count; i++)
-		builder_result_done(&b->made[i]);
+		table_builder_result_done(&b->made[i]);
 	rules_done(&b->rules);
 	free(b->wanted);
 	free(b->made);
@@ -201,7 +202,7 @@ void builder_free(struct builder *b)
 	free(b);
 }
 
-void builder_want(struct builder *b, uint32_t file, int fd)
+void table_builder_want(struct table_builder *b, uint32_t file, int fd)
 {
 	struct stat st = {};
 
@@ -215,7 +216,7 @@ void builder_want(struct builder *b, uint32_t file, int fd)
 	pthread_mutex_unlock(&b->lock);
 }
 
-bool builder_next(struct builder *b, struct builder_result *ret)
+bool table_builder_next(struct table_builder *b, struct table_builder_result *ret)
 {
 	pthread_mutex_lock(&b->lock);
 	bool any = b->made_count > 0;
@@ -227,7 +228,7 @@ bool builder_next(struct builder *b, struct builder_result *ret)
 	return any;
 }
 
-void builder_wait(struct builder *b, unsigned ms)
+void table_builder_wait(struct table_builder *b, unsigned ms)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
 	struct timespec until = {.tv_sec = (time_t)(end / 1000000000),

@@ -1,4 +1,4 @@
-#include "unwind/tables.h"
+#include "unwind/bpf_tables.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -23,13 +23,13 @@ struct slot {
 };
 
 /* Something that a walk may still read. */
-struct grave {
+struct deferred_free {
 	struct extents *from;
 	uint32_t start, count;
 	uint32_t slot; /* to be free again with it; 0: none */
 };
 
-struct tables {
+struct bpf_tables {
 	struct sampler_maps maps;
 	struct unwind_bucket *processes; /* these are the maps' own memory */
 	struct unwind_mapping *mappings;
@@ -41,8 +41,8 @@ struct tables {
 	struct extents free_rows, free_pages, free_mappings;
 	struct slot slots[UNWIND_FILES_MAX];
 	uint32_t slot_count;
-	struct grave *graves;
-	size_t grave_count, grave_cap;
+	struct deferred_free *deferred;
+	size_t deferred_count, deferred_cap;
 	int grace_fd; /* of shard 0; -1 until there is one */
 	uint64_t graces;
 };
@@ -54,9 +54,9 @@ static void *map_memory(int fd, size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables **ret)
+int bpf_tables_new(const struct sampler_maps *maps, size_t max_bytes, struct bpf_tables **ret)
 {
-	struct tables *t = mem_alloc(sizeof(*t));
+	struct bpf_tables *t = mem_alloc(sizeof(*t));
 
 	t->maps = *maps;
 	t->grace_fd = -1;
@@ -71,7 +71,7 @@ int tables_new(const struct sampler_maps *maps, size_t max_bytes, struct tables 
 	extents_init(&t->free_pages, 0, UNWIND_PAGES_MAX);
 	extents_init(&t->free_mappings, 0, UNWIND_MAPPINGS_MAX);
 	if (!t->processes || !t->mappings || !t->files || !t->pages || !t->rules) {
-		tables_free(t);
+		bpf_tables_free(t);
 		return -ENOMEM;
 	}
 	t->rules[RULES_OTHER].cfa = UNWIND_OTHER; /* rule 0, all zeroes, is UNWIND_UNKNOWN */
@@ -85,7 +85,7 @@ static void unmap_memory(void *p, size_t size)
 		munmap(p, size);
 }
 
-void tables_free(struct tables *t)
+void bpf_tables_free(struct bpf_tables *t)
 {
 	if (!t)
 		return;
@@ -100,12 +100,12 @@ void tables_free(struct tables *t)
 	extents_done(&t->free_rows);
 	extents_done(&t->free_pages);
 	extents_done(&t->free_mappings);
-	free(t->graves);
+	free(t->deferred);
 	free(t);
 }
 
 /* Asks the kernel for a shard that rows are about to go into. */
-static int want_shard(struct tables *t, uint32_t index)
+static int want_shard(struct bpf_tables *t, uint32_t index)
 {
 	if (t->shards[index])
 		return 0;
@@ -131,12 +131,12 @@ static int want_shard(struct tables *t, uint32_t index)
 	return 0;
 }
 
-static struct unwind_row *row_at(const struct tables *t, uint32_t at)
+static struct unwind_row *row_at(const struct bpf_tables *t, uint32_t at)
 {
 	return &t->shards[at / UNWIND_SHARD_ROWS][at % UNWIND_SHARD_ROWS];
 }
 
-static int put_page(struct tables *t, const struct unwind_table *table, uint32_t page,
+static int put_page(struct bpf_tables *t, const struct unwind_table *table, uint32_t page,
 		    struct unwind_page *ret)
 {
 	const struct unwind_table_page *from = &table->pages[page];
@@ -158,7 +158,7 @@ static int put_page(struct tables *t, const struct unwind_table *table, uint32_t
 	return 0;
 }
 
-static uint32_t free_slot(const struct tables *t)
+static uint32_t free_slot(const struct bpf_tables *t)
 {
 	for (uint32_t i = 1; i < UNWIND_FILES_MAX; i++)
 		if (t->slots[i].page_count == 0)
@@ -166,8 +166,8 @@ static uint32_t free_slot(const struct tables *t)
 	return 0;
 }
 
-void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule *rules,
-		      uint32_t count)
+void bpf_tables_put_rules(struct bpf_tables *t, uint32_t first, const struct unwind_rule *rules,
+			  uint32_t count)
 {
 	if (first < UNWIND_RULES_MAX)
 		memcpy(t->rules + first, rules,
@@ -178,7 +178,7 @@ void tables_put_rules(struct tables *t, uint32_t first, const struct unwind_rule
  * Whether it fits where nothing else is. What a file says of itself must never look like want of
  * room: all others would go for it, and for nothing.
  */
-static bool can_fit(const struct tables *t, const struct unwind_table *table)
+static bool can_fit(const struct bpf_tables *t, const struct unwind_table *table)
 {
 	uint32_t shards = 1, used = 0;
 
@@ -198,7 +198,7 @@ static bool can_fit(const struct tables *t, const struct unwind_table *table)
 	return shards <= t->shard_max;
 }
 
-int tables_put(struct tables *t, const struct unwind_table *table, uint32_t *ret_slot)
+int bpf_tables_put(struct bpf_tables *t, const struct unwind_table *table, uint32_t *ret_slot)
 {
 	uint32_t slot = free_slot(t), first;
 
@@ -229,38 +229,38 @@ int tables_put(struct tables *t, const struct unwind_table *table, uint32_t *ret
 	return 0;
 }
 
-uint32_t tables_rows_max(const struct tables *t)
+uint32_t bpf_tables_rows_max(const struct bpf_tables *t)
 {
 	return t->shard_max * UNWIND_SHARD_ROWS;
 }
 
-uint32_t tables_room(const struct tables *t)
+uint32_t bpf_tables_rows_free(const struct bpf_tables *t)
 {
-	return tables_rows_max(t) - t->free_rows.taken;
+	return bpf_tables_rows_max(t) - t->free_rows.taken;
 }
 
-static void bury(struct tables *t, struct extents *from, uint32_t start, uint32_t count,
-		 uint32_t slot)
+static void defer_free(struct bpf_tables *t, struct extents *from, uint32_t start, uint32_t count,
+		       uint32_t slot)
 {
-	MEM_GROW(t->graves, t->grave_count, t->grave_cap);
-	t->graves[t->grave_count++] = (struct grave){from, start, count, slot};
+	MEM_GROW(t->deferred, t->deferred_count, t->deferred_cap);
+	t->deferred[t->deferred_count++] = (struct deferred_free){from, start, count, slot};
 }
 
-void tables_drop(struct tables *t, uint32_t slot)
+void bpf_tables_drop(struct bpf_tables *t, uint32_t slot)
 {
 	const struct slot *s = &t->slots[slot];
 
 	for (uint32_t i = 0; i < s->page_count; i++) {
 		const struct unwind_page *p = &t->pages[s->first_page + i];
 		if (p->count)
-			bury(t, &t->free_rows, p->first, p->count, 0);
+			defer_free(t, &t->free_rows, p->first, p->count, 0);
 	}
-	bury(t, &t->free_pages, s->first_page, s->page_count, slot);
+	defer_free(t, &t->free_pages, s->first_page, s->page_count, slot);
 }
 
-void tables_grace(struct tables *t)
+void bpf_tables_grace(struct bpf_tables *t)
 {
-	if (t->grave_count == 0)
+	if (t->deferred_count == 0)
 		return;
 
 	/*
@@ -272,18 +272,18 @@ void tables_grace(struct tables *t)
 	    bpf_map_update_elem(t->maps.shards, &index, &t->grace_fd, 0) != 0)
 		return; /* then nothing is freed */
 	t->graces++;
-	for (size_t i = 0; i < t->grave_count; i++) {
-		const struct grave *g = &t->graves[i];
+	for (size_t i = 0; i < t->deferred_count; i++) {
+		const struct deferred_free *g = &t->deferred[i];
 		extents_give(g->from, g->start, g->count);
 		if (g->slot) {
 			t->slots[g->slot] = (struct slot){};
 			t->slot_count--;
 		}
 	}
-	t->grave_count = 0;
+	t->deferred_count = 0;
 }
 
-const struct unwind_rule *tables_find(const struct tables *t, uint32_t slot, uint64_t vaddr)
+const struct unwind_rule *bpf_tables_find(const struct bpf_tables *t, uint32_t slot, uint64_t vaddr)
 {
 	const struct unwind_file *f = &t->files[slot];
 	uint64_t page = (vaddr >> UNWIND_PAGE_BITS) - f->base_page;
@@ -307,8 +307,8 @@ const struct unwind_rule *tables_find(const struct tables *t, uint32_t slot, uin
 	return &t->rules[rows[at].rule];
 }
 
-int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first,
-	       struct unwind_mapping **ret_run)
+int bpf_tables_take_mappings(struct bpf_tables *t, uint32_t count, uint32_t *ret_first,
+			     struct unwind_mapping **ret_run)
 {
 	int r = extents_take(&t->free_mappings, count, 0, ret_first);
 
@@ -317,13 +317,13 @@ int tables_map(struct tables *t, uint32_t count, uint32_t *ret_first,
 	return r;
 }
 
-void tables_unmap(struct tables *t, uint32_t first, uint32_t count)
+void bpf_tables_drop_mappings(struct bpf_tables *t, uint32_t first, uint32_t count)
 {
-	bury(t, &t->free_mappings, first, count, 0);
+	defer_free(t, &t->free_mappings, first, count, 0);
 }
 
 /* Where a pid is, or the first that is free; NULL if there is neither. */
-static struct unwind_process *find_process(struct tables *t, uint32_t pid)
+static struct unwind_process *find_process(struct bpf_tables *t, uint32_t pid)
 {
 	struct unwind_bucket *b = &t->processes[unwind_bucket(pid)];
 
@@ -350,7 +350,7 @@ static void write_process(struct unwind_process *to, const struct unwind_process
 	__atomic_store_n(&to->version, from->version, __ATOMIC_RELEASE);
 }
 
-int tables_name(struct tables *t, const struct unwind_process *p)
+int bpf_tables_set_process(struct bpf_tables *t, const struct unwind_process *p)
 {
 	struct unwind_process *to = find_process(t, p->pid);
 
@@ -361,7 +361,7 @@ int tables_name(struct tables *t, const struct unwind_process *p)
 }
 
 /* The last of the bucket takes its place. While it moves, a walk may see it nowhere. */
-void tables_forget(struct tables *t, uint32_t pid)
+void bpf_tables_remove_process(struct bpf_tables *t, uint32_t pid)
 {
 	struct unwind_bucket *b = &t->processes[unwind_bucket(pid)];
 	struct unwind_process *gone = find_process(t, pid), *last = gone;
@@ -375,9 +375,9 @@ void tables_forget(struct tables *t, uint32_t pid)
 	write_process(last, &(struct unwind_process){});
 }
 
-void tables_stats(const struct tables *t, struct tables_stats *ret)
+void bpf_tables_stats(const struct bpf_tables *t, struct bpf_tables_stats *ret)
 {
-	*ret = (struct tables_stats){
+	*ret = (struct bpf_tables_stats){
 		.bytes = t->shard_count * SHARD_BYTES + ARRAY_BYTES,
 		.rows = t->free_rows.taken,
 		.slots = t->slot_count,

@@ -5,11 +5,11 @@
 #include <sys/mman.h>
 
 #include "collect/sampler.h"
-#include "unwind/tables.h"
+#include "unwind/bpf_tables.h"
 
 struct fixture {
 	struct sampler *sampler;
-	struct tables *tables;
+	struct bpf_tables *tables;
 	const struct unwind_bucket *buckets; /* the map's own memory */
 };
 
@@ -26,7 +26,7 @@ static struct fixture begin(void)
 		skip();
 	assert_int_equal(r, 0);
 	sampler_maps(f.sampler, &maps);
-	assert_int_equal(tables_new(&maps, 0, &f.tables), 0);
+	assert_int_equal(bpf_tables_new(&maps, 0, &f.tables), 0);
 	f.buckets = mmap(NULL, UNWIND_BUCKETS * sizeof(*f.buckets), PROT_READ, MAP_SHARED,
 			 maps.processes, 0);
 	assert_ptr_not_equal(f.buckets, MAP_FAILED);
@@ -36,17 +36,17 @@ static struct fixture begin(void)
 static void end(struct fixture *f)
 {
 	munmap((void *)f->buckets, UNWIND_BUCKETS * sizeof(*f->buckets));
-	tables_free(f->tables);
+	bpf_tables_free(f->tables);
 	sampler_free(f->sampler);
 }
 
 static int name(struct fixture *f, uint32_t pid, uint32_t version)
 {
-	return tables_name(f->tables, &(struct unwind_process){.pid = pid,
-							       .version = version,
-							       .start = pid * 10ull,
-							       .first = pid * 2,
-							       .count = 7});
+	return bpf_tables_set_process(f->tables, &(struct unwind_process){.pid = pid,
+									  .version = version,
+									  .start = pid * 10ull,
+									  .first = pid * 2,
+									  .count = 7});
 }
 
 /* The version of a process, looked for as the walk does; 0: not there. */
@@ -75,8 +75,8 @@ static void processes_come_and_go(void **state)
 	for (uint32_t pid = 1; pid <= PIDS; pid += 2)
 		assert_int_equal(name(&f, pid, PIDS + pid), 0); /* in the same place */
 	for (uint32_t pid = 1; pid <= PIDS; pid += 3)
-		tables_forget(f.tables, pid);
-	tables_forget(f.tables, PIDS + 1); /* was never there */
+		bpf_tables_remove_process(f.tables, pid);
+	bpf_tables_remove_process(f.tables, PIDS + 1); /* was never there */
 	for (uint32_t pid = 1; pid <= PIDS; pid++)
 		assert_int_equal(find(&f, pid), pid % 3 == 1 ? 0 : pid % 2 == 1 ? PIDS + pid : pid);
 	end(&f);
@@ -95,7 +95,7 @@ static void a_full_bucket_says_so(void **state)
 		assert_int_equal(name(&f, pids[i], 1), 0);
 	assert_int_equal(name(&f, pids[UNWIND_BUCKET], 1), -ENOSPC);
 	assert_int_equal(name(&f, pids[0], 2), 0); /* one that is there has its place */
-	tables_forget(f.tables, pids[3]);
+	bpf_tables_remove_process(f.tables, pids[3]);
 	assert_int_equal(name(&f, pids[UNWIND_BUCKET], 1), 0);
 	for (uint32_t i = 0; i <= UNWIND_BUCKET; i++)
 		assert_int_equal(find(&f, pids[i]), i == 3 ? 0 : i == 0 ? 2 : 1);
@@ -137,17 +137,17 @@ static void what_never_fits_is_not_want_of_room(void **state)
 	struct fixture f = begin(); /* of one shard */
 	uint32_t slot;
 
-	assert_int_equal(tables_rows_max(f.tables), UNWIND_SHARD_ROWS);
+	assert_int_equal(bpf_tables_rows_max(f.tables), UNWIND_SHARD_ROWS);
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct unwind_table table = image_of(t[i].base_page, t[i].pages, t[i].rows);
-		assert_int_equal(tables_put(f.tables, &table, &slot), t[i].r);
+		assert_int_equal(bpf_tables_put(f.tables, &table, &slot), t[i].r);
 		free(table.pages);
 		free(table.rows);
 	}
 	struct unwind_table none = {.base_page = 1};
-	assert_int_equal(tables_put(f.tables, &none, &slot), -EFBIG);
+	assert_int_equal(bpf_tables_put(f.tables, &none, &slot), -EFBIG);
 	struct unwind_table large = image_of(1, 3, 43690); /* fits, were there nothing else */
-	assert_int_equal(tables_put(f.tables, &large, &slot), -ENOSPC);
+	assert_int_equal(bpf_tables_put(f.tables, &large, &slot), -ENOSPC);
 	free(large.pages);
 	free(large.rows);
 	end(&f);
