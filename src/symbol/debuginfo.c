@@ -38,7 +38,7 @@ struct unit {
 };
 
 struct debuginfo {
-	struct debugimage main_image, alt_image;
+	struct debug_sections main_sections, alt_sections;
 	Elf *elf, *alt_elf;
 	Dwarf *dwarf, *alt;
 	struct unit *units;
@@ -191,29 +191,29 @@ static void list_units(struct debuginfo *d)
 	d->bytes += d->unit_cap * sizeof(*d->units) + d->by_address.cap * sizeof(struct span);
 }
 
-static int open_image(struct debugimage *image, Elf **ret_elf, Dwarf **ret)
+static int open_dwarf(struct debug_sections *sections, Elf **ret_elf, Dwarf **ret)
 {
 	elf_version(EV_CURRENT);
-	*ret_elf = elf_memory((char *)image->data, image->size);
+	*ret_elf = elf_memory((char *)sections->data, sections->size);
 	if (*ret_elf)
 		*ret = dwarf_begin_elf(*ret_elf, DWARF_C_READ, NULL);
 	return *ret_elf && *ret ? 0 : -EBADMSG;
 }
 
-int debuginfo_open(struct debugimage *main, struct debugimage *alt, struct debuginfo **ret)
+int debuginfo_open(struct debug_sections *main, struct debug_sections *alt, struct debuginfo **ret)
 {
 	struct debuginfo *d = mem_alloc(sizeof(*d));
 
-	d->main_image = *main;
-	d->alt_image = *alt;
-	*main = *alt = (struct debugimage){};
-	d->bytes = sizeof(*d) + d->main_image.size + d->alt_image.size;
+	d->main_sections = *main;
+	d->alt_sections = *alt;
+	*main = *alt = (struct debug_sections){};
+	d->bytes = sizeof(*d) + d->main_sections.size + d->alt_sections.size;
 	d->work_left = WORK_MAX;
-	if (open_image(&d->main_image, &d->elf, &d->dwarf) < 0) {
+	if (open_dwarf(&d->main_sections, &d->elf, &d->dwarf) < 0) {
 		debuginfo_free(d);
 		return -EBADMSG;
 	}
-	if (d->alt_image.data && open_image(&d->alt_image, &d->alt_elf, &d->alt) == 0)
+	if (d->alt_sections.data && open_dwarf(&d->alt_sections, &d->alt_elf, &d->alt) == 0)
 		dwarf_setalt(d->dwarf, d->alt);
 	list_units(d);
 	*ret = d;
@@ -236,8 +236,8 @@ void debuginfo_free(struct debuginfo *d)
 		elf_end(d->elf);
 	if (d->alt_elf)
 		elf_end(d->alt_elf);
-	debugimage_done(&d->main_image);
-	debugimage_done(&d->alt_image);
+	debug_sections_done(&d->main_sections);
+	debug_sections_done(&d->alt_sections);
 	free(d);
 }
 
@@ -290,7 +290,7 @@ static void list_functions(struct debuginfo *d, struct unit *u, Dwarf_Die *paren
 /* Whether the line program of a unit is of a size that libdw may decode. */
 static bool lines_are_bounded(const struct debuginfo *d, Dwarf_Die *unit)
 {
-	const struct debugimage *m = &d->main_image;
+	const struct debug_sections *m = &d->main_sections;
 	Dwarf_Attribute a;
 	Dwarf_Word at;
 	uint32_t size; /* or a mark that a longer one follows: past the bound as well */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbol/debugimage.h"
+#include "symbol/debug_sections.h"
 
 #define DEBUGINFO_DEPTH 64 /* frames at one address, at most; the outermost are kept */
 
@@ -30,7 +30,7 @@ struct debuginfo_frame { /* borrowed from the debuginfo; NULL, 0: not known */
  * Takes both images, on failure too; `alt` is what `main` shares with other files (dwz), or empty.
  * 0, or -EBADMSG when that is no DWARF.
  */
-int debuginfo_open(struct debugimage *main, struct debugimage *alt, struct debuginfo **ret);
+int debuginfo_open(struct debug_sections *main, struct debug_sections *alt, struct debuginfo **ret);
 void debuginfo_free(struct debuginfo *d);
 
 /*

@@ -76,7 +76,7 @@ static int find_info(const struct source_lines_file *spec, uint64_t *ret_size, i
 	if (fd < 0 || elf_file_init(&e, fd) < 0)
 		return -1;
 
-	*ret_size = debugimage_size(&e);
+	*ret_size = debug_sections_size(&e);
 	if (*ret_size == 0) {
 		int other = debugfile_open(&e, spec->root, spec->path);
 		close(fd);
@@ -84,7 +84,7 @@ static int find_info(const struct source_lines_file *spec, uint64_t *ret_size, i
 		elf_file_done(&e);
 		if (fd < 0 || elf_file_init(&e, fd) < 0)
 			return -1;
-		*ret_size = debugimage_size(&e);
+		*ret_size = debug_sections_size(&e);
 	}
 	*ret_alt = *ret_size ? debugfile_open_alt(&e, spec->root) : -1;
 	elf_file_done(&e);
@@ -124,33 +124,33 @@ static void make_room(struct source_lines *l, const struct debug_file *keep, siz
 	}
 }
 
-static int read_image(struct source_lines *l, const struct debug_file *f, int fd, size_t max,
-		      struct debugimage *ret)
+static int read_sections(struct source_lines *l, const struct debug_file *f, int fd, size_t max,
+			 struct debug_sections *ret)
 {
 	struct elf_file e;
 
 	int r = elf_file_init_debug(&e, fd);
 	if (r < 0)
 		return r;
-	make_room(l, f, MIN(debugimage_size(&e) + l->max_bytes - max, l->max_bytes));
-	r = debugimage_init(ret, &e, max);
+	make_room(l, f, MIN(debug_sections_size(&e) + l->max_bytes - max, l->max_bytes));
+	r = debug_sections_init(ret, &e, max);
 	elf_file_done(&e);
 	return r;
 }
 
 static int open_info(struct source_lines *l, struct debug_file *f)
 {
-	struct debugimage main = {}, alt = {};
+	struct debug_sections main = {}, alt = {};
 	if (f->opens++ == OPENS_MAX)
 		return -EAGAIN;
 
-	int r = read_image(l, f, f->fd, l->max_bytes, &main);
+	int r = read_sections(l, f, f->fd, l->max_bytes, &main);
 	if (r < 0)
 		return r;
 	/* Without what it shares, some names are missing; that is no reason to do without the rest.
 	 */
 	if (f->alt_fd >= 0)
-		read_image(l, f, f->alt_fd, l->max_bytes - main.size, &alt);
+		read_sections(l, f, f->alt_fd, l->max_bytes - main.size, &alt);
 	r = debuginfo_open(&main, &alt, &f->info);
 	if (r == 0) {
 		l->stats.opens++;

@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "process/elf_file.h"
-#include "symbol/debugimage.h"
+#include "symbol/debug_sections.h"
 #include "symbol/source_lines.h"
 
 #define MAX_BYTES (256u << 20)
@@ -133,7 +133,7 @@ static void does_not_read_the_same_file_forever(void **state)
 	CLEANUP(fd_closep) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	assert_int_equal(elf_file_init(&e, fd), 0);
-	size_t size = debugimage_size(&e);
+	size_t size = debug_sections_size(&e);
 	elf_file_done(&e);
 	struct source_lines *l = source_lines_new(size + size / 2);
 	uint32_t a = add(l, "/proc/self/exe"), b = add(l, "/proc/self/exe");

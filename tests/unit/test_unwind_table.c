@@ -155,7 +155,7 @@ static void pages_begin_with_what_holds(void **state)
 	rules_done(&rules);
 }
 
-static void an_image_needs_functions_within_reach(void **state)
+static void a_table_needs_functions_within_reach(void **state)
 {
 	(void)state;
 	struct table t;
@@ -179,7 +179,7 @@ static void an_image_needs_functions_within_reach(void **state)
 
 /* ---- as bytes ------------------------------------------------------------------------------- */
 
-static struct unwind_table *some_image(struct rules *rules)
+static struct unwind_table *some_table(struct rules *rules)
 {
 	struct table t;
 	struct unwind_table *table;
@@ -191,7 +191,7 @@ static struct unwind_table *some_image(struct rules *rules)
 	return table;
 }
 
-static void an_image_survives_as_bytes(void **state)
+static void a_table_survives_as_bytes(void **state)
 {
 	(void)state;
 	struct rules a, b;
@@ -202,7 +202,7 @@ static void an_image_survives_as_bytes(void **state)
 	rules_init(&b);
 	rules_begin_file(&b);
 	rules_put(&b, rule_no(77)); /* other numbers than in a */
-	table = some_image(&a);
+	table = some_table(&a);
 	CLEANUP(freep)
 	char *data =
 		unwind_table_file_encode(table, &a, &(struct unwind_table_file_origin){}, &len);
@@ -304,7 +304,7 @@ static char *only_file(const struct folder *f, const struct elf_file *e)
 	return mem_printf("%s/%s-%d.rows", f->path, hex, UNWIND_TABLE_FILE_VERSION);
 }
 
-static void an_image_is_built_once(void **state)
+static void a_table_is_built_once(void **state)
 {
 	(void)state;
 	struct folder f = {};
@@ -413,9 +413,9 @@ int main(void)
 		cmocka_unit_test(a_rule_has_one_number),
 		cmocka_unit_test(one_file_cannot_use_up_the_rules),
 		cmocka_unit_test(pages_begin_with_what_holds),
-		cmocka_unit_test(an_image_needs_functions_within_reach),
-		cmocka_unit_test(an_image_survives_as_bytes),
-		cmocka_unit_test(an_image_is_built_once),
+		cmocka_unit_test(a_table_needs_functions_within_reach),
+		cmocka_unit_test(a_table_survives_as_bytes),
+		cmocka_unit_test(a_table_is_built_once),
 		cmocka_unit_test(a_build_id_is_not_believed),
 		cmocka_unit_test(the_folder_stays_small),
 		cmocka_unit_test(a_folder_of_others_is_not_used),

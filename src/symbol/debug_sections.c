@@ -1,4 +1,4 @@
-#include "symbol/debugimage.h"
+#include "symbol/debug_sections.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -100,7 +100,7 @@ static uint64_t measure(const struct elf_file *e, struct source ret[static SECTI
 	return ret[INFO].section ? size : 0;
 }
 
-uint64_t debugimage_size(const struct elf_file *e)
+uint64_t debug_sections_size(const struct elf_file *e)
 {
 	struct source sources[SECTIONS];
 
@@ -137,7 +137,7 @@ static uint32_t name_at(int i)
 	return at;
 }
 
-static void write_headers(struct debugimage *image, const Elf64_Shdr *sections, size_t at)
+static void write_headers(struct debug_sections *d, const Elf64_Shdr *sections, size_t at)
 {
 	Elf64_Ehdr h = {
 		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
@@ -152,11 +152,11 @@ static void write_headers(struct debugimage *image, const Elf64_Shdr *sections, 
 		.e_shstrndx = SECTIONS + 1,
 	};
 
-	memcpy(image->data, &h, sizeof(h));
-	memcpy(image->data + at, sections, (SECTIONS + 2) * sizeof(*sections));
+	memcpy(d->data, &h, sizeof(h));
+	memcpy(d->data + at, sections, (SECTIONS + 2) * sizeof(*sections));
 }
 
-int debugimage_init(struct debugimage *image, const struct elf_file *e, size_t max)
+int debug_sections_init(struct debug_sections *d, const struct elf_file *e, size_t max)
 {
 	struct source sources[SECTIONS];
 	Elf64_Shdr sections[SECTIONS + 2] = {};
@@ -164,16 +164,16 @@ int debugimage_init(struct debugimage *image, const struct elf_file *e, size_t m
 
 	if (size == 0 || size > max)
 		return size ? -EFBIG : -ENOENT;
-	*image = (struct debugimage){.data = mem_alloc(size), .size = size};
+	*d = (struct debug_sections){.data = mem_alloc(size), .size = size};
 	size_t at = sizeof(Elf64_Ehdr);
 	for (int i = 0; i < SECTIONS; i++) {
 		Elf64_Shdr *h = &sections[i + 1];
 		*h = (Elf64_Shdr){.sh_name = name_at(i), .sh_type = SHT_NULL, .sh_addralign = 1};
 		if (!sources[i].section)
 			continue;
-		int r = copy(e, &sources[i], image->data + at);
+		int r = copy(e, &sources[i], d->data + at);
 		if (r < 0) {
-			debugimage_done(image);
+			debug_sections_done(d);
 			return r;
 		}
 		h->sh_type = SHT_PROGBITS;
@@ -181,21 +181,21 @@ int debugimage_init(struct debugimage *image, const struct elf_file *e, size_t m
 		h->sh_size = sources[i].size;
 		at += (sources[i].size + 2 * ZEROS - 1) / ZEROS * ZEROS;
 	}
-	memcpy(image->data + at, names, sizeof(names));
+	memcpy(d->data + at, names, sizeof(names));
 	sections[SECTIONS + 1] = (Elf64_Shdr){.sh_name = name_at(SECTIONS),
 					      .sh_type = SHT_STRTAB,
 					      .sh_offset = at,
 					      .sh_size = sizeof(names),
 					      .sh_addralign = 1};
 	at += (sizeof(names) + 7) / 8 * 8;
-	write_headers(image, sections, at);
-	image->line = sections[LINE + 1].sh_offset;
-	image->line_size = sections[LINE + 1].sh_size;
+	write_headers(d, sections, at);
+	d->line = sections[LINE + 1].sh_offset;
+	d->line_size = sections[LINE + 1].sh_size;
 	return 0;
 }
 
-void debugimage_done(struct debugimage *image)
+void debug_sections_done(struct debug_sections *d)
 {
-	free(image->data);
-	*image = (struct debugimage){};
+	free(d->data);
+	*d = (struct debug_sections){};
 }

@@ -1,5 +1,5 @@
 /*
- * debugimage: the debug sections of a file, copied into a small ELF file in memory.
+ * debug_sections: the debug sections of a file, copied into a small ELF file in memory.
  *
  * libdw reads that copy instead of the file. So a file that shrinks while it is read gives an error
  * and not SIGBUS, libelf sees only headers that we wrote, what a section may say about other files
@@ -14,15 +14,15 @@
 
 #include "process/elf_file.h"
 
-struct debugimage { /* embedded */
+struct debug_sections { /* embedded */
 	uint8_t *data;
 	size_t size;
 	uint64_t line, line_size; /* where .debug_line lies in it */
 };
 
 /* What the copy would take, unpacked; 0: there is no .debug_info. Nothing is read but headers. */
-uint64_t debugimage_size(const struct elf_file *e);
+uint64_t debug_sections_size(const struct elf_file *e);
 
 /* 0; -ENOENT no .debug_info; -EFBIG past `max`; -EIO truncated; -EBADMSG not to be unpacked. */
-int debugimage_init(struct debugimage *image, const struct elf_file *e, size_t max);
-void debugimage_done(struct debugimage *image);
+int debug_sections_init(struct debug_sections *d, const struct elf_file *e, size_t max);
+void debug_sections_done(struct debug_sections *d);
