@@ -40,9 +40,9 @@ struct resolver {
 	uint32_t *passing; /* places of the kernel's that do not hold for ever */
 	uint32_t passing_count, passing_cap;
 
-	uint32_t *symbol_files; /* by id of struct files; 0: not added yet */
-	uint32_t *modules;      /* by id of struct files: module of the profile */
-	uint32_t *line_files;   /* by id of struct files: file of lines; 0: none */
+	uint32_t *symbol_files; /* by id of struct mapped_files; 0: not added yet */
+	uint32_t *modules;      /* by id of struct mapped_files: module of the profile */
+	uint32_t *line_files;   /* by id of struct mapped_files: file of lines; 0: none */
 	uint32_t file_cap;
 	uint32_t vdso;
 	uint32_t vdso_module;
@@ -293,28 +293,28 @@ uint32_t resolver_kernel_version(const struct resolver *r)
 /* The debug info of a file that is still the one which was mapped; 0: none. */
 static uint32_t find_lines(struct resolver *r, uint32_t file, const char *root)
 {
-	struct files *files = processes_files(r->processes);
+	struct mapped_files *files = processes_mapped_files(r->processes);
 	struct symbols_module module;
 	if (!r->lines || symbols_module(r->symbols, r->symbol_files[file], &module) < 0)
 		return 0;
 
-	CLEANUP(fd_closep) int fd = files_open(files, file);
+	CLEANUP(fd_closep) int fd = mapped_files_open(files, file);
 	struct source_lines_file spec = {
-		.fd = fd, .path = files_get(files, file)->path, .root = root};
+		.fd = fd, .path = mapped_files_get(files, file)->path, .root = root};
 	return source_lines_add_file(r->lines, &spec);
 }
 
 /* Makes the symbols' own id of a file, and its module. */
 static void add_file(struct resolver *r, uint32_t file, const char *root)
 {
-	struct files *files = processes_files(r->processes);
-	const struct file *f = files_get(files, file);
+	struct mapped_files *files = processes_mapped_files(r->processes);
+	const struct mapped_file *f = mapped_files_get(files, file);
 	struct symbols_file spec = {
 		.path = f->path,
 		.root = root,
 		.build_id = f->build_id,
 		.build_id_len = f->build_id_len,
-		.fd = files_open(files, file),
+		.fd = mapped_files_open(files, file),
 	};
 	r->symbol_files[file] = symbols_add_file(r->symbols, &spec);
 	r->modules[file] = put_module(r, f->name, f->path, r->symbol_files[file]);

@@ -37,7 +37,7 @@ void resolver_free(struct resolver *r);
 
 /* Where an address lies. In a file, its frames are the same in every process. */
 struct site {
-	uint32_t file;                 /* of struct files, or one of those below */
+	uint32_t file;                 /* of struct mapped_files, or one of those below */
 	uint64_t offset;               /* in the file, else the address */
 	const struct mapping *mapping; /* NULL: the kernel's, or nothing is mapped there */
 };

@@ -97,7 +97,7 @@ bool maps_replaces(const struct maps *m, const struct mapping *new)
 	return false;
 }
 
-bool maps_has_memory(const struct maps *m, uint64_t start, uint64_t end)
+bool maps_is_anonymous(const struct maps *m, uint64_t start, uint64_t end)
 {
 	size_t at = first_after(m, start);
 	const struct mapping *old = at < m->count ? &m->list[at] : NULL;

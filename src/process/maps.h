@@ -16,9 +16,9 @@ struct mapping {
 	uint64_t offset;                    /* in the file */
 	uint64_t device, inode, generation; /* 0: not known */
 	uint32_t path;                      /* string of the process table, as mapped */
-	uint32_t file;                      /* of struct files; 0: not looked up yet */
+	uint32_t file;                      /* of struct mapped_files; 0: not looked up yet */
 	uint32_t unwind_file;               /* the unwinder's own note */
-	bool memory; /* looked up, and a file by name only: code that was made at run time */
+	bool generated; /* looked up, and a file by name only: code that was made at run time */
 };
 
 struct maps {
@@ -38,7 +38,7 @@ struct maps *maps_own(struct maps *m); /* m itself, or a copy when others share 
 void maps_remove(struct maps *m, uint64_t start, uint64_t end);
 
 /* Whether all of it is one mapping without a file. */
-bool maps_has_memory(const struct maps *m, uint64_t start, uint64_t end);
+bool maps_is_anonymous(const struct maps *m, uint64_t start, uint64_t end);
 
 /* Whether a mapping would take the place of one of another file, or of another part of it. */
 bool maps_replaces(const struct maps *m, const struct mapping *new);

@@ -18,7 +18,7 @@
 
 struct processes {
 	struct process *table[BUCKETS];
-	struct files *files;
+	struct mapped_files *files;
 	struct strs paths;
 	uint32_t *ended; /* pids of those that have exited, and go in a sweep */
 	uint32_t ended_count, ended_cap;
@@ -29,7 +29,7 @@ struct processes *processes_new(void)
 {
 	struct processes *ps = mem_alloc(sizeof(*ps));
 
-	ps->files = files_new();
+	ps->files = mapped_files_new();
 	return ps;
 }
 
@@ -74,7 +74,7 @@ void processes_free(struct processes *ps)
 			process_free(p);
 		}
 	}
-	files_free(ps->files);
+	mapped_files_free(ps->files);
 	strs_done(&ps->paths);
 	free(ps->ended);
 	free(ps);
@@ -171,7 +171,7 @@ static void on_map(struct processes *ps, const struct sideband_event *e)
 	if (e->time < p->sure_ns)
 		return; /* what came after it may have been lost */
 	/* Some make their code writable and back all the time, which is told as if it were new. */
-	if (!e->inode && maps_has_memory(p->maps, e->start, e->end))
+	if (!e->inode && maps_is_anonymous(p->maps, e->start, e->end))
 		return;
 	p->maps = maps_own(p->maps);
 	p->changed_ns = MAX(p->changed_ns, e->time);
@@ -391,21 +391,22 @@ bool process_is_vdso(const struct processes *ps, const struct mapping *m)
 
 uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m)
 {
-	if (m->file || m->memory)
+	if (m->file || m->generated)
 		return m->file;
 
 	const char *path = process_path(ps, m);
 	if (path[0] == '/' && strncmp(path, "//anon", 6) != 0)
-		m->file = files_of_mapping(ps->files, p->pid, m, path);
+		m->file = mapped_files_of_mapping(ps->files, p->pid, m, path);
 	/* .NET and Erlang write their code through one mapping of a memfd and run it by another. A
 	   program that was started from one is a program. */
-	m->memory = strncmp(path, "/memfd:", 7) == 0 && !files_get(ps->files, m->file)->program;
-	if (m->memory)
+	m->generated =
+		strncmp(path, "/memfd:", 7) == 0 && !mapped_files_get(ps->files, m->file)->is_elf;
+	if (m->generated)
 		m->file = 0;
 	return m->file;
 }
 
-struct files *processes_files(struct processes *ps)
+struct mapped_files *processes_mapped_files(struct processes *ps)
 {
 	return ps->files;
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "collect/sideband.h"
-#include "process/files.h"
+#include "process/mapped_files.h"
 #include "process/maps.h"
 
 /* What a later stage keeps with a program: freed when it runs another program, or ends. */
@@ -85,12 +85,12 @@ void process_release(struct process *p);
 struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,
 			     uint64_t time);
 
-/* The file of a mapping (see files.h), 0 for memory without one; and its path as mapped. */
+/* The file of a mapping (see mapped_files.h), 0 for memory without one; and its path as mapped. */
 uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m);
 const char *process_path(const struct processes *ps, const struct mapping *m);
 bool process_is_vdso(const struct processes *ps,
 		     const struct mapping *m); /* ours, not a 32-bit one */
-struct files *processes_files(struct processes *ps);
+struct mapped_files *processes_mapped_files(struct processes *ps);
 
 /* Forgets the processes that ended; call it after each drain. */
 void processes_sweep(struct processes *ps);

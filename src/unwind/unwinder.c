@@ -74,7 +74,7 @@ struct unwinder {
 	struct bpf_tables *tables;
 	struct table_builder *builder;
 	struct processes *processes;
-	struct table *files; /* by id of struct files; [0] is the vdso */
+	struct table *files; /* by id of struct mapped_files; [0] is the vdso */
 	uint32_t file_cap;
 	struct space *spaces;
 	struct retired retired[RETIRED_MAX];
@@ -156,7 +156,7 @@ static void want_table(struct unwinder *u, uint32_t file)
 	int fd = -1;
 
 	if (file) {
-		fd = files_open(processes_files(u->processes), file);
+		fd = mapped_files_open(processes_mapped_files(u->processes), file);
 		if (fd < 0) {
 			t->state = TABLE_LOST;
 			u->stats.tables_failed++;

@@ -53,12 +53,12 @@ static void memory_that_is_mapped_again_replaces_nothing(void **state)
 	put(m, 200, 300, 0);
 	assert_false(maps_replaces(m, &memory));
 	assert_true(maps_replaces(m, &file));
-	assert_true(maps_has_memory(m, 120, 200));
-	assert_false(maps_has_memory(m, 120, 201)); /* two mappings */
+	assert_true(maps_is_anonymous(m, 120, 200));
+	assert_false(maps_is_anonymous(m, 120, 201)); /* two mappings */
 	maps_insert(m, &file);
 	assert_true(maps_replaces(m, &memory));
-	assert_false(maps_has_memory(m, 120, 150));
-	assert_false(maps_has_memory(m, 300, 301));
+	assert_false(maps_is_anonymous(m, 120, 150));
+	assert_false(maps_is_anonymous(m, 300, 301));
 	maps_unref(m);
 }
 
@@ -235,7 +235,7 @@ static void own_mappings_are_read(void **state)
 	assert_non_null(m);
 	uint32_t file = process_file(ps, p, m);
 	assert_true(file > 0);
-	const struct file *f = files_get(processes_files(ps), file);
+	const struct mapped_file *f = mapped_files_get(processes_mapped_files(ps), file);
 	assert_string_equal(f->name, "test_process");
 	assert_true(f->build_id_len > 0 && f->fd >= 0);
 	/* The same file from another mapping is the same file. */

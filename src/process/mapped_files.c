@@ -1,4 +1,4 @@
-#include "process/files.h"
+#include "process/mapped_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,24 +18,24 @@ struct stack_cache {
 	uint32_t file;
 };
 
-struct files {
+struct mapped_files {
 	struct strs strings;
-	struct file *list; /* by id, entry 0 unused */
+	struct mapped_file *list; /* by id, entry 0 unused */
 	uint32_t count, cap;
 	struct stack_cache *known;
 	uint32_t known_count, known_cap;
 	struct index by_build_id, by_inode, by_path, by_mapping;
 };
 
-struct files *files_new(void)
+struct mapped_files *mapped_files_new(void)
 {
-	struct files *f = mem_alloc(sizeof(*f));
+	struct mapped_files *f = mem_alloc(sizeof(*f));
 
 	f->list = mem_alloc_array(f->cap = 64, sizeof(*f->list));
 	return f;
 }
 
-void files_free(struct files *f)
+void mapped_files_free(struct mapped_files *f)
 {
 	if (!f)
 		return;
@@ -52,23 +52,23 @@ void files_free(struct files *f)
 	free(f);
 }
 
-const struct file *files_get(const struct files *f, uint32_t id)
+const struct mapped_file *mapped_files_get(const struct mapped_files *f, uint32_t id)
 {
 	return &f->list[id];
 }
 
-uint32_t files_count(const struct files *f)
+uint32_t mapped_files_count(const struct mapped_files *f)
 {
 	return f->count;
 }
 
-static void read_head(int fd, struct file *ret)
+static void read_head(int fd, struct mapped_file *ret)
 {
 	struct elf_file e;
 
 	if (elf_file_init(&e, fd) != 0)
 		return;
-	ret->program = true;
+	ret->is_elf = true;
 	ret->build_id_len = (uint8_t)elf_file_build_id(&e, ret->build_id);
 	elf_file_done(&e);
 }
@@ -142,7 +142,8 @@ static uint32_t hash_bytes(const uint8_t *bytes, size_t len)
 	return index_hash2(words[0] ^ words[2], words[1]);
 }
 
-static uint32_t find_build_id_file(const struct files *f, const uint8_t *build_id, uint8_t len)
+static uint32_t find_build_id_file(const struct mapped_files *f, const uint8_t *build_id,
+				   uint8_t len)
 {
 	uint32_t id;
 
@@ -163,12 +164,12 @@ static uint32_t inode_hash(const struct stat *st)
 	return index_hash2(st->st_dev ^ (uint64_t)st->st_ino << 20, mtime_ns(st));
 }
 
-static uint32_t find_inode_file(const struct files *f, const struct stat *st)
+static uint32_t find_inode_file(const struct mapped_files *f, const struct stat *st)
 {
 	uint32_t id;
 
 	INDEX_EACH(&f->by_inode, inode_hash(st), id) {
-		const struct file *x = &f->list[id];
+		const struct mapped_file *x = &f->list[id];
 		if (x->device == st->st_dev && x->inode == st->st_ino &&
 		    x->mtime_ns == mtime_ns(st) && x->size == (uint64_t)st->st_size)
 			return id;
@@ -176,7 +177,7 @@ static uint32_t find_inode_file(const struct files *f, const struct stat *st)
 	return 0;
 }
 
-static uint32_t add(struct files *f, const char *path, struct file *new)
+static uint32_t add(struct mapped_files *f, const char *path, struct mapped_file *new)
 {
 	new->path = strs_get(&f->strings, strs_put(&f->strings, path, strlen(path)));
 	const char *slash = strrchr(new->path, '/');
@@ -202,7 +203,7 @@ static bool is_unchanged(const char *path, const struct stack_cache *k)
 	return stat(path, &st) == 0 && st.st_ino == k->inode && mtime_ns(&st) == k->mtime_ns;
 }
 
-static uint32_t find_mapped(const struct files *f, const struct mapping *m, const char *path)
+static uint32_t find_mapped(const struct mapped_files *f, const struct mapping *m, const char *path)
 {
 	uint32_t at;
 
@@ -215,7 +216,8 @@ static uint32_t find_mapped(const struct files *f, const struct mapping *m, cons
 	return 0;
 }
 
-static void remember(struct files *f, const struct mapping *m, const struct stat *st, uint32_t file)
+static void remember(struct mapped_files *f, const struct mapping *m, const struct stat *st,
+		     uint32_t file)
 {
 	if (f->known_count == 0)
 		f->known_count = 1; /* index ids start at 1 */
@@ -226,7 +228,7 @@ static void remember(struct files *f, const struct mapping *m, const struct stat
 }
 
 /* A file that nobody could open: known by the name it was mapped by. */
-static uint32_t add_unreachable(struct files *f, const struct mapping *m, const char *path)
+static uint32_t add_unreachable(struct mapped_files *f, const struct mapping *m, const char *path)
 {
 	uint32_t hash = index_hash2(m->path, m->inode);
 	uint32_t id;
@@ -234,16 +236,16 @@ static uint32_t add_unreachable(struct files *f, const struct mapping *m, const 
 	INDEX_EACH(&f->by_path, hash, id)
 		if (strcmp(f->list[id].path, path) == 0 && f->list[id].inode == m->inode)
 			return id;
-	struct file new = {.fd = -1, .inode = m->inode};
+	struct mapped_file new = {.fd = -1, .inode = m->inode};
 	id = add(f, path, &new);
 	index_put(&f->by_path, hash, id);
 	return id;
 }
 
 /* An opened file that was not seen before, unless it is a copy of one that was. */
-static uint32_t add_opened(struct files *f, const char *path, int fd, const struct stat *st)
+static uint32_t add_opened(struct mapped_files *f, const char *path, int fd, const struct stat *st)
 {
-	struct file new = {
+	struct mapped_file new = {
 		.device = st->st_dev,
 		.inode = st->st_ino,
 		.mtime_ns = mtime_ns(st),
@@ -259,15 +261,16 @@ static uint32_t add_opened(struct files *f, const char *path, int fd, const stru
 
 	new.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	uint32_t id = add(f, path, &new);
-	if (id > FILES_OPEN_MAX && f->list[id - FILES_OPEN_MAX].fd >= 0)
-		close(TAKE_FD(f->list[id - FILES_OPEN_MAX].fd));
+	if (id > MAPPED_FILES_OPEN_MAX && f->list[id - MAPPED_FILES_OPEN_MAX].fd >= 0)
+		close(TAKE_FD(f->list[id - MAPPED_FILES_OPEN_MAX].fd));
 	if (new.build_id_len)
 		index_put(&f->by_build_id, hash_bytes(new.build_id, new.build_id_len), id);
 	index_put(&f->by_inode, inode_hash(st), id);
 	return id;
 }
 
-uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m, const char *path)
+uint32_t mapped_files_of_mapping(struct mapped_files *f, uint32_t pid, const struct mapping *m,
+				 const char *path)
 {
 	uint32_t id = find_mapped(f, m, path);
 	if (id)
@@ -285,9 +288,9 @@ uint32_t files_of_mapping(struct files *f, uint32_t pid, const struct mapping *m
 }
 
 /* Files are read with pread: that two fds share a position is no harm. */
-int files_open(struct files *f, uint32_t id)
+int mapped_files_open(struct mapped_files *f, uint32_t id)
 {
-	const struct file *x = &f->list[id];
+	const struct mapped_file *x = &f->list[id];
 
 	if (x->fd >= 0) {
 		int fd = fcntl(x->fd, F_DUPFD_CLOEXEC, 0);
