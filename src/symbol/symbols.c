@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "base/root.h"
-#include "symbol/cache.h"
+#include "symbol/name_cache.h"
 #include "symbol/demangle.h"
-#include "symbol/object.h"
+#include "symbol/file_symbols.h"
 #include "symbol/symtab.h"
 
 #define FDS_MAX  256
@@ -29,20 +29,20 @@ struct symbol_file {
 	struct stat st;  /* which file that was */
 	const void *mem; /* instead of fd; borrowed */
 	size_t mem_size;
-	struct object *object; /* NULL: not loaded */
-	size_t counted;        /* bytes of it in symbols.object_bytes */
-	int error;             /* why it never will be */
+	struct file_symbols *symbols; /* NULL: not loaded */
+	size_t counted;               /* bytes of it in symbols.symbol_bytes */
+	int error;                    /* why it never will be */
 	bool module_known;
 	struct symbols_module module;
 	uint8_t build_id[ELF_BUILD_ID_MAX]; /* as the kernel said */
 	size_t build_id_len;
-	uint64_t used; /* symbols.clock of the last time that its object was needed */
+	uint64_t used; /* symbols.clock of the last time that its symbols were needed */
 };
 
 struct named_offset { /* of one offset */
 	uint64_t vaddr;
 	uint64_t start; /* of the function; vaddr when that is not known */
-	struct object_hit hit;
+	struct file_symbols_hit hit;
 	bool named;
 	uint32_t before, after; /* as in struct symbol */
 };
@@ -55,8 +55,8 @@ struct name { /* the memo of one function */
 struct symbols {
 	struct symbol_file *files; /* by id - 1 */
 	uint32_t count, cap;
-	size_t max_bytes, file_bytes, object_bytes;
-	struct cache names; /* (file, start) -> struct name */
+	size_t max_bytes, file_bytes, symbol_bytes;
+	struct name_cache names; /* (file, start) -> struct name */
 	uint64_t clock;
 	uint32_t fds;
 	struct symbols_stats stats;
@@ -68,41 +68,41 @@ struct symbols *symbols_new(size_t max_bytes)
 	struct symbols *s = mem_alloc(sizeof(*s));
 
 	s->max_bytes = max_bytes;
-	cache_init(&s->names, NAMES_SHARE(max_bytes, 0));
+	name_cache_init(&s->names, NAMES_SHARE(max_bytes, 0));
 	return s;
 }
 
-/* ---- files and their objects ---------------------------------------------------------------- */
+/* ---- files and their symbols ---------------------------------------------------------------- */
 
 static size_t bytes(const struct symbols *s)
 {
-	return s->file_bytes + s->object_bytes + cache_bytes(&s->names);
+	return s->file_bytes + s->symbol_bytes + name_cache_bytes(&s->names);
 }
 
-/* Some of an object is read only when it is needed: it grows. */
+/* Some of it is read only when needed, so it grows. */
 static void count(struct symbols *s, struct symbol_file *f)
 {
-	size_t now = f->object ? object_bytes(f->object) : 0;
+	size_t now = f->symbols ? file_symbols_bytes(f->symbols) : 0;
 
-	s->object_bytes += now - f->counted;
+	s->symbol_bytes += now - f->counted;
 	f->counted = now;
 }
 
-static void drop_object(struct symbols *s, struct symbol_file *f)
+static void drop_symbols(struct symbols *s, struct symbol_file *f)
 {
-	if (!f->object)
+	if (!f->symbols)
 		return;
-	s->fds -= (uint32_t)object_fds(f->object);
-	s->stats.symbols -= object_symbols(f->object);
+	s->fds -= (uint32_t)file_symbols_fds(f->symbols);
+	s->stats.symbols -= file_symbols_count(f->symbols);
 	s->stats.tables--;
-	object_free(f->object);
-	f->object = NULL;
+	file_symbols_free(f->symbols);
+	f->symbols = NULL;
 	count(s, f);
 }
 
 static void close_file(struct symbols *s, struct symbol_file *f)
 {
-	drop_object(s, f);
+	drop_symbols(s, f);
 	if (f->fd >= 0) {
 		close(f->fd);
 		s->fds--;
@@ -116,7 +116,7 @@ static struct symbol_file *oldest(struct symbols *s, const struct symbol_file *k
 	struct symbol_file *found = NULL;
 
 	for (struct symbol_file *f = s->files; f < s->files + s->count; f++)
-		if (f != keep && (f->object || (with_fd && f->fd >= 0)) &&
+		if (f != keep && (f->symbols || (with_fd && f->fd >= 0)) &&
 		    (!found || f->used < found->used))
 			found = f;
 	return found;
@@ -126,11 +126,11 @@ static void make_room(struct symbols *s, const struct symbol_file *keep)
 {
 	struct symbol_file *f;
 
-	while (s->object_bytes > TABLES_SHARE(s->max_bytes) && (f = oldest(s, keep, false))) {
-		drop_object(s, f);
+	while (s->symbol_bytes > TABLES_SHARE(s->max_bytes) && (f = oldest(s, keep, false))) {
+		drop_symbols(s, f);
 		s->stats.evictions++;
 	}
-	cache_set_max(&s->names, NAMES_SHARE(s->max_bytes, s->object_bytes));
+	name_cache_set_max(&s->names, NAMES_SHARE(s->max_bytes, s->symbol_bytes));
 	while (s->fds > FDS_MAX && (f = oldest(s, keep, true))) {
 		close_file(s, f);
 		s->stats.evictions++;
@@ -147,7 +147,7 @@ void symbols_free(struct symbols *s)
 		free(f->root);
 	}
 	free(s->files);
-	cache_done(&s->names);
+	name_cache_done(&s->names);
 	free(s);
 }
 
@@ -271,23 +271,24 @@ static int load(struct symbols *s, struct symbol_file *f)
 	if (f->error)
 		return f->error;
 	f->used = ++s->clock;
-	if (f->object)
+	if (f->symbols)
 		return 0;
 
 	int r = f->fd < 0 && !f->mem ? reopen(s, f) : 0;
-	struct object_source source = {f->fd, f->mem, f->mem_size, f->path, f->root};
+	struct file_symbols_source source = {f->fd, f->mem, f->mem_size, f->path, f->root};
 	if (r == 0)
-		r = object_open(&source, symbols_max(s), &f->object);
+		r = file_symbols_open(&source, symbols_max(s), &f->symbols);
 	if (r == 0) {
 		count(s, f);
-		s->fds += (uint32_t)object_fds(f->object);
-		s->stats.symbols += object_symbols(f->object);
-		s->stats.dropped += object_dropped(f->object);
-		s->stats.debug_refused += object_debug_error(f->object) != 0 && !f->module_known;
+		s->fds += (uint32_t)file_symbols_fds(f->symbols);
+		s->stats.symbols += file_symbols_count(f->symbols);
+		s->stats.dropped += file_symbols_dropped(f->symbols);
+		s->stats.debug_refused +=
+			file_symbols_debug_error(f->symbols) != 0 && !f->module_known;
 		s->stats.tables++;
 		s->stats.loads++;
 		if (!f->module_known)
-			r = describe(s, f, object_elf(f->object));
+			r = describe(s, f, file_symbols_elf(f->symbols));
 	}
 	if (r < 0)
 		give_up(s, f, r);
@@ -360,16 +361,16 @@ static struct named_offset locate(struct symbols *s, struct symbol_file *f, uint
 {
 	struct named_offset p = {.vaddr = offset, .start = offset};
 
-	if (load(s, f) < 0 || !elf_file_vaddr(object_elf(f->object), offset, &p.vaddr))
+	if (load(s, f) < 0 || !elf_file_vaddr(file_symbols_elf(f->symbols), offset, &p.vaddr))
 		return p;
 	p.start = p.vaddr;
-	p.named = object_find(f->object, p.vaddr, &p.hit) == 0;
+	p.named = file_symbols_find(f->symbols, p.vaddr, &p.hit) == 0;
 	struct symtab_hit *same = &p.hit.in_table;
 	uint64_t end;
 	if (p.named) {
 		p.start = p.hit.start;
 	} else {
-		if (object_function(f->object, p.vaddr, &p.hit, &p.start, &end) == 0) {
+		if (file_symbols_bounds(f->symbols, p.vaddr, &p.hit, &p.start, &end) == 0) {
 			same->from = MAX(same->from, p.start);
 			same->to = MIN(same->to, end);
 		} else {
@@ -391,12 +392,12 @@ static const struct name *read_name(struct symbols *s, uint32_t file, const stru
 	struct name *n = (struct name *)s->scratch;
 	enum frame_kind kind;
 
-	if (object_name(s->files[file - 1].object, &p->hit, n->text, &kind) < 0)
+	if (file_symbols_name(s->files[file - 1].symbols, &p->hit, n->text, &kind) < 0)
 		return NULL;
 	s->stats.names++;
 	n->kind = kind;
 	const struct name *kept =
-		cache_put(&s->names, file, p->start, n, sizeof(*n) + strlen(n->text) + 1);
+		name_cache_put(&s->names, file, p->start, n, sizeof(*n) + strlen(n->text) + 1);
 	return kept ? kept : n;
 }
 
@@ -413,7 +414,7 @@ int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbo
 	struct named_offset place = locate(s, &s->files[file - 1], offset);
 	const struct name *name = NULL;
 	if (place.named) {
-		name = cache_get(&s->names, file, place.start);
+		name = name_cache_get(&s->names, file, place.start);
 		if (!name)
 			name = read_name(s, file, &place);
 	}

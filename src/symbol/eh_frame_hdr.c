@@ -1,4 +1,4 @@
-#include "symbol/fdes.h"
+#include "symbol/eh_frame_hdr.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -13,7 +13,7 @@ struct header {
 	uint32_t count;
 };
 
-struct fdes_entry { /* both relative to the header */
+struct eh_frame_hdr_entry { /* both relative to the header */
 	int32_t start;
 	union {
 		int32_t fde;
@@ -41,7 +41,7 @@ static const Elf64_Phdr *find_table(const struct elf_file *e, uint32_t *ret_coun
 		    h.version != 1 || (h.pointer_encoding & 0x0f) != DW_EH_PE_sdata4 ||
 		    h.count_encoding != DW_EH_PE_udata4 ||
 		    h.table_encoding != (DW_EH_PE_datarel | DW_EH_PE_sdata4) ||
-		    h.count > (p->p_filesz - sizeof(h)) / sizeof(struct fdes_entry))
+		    h.count > (p->p_filesz - sizeof(h)) / sizeof(struct eh_frame_hdr_entry))
 			return NULL;
 		*ret_count = h.count;
 		return p;
@@ -49,15 +49,15 @@ static const Elf64_Phdr *find_table(const struct elf_file *e, uint32_t *ret_coun
 	return NULL;
 }
 
-static void read_table(struct fdes *f, const struct elf_file *e)
+static void read_table(struct eh_frame_hdr *f, const struct elf_file *e)
 {
 	uint32_t count;
 	const Elf64_Phdr *p = find_table(e, &count);
 
 	f->read = true;
-	if (!p || count == 0 || count > FDES_MAX)
+	if (!p || count == 0 || count > EH_FRAME_HDR_MAX)
 		return;
-	struct fdes_entry *list = mem_alloc_array(count, sizeof(*list));
+	struct eh_frame_hdr_entry *list = mem_alloc_array(count, sizeof(*list));
 	if (elf_file_read(e, list, count * sizeof(*list), p->p_offset + sizeof(struct header)) <
 	    0) {
 		free(list);
@@ -70,7 +70,7 @@ static void read_table(struct fdes *f, const struct elf_file *e)
 }
 
 /* The last entry that starts at or before `at`, if the table is sorted; NULL: there is none. */
-static struct fdes_entry *search(const struct fdes *f, int64_t at)
+static struct eh_frame_hdr_entry *search(const struct eh_frame_hdr *f, int64_t at)
 {
 	uint32_t first = 0, count = f->count;
 
@@ -84,7 +84,7 @@ static struct fdes_entry *search(const struct fdes *f, int64_t at)
 }
 
 /* Its record says how long it is, and must agree on the start: then it is read as meant. */
-static bool check(struct fdes *f, const struct elf_file *e, struct fdes_entry *at)
+static bool check(struct eh_frame_hdr *f, const struct elf_file *e, struct eh_frame_hdr_entry *at)
 {
 	uint64_t start = f->vaddr + (uint64_t)(int64_t)at->start;
 	uint64_t record = f->vaddr + (uint64_t)(int64_t)at->fde;
@@ -100,28 +100,28 @@ static bool check(struct fdes *f, const struct elf_file *e, struct fdes_entry *a
 	return true;
 }
 
-static uint64_t start_of(const struct fdes *f, const struct fdes_entry *at)
+static uint64_t start_of(const struct eh_frame_hdr *f, const struct eh_frame_hdr_entry *at)
 {
 	return f->vaddr + (uint64_t)(int64_t)at->start;
 }
 
 /* The last function that starts at or before vaddr, with its size; NULL: there is none. */
-static const struct fdes_entry *find_before(struct fdes *f, const struct elf_file *e,
-					    uint64_t vaddr)
+static const struct eh_frame_hdr_entry *find_before(struct eh_frame_hdr *f,
+						    const struct elf_file *e, uint64_t vaddr)
 {
 	if (!f->read)
 		read_table(f, e);
-	struct fdes_entry *at = search(f, (int64_t)(vaddr - f->vaddr));
+	struct eh_frame_hdr_entry *at = search(f, (int64_t)(vaddr - f->vaddr));
 	if (!at || !elf_file_is_text(e, vaddr))
 		return NULL;
 	bool checked = f->checked[(at - f->list) / 8] >> (at - f->list) % 8 & 1;
 	return checked || check(f, e, at) ? at : NULL;
 }
 
-int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_start,
-	      uint64_t *ret_end)
+int eh_frame_hdr_find(struct eh_frame_hdr *f, const struct elf_file *e, uint64_t vaddr,
+		      uint64_t *ret_start, uint64_t *ret_end)
 {
-	const struct fdes_entry *at = find_before(f, e, vaddr);
+	const struct eh_frame_hdr_entry *at = find_before(f, e, vaddr);
 
 	if (!at || vaddr - start_of(f, at) >= at->size)
 		return -ENOENT;
@@ -132,11 +132,11 @@ int fdes_find(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t
 	return 0;
 }
 
-void fdes_between(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint64_t *ret_low,
-		  uint64_t *ret_high)
+void eh_frame_hdr_between(struct eh_frame_hdr *f, const struct elf_file *e, uint64_t vaddr,
+			  uint64_t *ret_low, uint64_t *ret_high)
 {
-	const struct fdes_entry *at = find_before(f, e, vaddr);
-	const struct fdes_entry *next = at ? at + 1 : f->list;
+	const struct eh_frame_hdr_entry *at = find_before(f, e, vaddr);
+	const struct eh_frame_hdr_entry *next = at ? at + 1 : f->list;
 
 	*ret_low = at ? MIN(vaddr, start_of(f, at) + at->size) : 0;
 	*ret_high = f->count && next < f->list + f->count && start_of(f, next) > vaddr
@@ -144,14 +144,14 @@ void fdes_between(struct fdes *f, const struct elf_file *e, uint64_t vaddr, uint
 			    : UINT64_MAX;
 }
 
-size_t fdes_bytes(const struct fdes *f)
+size_t eh_frame_hdr_bytes(const struct eh_frame_hdr *f)
 {
 	return f->count * sizeof(*f->list) + (f->count + 7) / 8;
 }
 
-void fdes_done(struct fdes *f)
+void eh_frame_hdr_done(struct eh_frame_hdr *f)
 {
 	free(f->list);
 	free(f->checked);
-	*f = (struct fdes){};
+	*f = (struct eh_frame_hdr){};
 }

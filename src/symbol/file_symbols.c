@@ -1,4 +1,4 @@
-#include "symbol/object.h"
+#include "symbol/file_symbols.h"
 
 #include <errno.h>
 
@@ -6,8 +6,8 @@
 #include "process/gopclntab.h"
 #include "process/reloc.h"
 #include "symbol/debugfile.h"
-#include "symbol/fdes.h"
-#include "symbol/gaps.h"
+#include "symbol/eh_frame_hdr.h"
+#include "symbol/padding.h"
 
 enum source {
 	SOURCE_SYMTAB,
@@ -25,8 +25,8 @@ struct names { /* a string table: a piece of a file or of memory */
 	uint64_t offset, size;
 };
 
-struct object {
-	struct fdes fdes;
+struct file_symbols {
+	struct eh_frame_hdr eh_frame_hdr;
 	uint64_t guessed_start, guessed_end; /* of the last function whose size was not told */
 	struct elf_file main, debug;
 	int debug_fd, debug_error;
@@ -36,38 +36,39 @@ struct object {
 	char *packed_names;
 };
 
-const struct elf_file *object_elf(const struct object *o)
+const struct elf_file *file_symbols_elf(const struct file_symbols *o)
 {
 	return &o->main;
 }
 
-size_t object_bytes(const struct object *o)
+size_t file_symbols_bytes(const struct file_symbols *o)
 {
 	return sizeof(*o) + elf_file_bytes(&o->main) + elf_file_bytes(&o->debug) +
-	       symtab_bytes(&o->table) + o->names[SOURCE_PACKED].size + fdes_bytes(&o->fdes);
+	       symtab_bytes(&o->table) + o->names[SOURCE_PACKED].size +
+	       eh_frame_hdr_bytes(&o->eh_frame_hdr);
 }
 
-uint32_t object_symbols(const struct object *o)
+uint32_t file_symbols_count(const struct file_symbols *o)
 {
 	return o->table.count;
 }
 
-uint64_t object_dropped(const struct object *o)
+uint64_t file_symbols_dropped(const struct file_symbols *o)
 {
 	return o->table.dropped;
 }
 
-int object_fds(const struct object *o)
+int file_symbols_fds(const struct file_symbols *o)
 {
 	return o->debug_fd >= 0;
 }
 
-int object_debug_error(const struct object *o)
+int file_symbols_debug_error(const struct file_symbols *o)
 {
 	return o->debug_error;
 }
 
-void object_free(struct object *o)
+void file_symbols_free(struct file_symbols *o)
 {
 	if (!o)
 		return;
@@ -76,14 +77,14 @@ void object_free(struct object *o)
 	if (o->debug_fd >= 0)
 		close(o->debug_fd);
 	symtab_done(&o->table);
-	fdes_done(&o->fdes);
+	eh_frame_hdr_done(&o->eh_frame_hdr);
 	free(o->packed_names);
 	free(o);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-static void add_section(struct object *o, const struct elf_file *e, const Elf64_Shdr *symbols,
+static void add_section(struct file_symbols *o, const struct elf_file *e, const Elf64_Shdr *symbols,
 			enum source source)
 {
 	const Elf64_Shdr *names = elf_file_section_at(e, symbols->sh_link);
@@ -96,7 +97,7 @@ static void add_section(struct object *o, const struct elf_file *e, const Elf64_
 	symtab_add_section(&o->table, e, symbols, source);
 }
 
-static bool add_debug_file(struct object *o, const struct object_source *source)
+static bool add_debug_file(struct file_symbols *o, const struct file_symbols_source *source)
 {
 	o->debug_fd = debugfile_open(&o->main, source->root, source->path);
 	o->debug_error = o->debug_fd < 0 && o->debug_fd != -ENOENT ? o->debug_fd : 0;
@@ -109,7 +110,7 @@ static bool add_debug_file(struct object *o, const struct object_source *source)
 }
 
 /* Keeps the names of what is unpacked, and nothing else of it. */
-static void add_packed(struct object *o)
+static void add_packed(struct file_symbols *o)
 {
 	CLEANUP(freep) uint8_t *data = NULL;
 	size_t len;
@@ -134,7 +135,7 @@ static int add_go(void *table, uint64_t start, uint64_t size, uint64_t record)
 	return 0;
 }
 
-static void add_entry(struct object *o)
+static void add_entry(struct file_symbols *o)
 {
 	static const char start[] = "_start";
 
@@ -144,16 +145,16 @@ static void add_entry(struct object *o)
 	symtab_add(&o->table, o->main.entry, 0, 0, SOURCE_ENTRY, SYMTAB_UNTYPED);
 }
 
-static void load(struct object *o, const struct object_source *source)
+static void load(struct file_symbols *o, const struct file_symbols_source *source)
 {
 	const Elf64_Shdr *full = elf_file_section_of_type(&o->main, SHT_SYMTAB);
 	const Elf64_Shdr *dynamic = elf_file_section_of_type(&o->main, SHT_DYNSYM);
 	/* .symtab holds all of .dynsym, unless somebody stripped all but a few names from it. */
-	bool whole = full && (!dynamic || full->sh_size >= dynamic->sh_size);
+	bool symtab_is_full = full && (!dynamic || full->sh_size >= dynamic->sh_size);
 
 	if (full)
 		add_section(o, &o->main, full, SOURCE_SYMTAB);
-	if (!whole) {
+	if (!symtab_is_full) {
 		if (!add_debug_file(o, source))
 			add_packed(o);
 		if (dynamic)
@@ -165,9 +166,10 @@ static void load(struct object *o, const struct object_source *source)
 	symtab_finish(&o->table);
 }
 
-int object_open(const struct object_source *source, uint32_t max_symbols, struct object **ret)
+int file_symbols_open(const struct file_symbols_source *source, uint32_t max_symbols,
+		      struct file_symbols **ret)
 {
-	struct object *o = mem_alloc(sizeof(*o));
+	struct file_symbols *o = mem_alloc(sizeof(*o));
 
 	o->debug_fd = -1;
 	int r = source->fd >= 0 ? elf_file_init(&o->main, source->fd)
@@ -185,9 +187,9 @@ int object_open(const struct object_source *source, uint32_t max_symbols, struct
 /* ---- looking up ----------------------------------------------------------------------------- */
 
 /* What the section, or at least the segment, and the table for exceptions leave around vaddr. */
-static void find_room(struct object *o, uint64_t vaddr, uint64_t *ret_low, uint64_t *ret_high)
+static void find_room(struct file_symbols *o, uint64_t vaddr, uint64_t *ret_low, uint64_t *ret_high)
 {
-	fdes_between(&o->fdes, &o->main, vaddr, ret_low, ret_high);
+	eh_frame_hdr_between(&o->eh_frame_hdr, &o->main, vaddr, ret_low, ret_high);
 	const Elf64_Shdr *s = elf_file_section_covering(&o->main, vaddr);
 	if (s) {
 		*ret_low = MAX(*ret_low, s->sh_addr);
@@ -204,24 +206,24 @@ static void find_room(struct object *o, uint64_t vaddr, uint64_t *ret_low, uint6
 }
 
 /* How far a function reaches whose size is not told. */
-static uint64_t guess_end(struct object *o, uint64_t start)
+static uint64_t guess_end(struct file_symbols *o, uint64_t start)
 {
 	uint64_t ignored, end;
 
 	if (o->guessed_end && o->guessed_start == start)
 		return o->guessed_end;
-	if (fdes_find(&o->fdes, &o->main, start, &ignored, &end) < 0) {
+	if (eh_frame_hdr_find(&o->eh_frame_hdr, &o->main, start, &ignored, &end) < 0) {
 		find_room(o, start, &ignored, &end);
-		end = gaps_end(&o->main, start, end);
+		end = padding_end(&o->main, start, end);
 	}
 	o->guessed_start = start;
 	o->guessed_end = end;
 	return end;
 }
 
-int object_find(struct object *o, uint64_t vaddr, struct object_hit *ret)
+int file_symbols_find(struct file_symbols *o, uint64_t vaddr, struct file_symbols_hit *ret)
 {
-	*ret = (struct object_hit){};
+	*ret = (struct file_symbols_hit){};
 	if (symtab_find(&o->table, vaddr, &ret->in_table)) {
 		struct symtab_hit *hit = &ret->in_table;
 		uint64_t end = hit->guessed ? guess_end(o, hit->start) : hit->to;
@@ -265,7 +267,7 @@ static int read_string(const struct elf_file *e, uint64_t offset, uint64_t limit
 	return 0;
 }
 
-static int read_name(const struct object *o, const struct symtab_entry *e,
+static int read_name(const struct file_symbols *o, const struct symtab_entry *e,
 		     char ret[static DEMANGLE_MAX])
 {
 	const struct names *n = &o->names[e->source];
@@ -295,8 +297,8 @@ static bool nicer(const char *a, const char *b)
 	return la != lb ? la < lb : strcmp(a, b) < 0;
 }
 
-int object_name(const struct object *o, const struct object_hit *hit, char ret[static DEMANGLE_MAX],
-		enum frame_kind *ret_kind)
+int file_symbols_name(const struct file_symbols *o, const struct file_symbols_hit *hit,
+		      char ret[static DEMANGLE_MAX], enum frame_kind *ret_kind)
 {
 	char best[DEMANGLE_MAX] = "", other[DEMANGLE_MAX];
 
@@ -326,17 +328,17 @@ int object_name(const struct object *o, const struct object_hit *hit, char ret[s
 	return 0;
 }
 
-int object_function(struct object *o, uint64_t vaddr, const struct object_hit *none,
-		    uint64_t *ret_start, uint64_t *ret_end)
+int file_symbols_bounds(struct file_symbols *o, uint64_t vaddr, const struct file_symbols_hit *none,
+			uint64_t *ret_start, uint64_t *ret_end)
 {
 	uint64_t low, high;
 
-	if (fdes_find(&o->fdes, &o->main, vaddr, ret_start, ret_end) == 0)
+	if (eh_frame_hdr_find(&o->eh_frame_hdr, &o->main, vaddr, ret_start, ret_end) == 0)
 		return 0;
 	if (!elf_file_is_text(&o->main, vaddr))
 		return -ENOENT;
 	find_room(o, vaddr, &low, &high);
-	return gaps_find(&o->main, vaddr, MAX(low, none->in_table.from),
-			 MIN(high, none->in_table.to ? none->in_table.to : high), ret_start,
-			 ret_end);
+	return padding_find(&o->main, vaddr, MAX(low, none->in_table.from),
+			    MIN(high, none->in_table.to ? none->in_table.to : high), ret_start,
+			    ret_end);
 }

@@ -1,4 +1,4 @@
-#include "symbol/cache.h"
+#include "symbol/name_cache.h"
 
 #include "base/mem.h"
 
@@ -9,47 +9,46 @@ struct entry {
 	uint8_t data[];
 };
 
-void cache_init(struct cache *c, size_t max_bytes)
+void name_cache_init(struct name_cache *c, size_t max_bytes)
 {
-	*c = (struct cache){.max = max_bytes / 2};
+	*c = (struct name_cache){.max = max_bytes / 2};
 }
 
-static void half_done(struct cache_half *h)
+static void half_done(struct name_cache_half *h)
 {
 	index_done(&h->index);
 	free(h->data);
-	*h = (struct cache_half){};
+	*h = (struct name_cache_half){};
 }
 
-void cache_done(struct cache *c)
+void name_cache_done(struct name_cache *c)
 {
 	half_done(&c->young);
 	half_done(&c->old);
 }
 
-static size_t half_bytes(const struct cache_half *h)
+static size_t half_bytes(const struct name_cache_half *h)
 {
 	return h->used + index_bytes(&h->index);
 }
 
-size_t cache_bytes(const struct cache *c)
+size_t name_cache_bytes(const struct name_cache *c)
 {
 	return half_bytes(&c->young) + half_bytes(&c->old);
 }
 
-void cache_set_max(struct cache *c, size_t max_bytes)
+void name_cache_set_max(struct name_cache *c, size_t max_bytes)
 {
-	struct cache_half *halves[] = {&c->young, &c->old};
+	struct name_cache_half *halves[] = {&c->young, &c->old};
 
 	c->max = max_bytes / 2;
 	for (size_t i = 0; i < ARRAY_SIZE(halves); i++)
-		if (half_bytes(halves[i]) > c->max) {
-			c->forgotten += halves[i]->index.count;
+		if (half_bytes(halves[i]) > c->max)
 			half_done(halves[i]);
-		}
 }
 
-static struct entry *find(const struct cache_half *h, uint32_t hash, uint32_t file, uint64_t key)
+static struct entry *find(const struct name_cache_half *h, uint32_t hash, uint32_t file,
+			  uint64_t key)
 {
 	uint32_t id;
 
@@ -61,20 +60,21 @@ static struct entry *find(const struct cache_half *h, uint32_t hash, uint32_t fi
 	return NULL;
 }
 
-const void *cache_get(struct cache *c, uint32_t file, uint64_t key)
+const void *name_cache_get(struct name_cache *c, uint32_t file, uint64_t key)
 {
 	uint32_t hash = index_hash2(key, file);
 	struct entry *e = find(&c->young, hash, file, key);
 	if (e)
 		return e->data;
 	e = find(&c->old, hash, file, key);
-	return e ? cache_put(c, file, key, e->data, e->len) : NULL;
+	return e ? name_cache_put(c, file, key, e->data, e->len) : NULL;
 }
 
-const void *cache_put(struct cache *c, uint32_t file, uint64_t key, const void *data, size_t len)
+const void *name_cache_put(struct name_cache *c, uint32_t file, uint64_t key, const void *data,
+			   size_t len)
 {
 	size_t size = (sizeof(struct entry) + len + 7) & ~(size_t)7;
-	struct cache_half drop = {};
+	struct name_cache_half drop = {};
 	if (size > c->max)
 		return NULL;
 
@@ -85,9 +85,8 @@ const void *cache_put(struct cache *c, uint32_t file, uint64_t key, const void *
 	if (c->young.used + size > MIN(c->max - MIN(index, c->max), c->young.cap) &&
 	    c->young.used) {
 		drop = c->old;
-		c->forgotten += drop.index.count;
 		c->old = c->young;
-		c->young = (struct cache_half){};
+		c->young = (struct name_cache_half){};
 	}
 	if (!c->young.data) { /* only what is written becomes memory */
 		c->young.data = mem_resize_array(NULL, c->max, 1);

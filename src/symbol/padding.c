@@ -1,4 +1,4 @@
-#include "symbol/gaps.h"
+#include "symbol/padding.h"
 
 #include <errno.h>
 
@@ -77,14 +77,14 @@ static int read_code(const struct elf_file *e, uint64_t from, uint64_t to,
 	return elf_file_read(e, ret + BACK - back, back + (to - from), offset);
 }
 
-uint64_t gaps_end(const struct elf_file *e, uint64_t vaddr, uint64_t high)
+uint64_t padding_end(const struct elf_file *e, uint64_t vaddr, uint64_t high)
 {
 	uint8_t code[BACK + PIECE];
 	uint64_t from = vaddr / ALIGN * ALIGN;
 
 	if (e->machine != EM_X86_64 && e->machine != EM_386)
 		return high;
-	high = MIN(high, vaddr + GAPS_REACH);
+	high = MIN(high, vaddr + PADDING_REACH);
 	for (uint64_t to; from < high; from = to) {
 		to = MIN(high, from + PIECE);
 		if (read_code(e, from, to, code) < 0)
@@ -96,11 +96,11 @@ uint64_t gaps_end(const struct elf_file *e, uint64_t vaddr, uint64_t high)
 	return high;
 }
 
-int gaps_find(const struct elf_file *e, uint64_t vaddr, uint64_t low, uint64_t high,
-	      uint64_t *ret_start, uint64_t *ret_end)
+int padding_find(const struct elf_file *e, uint64_t vaddr, uint64_t low, uint64_t high,
+		 uint64_t *ret_start, uint64_t *ret_end)
 {
 	uint8_t code[BACK + PIECE];
-	uint64_t reach = vaddr - MIN(vaddr, (uint64_t)GAPS_REACH);
+	uint64_t reach = vaddr - MIN(vaddr, (uint64_t)PADDING_REACH);
 	uint64_t to = vaddr / ALIGN * ALIGN;
 	uint64_t last = MAX(low, reach) / ALIGN * ALIGN;
 
@@ -114,10 +114,10 @@ int gaps_find(const struct elf_file *e, uint64_t vaddr, uint64_t low, uint64_t h
 		for (uint64_t at = to; at > from && at > low; at -= ALIGN)
 			if (is_boundary(code + BACK + (at - from))) {
 				*ret_start = at;
-				*ret_end = gaps_end(e, vaddr, high);
+				*ret_end = padding_end(e, vaddr, high);
 				return 0;
 			}
 	}
-	*ret_end = gaps_end(e, vaddr, high);
+	*ret_end = padding_end(e, vaddr, high);
 	return low >= reach ? 0 : -ENOENT;
 }
