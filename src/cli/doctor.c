@@ -4,7 +4,7 @@
 #include "base/fetch.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "cli/allowed.h"
+#include "cli/access_list.h"
 #include "cli/cli.h"
 #include "cli/query_client.h"
 #include "cli/secrets.h"
@@ -121,7 +121,7 @@ static void probe_access(struct probe_item *it)
 {
 	struct settings s = {};
 	struct settings_error err;
-	struct allowed allowed;
+	struct access_list allowed;
 
 	*it = (struct probe_item){.name = "who may look", .state = PROBE_INFO};
 	settings_read(&s, SERVICE_CONFIG, &err);
@@ -131,13 +131,13 @@ static void probe_access(struct probe_item *it)
 			 "this kernel does not say which user asks (CONFIG_INET_DIAG): nobody may "
 			 "look at 'run' or 'serve' but who brings a token");
 		snprintf(it->fix, sizeof(it->fix), "--token-file FILE");
-	} else if (allowed_read(&s, &allowed) == 0) {
+	} else if (access_list_read(&s, &allowed) == 0) {
 		CLEANUP(freep) char *who = access_describe(&allowed.options);
 		snprintf(it->text, sizeof(it->text),
 			 "%.300s, at 'run' or 'serve' that you start here; --allow-user and "
 			 "--allow-group let others%s",
 			 who, settings_text(&s, SET_TOKEN_FILE) ? ", and so does the token" : "");
-		allowed_done(&allowed);
+		access_list_done(&allowed);
 	} else {
 		it->state = PROBE_WARN;
 		snprintf(it->text, sizeof(it->text), SERVICE_CONFIG " names somebody unknown");

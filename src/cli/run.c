@@ -58,7 +58,7 @@ struct run {
 	struct settings settings;
 	char *store;
 	struct privilege_user user;
-	struct allowed allowed;
+	struct access_list allowed;
 	struct loop *loop;
 	struct half halves[HALVES];
 	int pair[HALVES]; /* each half's end */
@@ -354,10 +354,10 @@ static void on_reload(void *ctx, int signo)
 		on_stop(r, signo);
 		return;
 	}
-	struct allowed allowed;
-	if (!service_reload(&r->settings) || allowed_read(&r->settings, &allowed))
+	struct access_list allowed;
+	if (!service_reload(&r->settings) || access_list_read(&r->settings, &allowed))
 		return;
-	allowed_done(&r->allowed);
+	access_list_done(&r->allowed);
 	r->allowed = allowed;
 	notify("RELOADING=1");
 	log_info("the configuration was read again");
@@ -370,7 +370,7 @@ static void on_reload(void *ctx, int signo)
 
 static int start(struct run *r)
 {
-	if (allowed_read(&r->settings, &r->allowed))
+	if (access_list_read(&r->settings, &r->allowed))
 		return 1;
 	r->store = service_store_dir(&r->settings);
 	if (!r->store) {
@@ -461,7 +461,7 @@ out:
 	fd_closep(&r.counters_fd);
 	fd_closep(&r.pair[0]);
 	fd_closep(&r.pair[1]);
-	allowed_done(&r.allowed);
+	access_list_done(&r.allowed);
 	settings_done(&r.settings);
 	free(r.store);
 	return code;

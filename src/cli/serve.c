@@ -52,7 +52,7 @@ static size_t split(char *text, const char *names[static NAMES_MAX])
 	return count;
 }
 
-void serving_say_who(const struct allowed *a, bool is_public, const char *token)
+void serving_say_who(const struct access_list *a, bool is_public, const char *token)
 {
 	if (is_public) {
 		log_info("who brings the token may look");
@@ -138,14 +138,14 @@ int cmd_serve(int argc, char **argv)
 	int code = service_options("serve", argc, argv, help, &s);
 
 	struct secrets secrets = {};
-	struct allowed allowed = {};
+	struct access_list allowed = {};
 
 	if (code < 0)
 		code = secrets_read(&s, &secrets);
 	else
 		goto out;
 	if (!code)
-		code = allowed_read(&s, &allowed);
+		code = access_list_read(&s, &allowed);
 	allowed.options.starter_sends = true;
 	if (!code) {
 		CLEANUP(freep) char *store = service_store_dir(&s);
@@ -164,7 +164,7 @@ int cmd_serve(int argc, char **argv)
 		code = code ? code : store_dir_prepare(store, &self);
 		code = code ? code : serving_run(&o);
 	}
-	allowed_done(&allowed);
+	access_list_done(&allowed);
 	secrets_done(&secrets);
 out:
 	settings_done(&s);

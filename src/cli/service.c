@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/privilege.h"
-#include "cli/allowed.h"
+#include "cli/access_list.h"
 #include "cli/cli.h"
 #include "cli/store_dir.h"
 
@@ -41,12 +41,12 @@ bool service_reload(struct settings *s)
 			settings_set(&fresh, (enum setting)i, s->lists[i].items[k], &e);
 	}
 	fresh.config = s->config ? mem_strdup(s->config) : NULL;
-	struct allowed allowed;
-	if (!read_config(&fresh, fresh.config) || allowed_read(&fresh, &allowed)) {
+	struct access_list allowed;
+	if (!read_config(&fresh, fresh.config) || access_list_read(&fresh, &allowed)) {
 		settings_done(&fresh);
 		return false;
 	}
-	allowed_done(&allowed);
+	access_list_done(&allowed);
 	settings_done(s);
 	*s = fresh;
 	return true;

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cli/allowed.h"
+#include "cli/access_list.h"
 #include "cli/secrets.h"
 #include "cli/settings.h"
 
@@ -12,7 +12,7 @@
 struct serving_options {
 	const struct settings *settings;
 	const struct secrets *secrets;
-	const struct allowed *allowed;
+	const struct access_list *allowed;
 	const char *store; /* the directory */
 	int windows_fd;    /* a SOCK_SEQPACKET socket that messages come by; -1: only HTTP */
 	int alive_fd;      /* a byte when it answers, then every few seconds; -1: none */
@@ -20,7 +20,7 @@ struct serving_options {
 };
 
 /* Says who may look at it. */
-void serving_say_who(const struct allowed *a, bool is_public, const char *token);
+void serving_say_who(const struct access_list *a, bool is_public, const char *token);
 
 /* Runs until a signal ends it. The exit code. */
 int serving_run(const struct serving_options *o);

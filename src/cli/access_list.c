@@ -1,4 +1,4 @@
-#include "cli/allowed.h"
+#include "cli/access_list.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -26,13 +26,13 @@ static uid_t starter(void)
 	return caller && is_number(caller, &uid) ? uid : getuid();
 }
 
-int allowed_read(const struct settings *s, struct allowed *ret)
+int access_list_read(const struct settings *s, struct access_list *ret)
 {
 	const struct settings_list *users = settings_list(s, SET_ALLOW_USER);
 	const struct settings_list *groups = settings_list(s, SET_ALLOW_GROUP);
 	const char *missing = NULL, *kind = "user";
 
-	*ret = (struct allowed){
+	*ret = (struct access_list){
 		.users = mem_alloc_array(users->count + 1, sizeof(uid_t)),
 		.groups = mem_alloc_array(groups->count + 1, sizeof(gid_t)),
 	};
@@ -52,7 +52,7 @@ int allowed_read(const struct settings *s, struct allowed *ret)
 	}
 	if (missing) {
 		log_error("--allow-%s: there is no %s '%s'", kind, kind, missing);
-		allowed_done(ret);
+		access_list_done(ret);
 		return 1;
 	}
 	ret->options = (struct access_options){
@@ -65,9 +65,9 @@ int allowed_read(const struct settings *s, struct allowed *ret)
 	return 0;
 }
 
-void allowed_done(struct allowed *a)
+void access_list_done(struct access_list *a)
 {
 	free(a->users);
 	free(a->groups);
-	*a = (struct allowed){};
+	*a = (struct access_list){};
 }

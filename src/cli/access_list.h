@@ -6,7 +6,7 @@
 #include "cli/settings.h"
 #include "serve/access.h"
 
-struct allowed { /* embedded */
+struct access_list { /* embedded */
 	struct access_options options;
 	uid_t *users;
 	gid_t *groups;
@@ -16,5 +16,5 @@ struct allowed { /* embedded */
  * Names become numbers; who started this is the user that called sudo, or whose process it is. 0,
  * or the exit code after it was said which name there is not.
  */
-int allowed_read(const struct settings *s, struct allowed *ret);
-void allowed_done(struct allowed *a);
+int access_list_read(const struct settings *s, struct access_list *ret);
+void access_list_done(struct access_list *a);
