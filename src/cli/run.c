@@ -14,8 +14,8 @@
 #include "base/notify.h"
 #include "base/privilege.h"
 #include "cli/cli.h"
+#include "cli/serve.h"
 #include "cli/service.h"
-#include "cli/serving.h"
 #include "cli/store_dir.h"
 #include "collect/probe.h"
 #include "collect/sampler.h"
@@ -95,13 +95,13 @@ static int be_collector(const struct run *r, int alive_fd)
 static int be_server(const struct run *r, int alive_fd)
 {
 	struct secrets secrets;
-	struct serving_options o = {.settings = &r->settings,
-				    .secrets = &secrets,
-				    .allowed = &r->allowed,
-				    .store = r->store,
-				    .windows_fd = r->pair[SERVER],
-				    .alive_fd = alive_fd,
-				    .end_signal = END_HALF};
+	struct serve_options o = {.settings = &r->settings,
+				  .secrets = &secrets,
+				  .allowed = &r->allowed,
+				  .store = r->store,
+				  .windows_fd = r->pair[SERVER],
+				  .alive_fd = alive_fd,
+				  .end_signal = END_HALF};
 
 	close(r->pair[COLLECTOR]);
 	close(r->counters_fd);
@@ -115,7 +115,7 @@ static int be_server(const struct run *r, int alive_fd)
 		return 1;
 	}
 	prctl(PR_SET_PDEATHSIG, END_HALF); /* becoming another user has cleared it */
-	code = serving_run(&o);
+	code = serve_run(&o);
 	secrets_done(&secrets);
 	return code;
 }
@@ -184,8 +184,8 @@ static void say_ready(struct run *r)
 		 settings_text(&r->settings, SET_MAX_SIZE), r->store);
 	log_info("look at http%s://%s/ or try: smolder query cpu --from now-5m", tls ? "s" : "",
 		 listen);
-	serving_say_who(&r->allowed, !server_is_local(listen),
-			settings_text(&r->settings, SET_TOKEN_FILE));
+	serve_say_who(&r->allowed, !server_is_local(listen),
+		      settings_text(&r->settings, SET_TOKEN_FILE));
 }
 
 /* Whether a half is there again after a reload. */

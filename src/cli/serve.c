@@ -1,4 +1,4 @@
-#include "cli/serving.h"
+#include "cli/serve.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -19,7 +19,7 @@
 #define ALIVE_MS  5000
 
 struct serving {
-	const struct serving_options *options;
+	const struct serve_options *options;
 	struct loop *loop;
 };
 
@@ -52,7 +52,7 @@ static size_t split(char *text, const char *names[static NAMES_MAX])
 	return count;
 }
 
-void serving_say_who(const struct access_list *a, bool is_public, const char *token)
+void serve_say_who(const struct access_list *a, bool is_public, const char *token)
 {
 	if (is_public) {
 		log_info("who brings the token may look");
@@ -66,7 +66,7 @@ void serving_say_who(const struct access_list *a, bool is_public, const char *to
 		 token ? ", and who brings the token" : "");
 }
 
-int serving_run(const struct serving_options *o)
+int serve_run(const struct serve_options *o)
 {
 	const struct settings *set = o->settings;
 	const char *names[NAMES_MAX], *list = settings_text(set, SET_NAMES);
@@ -109,7 +109,7 @@ int serving_run(const struct serving_options *o)
 	} else {
 		log_info("listening on http%s://%s, storing in %s", options.tls_cert ? "s" : "",
 			 server_address(server), o->store);
-		serving_say_who(o->allowed, server_is_public(server), options.token);
+		serve_say_who(o->allowed, server_is_public(server), options.token);
 	}
 	r = loop_run(s.loop);
 	server_free(server);
@@ -151,18 +151,18 @@ int cmd_serve(int argc, char **argv)
 		CLEANUP(freep) char *store = service_store_dir(&s);
 		struct privilege_user self = {.uid = geteuid(), .gid = getegid()};
 		int fd = (int)settings_number(&s, SET_WINDOWS_FD);
-		struct serving_options o = {.settings = &s,
-					    .secrets = &secrets,
-					    .allowed = &allowed,
-					    .store = store,
-					    .windows_fd = fd ? fd : -1,
-					    .alive_fd = -1};
+		struct serve_options o = {.settings = &s,
+					  .secrets = &secrets,
+					  .allowed = &allowed,
+					  .store = store,
+					  .windows_fd = fd ? fd : -1,
+					  .alive_fd = -1};
 		code = !store;
 		if (!store)
 			log_error("there is no place for the store: say --store DIR");
 		code = code ? code : store_dir_become_owner(store);
 		code = code ? code : store_dir_prepare(store, &self);
-		code = code ? code : serving_run(&o);
+		code = code ? code : serve_run(&o);
 	}
 	access_list_done(&allowed);
 	secrets_done(&secrets);

@@ -7,9 +7,9 @@
 #include "cli/secrets.h"
 #include "cli/settings.h"
 
-#define SERVING_BUSY 76 /* exit code: another server has the store; it was said which */
+#define SERVE_BUSY 76 /* exit code: another server has the store; it was said which */
 
-struct serving_options {
+struct serve_options {
 	const struct settings *settings;
 	const struct secrets *secrets;
 	const struct access_list *allowed;
@@ -20,7 +20,7 @@ struct serving_options {
 };
 
 /* Says who may look at it. */
-void serving_say_who(const struct access_list *a, bool is_public, const char *token);
+void serve_say_who(const struct access_list *a, bool is_public, const char *token);
 
 /* Runs until a signal ends it. The exit code. */
-int serving_run(const struct serving_options *o);
+int serve_run(const struct serve_options *o);
