@@ -28,7 +28,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "render/escape.h"
-#include "serve/parts.h"
+#include "serve/server_internal.h"
 
 #define PARTS_MAX    24
 #define LOOKS        7  /* every ten seconds: the oldest is a minute to 70 seconds old */

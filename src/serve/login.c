@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "render/escape.h"
-#include "serve/parts.h"
+#include "serve/server_internal.h"
 
 #define NEXT_MAX 2048
 

@@ -7,7 +7,7 @@
 
 #include "serve/assets.h"
 #include "serve/gzip.h"
-#include "serve/parts.h"
+#include "serve/server_internal.h"
 
 /* The parts' names hold their hashes: what has one never changes. */
 #define FOR_EVER "public, max-age=31536000, immutable"

@@ -10,7 +10,7 @@
 
 #include "serve/http.h"
 #include "serve/jobs.h"
-#include "serve/parts.h"
+#include "serve/server_internal.h"
 #include "store/store.h"
 
 #define QUESTION_HEADERS 5

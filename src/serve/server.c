@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "serve/parts.h"
+#include "serve/server_internal.h"
 
 #define THREADS       2
 #define WAITING       16

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "render/escape.h"
 #include "serve/exposition.h"
-#include "serve/parts.h"
+#include "serve/server_internal.h"
 
 /* ---- metrics ------------------------------------------------------------------------------- */
 
