@@ -1,4 +1,4 @@
-#include "store/local.h"
+#include "store/local_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

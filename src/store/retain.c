@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "store/local.h"
+#include "store/local_internal.h"
 
 #define EVERY_MS 60000
 

@@ -20,7 +20,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "store/local.h"
+#include "store/local_internal.h"
 
 #define LOOK_MS    20000
 #define QUIET_MS   30000 /* after the latest message of five minutes they are packed */

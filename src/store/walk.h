@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "store/local.h"
+#include "store/local_internal.h"
 
 struct walk_blob {
 	const struct book_type *type;

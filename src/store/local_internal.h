@@ -1,5 +1,5 @@
 /*
- * local: the store that is a directory of this machine, SQLite and zstd behind it; docs/store.md
+ * local_internal: the store that is a directory of this machine, SQLite and zstd behind it; docs/store.md
  * describes the files. Here is what the files of its code share; others use store.h.
  *
  *	raw/DAY.db     every window of a day (UTC), and the day's dictionary
