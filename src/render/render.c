@@ -11,7 +11,7 @@ const struct renderer renderers[] = {
 	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
 	 render_speedscope},
 	{"columns", "columns.json,tree.json",
-	 "the tree as columns of numbers, as the HTTP API answers", render_columns},
+	 "the tree as columns of numbers, as the HTTP API answers", render_tree_json},
 	{"json", "json", "the tree for other programs, flat", render_json},
 	{"tree", "tree,tree.txt", "the calls as indented text, what took most first", render_tree},
 	{"text", "txt", "stacks in full, the leaf first, as BCC's profile prints them",

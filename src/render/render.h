@@ -43,7 +43,7 @@ int render_svg(const struct profile *p, const struct render_options *o, FILE *ou
 int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
 int render_html(const struct profile *p, const struct render_options *o, FILE *out);
 int render_tree(const struct profile *p, const struct render_options *o, FILE *out);
-int render_columns(const struct profile *p, const struct render_options *o, FILE *out);
+int render_tree_json(const struct profile *p, const struct render_options *o, FILE *out);
 int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 
 const struct renderer *render_by_name(const char *name); /* NULL if there is none */

@@ -206,7 +206,7 @@ static void write_column(FILE *out, const struct tree *t, const char *name, enum
 	fputs("]", out);
 }
 
-int render_columns(const struct profile *p, const struct render_options *o, FILE *out)
+int render_tree_json(const struct profile *p, const struct render_options *o, FILE *out)
 {
 	struct tree_options options = o->tree;
 	options.sums = true; /* those over nodes miss what was left out */
