@@ -36,7 +36,7 @@ struct store_operations {
 	void (*stats)(void *self, struct store_stats *ret);
 };
 
-extern const struct store_operations local_operations; /* local.h */
+extern const struct store_operations local_operations; /* local_internal.h */
 
 /* As store_open(), which finds the kind by what `where` begins with. */
 int store_open_kind(const struct store_operations *kind, const char *where,
