@@ -124,23 +124,23 @@ static void fold_sample(struct folding *f, const struct sample *s, uint32_t seri
 }
 
 /* Says where in the sources the functions were. */
-static void fold_places(const struct folding *f, struct places *places)
+static void fold_lines(const struct folding *f, struct source_lines *lines)
 {
 	for (uint32_t id = 1; id < f->in->frame_count; id++) {
 		const struct frame *frame = &f->in->frames[id];
 		if (!frame->source || !f->functions[id])
 			continue;
-		struct place at = {
+		struct source_line at = {
 			.source = remap_string(&f->from, frame->source, f->out),
 			.line = frame->line,
 		};
-		places_add(places, f->functions[id], at, f->weights[id]);
+		source_lines_add(lines, f->functions[id], at, f->weights[id]);
 	}
 }
 
 /* Adds the samples of a profile to out, as those of `series`. */
 static void fold_into(struct profile *out, const struct profile *p, const struct tree_options *o,
-		      uint32_t series, struct places *places)
+		      uint32_t series, struct source_lines *lines)
 {
 	struct folding f = {
 		.in = p,
@@ -154,7 +154,7 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 	f.delimiter = mark(f.out, DELIMITER);
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		fold_sample(&f, &p->samples[i], series);
-	fold_places(&f, places);
+	fold_lines(&f, lines);
 	free(f.functions);
 	remap_done(&f.map);
 	free(f.weights);
@@ -162,18 +162,18 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 }
 
 struct profile *fold(const struct profile *p, const struct tree_options *o,
-		     struct place **ret_places)
+		     struct source_line **ret_lines)
 {
 	struct profile *out = profile_new();
-	struct places places = {};
+	struct source_lines lines = {};
 
-	fold_into(out, p, o, 0, &places);
+	fold_into(out, p, o, 0, &lines);
 	if (o->base) {
 		struct label base = {profile_string(out, "base", 4), profile_string(out, "1", 1)};
-		fold_into(out, o->base, o, profile_series(out, &base, 1), &places);
+		fold_into(out, o->base, o, profile_series(out, &base, 1), &lines);
 	}
-	*ret_places = places_most(&places, out->frame_count);
-	places_done(&places);
+	*ret_lines = source_lines_most(&lines, out->frame_count);
+	source_lines_done(&lines);
 	return out;
 }
 

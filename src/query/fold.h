@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "profile/profile.h"
-#include "query/places.h"
+#include "query/source_lines.h"
 #include "query/tree.h"
 
 #define FOLD_BASE 1
@@ -19,8 +19,8 @@
 bool fold_is_needed(const struct profile *p, const struct tree_options *o);
 
 /*
- * Caller frees both. *ret_places is by frame of the result, its strings are the result's; NULL if
+ * Caller frees both. *ret_lines is by frame of the result, its strings are the result's; NULL if
  * no source is known.
  */
 struct profile *fold(const struct profile *p, const struct tree_options *o,
-		     struct place **ret_places);
+		     struct source_line **ret_lines);

@@ -5,7 +5,7 @@
 #include "query/fold.h"
 #include "query/sums.h"
 
-static uint64_t shown(const struct sample *s, enum tree_column column)
+static uint64_t amount_of(const struct sample *s, enum tree_column column)
 {
 	return column == TREE_VALUE ? s->value : s->count;
 }
@@ -56,8 +56,8 @@ static uint64_t *sum_selves(const struct profile *p, const struct tree_options *
 
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		if (is_base(&p->samples[i], o) == of_base)
-			selves[p->samples[i].stack] = sums_add(selves[p->samples[i].stack],
-							       shown(&p->samples[i], o->column));
+			selves[p->samples[i].stack] = sums_add(
+				selves[p->samples[i].stack], amount_of(&p->samples[i], o->column));
 	return selves;
 }
 
@@ -117,7 +117,7 @@ static void sum_functions(const struct profile *p, const struct tree_options *o,
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		uint64_t *self = &s->rows[p->stacks[p->samples[i].stack].frame].self;
 		if (!is_base(&p->samples[i], o))
-			*self = sums_add(*self, shown(&p->samples[i], o->column));
+			*self = sums_add(*self, amount_of(&p->samples[i], o->column));
 	}
 	for (uint32_t id = 0; bases && id < p->stack_count; id++) {
 		uint64_t *self = &s->rows[p->stacks[id].frame].base_self;
@@ -131,8 +131,8 @@ static void sum_functions(const struct profile *p, const struct tree_options *o,
 }
 
 /*
- * Picks the stacks of at least `least`. Totals and places share one array, since millions of
- * stacks may stand in it: a parent's total is done with once its children look for its place.
+ * Picks the stacks of at least `least`. Totals and positions share one array, since millions of
+ * stacks may stand in it: a parent's total is done with once its children look for its position.
  */
 static struct kept *keep(const struct profile *p, const struct tree_options *o, struct sums *sums,
 			 uint64_t *ret_least, uint32_t *ret_count)
@@ -141,7 +141,7 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 	CLEANUP(freep) uint64_t *totals = into_totals(p, sum_selves(p, o, false));
 	CLEANUP(freep) uint64_t *base_selves = o->base ? sum_selves(p, o, true) : NULL;
 	CLEANUP(freep) uint64_t *bases = NULL;
-	uint64_t *places = totals, all = totals[0];
+	uint64_t *positions = totals, all = totals[0];
 
 	if (o->base) {
 		if (o->normalised)
@@ -160,24 +160,24 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 	for (uint32_t id = 0; id < p->stack_count; id++) {
 		uint64_t base = bases ? bases[id] : 0;
 		if (id && totals[id] < least && base < least) {
-			places[id] = UINT64_MAX;
+			positions[id] = UINT64_MAX;
 			continue;
 		}
 		MEM_GROW(kept, count, cap);
 		kept[count] = (struct kept){
-			.parent = id ? (uint32_t)places[p->stacks[id].parent] : 0,
+			.parent = id ? (uint32_t)positions[p->stacks[id].parent] : 0,
 			.function = p->stacks[id].frame,
 			.total = totals[id],
 			.base_total = base,
 			.base_self = bases ? base_selves[id] : 0,
 		};
-		places[id] = count++;
+		positions[id] = count++;
 	}
 	for (uint32_t i = 0; i < p->sample_count; i++) {
-		uint64_t place = places[p->samples[i].stack];
-		if (place == UINT64_MAX || is_base(&p->samples[i], o))
+		uint64_t position = positions[p->samples[i].stack];
+		if (position == UINT64_MAX || is_base(&p->samples[i], o))
 			continue;
-		uint64_t *self = &kept[place].self, more = shown(&p->samples[i], o->column);
+		uint64_t *self = &kept[position].self, more = amount_of(&p->samples[i], o->column);
 		*self = sums_add(*self, more); /* NOLINT: the root is kept */
 	}
 	*ret_least = least;
@@ -188,27 +188,28 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 /* Gives each node that lost children one in their place, of function MERGED. */
 static struct kept *merge_pruned(struct kept *kept, uint32_t *count)
 {
-	struct stack_cache {
+	struct accounted { /* self, and the totals of the children that are left */
 		uint64_t total, base_total;
 	};
-	CLEANUP(freep) struct stack_cache *known = mem_alloc_array(*count, sizeof(*known));
+	CLEANUP(freep) struct accounted *accounted = mem_alloc_array(*count, sizeof(*accounted));
 	uint32_t merged = 0, at = *count;
 
 	for (uint32_t i = *count; i-- > 0;) {
-		known[i].total = sums_add(known[i].total, kept[i].self);
-		known[i].base_total = sums_add(known[i].base_total, kept[i].base_self);
-		merged +=
-			known[i].total < kept[i].total || known[i].base_total < kept[i].base_total;
+		accounted[i].total = sums_add(accounted[i].total, kept[i].self);
+		accounted[i].base_total = sums_add(accounted[i].base_total, kept[i].base_self);
+		merged += accounted[i].total < kept[i].total ||
+			  accounted[i].base_total < kept[i].base_total;
 		if (i) {
-			struct stack_cache *above = &known[kept[i].parent];
+			struct accounted *above = &accounted[kept[i].parent];
 			above->total = sums_add(above->total, kept[i].total);
 			above->base_total = sums_add(above->base_total, kept[i].base_total);
 		}
 	}
 	kept = mem_resize_array(kept, (size_t)*count + merged, sizeof(*kept));
 	for (uint32_t i = 0; i < *count; i++) {
-		uint64_t rest = kept[i].total - MIN(known[i].total, kept[i].total);
-		uint64_t base = kept[i].base_total - MIN(known[i].base_total, kept[i].base_total);
+		uint64_t rest = kept[i].total - MIN(accounted[i].total, kept[i].total);
+		uint64_t base =
+			kept[i].base_total - MIN(accounted[i].base_total, kept[i].base_total);
 		if (rest || base)
 			kept[at++] = (struct kept){i, MERGED, rest, rest, base, base};
 	}
@@ -232,13 +233,13 @@ struct named {
 };
 
 static struct tree_function describe(const struct profile *p, uint32_t id,
-				     const struct place *places)
+				     const struct source_line *lines)
 {
 	const struct frame *f = &p->frames[id];
 
 	return (struct tree_function){
-		.source = places ? profile_str(p, places[id].source) : "",
-		.line = places ? places[id].line : 0,
+		.source = lines ? profile_str(p, lines[id].source) : "",
+		.line = lines ? lines[id].line : 0,
 		.name = profile_str(p, f->name),
 		.module = profile_str(p, p->modules[f->module].name),
 		.name_len = (uint32_t)profile_str_len(p, f->name),
@@ -247,8 +248,8 @@ static struct tree_function describe(const struct profile *p, uint32_t id,
 }
 
 /* Brings the sums of frames into the order of functions. */
-static void place_sums(struct tree *t, const struct profile *p, const struct sums *sums,
-		       const uint32_t *ranks)
+static void set_sums(struct tree *t, const struct profile *p, const struct sums *sums,
+		     const uint32_t *ranks)
 {
 	t->sums = mem_alloc_array(t->function_count, sizeof(*t->sums));
 	t->unlisted = sums->unlisted;
@@ -261,9 +262,9 @@ static void place_sums(struct tree *t, const struct profile *p, const struct sum
 
 /*
  * Lists the functions, sorted, and changes kept[].function from frame to index. They are those of
- * the nodes, or those that `sums` lists; `places` may be NULL.
+ * the nodes, or those that `sums` lists; `lines` may be NULL.
  */
-static void name_functions(struct tree *t, const struct profile *p, const struct place *places,
+static void name_functions(struct tree *t, const struct profile *p, const struct source_line *lines,
 			   const struct sums *sums, struct kept *kept, uint32_t count)
 {
 	CLEANUP(freep) uint32_t *ranks = mem_alloc_array(p->frame_count, sizeof(*ranks));
@@ -280,7 +281,7 @@ static void name_functions(struct tree *t, const struct profile *p, const struct
 	n = 0;
 	for (uint32_t id = 1; id < p->frame_count; id++)
 		if (ranks[id])
-			named[n++] = (struct named){describe(p, id, places), id};
+			named[n++] = (struct named){describe(p, id, lines), id};
 	qsort(named, n, sizeof(*named), function_order);
 
 	t->functions = mem_alloc_array((size_t)n + 2, sizeof(*t->functions));
@@ -303,7 +304,7 @@ static void name_functions(struct tree *t, const struct profile *p, const struct
 	for (uint32_t i = 1; i < count; i++)
 		kept[i].function = ranks[kept[i].function];
 	if (sums->rows)
-		place_sums(t, p, sums, ranks);
+		set_sums(t, p, sums, ranks);
 }
 
 /*
@@ -340,7 +341,7 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 	CLEANUP(freep) uint32_t *first = mem_alloc_array((size_t)count + 1, sizeof(*first));
 	CLEANUP(freep) uint32_t *children = order_children(kept, count, t->function_count, first);
 	CLEANUP(freep) uint32_t *sizes = mem_alloc_array(count, sizeof(*sizes)); /* of subtrees */
-	CLEANUP(freep) uint32_t *places = mem_alloc_array(count, sizeof(*places));
+	CLEANUP(freep) uint32_t *positions = mem_alloc_array(count, sizeof(*positions));
 
 	for (uint32_t i = count; i-- > 0;) {
 		sizes[i]++;
@@ -352,8 +353,8 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 	t->count = count;
 	t->nodes[0].next = count;
 	for (uint32_t i = 0; i < count; i++) {
-		struct tree_node *n = &t->nodes[places[i]];
-		uint32_t place = places[i] + 1;
+		struct tree_node *n = &t->nodes[positions[i]];
+		uint32_t position = positions[i] + 1;
 
 		n->function = kept[i].function;
 		n->total = kept[i].total;
@@ -362,11 +363,11 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 		n->base_self = kept[i].base_self;
 		t->depth = MAX(t->depth, n->depth);
 		for (uint32_t c = first[i]; c < first[i + 1]; c++) {
-			places[children[c]] = place;
-			t->nodes[place].parent = places[i];
-			t->nodes[place].depth = n->depth + 1;
-			t->nodes[place].next = place + sizes[children[c]];
-			place = t->nodes[place].next;
+			positions[children[c]] = position;
+			t->nodes[position].parent = positions[i];
+			t->nodes[position].depth = n->depth + 1;
+			t->nodes[position].next = position + sizes[children[c]];
+			position = t->nodes[position].next;
 		}
 	}
 }
@@ -374,7 +375,7 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 {
 	struct tree *t = mem_alloc(sizeof(*t));
-	CLEANUP(freep) struct place *places = NULL;
+	CLEANUP(freep) struct source_line *lines = NULL;
 	struct sums sums = {};
 	uint32_t count;
 
@@ -382,12 +383,12 @@ struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 	t->base = o->base;
 	t->base_scale = o->base && !o->normalised ? o->base_scale : 0;
 	if (fold_is_needed(p, o))
-		p = t->folded = fold(p, o, &places);
+		p = t->folded = fold(p, o, &lines);
 
 	CLEANUP(freep) struct kept *kept = keep(p, o, &sums, &t->least, &count);
 	t->pruned = p->stack_count - count;
 	kept = merge_pruned(kept, &count);
-	name_functions(t, p, places, &sums, kept, count);
+	name_functions(t, p, lines, &sums, kept, count);
 	sums_done(&sums);
 	lay_out(t, kept, count);
 	return t;

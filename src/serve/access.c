@@ -6,19 +6,19 @@
 
 #include "base/mem.h"
 
-#define KNOWN_MAX  64 /* users whose groups were looked up */
-#define KNOWN_MS   60000
+#define CACHE_MAX  64 /* users whose groups were looked up */
+#define CACHE_MS   60000
 #define GROUPS_MAX 1024 /* of a user */
 
-struct stack_cache {
+struct membership { /* whether a user is in an allowed group */
 	uid_t uid;
 	bool is_member;
-	uint64_t until_ms; /* 0: the place is free */
+	uint64_t until_ms; /* 0: the slot is free */
 };
 
 struct access {
 	struct access_options o; /* with arrays of our own */
-	struct stack_cache known[KNOWN_MAX];
+	struct membership cache[CACHE_MAX];
 };
 
 struct access *access_new(const struct access_options *o)
@@ -59,19 +59,19 @@ static bool look_up_groups(const struct access *a, uid_t uid)
 
 static bool is_member(struct access *a, uid_t uid, uint64_t now_ms)
 {
-	struct stack_cache *place = &a->known[0];
+	struct membership *slot = &a->cache[0];
 
 	if (!a->o.group_count)
 		return false;
-	for (size_t i = 0; i < KNOWN_MAX; i++) {
-		struct stack_cache *k = &a->known[i];
+	for (size_t i = 0; i < CACHE_MAX; i++) {
+		struct membership *k = &a->cache[i];
 		if (k->until_ms > now_ms && k->uid == uid)
 			return k->is_member;
-		if (k->until_ms < place->until_ms)
-			place = k;
+		if (k->until_ms < slot->until_ms)
+			slot = k;
 	}
-	*place = (struct stack_cache){uid, look_up_groups(a, uid), now_ms + KNOWN_MS};
-	return place->is_member;
+	*slot = (struct membership){uid, look_up_groups(a, uid), now_ms + CACHE_MS};
+	return slot->is_member;
 }
 
 bool access_may_look(struct access *a, uid_t uid, uint64_t now_ms)
