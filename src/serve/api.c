@@ -16,7 +16,7 @@
 #include "render/escape.h"
 #include "render/render.h"
 #include "serve/gzip.h"
-#include "serve/question.h"
+#include "serve/query_job.h"
 
 #define KEEP_MAX      16
 #define NODES_DEFAULT 20000 /* of format=tree */
@@ -39,7 +39,7 @@ struct ask { /* one selector and range */
 };
 
 struct api_job {
-	struct question q;
+	struct query_job q;
 	void (*work)(struct api_job *a, struct store *s, FILE *out);
 	struct ask ask, base;
 	bool is_diff;
@@ -64,18 +64,18 @@ struct api_job {
 
 static const char *given(const struct api_job *a, const char *name)
 {
-	return question_given(&a->q, name);
+	return query_job_given(&a->q, name);
 }
 
 static bool wrong(struct api_job *a, const char *text)
 {
-	return question_wrong(&a->q, 400, "%s", text);
+	return query_job_wrong(&a->q, 400, "%s", text);
 }
 
 static bool number(struct api_job *a, const char *name, uint64_t least, uint64_t most,
 		   uint64_t fallback, uint64_t *ret)
 {
-	return question_number(&a->q, name, least, most, fallback, ret);
+	return query_job_number(&a->q, name, least, most, fallback, ret);
 }
 
 static bool parse_selector(struct api_job *a, const char *text, struct ask *ask)
@@ -197,9 +197,9 @@ static bool parse_format(struct api_job *a)
 			size_t n = strlen(known);
 			snprintf(known + n, sizeof(known) - n, " %s,", r->name);
 		}
-		return question_wrong(&a->q, 400,
-				      "the format '%.40s' is not known; one of%s profile", format,
-				      known);
+		return query_job_wrong(&a->q, 400,
+				       "the format '%.40s' is not known; one of%s profile", format,
+				       known);
 	}
 	is_tree = strcmp(a->renderer->name, "columns") == 0;
 	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes) ||
@@ -255,7 +255,7 @@ static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
 	struct profile *p = profile_new();
 
 	profile_set_stacks_max(p, STACKS_MAX);
-	if (!question_went_well(&a->q, sum_range(a, s, ask, p))) {
+	if (!query_job_went_well(&a->q, sum_range(a, s, ask, p))) {
 		profile_free(p);
 		return NULL;
 	}
@@ -288,7 +288,7 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 	if (r == -EOPNOTSUPP) {
 		wrong(a, "that format has no way to show a difference");
 	} else if (r) {
-		question_wrong(&a->q, 500, "the answer could not be written: %s", strerror(-r));
+		query_job_wrong(&a->q, 500, "the answer could not be written: %s", strerror(-r));
 	}
 }
 
@@ -308,8 +308,8 @@ static void work_names(struct api_job *a, struct store *s, FILE *out)
 		[STORE_TYPES] = "types", [STORE_LABELS] = "labels", [STORE_VALUES] = "values"};
 	struct store_names n = {};
 
-	if (!question_went_well(&a->q,
-				store_names(s, &a->ask.query, a->names, &n, &a->q.store_error)))
+	if (!query_job_went_well(&a->q,
+				 store_names(s, &a->ask.query, a->names, &n, &a->q.store_error)))
 		return;
 	write_names(out, keys[a->names], &n, a->max);
 	store_names_done(&n);
@@ -375,7 +375,7 @@ static void work_series(struct api_job *a, struct store *s, FILE *out)
 {
 	struct store_timeline t = {};
 
-	if (!question_went_well(&a->q, store_timeline(s, &a->ask.query, &t, &a->q.store_error)))
+	if (!query_job_went_well(&a->q, store_timeline(s, &a->ask.query, &t, &a->q.store_error)))
 		return;
 	write_timeline(out, &t, a->max);
 	store_timeline_done(&t);
@@ -385,7 +385,7 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 {
 	struct store_heat h = {};
 
-	if (!question_went_well(&a->q, store_heat(s, &a->ask.query, &h, &a->q.store_error)))
+	if (!query_job_went_well(&a->q, store_heat(s, &a->ask.query, &h, &a->q.store_error)))
 		return;
 	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"period\":%" PRIu64 ",\"counts\":[",
 		h.start_ms, WINDOW_STEP_MS, h.period);
@@ -404,7 +404,7 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
  * A tag of what it says, so that who has it already gets only that word; packed, here on the
  * thread, unless it is (pprof), or small.
  */
-static void finish_body(struct question *q)
+static void finish_body(struct query_job *q)
 {
 	struct api_job *a = (struct api_job *)q;
 
@@ -425,14 +425,14 @@ static bool settle(struct api_job *a, struct store *s, struct ask *ask)
 		return true;
 	int r = selector_settle_by(ask->selector, s, q->from_ms, q->to_ms, &a->q.store_error);
 	if (r)
-		return question_went_well(&a->q, r);
+		return query_job_went_well(&a->q, r);
 	selector_query(ask->selector, q);
 	q->by = a->keep;
 	q->by_count = a->keep_count;
 	return true;
 }
 
-static void read_store(struct question *q, struct store *s, FILE *out)
+static void read_store(struct query_job *q, struct store *s, FILE *out)
 {
 	struct api_job *a = (struct api_job *)q;
 
@@ -456,14 +456,14 @@ static const char *content_type(const struct renderer *r)
 	return "application/json";
 }
 
-static void free_job(struct question *q)
+static void free_job(struct query_job *q)
 {
 	struct api_job *a = (struct api_job *)q;
 
 	selector_free(a->ask.selector);
 	selector_free(a->base.selector);
 	free(a->keep_words);
-	question_done(q);
+	query_job_done(q);
 	free(a);
 }
 
@@ -507,16 +507,16 @@ static void answer_profile(struct api_job *a)
 	const char *sandbox = "sandbox allow-scripts";
 	const char *process = selector_is_process(a->ask.selector) ? "1" : NULL;
 
-	question_headers(&a->q, &a->ask.answer, "X-Smolder-Damaged", a->ask.answer.damaged,
-			 &answer);
-	answer.headers[QUESTION_HEADERS].name = "Content-Security-Policy";
-	answer.headers[QUESTION_HEADERS].value = sandbox;
-	answer.headers[QUESTION_HEADERS + 1].name = "X-Smolder-Process";
-	answer.headers[QUESTION_HEADERS + 1].value = process;
-	send_body(a, &answer, QUESTION_HEADERS + 2);
+	query_job_headers(&a->q, &a->ask.answer, "X-Smolder-Damaged", a->ask.answer.damaged,
+			  &answer);
+	answer.headers[QUERY_JOB_HEADERS].name = "Content-Security-Policy";
+	answer.headers[QUERY_JOB_HEADERS].value = sandbox;
+	answer.headers[QUERY_JOB_HEADERS + 1].name = "X-Smolder-Process";
+	answer.headers[QUERY_JOB_HEADERS + 1].value = process;
+	send_body(a, &answer, QUERY_JOB_HEADERS + 2);
 }
 
-static void send_answer(struct question *q)
+static void send_answer(struct query_job *q)
 {
 	struct api_job *a = (struct api_job *)q;
 
@@ -531,12 +531,12 @@ static struct api_job *new_job(struct server *s, struct http_request *r,
 {
 	struct api_job *a = mem_alloc(sizeof(*a));
 
-	a->q = (struct question){.server = s,
-				 .request = r,
-				 .read = read_store,
-				 .finish = finish_body,
-				 .answer = send_answer,
-				 .free = free_job};
+	a->q = (struct query_job){.server = s,
+				  .request = r,
+				  .read = read_store,
+				  .finish = finish_body,
+				  .answer = send_answer,
+				  .free = free_job};
 	a->work = work;
 	return a;
 }
@@ -547,8 +547,8 @@ static void start(struct api_job *a, bool ok)
 	a->packs = gzip_accepted(http_header(a->q.request, "Accept-Encoding"));
 	a->is_over =
 		MAX(a->ask.query.to_ms, a->base.query.to_ms) + LATE_MS < clock_ms(CLOCK_REALTIME);
-	if (!ok || question_start(&a->q) != 0)
-		question_refuse(&a->q);
+	if (!ok || query_job_start(&a->q) != 0)
+		query_job_refuse(&a->q);
 	else
 		http_hold(a->q.request); /* its end comes through the loop, so not before this */
 }

@@ -25,7 +25,7 @@
 #include "query/selector.h"
 #include "render/escape.h"
 #include "render/render.h"
-#include "serve/question.h"
+#include "serve/query_job.h"
 
 #define SECONDS_DEFAULT 30
 #define SECONDS_MAX     300
@@ -47,7 +47,7 @@ enum want { WANT_PID, WANT_COMM, WANT_CONTAINER, WANT_HOST, WANTS };
 static const char *const want_names[WANTS] = {"pid", "comm", "container", "host"};
 
 struct asked {
-	struct question q;
+	struct query_job q;
 	struct asked *next;       /* of those that wait */
 	const char *wants[WANTS]; /* borrowed from the request; NULL: any */
 	struct selector *selector;
@@ -70,12 +70,12 @@ struct pprof {
 
 /* ---- what is asked ------------------------------------------------------------------------- */
 
-static void asked_free(struct question *q)
+static void asked_free(struct query_job *q)
 {
 	struct asked *a = (struct asked *)q;
 
 	selector_free(a->selector);
-	question_done(q);
+	query_job_done(q);
 	free(a);
 }
 
@@ -95,18 +95,18 @@ static void require_wants(struct asked *a)
 
 static bool parse(struct asked *a)
 {
-	const char *query = question_given(&a->q, "query");
+	const char *query = query_job_given(&a->q, "query");
 	struct selector_error err = {};
 	uint64_t seconds, pid;
 
-	if (!question_number(&a->q, "seconds", 1, SECONDS_MAX, SECONDS_DEFAULT, &seconds))
+	if (!query_job_number(&a->q, "seconds", 1, SECONDS_MAX, SECONDS_DEFAULT, &seconds))
 		return false;
 	for (int i = 0; i < WANTS; i++)
-		a->wants[i] = question_given(&a->q, want_names[i]);
-	if (!question_number(&a->q, "pid", 1, INT32_MAX, 0, &pid))
-		return question_wrong(&a->q, 400, "pid is the number of a process");
+		a->wants[i] = query_job_given(&a->q, want_names[i]);
+	if (!query_job_number(&a->q, "pid", 1, INT32_MAX, 0, &pid))
+		return query_job_wrong(&a->q, 400, "pid is the number of a process");
 	if (selector_parse(query ? query : "cpu", &a->selector, &err) != 0)
-		return question_wrong(&a->q, 400, "%s", err.text);
+		return query_job_wrong(&a->q, 400, "%s", err.text);
 	require_wants(a);
 	a->from_ms = (clock_ms(CLOCK_REALTIME) / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
 	a->to_ms = a->from_ms + seconds * 1000;
@@ -145,17 +145,18 @@ static bool is_possible(struct asked *a)
 		receiver_reach(s->receiver, a->from_ms - MIN(a->from_ms, HEARD_MS), 0);
 
 	if (s->windows_fd < 0 && !reach.remote)
-		return question_wrong(&a->q, 503,
-				      "no collector sends to this server: 'smolder agent --to URL' "
-				      "does, and 'smolder run' has one of its own");
+		return query_job_wrong(
+			&a->q, 503,
+			"no collector sends to this server: 'smolder agent --to URL' "
+			"does, and 'smolder run' has one of its own");
 	if (!pid || s->windows_fd < 0 || reach.remote || !knows_pids())
 		return true;
 	if (kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH)
-		return question_wrong(&a->q, 404, "there is no process %s on this machine", pid);
+		return query_job_wrong(&a->q, 404, "there is no process %s on this machine", pid);
 	uint64_t leader = thread_of(pid);
 	return !leader ||
-	       question_wrong(&a->q, 404, "%s is a thread of process %" PRIu64 "; ask for that",
-			      pid, leader);
+	       query_job_wrong(&a->q, 404, "%s is a thread of process %" PRIu64 "; ask for that",
+			       pid, leader);
 }
 
 /* ---- the profile --------------------------------------------------------------------------- */
@@ -181,13 +182,13 @@ static void write_profile(struct asked *a, struct store *s, FILE *out)
 		q.exact = false;
 		r = store_sum(s, &q, p, &a->answer, &a->q.store_error);
 	}
-	if (!question_went_well(&a->q, r))
+	if (!query_job_went_well(&a->q, r))
 		return;
 	if (!a->answer.samples && strcmp(q.type, "cpu") == 0)
 		p->info.unit = "nanoseconds"; /* there was no window that could tell */
 	r = render_pprof(p, &options, out);
 	if (r)
-		question_wrong(&a->q, 500, "the profile could not be written: %s", strerror(-r));
+		query_job_wrong(&a->q, 500, "the profile could not be written: %s", strerror(-r));
 }
 
 /* ---- the list ------------------------------------------------------------------------------ */
@@ -275,7 +276,7 @@ static void write_list(struct asked *a, struct store *s, FILE *out)
 	uint32_t count;
 	bool hosts;
 
-	if (!question_went_well(&a->q, store_sum(s, &q, p, &a->answer, &a->q.store_error)))
+	if (!query_job_went_well(&a->q, store_sum(s, &q, p, &a->answer, &a->q.store_error)))
 		return;
 	CLEANUP(freep) struct process *list = sum_up(p, &count, &hosts);
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
@@ -308,7 +309,7 @@ static void write_list(struct asked *a, struct store *s, FILE *out)
 
 /* ---- as a job ------------------------------------------------------------------------------ */
 
-static void read_store(struct question *q, struct store *s, FILE *out)
+static void read_store(struct query_job *q, struct store *s, FILE *out)
 {
 	struct asked *a = (struct asked *)q;
 
@@ -318,7 +319,7 @@ static void read_store(struct question *q, struct store *s, FILE *out)
 		write_profile(a, s, out);
 }
 
-static void send_answer(struct question *q)
+static void send_answer(struct query_job *q)
 {
 	struct asked *a = (struct asked *)q;
 	struct http_answer answer = {.status = 200, .body = TAKE_PTR(q->body), .len = q->len};
@@ -329,9 +330,9 @@ static void send_answer(struct question *q)
 		answer.headers[0].value = PLAIN_CSP;
 	} else {
 		answer.type = "application/octet-stream";
-		question_headers(q, &a->answer, "X-Smolder-Missing", a->missing, &answer);
-		answer.headers[QUESTION_HEADERS].name = "Content-Disposition";
-		answer.headers[QUESTION_HEADERS].value = "attachment; filename=\"profile.pb.gz\"";
+		query_job_headers(q, &a->answer, "X-Smolder-Missing", a->missing, &answer);
+		answer.headers[QUERY_JOB_HEADERS].name = "Content-Disposition";
+		answer.headers[QUERY_JOB_HEADERS].value = "attachment; filename=\"profile.pb.gz\"";
 	}
 	http_answer(q->request, &answer);
 }
@@ -381,11 +382,11 @@ static bool step(struct asked *a, uint64_t now)
 	}
 	if (!is_here(a, now))
 		return false;
-	if (question_start(&a->q) == 0)
+	if (query_job_start(&a->q) == 0)
 		return true;
 	if (now < MAX(a->to_ms + BUSY_MS, a->last_ms))
 		return false; /* its turn comes */
-	question_refuse(&a->q);
+	query_job_refuse(&a->q);
 	return true;
 }
 
@@ -446,11 +447,11 @@ static struct asked *asked_new(struct server *s, struct http_request *r)
 {
 	struct asked *a = mem_alloc(sizeof(*a));
 
-	a->q = (struct question){.server = s,
-				 .request = r,
-				 .read = read_store,
-				 .answer = send_answer,
-				 .free = asked_free};
+	a->q = (struct query_job){.server = s,
+				  .request = r,
+				  .read = read_store,
+				  .answer = send_answer,
+				  .free = asked_free};
 	return a;
 }
 
@@ -461,9 +462,9 @@ void pprof_profile(void *ctx, struct http_request *r)
 	struct asked *a = asked_new(s, r);
 
 	if (p->count >= WAITING_MAX)
-		question_wrong(&a->q, 503, "too many profiles are being taken; ask again");
+		query_job_wrong(&a->q, 503, "too many profiles are being taken; ask again");
 	if (a->q.status || !parse(a) || !is_possible(a)) {
-		question_refuse(&a->q);
+		query_job_refuse(&a->q);
 		return;
 	}
 	http_hold(r);
@@ -482,8 +483,8 @@ void pprof_index(void *ctx, struct http_request *r)
 	a->is_list = true;
 	a->to_ms = clock_ms(CLOCK_REALTIME);
 	a->from_ms = a->to_ms - MIN(a->to_ms, LIST_MS);
-	if (question_start(&a->q) != 0)
-		question_refuse(&a->q);
+	if (query_job_start(&a->q) != 0)
+		query_job_refuse(&a->q);
 	else
 		http_hold(r);
 }

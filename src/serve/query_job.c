@@ -1,4 +1,4 @@
-#include "serve/question.h"
+#include "serve/query_job.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,19 +7,19 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-void question_done(struct question *q)
+void query_job_done(struct query_job *q)
 {
 	free(q->body);
 }
 
-const char *question_given(const struct question *q, const char *name)
+const char *query_job_given(const struct query_job *q, const char *name)
 {
 	const char *value = http_param(q->request, name);
 
 	return value && *value ? value : NULL;
 }
 
-bool question_wrong(struct question *q, unsigned status, const char *fmt, ...)
+bool query_job_wrong(struct query_job *q, unsigned status, const char *fmt, ...)
 {
 	va_list args;
 
@@ -30,10 +30,10 @@ bool question_wrong(struct question *q, unsigned status, const char *fmt, ...)
 	return false;
 }
 
-bool question_number(struct question *q, const char *name, uint64_t least, uint64_t most,
-		     uint64_t fallback, uint64_t *ret)
+bool query_job_number(struct query_job *q, const char *name, uint64_t least, uint64_t most,
+		      uint64_t fallback, uint64_t *ret)
 {
-	const char *text = question_given(q, name);
+	const char *text = query_job_given(q, name);
 	char *end;
 
 	*ret = fallback;
@@ -42,21 +42,21 @@ bool question_number(struct question *q, const char *name, uint64_t least, uint6
 	errno = 0;
 	uint64_t n = strtoull(text, &end, 10);
 	if (errno || *end || *text < '0' || *text > '9' || n < least || n > most)
-		return question_wrong(q, 400, "%s is a whole number from %" PRIu64 " to %" PRIu64,
-				      name, least, most);
+		return query_job_wrong(q, 400, "%s is a whole number from %" PRIu64 " to %" PRIu64,
+				       name, least, most);
 	*ret = n;
 	return true;
 }
 
-bool question_went_well(struct question *q, int err)
+bool query_job_went_well(struct query_job *q, int err)
 {
 	if (!err)
 		return true;
-	return question_wrong(q,
-			      err == -EINVAL    ? 400
-			      : err == -ENODATA ? 404
-						: 500,
-			      "%s", q->store_error.text);
+	return query_job_wrong(q,
+			       err == -EINVAL    ? 400
+			       : err == -ENODATA ? 404
+						 : 500,
+			       "%s", q->store_error.text);
 }
 
 /* ---- as a job ------------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static bool on_progress(void *ctx, double done)
 
 static void run(struct job *j)
 {
-	struct question *q = (struct question *)j;
+	struct query_job *q = (struct query_job *)j;
 	struct store_options o = q->server->store_options;
 	struct store *s;
 
@@ -77,7 +77,7 @@ static void run(struct job *j)
 	o.progress = on_progress;
 	o.progress_ctx = j;
 	if (store_open(q->server->store_dir, &o, &s, &q->store_error) != 0) {
-		question_wrong(q, 500, "%s", q->store_error.text);
+		query_job_wrong(q, 500, "%s", q->store_error.text);
 		return;
 	}
 	FILE *out = open_memstream(&q->body, &q->len);
@@ -90,7 +90,7 @@ static void run(struct job *j)
 
 static void done(struct job *j)
 {
-	struct question *q = (struct question *)j;
+	struct query_job *q = (struct query_job *)j;
 
 	if (j->end == JOB_LATE)
 		http_fail(q->request, 504, "this took longer than %" PRIu64 " s; ask for less",
@@ -104,7 +104,7 @@ static void done(struct job *j)
 	q->free(q);
 }
 
-int question_start(struct question *q)
+int query_job_start(struct query_job *q)
 {
 	q->job = (struct job){.run = run,
 			      .done = done,
@@ -113,24 +113,24 @@ int question_start(struct question *q)
 	q->status = 0; /* it may be tried again */
 	int r = jobs_add(q->server->jobs, &q->job);
 	if (r)
-		question_wrong(q, 503, "too many questions at once; ask again");
+		query_job_wrong(q, 503, "too many questions at once; ask again");
 	return r;
 }
 
-void question_refuse(struct question *q)
+void query_job_refuse(struct query_job *q)
 {
 	http_fail(q->request, q->status, "%s", q->error);
 	q->free(q);
 }
 
-void question_headers(struct question *q, const struct store_answer *a, const char *more,
-		      uint64_t number, struct http_answer *ret)
+void query_job_headers(struct query_job *q, const struct store_answer *a, const char *more,
+		       uint64_t number, struct http_answer *ret)
 {
-	const char *const names[QUESTION_HEADERS] = {"X-Smolder-From", "X-Smolder-To",
-						     "X-Smolder-Samples", "X-Smolder-Lost", more};
+	const char *const names[QUERY_JOB_HEADERS] = {"X-Smolder-From", "X-Smolder-To",
+						      "X-Smolder-Samples", "X-Smolder-Lost", more};
 	const uint64_t numbers[] = {a->from_ms, a->to_ms, a->samples, a->lost, number};
 
-	for (size_t i = 0; i < QUESTION_HEADERS; i++) {
+	for (size_t i = 0; i < QUERY_JOB_HEADERS; i++) {
 		snprintf(q->numbers[i], sizeof(q->numbers[i]), "%" PRIu64, numbers[i]);
 		ret->headers[i].name = names[i];
 		ret->headers[i].value = q->numbers[i];
