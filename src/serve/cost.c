@@ -1,24 +1,23 @@
 /*
- * cost: what smolder itself costs, since it was started and of late.
+ * cost: what smolder itself costs, since it was started and in the last minute.
  *
- * Counters only tell what was used since their start, and a start is dear: after an hour its
- * share still shows. So the counters are looked at every ten seconds, and the looks of the last
- * minute are kept: what was used of late is the difference between the oldest of them and now.
- * The first page that asks thus has the minute before it. How much is written to disk shows only
- * over longer times, since windows are packed every five minutes and added up every hour: looks
- * at that are kept of the last hour.
+ * The counters only say what was used since they started, and starting up is expensive: after an
+ * hour it still shows in the average. So a snapshot of all counters is taken every ten seconds, and
+ * those of the last minute are kept; recent use is the difference between the oldest of them and
+ * now, and is there for the first page that asks. Disk use needs a longer base, since windows are
+ * packed every five minutes and summed up every hour: its snapshots are kept for an hour.
  *
- * A collector tells its counters in the metrics of its windows:
+ * A collector sends its counters with its windows, as metrics:
  *
  *	uptime_seconds                      how long it has been counting
  *	cpu_seconds_total{process="NAME"}   of each of its processes
  *	resident_bytes{process="NAME"}
  *	bpf_seconds_total{program="NAME"}   of each BPF program
  *	timer_seconds_total                 an estimate of what its interrupts cost
- *	stage_seconds_total{stage="NAME"}   the same seconds of CPU and BPF by what they were for
+ *	stage_seconds_total{stage="NAME"}   the same CPU and BPF seconds, by what they were for
  *
- * They are divided by the time that it counted, not by ours. Of several collectors it is one, the
- * same for as long as it is heard of.
+ * They are divided by the collector's own uptime, not the server's. Where several collectors send,
+ * one of them is reported, and it stays the same one while it keeps sending.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -30,47 +29,48 @@
 #include "render/escape.h"
 #include "serve/server_internal.h"
 
-#define PARTS_MAX    24
-#define LOOKS        7  /* every ten seconds: the oldest is a minute to 70 seconds old */
-#define RECENT_LEAST 10 /* seconds; under that it says little */
-#define SILENT_MS    60000
-#define DISK_LOOKS   13 /* every five minutes: an hour and up to five minutes */
-#define DISK_EVERY   300.0
-#define DISK_LEAST   900.0
+#define CONSUMERS_MAX  24
+#define SNAPSHOTS      7  /* every ten seconds: the oldest is a minute to 70 seconds old */
+#define RECENT_LEAST   10 /* seconds; less would be noise */
+#define SILENT_MS      60000
+#define DISK_SNAPSHOTS 13 /* every five minutes: an hour and up to five minutes */
+#define DISK_EVERY     300.0
+#define DISK_LEAST     900.0
 
-struct part {
+struct consumer {
 	char name[64];
 	double seconds;
 	double bytes;
 };
 
-struct parts {
-	struct part part[PARTS_MAX + 1]; /* the last is for those beyond the cap, and not counted */
+struct consumers {
+	struct consumer list[CONSUMERS_MAX +
+			     1]; /* the last takes those beyond the cap, and is not counted */
 	size_t count;
 };
 
 /* All counters at one moment. */
-struct look {
+struct snapshot {
 	double at;  /* monotonic seconds */
 	double cpu; /* seconds of the server */
 	uint64_t taken, lost;
 	bool has_collector;
 	uint8_t instance[16];
 	double uptime, timer;
-	struct parts parts, stages;
+	struct consumers parts, stages; /* by process or BPF program; by stage */
 };
 
-struct disk_look {
+struct disk_snapshot {
 	double at;
-	uint64_t written; /* what lies there and what was removed again */
+	uint64_t written; /* bytes there now, and those removed since */
 };
 
 struct cost {
 	struct server *server;
 	double started; /* monotonic seconds */
-	struct look looks[LOOKS];
+	struct snapshot snapshots[SNAPSHOTS];
 	size_t count; /* ever; the newest is at count - 1 */
-	struct disk_look disk[DISK_LOOKS];
+	struct disk_snapshot disk[DISK_SNAPSHOTS];
 	size_t disk_count;
 };
 
@@ -95,9 +95,10 @@ uint64_t cost_resident_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- looking ------------------------------------------------------------------------------- */
+/* ---- taking snapshots
+ * ------------------------------------------------------------------------------- */
 
-/* The label's value of NAME{label="VALUE"}, if `metric` is that. */
+/* The VALUE of NAME{label="VALUE"}, if `metric` begins with `head`, NAME{label=". */
 static bool labelled(const char *metric, const char *head, char ret[static 64])
 {
 	size_t len = strlen(head);
@@ -112,23 +113,23 @@ static bool labelled(const char *metric, const char *head, char ret[static 64])
 	return true;
 }
 
-static struct part *part_of(struct parts *p, const char *prefix, const char *name)
+static struct consumer *consumer_of(struct consumers *p, const char *prefix, const char *name)
 {
 	char full[64];
 
 	snprintf(full, sizeof(full), "%s%.59s", prefix, name);
 	for (size_t i = 0; i < p->count; i++)
-		if (strcmp(p->part[i].name, full) == 0)
-			return &p->part[i];
-	if (p->count == PARTS_MAX)
-		return &p->part[PARTS_MAX];
-	memcpy(p->part[p->count].name, full, sizeof(full));
-	return &p->part[p->count++];
+		if (strcmp(p->list[i].name, full) == 0)
+			return &p->list[i];
+	if (p->count == CONSUMERS_MAX)
+		return &p->list[CONSUMERS_MAX];
+	memcpy(p->list[p->count].name, full, sizeof(full));
+	return &p->list[p->count++];
 }
 
 static void on_metric(void *ctx, const uint8_t instance[16], const char *name, double value)
 {
-	struct look *l = ctx;
+	struct snapshot *l = ctx;
 	char label[64];
 
 	if (memcmp(instance, l->instance, 16) != 0 || !isfinite(value))
@@ -138,29 +139,30 @@ static void on_metric(void *ctx, const uint8_t instance[16], const char *name, d
 	else if (strcmp(name, "timer_seconds_total") == 0)
 		l->timer = value;
 	else if (labelled(name, "resident_bytes{process=\"", label))
-		part_of(&l->parts, "", label)->bytes = value;
+		consumer_of(&l->parts, "", label)->bytes = value;
 	else if (labelled(name, "cpu_seconds_total{process=\"", label))
-		part_of(&l->parts, "", label)->seconds = value;
+		consumer_of(&l->parts, "", label)->seconds = value;
 	else if (labelled(name, "bpf_seconds_total{program=\"", label))
-		part_of(&l->parts, "BPF ", label)->seconds = value;
+		consumer_of(&l->parts, "BPF ", label)->seconds = value;
 	else if (labelled(name, "stage_seconds_total{stage=\"", label))
-		part_of(&l->stages, "", label)->seconds = value;
+		consumer_of(&l->stages, "", label)->seconds = value;
 }
 
-static const struct look *newest(const struct cost *c)
+static const struct snapshot *newest(const struct cost *c)
 {
-	return c->count ? &c->looks[(c->count - 1) % LOOKS] : NULL;
+	return c->count ? &c->snapshots[(c->count - 1) % SNAPSHOTS] : NULL;
 }
 
-static void look(const struct cost *c, const struct store_stats *store, struct look *ret)
+static void take_snapshot(const struct cost *c, const struct store_stats *store,
+			  struct snapshot *ret)
 {
-	const struct look *before = newest(c);
+	const struct snapshot *before = newest(c);
 	const struct receiver *r = c->server->receiver;
 	uint64_t now_ms = clock_ms(CLOCK_REALTIME);
 
-	*ret = (struct look){.at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9,
-			     .cpu = cost_cpu_seconds(),
-			     .taken = store->taken};
+	*ret = (struct snapshot){.at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9,
+				 .cpu = cost_cpu_seconds(),
+				 .taken = store->taken};
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
 		ret->lost += store->lost[i];
 	ret->has_collector =
@@ -170,23 +172,23 @@ static void look(const struct cost *c, const struct store_stats *store, struct l
 		receiver_metrics(r, on_metric, ret);
 }
 
-static void look_at_disk(struct cost *c, double at, const struct store_stats *store)
+static void take_disk_snapshot(struct cost *c, double at, const struct store_stats *store)
 {
-	if (c->disk_count && at - c->disk[(c->disk_count - 1) % DISK_LOOKS].at < DISK_EVERY)
+	if (c->disk_count && at - c->disk[(c->disk_count - 1) % DISK_SNAPSHOTS].at < DISK_EVERY)
 		return;
-	c->disk[c->disk_count++ % DISK_LOOKS] = (struct disk_look){
+	c->disk[c->disk_count++ % DISK_SNAPSHOTS] = (struct disk_snapshot){
 		.at = at, .written = store->settled_bytes + store->removed_bytes};
 }
 
-void cost_look(struct cost *c)
+void cost_snapshot(struct cost *c)
 {
 	struct store_stats store;
-	struct look now;
+	struct snapshot now;
 
 	store_stats(c->server->store, &store);
-	look(c, &store, &now);
-	c->looks[c->count++ % LOOKS] = now;
-	look_at_disk(c, now.at, &store);
+	take_snapshot(c, &store, &now);
+	c->snapshots[c->count++ % SNAPSHOTS] = now;
+	take_disk_snapshot(c, now.at, &store);
 }
 
 struct cost *cost_new(struct server *s)
@@ -195,7 +197,7 @@ struct cost *cost_new(struct server *s)
 
 	c->server = s;
 	c->started = (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
-	cost_look(c);
+	cost_snapshot(c);
 	return c;
 }
 
@@ -204,13 +206,13 @@ void cost_free(struct cost *c)
 	free(c);
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
-/* What was used between two looks; that of a collector over its own time. */
+/* What was used between two snapshots; the collector's, over its own time. */
 struct used {
 	double seconds, collector_seconds;
-	const struct look *from, *to;
-	const struct look *collector_from; /* NULL: since it was started */
+	const struct snapshot *from, *to;
+	const struct snapshot *collector_from; /* NULL: since it was started */
 };
 
 static double of_machine(double seconds, double over)
@@ -220,33 +222,34 @@ static double of_machine(double seconds, double over)
 	return over > 0 ? 100 * seconds / over / (double)MAX(cpus, 1L) : 0;
 }
 
-static bool has(const struct look *l, const struct look *now)
+static bool has_collector_of(const struct snapshot *l, const struct snapshot *now)
 {
 	return l->has_collector && memcmp(l->instance, now->instance, 16) == 0 &&
 	       l->uptime <= now->uptime;
 }
 
 /*
- * The oldest look at the collector of now. One that was met after that, and has sent nothing since
- * it was first looked at, has no difference yet: it is told since its start.
+ * The oldest snapshot of the present collector. NULL if that collector is newer than the oldest
+ * snapshot and has sent nothing since: then there is no difference yet, and its use since its start
+ * is reported.
  */
-static const struct look *collector_base(const struct cost *c, const struct look *now)
+static const struct snapshot *collector_base(const struct cost *c, const struct snapshot *now)
 {
-	size_t kept = MIN(c->count, (size_t)LOOKS);
+	size_t kept = MIN(c->count, (size_t)SNAPSHOTS);
 
 	for (size_t i = c->count - kept; i < c->count; i++) {
-		const struct look *l = &c->looks[i % LOOKS];
-		if (has(l, now))
+		const struct snapshot *l = &c->snapshots[i % SNAPSHOTS];
+		if (has_collector_of(l, now))
 			return l->uptime < now->uptime || i == c->count - kept ? l : NULL;
 	}
 	return NULL;
 }
 
-static struct used used_of_late(const struct cost *c, const struct look *now)
+static struct used used_recently(const struct cost *c, const struct snapshot *now)
 {
-	size_t kept = MIN(c->count, (size_t)LOOKS);
-	const struct look *from = &c->looks[(c->count - kept) % LOOKS];
-	const struct look *base = collector_base(c, now);
+	size_t kept = MIN(c->count, (size_t)SNAPSHOTS);
+	const struct snapshot *from = &c->snapshots[(c->count - kept) % SNAPSHOTS];
+	const struct snapshot *base = collector_base(c, now);
 
 	return (struct used){
 		.seconds = now->at - from->at,
@@ -257,17 +260,18 @@ static struct used used_of_late(const struct cost *c, const struct look *now)
 	};
 }
 
-static const struct part *find_part(const struct parts *p, const char *name)
+static const struct consumer *find_consumer(const struct consumers *p, const char *name)
 {
 	for (size_t i = 0; i < p->count; i++)
-		if (strcmp(p->part[i].name, name) == 0)
-			return &p->part[i];
+		if (strcmp(p->list[i].name, name) == 0)
+			return &p->list[i];
 	return NULL;
 }
 
-static double part_percent(const struct used *u, const struct part *p, const struct parts *before)
+static double consumer_percent(const struct used *u, const struct consumer *p,
+			       const struct consumers *before)
 {
-	const struct part *b = before ? find_part(before, p->name) : NULL;
+	const struct consumer *b = before ? find_consumer(before, p->name) : NULL;
 
 	return of_machine(p->seconds - (b ? b->seconds : 0), u->collector_seconds);
 }
@@ -277,7 +281,7 @@ static double server_percent(const struct used *u)
 	return of_machine(u->to->cpu - (u->from ? u->from->cpu : 0), u->seconds);
 }
 
-static void write_part(FILE *out, const char *name, double percent, double bytes)
+static void write_consumer(FILE *out, const char *name, double percent, double bytes)
 {
 	fputs("{\"name\":", out);
 	escape_json(out, name, strlen(name));
@@ -287,26 +291,26 @@ static void write_part(FILE *out, const char *name, double percent, double bytes
 	fputs("}", out);
 }
 
-/* The stages, and what of `sum` they leave over, such as the collector's start. */
+/* The stages, and the part of `sum` that is in none, such as the collector's start-up. */
 static void write_stages(FILE *out, const struct used *u, double sum)
 {
-	const struct parts *before = u->collector_from ? &u->collector_from->stages : NULL;
+	const struct consumers *before = u->collector_from ? &u->collector_from->stages : NULL;
 
 	fputs("\"stages\":[\n", out);
 	for (size_t i = 0; i < u->to->stages.count; i++) {
-		const struct part *p = &u->to->stages.part[i];
-		double percent = part_percent(u, p, before);
-		write_part(out, p->name, percent, -1);
+		const struct consumer *p = &u->to->stages.list[i];
+		double percent = consumer_percent(u, p, before);
+		write_consumer(out, p->name, percent, -1);
 		fputs(",\n", out);
 		sum -= percent;
 	}
-	write_part(out, "store and queries", server_percent(u), -1);
+	write_consumer(out, "store and queries", server_percent(u), -1);
 	fputs(",\n", out);
-	write_part(out, "the rest", MAX(sum - server_percent(u), 0.0), -1);
+	write_consumer(out, "the rest", MAX(sum - server_percent(u), 0.0), -1);
 	fputs("],\n", out);
 }
 
-/* A store that was taken away begins to count anew. */
+/* The counters of a store that was deleted start again at 0. */
 static uint64_t since(uint64_t before, uint64_t now)
 {
 	return now - MIN(before, now);
@@ -315,16 +319,16 @@ static uint64_t since(uint64_t before, uint64_t now)
 /* The processes and programs, what they add up to, and by stage. */
 static void write_used(FILE *out, const struct used *u)
 {
-	const struct parts *before = u->collector_from ? &u->collector_from->parts : NULL;
+	const struct consumers *before = u->collector_from ? &u->collector_from->parts : NULL;
 	double sum = server_percent(u), bytes = (double)cost_resident_bytes();
 
 	fputs("\"parts\":[\n", out);
-	write_part(out, "server", sum, bytes);
+	write_consumer(out, "server", sum, bytes);
 	for (size_t i = 0; i < u->to->parts.count; i++) {
-		const struct part *p = &u->to->parts.part[i];
-		double percent = part_percent(u, p, before);
+		const struct consumer *p = &u->to->parts.list[i];
+		double percent = consumer_percent(u, p, before);
 		fputs(",\n", out);
-		write_part(out, p->name, percent, p->bytes);
+		write_consumer(out, p->name, percent, p->bytes);
 		sum += percent;
 		bytes += p->bytes;
 	}
@@ -340,7 +344,7 @@ static void write_used(FILE *out, const struct used *u)
 		since(u->from ? u->from->lost : 0, u->to->lost));
 }
 
-/* Bytes a day, or null while too little time has passed to tell. */
+/* Bytes per day, or null while too little time has passed. */
 static void write_disk(FILE *out, double bytes, double seconds)
 {
 	if (seconds < DISK_LEAST)
@@ -350,11 +354,11 @@ static void write_disk(FILE *out, double bytes, double seconds)
 }
 
 static void write_recent(const struct cost *c, const struct store_stats *store,
-			 const struct look *now, FILE *out)
+			 const struct snapshot *now, FILE *out)
 {
-	size_t kept = MIN(c->disk_count, (size_t)DISK_LOOKS);
-	const struct disk_look *disk = &c->disk[(c->disk_count - kept) % DISK_LOOKS];
-	struct used u = used_of_late(c, now);
+	size_t kept = MIN(c->disk_count, (size_t)DISK_SNAPSHOTS);
+	const struct disk_snapshot *disk = &c->disk[(c->disk_count - kept) % DISK_SNAPSHOTS];
+	struct used u = used_recently(c, now);
 
 	if (u.seconds < RECENT_LEAST) {
 		fputs(",\n\"recent\":null", out);
@@ -370,9 +374,9 @@ static void write_recent(const struct cost *c, const struct store_stats *store,
 
 void cost_write(struct cost *c, const struct store_stats *store, FILE *out)
 {
-	struct look now;
+	struct snapshot now;
 
-	look(c, store, &now);
+	take_snapshot(c, store, &now);
 	struct used all = {
 		.seconds = now.at - c->started + 0.001,
 		.collector_seconds = now.uptime,

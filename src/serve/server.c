@@ -91,7 +91,7 @@ static void on_tick(void *ctx, int what)
 
 	(void)what;
 	tend(s);
-	cost_look(s->cost);
+	cost_snapshot(s->cost);
 }
 
 static void on_more(void *ctx, int fd)

@@ -65,7 +65,7 @@ void login_css(void *ctx, struct http_request *r);
 /* cost.c: what smolder itself costs */
 struct cost *cost_new(struct server *s);
 void cost_free(struct cost *c);
-void cost_look(struct cost *c);                                              /* every ten seconds */
+void cost_snapshot(struct cost *c); /* to be called every ten seconds */
 void cost_write(struct cost *c, const struct store_stats *store, FILE *out); /* "cost":{…} */
 double cost_cpu_seconds(void);                                               /* of this process */
 uint64_t cost_resident_bytes(void);
