@@ -116,11 +116,11 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/series", api_series, 0, false},
 	{"GET", "/api/v1/heatmap", api_heatmap, 0, false},
 	{"GET", "/api/v1/status", status_json, 0, false},
-	{"GET", "/debug/pprof/", pprof_index, 0, false},
-	{"GET", "/debug/pprof/profile", pprof_profile, 0, false},
-	{"GET", "/debug/pprof/cmdline", pprof_cmdline, 0, false},
-	{"GET", "/debug/pprof/symbol", pprof_symbol, 0, false},
-	{"POST", "/debug/pprof/symbol", pprof_symbol, SYMBOLS_MAX, false},
+	{"GET", "/debug/pprof/", live_profile_index, 0, false},
+	{"GET", "/debug/pprof/profile", live_profile_take, 0, false},
+	{"GET", "/debug/pprof/cmdline", live_profile_cmdline, 0, false},
+	{"GET", "/debug/pprof/symbol", live_profile_symbol, 0, false},
+	{"POST", "/debug/pprof/symbol", live_profile_symbol, SYMBOLS_MAX, false},
 	{"GET", "/login", login_form, 0, false},
 	{"POST", "/login", login_post, LOGIN_MAX, false},
 	{"GET", "/plain.css", login_css, 0, false},
@@ -202,7 +202,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	say_warning(s);
 	s->receiver = receiver_new(s->store);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
-	s->pprof = pprof_new(s);
+	s->live_profiles = live_profiles_new(s);
 	s->cost = cost_new(s);
 	r = start_http(s, o, ret_err);
 	if (r)
@@ -229,7 +229,7 @@ void server_free(struct server *s)
 		close(s->tend_fd);
 	}
 	cost_free(s->cost);
-	pprof_free(s->pprof);
+	live_profiles_free(s->live_profiles);
 	jobs_free(s->jobs); /* answers what is held */
 	http_free(s->http);
 	receiver_free(s->receiver);

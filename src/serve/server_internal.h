@@ -23,7 +23,7 @@ struct server {
 	int tend_fd;         /* readable: there is more to tend */
 	bool tending;        /* there was */
 	uint8_t *message;    /* room for one */
-	struct pprof *pprof;
+	struct live_profiles *live_profiles;
 	struct cost *cost;
 	bool has_tls;
 	struct token *token; /* NULL: none */
@@ -46,12 +46,12 @@ void page_index(void *ctx, struct http_request *r);
 void page_asset(void *ctx, struct http_request *r);
 
 /* pprof.c: any process answers as a Go program does */
-struct pprof *pprof_new(struct server *s);
-void pprof_free(struct pprof *p); /* answers who waits; before the jobs end */
-void pprof_index(void *ctx, struct http_request *r);
-void pprof_profile(void *ctx, struct http_request *r);
-void pprof_cmdline(void *ctx, struct http_request *r);
-void pprof_symbol(void *ctx, struct http_request *r);
+struct live_profiles *live_profiles_new(struct server *s);
+void live_profiles_free(struct live_profiles *p); /* answers who waits; before the jobs end */
+void live_profile_index(void *ctx, struct http_request *r);
+void live_profile_take(void *ctx, struct http_request *r);
+void live_profile_cmdline(void *ctx, struct http_request *r);
+void live_profile_symbol(void *ctx, struct http_request *r);
 
 /* login.c: who may ask; pages without scripts look like its form, and load nothing else */
 bool login_guard(void *ctx, struct http_request *r);

@@ -1,5 +1,5 @@
 /*
- * pprof: any process of the machine answers `go tool pprof` as a Go program does.
+ * live_profile: any process of the machine answers `go tool pprof` as a Go program does.
  *
  * A profile of the next N seconds waits here while its request is held, and is read from the store
  * like any other range, exact to 20 ms:
@@ -46,10 +46,10 @@
 enum want { WANT_PID, WANT_COMM, WANT_CONTAINER, WANT_HOST, WANTS };
 static const char *const want_names[WANTS] = {"pid", "comm", "container", "host"};
 
-struct asked {
+struct live_request {
 	struct query_job q;
-	struct asked *next;       /* of those that wait */
-	const char *wants[WANTS]; /* borrowed from the request; NULL: any */
+	struct live_request *next; /* of those that wait */
+	const char *wants[WANTS];  /* borrowed from the request; NULL: any */
 	struct selector *selector;
 	uint64_t from_ms, to_ms, last_ms; /* last: to wait for collectors by HTTP until then */
 	uint64_t late_ms;                 /* CLOCK_MONOTONIC: longer than any of that */
@@ -60,9 +60,9 @@ struct asked {
 	struct store_answer answer;
 };
 
-struct pprof {
+struct live_profiles {
 	struct server *server;
-	struct asked *waiting;
+	struct live_request *waiting;
 	uint32_t count;
 	int timer;
 	uint64_t told_ms; /* of live */
@@ -70,9 +70,9 @@ struct pprof {
 
 /* ---- what is asked ------------------------------------------------------------------------- */
 
-static void asked_free(struct query_job *q)
+static void request_free(struct query_job *q)
 {
-	struct asked *a = (struct asked *)q;
+	struct live_request *a = (struct live_request *)q;
 
 	selector_free(a->selector);
 	query_job_done(q);
@@ -80,7 +80,7 @@ static void asked_free(struct query_job *q)
 }
 
 /* What is asked for by name, as conditions of the selector. */
-static void require_wants(struct asked *a)
+static void require_wants(struct live_request *a)
 {
 	for (int i = 0; i < WANTS; i++) {
 		const char *want = a->wants[i];
@@ -93,7 +93,7 @@ static void require_wants(struct asked *a)
 	}
 }
 
-static bool parse(struct asked *a)
+static bool parse(struct live_request *a)
 {
 	const char *query = query_job_given(&a->q, "query");
 	struct selector_error err = {};
@@ -137,7 +137,7 @@ static uint64_t thread_of(const char *pid)
 }
 
 /* What can be known before half a minute is spent on it. */
-static bool is_possible(struct asked *a)
+static bool is_possible(struct live_request *a)
 {
 	const struct server *s = a->q.server;
 	const char *pid = a->wants[WANT_PID];
@@ -161,7 +161,7 @@ static bool is_possible(struct asked *a)
 
 /* ---- the profile --------------------------------------------------------------------------- */
 
-static void write_profile(struct asked *a, struct store *s, FILE *out)
+static void write_profile(struct live_request *a, struct store *s, FILE *out)
 {
 	static const char *const keep[] = {"comm", "pid", "thread", "container", "host"};
 	struct store_query q = {.from_ms = a->from_ms,
@@ -264,7 +264,7 @@ static struct process *sum_up(const struct profile *p, uint32_t *ret_count, bool
 	return list;
 }
 
-static void write_list(struct asked *a, struct store *s, FILE *out)
+static void write_list(struct live_request *a, struct store *s, FILE *out)
 {
 	static const char *const keep[] = {"comm", "pid", "host"};
 	struct store_query q = {.type = "cpu",
@@ -311,7 +311,7 @@ static void write_list(struct asked *a, struct store *s, FILE *out)
 
 static void read_store(struct query_job *q, struct store *s, FILE *out)
 {
-	struct asked *a = (struct asked *)q;
+	struct live_request *a = (struct live_request *)q;
 
 	if (a->is_list)
 		write_list(a, s, out);
@@ -321,7 +321,7 @@ static void read_store(struct query_job *q, struct store *s, FILE *out)
 
 static void send_answer(struct query_job *q)
 {
-	struct asked *a = (struct asked *)q;
+	struct live_request *a = (struct live_request *)q;
 	struct http_answer answer = {.status = 200, .body = TAKE_PTR(q->body), .len = q->len};
 
 	if (a->is_list) {
@@ -339,14 +339,14 @@ static void send_answer(struct query_job *q)
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-static void set_timer(struct pprof *p, bool on)
+static void set_timer(struct live_profiles *p, bool on)
 {
 	struct timespec every = {.tv_nsec = on ? TICK_MS * 1000000 : 0};
 
 	timerfd_settime(p->timer, 0, &(struct itimerspec){every, every}, NULL);
 }
 
-static bool has_gone(const struct asked *a)
+static bool has_gone(const struct live_request *a)
 {
 	struct pollfd p = {.fd = http_fd(a->q.request), .events = POLLRDHUP};
 
@@ -354,7 +354,7 @@ static bool has_gone(const struct asked *a)
 }
 
 /* Whether what was taken in the range is here, or is waited for no longer. */
-static bool is_here(struct asked *a, uint64_t now)
+static bool is_here(struct live_request *a, uint64_t now)
 {
 	const struct server *s = a->q.server;
 
@@ -373,11 +373,11 @@ static bool is_here(struct asked *a, uint64_t now)
 }
 
 /* True: it waits no longer. */
-static bool step(struct asked *a, uint64_t now)
+static bool step(struct live_request *a, uint64_t now)
 {
 	if (has_gone(a)) {
 		http_fail(a->q.request, 503, "nobody waits");
-		asked_free(&a->q);
+		request_free(&a->q);
 		return true;
 	}
 	if (!is_here(a, now))
@@ -392,15 +392,15 @@ static bool step(struct asked *a, uint64_t now)
 
 static void on_tick(void *ctx, int fd)
 {
-	struct pprof *p = ctx;
+	struct live_profiles *p = ctx;
 	uint64_t ignored, now = clock_ms(CLOCK_REALTIME), live_until = 0;
 
 	if (read(fd, &ignored, sizeof(ignored)) < 0)
 		return;
-	for (struct asked **at = &p->waiting; *at;) {
-		struct asked *a = *at;
+	for (struct live_request **at = &p->waiting; *at;) {
+		struct live_request *a = *at;
 		uint64_t to = a->to_ms;
-		struct asked *next = a->next;
+		struct live_request *next = a->next;
 		if (step(a, now)) {
 			*at = next;
 			p->count--;
@@ -417,9 +417,9 @@ static void on_tick(void *ctx, int fd)
 		set_timer(p, false);
 }
 
-struct pprof *pprof_new(struct server *s)
+struct live_profiles *live_profiles_new(struct server *s)
 {
-	struct pprof *p = mem_alloc(sizeof(*p));
+	struct live_profiles *p = mem_alloc(sizeof(*p));
 
 	p->server = s;
 	p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -427,14 +427,14 @@ struct pprof *pprof_new(struct server *s)
 	return p;
 }
 
-void pprof_free(struct pprof *p)
+void live_profiles_free(struct live_profiles *p)
 {
 	if (!p)
 		return;
-	for (struct asked *a = p->waiting, *next; a; a = next) {
+	for (struct live_request *a = p->waiting, *next; a; a = next) {
 		next = a->next;
 		http_fail(a->q.request, 503, "the server is going down");
-		asked_free(&a->q);
+		request_free(&a->q);
 	}
 	loop_forget_fd(p->server->loop, p->timer);
 	close(p->timer);
@@ -443,23 +443,23 @@ void pprof_free(struct pprof *p)
 
 /* ---- routes -------------------------------------------------------------------------------- */
 
-static struct asked *asked_new(struct server *s, struct http_request *r)
+static struct live_request *request_new(struct server *s, struct http_request *r)
 {
-	struct asked *a = mem_alloc(sizeof(*a));
+	struct live_request *a = mem_alloc(sizeof(*a));
 
 	a->q = (struct query_job){.server = s,
 				  .request = r,
 				  .read = read_store,
 				  .answer = send_answer,
-				  .free = asked_free};
+				  .free = request_free};
 	return a;
 }
 
-void pprof_profile(void *ctx, struct http_request *r)
+void live_profile_take(void *ctx, struct http_request *r)
 {
 	struct server *s = ctx;
-	struct pprof *p = s->pprof;
-	struct asked *a = asked_new(s, r);
+	struct live_profiles *p = s->live_profiles;
+	struct live_request *a = request_new(s, r);
 
 	if (p->count >= WAITING_MAX)
 		query_job_wrong(&a->q, 503, "too many profiles are being taken; ask again");
@@ -476,9 +476,9 @@ void pprof_profile(void *ctx, struct http_request *r)
 	set_timer(p, true);
 }
 
-void pprof_index(void *ctx, struct http_request *r)
+void live_profile_index(void *ctx, struct http_request *r)
 {
-	struct asked *a = asked_new(ctx, r);
+	struct live_request *a = request_new(ctx, r);
 
 	a->is_list = true;
 	a->to_ms = clock_ms(CLOCK_REALTIME);
@@ -498,7 +498,7 @@ static void answer_text(struct http_request *r, char *body, size_t len)
 }
 
 /* Our own: the arguments of others may hold what they keep to themselves. */
-void pprof_cmdline(void *ctx, struct http_request *r)
+void live_profile_cmdline(void *ctx, struct http_request *r)
 {
 	char *text;
 	size_t len;
@@ -512,7 +512,7 @@ void pprof_cmdline(void *ctx, struct http_request *r)
 }
 
 /* Profiles name their functions themselves; 0 says that there is nothing to ask for. */
-void pprof_symbol(void *ctx, struct http_request *r)
+void live_profile_symbol(void *ctx, struct http_request *r)
 {
 	(void)ctx;
 	char *body = mem_strdup("num_symbols: 0\n");
