@@ -45,7 +45,7 @@ void api_heatmap(void *ctx, struct http_request *r);
 void page_index(void *ctx, struct http_request *r);
 void page_asset(void *ctx, struct http_request *r);
 
-/* pprof.c: any process answers as a Go program does */
+/* live_profile.c: any process answers as a Go program does */
 struct live_profiles *live_profiles_new(struct server *s);
 void live_profiles_free(struct live_profiles *p); /* answers who waits; before the jobs end */
 void live_profile_index(void *ctx, struct http_request *r);
