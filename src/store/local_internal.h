@@ -1,6 +1,6 @@
 /*
- * local_internal: the store that is a directory of this machine, SQLite and zstd behind it; docs/store.md
- * describes the files. Here is what the files of its code share; others use store.h.
+ * local_internal: the store that is a directory of this machine, SQLite and zstd behind it;
+ *docs/store.md describes the files. Here is what the files of its code share; others use store.h.
  *
  *	raw/DAY.db     every window of a day (UTC), and the day's dictionary
  *	roll/MONTH.db  sums of 5 minutes and of an hour, with a dictionary of their own
@@ -12,8 +12,8 @@
  *	local.c     opening, appending
  *	tend.c      packing and roll-ups
  *	retain.c    what goes when its time or its room is over, and how much there is
- *	walk.c      which parts of which files a range of time is made of
- *	scan.c      a range of time as a profile
+ *	range_scan.c which parts of which files a range of time is made of
+ *	sum.c       a range of time as a profile
  *	timeline.c  numbers over time, and the names there are
  */
 #pragma once

@@ -3,14 +3,14 @@
 
 #include "base/sort.h"
 #include "base/strs.h"
+#include "store/range_scan.h"
 #include "store/select.h"
-#include "store/walk.h"
 
 #define STEPS_MAX (1u << 20)
 #define CELLS_MAX (4u << 20) /* lines times steps; beyond it lines are one, "(other)" */
 
-struct lines {
-	struct walk *w;
+struct timeline_sum {
+	struct range_scan *w;
 	struct store_timeline *t;
 	const char *by;
 	struct select select;
@@ -22,9 +22,9 @@ struct lines {
 	bool first, period_varies;
 };
 
-static int lines_file(void *ctx, const struct dict_view *v)
+static int timeline_file(void *ctx, const struct dict_view *v)
 {
-	struct lines *l = ctx;
+	struct timeline_sum *l = ctx;
 
 	l->view = v;
 	select_begin(&l->select, v);
@@ -33,7 +33,7 @@ static int lines_file(void *ctx, const struct dict_view *v)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): once at most. */
-static uint32_t line(struct lines *l, const char *value)
+static uint32_t line(struct timeline_sum *l, const char *value)
 {
 	struct store_timeline *t = l->t;
 	uint32_t id = strs_put(&l->names, value, strlen(value));
@@ -62,7 +62,7 @@ static uint32_t line(struct lines *l, const char *value)
 	return t->line_count - 1;
 }
 
-static uint32_t line_of(struct lines *l, uint32_t series)
+static uint32_t line_of(struct timeline_sum *l, uint32_t series)
 {
 	if (!l->line_of[series]) {
 		const char *value = l->by ? select_label(&l->select, series, l->by) : "";
@@ -99,9 +99,9 @@ static void cover(struct store_timeline *t, const struct columns_window *w)
 		t->restarted[i] = 1;
 }
 
-static int lines_blob(void *ctx, struct walk_blob *b)
+static int timeline_blob(void *ctx, struct scanned_blob *b)
 {
-	struct lines *l = ctx;
+	struct timeline_sum *l = ctx;
 	struct store_timeline *t = l->t;
 	struct columns_row row;
 	uint32_t to;
@@ -113,11 +113,11 @@ static int lines_blob(void *ctx, struct walk_blob *b)
 	l->period_varies |= t->period != b->type->period;
 	l->first = false;
 	for (uint32_t i = 0; i < b->rows->window_count; i++)
-		if (walk_wants(b, i) && b->rows->windows[i].messages)
+		if (range_scan_wants(b, i) && b->rows->windows[i].messages)
 			cover(t, &b->rows->windows[i]);
 	while (columns_next(b->rows, &row)) {
 		uint32_t series = COLUMNS_SERIES(row.key), window = COLUMNS_WINDOW(row.key);
-		if (!walk_wants(b, window) || !select_series(&l->select, series, &to))
+		if (!range_scan_wants(b, window) || !select_series(&l->select, series, &to))
 			continue;
 		int64_t step = step_of(t, b->rows->windows[window].start_ms);
 		if (step < 0)
@@ -131,9 +131,9 @@ static int lines_blob(void *ctx, struct walk_blob *b)
 	return select_check(&l->select);
 }
 
-static int lines_file_end(void *ctx)
+static int timeline_file_end(void *ctx)
 {
-	struct lines *l = ctx;
+	struct timeline_sum *l = ctx;
 
 	select_end(&l->select);
 	free(TAKE_PTR(l->line_of));
@@ -153,7 +153,7 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
 {
 	struct store_answer answer = {};
 	struct store_timeline t = {};
-	struct lines l = {.t = &t, .by = q->by_count ? q->by[0] : NULL, .first = true};
+	struct timeline_sum l = {.t = &t, .by = q->by_count ? q->by[0] : NULL, .first = true};
 
 	t.step_ms = MAX((q->step_ms + WINDOW_MS - 1) / WINDOW_MS, 1) * WINDOW_MS;
 	t.start_ms = q->from_ms / t.step_ms * t.step_ms;
@@ -167,22 +167,22 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
 	t.steps = (uint32_t)steps;
 	t.covered = mem_alloc_array(steps, 1);
 	t.restarted = mem_alloc_array(steps, 1);
-	struct walk w = {
+	struct range_scan w = {
 		.s = self,
 		.q = q,
 		.from_ms = t.start_ms,
 		.to_ms = t.start_ms + steps * t.step_ms,
 		.prefer_raw = q->raw_only || t.step_ms % (SLOT_S * 1000) != 0,
 		.hours = t.step_ms % (HOUR_S * 1000) == 0,
-		.file = lines_file,
-		.blob = lines_blob,
-		.file_end = lines_file_end,
+		.file = timeline_file,
+		.blob = timeline_blob,
+		.file_end = timeline_file_end,
 		.ctx = &l,
 		.answer = &answer,
 	};
 	l.w = &w;
 	select_init(&l.select, q, NULL);
-	int r = select_done(&l.select, walk(&w), ret_err);
+	int r = select_done(&l.select, range_scan(&w), ret_err);
 	if (l.period_varies)
 		t.period = 0;
 	if (t.line_count)
@@ -216,7 +216,7 @@ static int heat_file(void *ctx, const struct dict_view *v)
 	return 0;
 }
 
-static int heat_blob(void *ctx, struct walk_blob *b)
+static int heat_blob(void *ctx, struct scanned_blob *b)
 {
 	struct heat *h = ctx;
 	struct columns_row row;
@@ -232,7 +232,7 @@ static int heat_blob(void *ctx, struct walk_blob *b)
 		if (b->times &&
 		    !columns_times_next(b->times, row.count, &h->steps, &h->step_cap, &known))
 			return -EUCLEAN;
-		if (!walk_wants(b, window) ||
+		if (!range_scan_wants(b, window) ||
 		    !select_series(&h->select, COLUMNS_SERIES(row.key), &to))
 			continue;
 		h->known += known;
@@ -274,7 +274,7 @@ int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
 	h.slots = (uint32_t)slots;
 	h.counts = mem_alloc_array(slots, sizeof(*h.counts));
 	struct heat heat = {.h = &h};
-	struct walk w = {
+	struct range_scan w = {
 		.s = self,
 		.q = q,
 		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
@@ -287,7 +287,7 @@ int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
 		.answer = &answer,
 	};
 	select_init(&heat.select, q, NULL);
-	int r = select_done(&heat.select, walk(&w), ret_err);
+	int r = select_done(&heat.select, range_scan(&w), ret_err);
 	free(heat.steps);
 	if (heat.period_varies)
 		h.period = 0;
@@ -335,14 +335,14 @@ static void add_name(struct names *n, const char *s)
 	strs_put(&n->all, s, strlen(s));
 }
 
-static int names_blob(void *ctx, struct walk_blob *b)
+static int names_blob(void *ctx, struct scanned_blob *b)
 {
 	struct names *n = ctx;
 	uint32_t series, to;
 	bool any = false;
 
 	for (uint32_t i = 0; i < b->rows->window_count; i++)
-		any |= walk_wants(b, i);
+		any |= range_scan_wants(b, i);
 	if (!any)
 		return 0;
 	if (n->types) {
@@ -386,7 +386,7 @@ int local_names(void *self, const struct store_query *q, enum store_names_of of,
 	struct names n = {.label = of == STORE_VALUES ? q->by[0] : NULL,
 			  .types = of == STORE_TYPES,
 			  .max = q->max};
-	struct walk w = {
+	struct range_scan w = {
 		.s = self,
 		.q = q,
 		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
@@ -402,7 +402,7 @@ int local_names(void *self, const struct store_query *q, enum store_names_of of,
 	};
 
 	select_init(&n.select, q, NULL);
-	int r = select_done(&n.select, walk(&w), ret_err);
+	int r = select_done(&n.select, range_scan(&w), ret_err);
 	if (!r) {
 		*ret = (struct store_names){
 			.names = mem_alloc_array(n.all.count + 1, sizeof(*ret->names)),

@@ -1,4 +1,4 @@
-#include "store/walk.h"
+#include "store/range_scan.h"
 
 #include <errno.h>
 #include <time.h>
@@ -35,7 +35,7 @@ static void plan_done(struct plan *p)
 }
 
 /* The range, no wider than the files that there are. */
-static void bound(struct walk *w, struct plan *p)
+static void bound(struct range_scan *w, struct plan *p)
 {
 	CLEANUP(freep) int64_t *days = NULL, *months = NULL;
 	uint32_t d = local_list(w->s->dir, LOCAL_RAW, &days);
@@ -69,7 +69,7 @@ static void bound(struct walk *w, struct plan *p)
 			p->days[p->day_count++].day = days[i];
 }
 
-static void damaged(struct walk *w, enum book_kind kind, int64_t number, int r)
+static void damaged(struct range_scan *w, enum book_kind kind, int64_t number, int r)
 {
 	struct store_answer *a = w->answer;
 
@@ -85,7 +85,7 @@ static void damaged(struct walk *w, enum book_kind kind, int64_t number, int r)
 }
 
 /* Which slots the day has, and up to where. */
-static int look_at_day(struct plan *p, struct raw_day *d)
+static int plan_day(struct plan *p, struct raw_day *d)
 {
 	int r;
 	CLEANUP(sql_endp)
@@ -105,7 +105,7 @@ static int look_at_day(struct plan *p, struct raw_day *d)
 	return r;
 }
 
-static void look_at_days(struct walk *w, struct plan *p)
+static void plan_days(struct range_scan *w, struct plan *p)
 {
 	for (uint32_t i = 0; i < p->day_count; i++) {
 		struct raw_day *d = &p->days[i];
@@ -113,7 +113,7 @@ static void look_at_days(struct walk *w, struct plan *p)
 		if (!r) {
 			d->id = d->book->id;
 			r = sql_run(&d->book->db, "BEGIN", "");
-			r = r ? r : look_at_day(p, d);
+			r = r ? r : plan_day(p, d);
 		}
 		if (r) {
 			damaged(w, BOOK_RAW, d->day, r);
@@ -131,7 +131,7 @@ static int64_t raw_id(const struct plan *p, int64_t slot)
 	return 0;
 }
 
-static bool whole(const struct walk *w, const struct plan *p, uint32_t i)
+static bool is_inside(const struct range_scan *w, const struct plan *p, uint32_t i)
 {
 	uint64_t start = (uint64_t)(p->first + i) * SLOT_S * 1000;
 
@@ -139,7 +139,7 @@ static bool whole(const struct walk *w, const struct plan *p, uint32_t i)
 }
 
 /* Where the month's sum of five minutes is whole, and better than the windows: it is chosen. */
-static int look_at_month(struct walk *w, struct plan *p, struct book *m, bool prefer_raw)
+static int plan_month(struct range_scan *w, struct plan *p, struct book *m, bool prefer_raw)
 {
 	int r;
 	CLEANUP(sql_endp)
@@ -151,7 +151,7 @@ static int look_at_month(struct walk *w, struct plan *p, struct book *m, bool pr
 		int64_t slot = sqlite3_column_int64(st, 0) / SLOT_S, i = slot - p->first;
 		if (i < 0 || i >= p->count)
 			continue;
-		if (p->choice[i] == RAW && (prefer_raw || !whole(w, p, (uint32_t)i) ||
+		if (p->choice[i] == RAW && (prefer_raw || !is_inside(w, p, (uint32_t)i) ||
 					    sqlite3_column_int64(st, 1) != raw_id(p, slot) ||
 					    sqlite3_column_int64(st, 2) < p->through[i]))
 			continue;
@@ -161,7 +161,7 @@ static int look_at_month(struct walk *w, struct plan *p, struct book *m, bool pr
 }
 
 /* Hours all of whose five minutes are sums, or nothing. */
-static int look_at_hours(struct walk *w, struct plan *p, struct book *m)
+static int plan_hours(struct range_scan *w, struct plan *p, struct book *m)
 {
 	int r;
 	CLEANUP(sql_endp)
@@ -174,14 +174,14 @@ static int look_at_hours(struct walk *w, struct plan *p, struct book *m)
 		int64_t first = sqlite3_column_int64(st, 0) / SLOT_S - p->first;
 		bool all = first >= 0 && first + 12 <= p->count;
 		for (int64_t i = first; all && i < first + 12; i++)
-			all = whole(w, p, (uint32_t)i) && p->choice[i] != RAW;
+			all = is_inside(w, p, (uint32_t)i) && p->choice[i] != RAW;
 		for (int64_t i = first; all && i < first + 12; i++)
 			p->choice[i] = HOUR;
 	}
 	return r;
 }
 
-static bool go_on(struct walk *w, struct plan *p)
+static bool go_on(struct range_scan *w, struct plan *p)
 {
 	double all = p->todo ? (double)p->done / p->todo : 0;
 
@@ -190,7 +190,7 @@ static bool go_on(struct walk *w, struct plan *p)
 }
 
 /* The answer is of the time that windows tell of, also where they have nothing that matches. */
-static void cover(struct walk *w, const struct columns_window *of)
+static void cover(struct range_scan *w, const struct columns_window *of)
 {
 	uint64_t end = of->start_ms + of->length_ms;
 
@@ -199,7 +199,8 @@ static void cover(struct walk *w, const struct columns_window *of)
 }
 
 /* Reads a blob and hands it on. */
-static int visit(struct walk *w, struct plan *p, struct walk_blob *b, sqlite3_stmt *st, int column)
+static int visit(struct range_scan *w, struct plan *p, struct scanned_blob *b, sqlite3_stmt *st,
+		 int column)
 {
 	const void *blob = sqlite3_column_blob(st, column);
 	size_t len = (size_t)sqlite3_column_bytes(st, column);
@@ -211,7 +212,7 @@ static int visit(struct walk *w, struct plan *p, struct walk_blob *b, sqlite3_st
 	if (columns_open(b->rows, blob, len, b->type->period) < 0)
 		return -EUCLEAN;
 	for (uint32_t i = 0; i < b->rows->window_count; i++) {
-		if (!walk_wants(b, i))
+		if (!range_scan_wants(b, i))
 			continue;
 		cover(w, &b->rows->windows[i]);
 		w->answer->windows += b->rows->windows[i].messages;
@@ -225,7 +226,7 @@ static int visit(struct walk *w, struct plan *p, struct walk_blob *b, sqlite3_st
  * The same for the row of that id. Lists of what there is are read from an index alone, so that
  * blobs which are not wanted are not touched.
  */
-static int visit_row(struct walk *w, struct plan *p, struct walk_blob *b, struct sql *db,
+static int visit_row(struct range_scan *w, struct plan *p, struct scanned_blob *b, struct sql *db,
 		     const char *text, int64_t id)
 {
 	CLEANUP(sql_endp) sqlite3_stmt *st = sql_ask(db, text, "i", id);
@@ -234,7 +235,8 @@ static int visit_row(struct walk *w, struct plan *p, struct walk_blob *b, struct
 	return r > 0 ? visit(w, p, b, st, 0) : r;
 }
 
-static const struct book_type *wanted_type(const struct walk *w, const struct book *b, int64_t id)
+static const struct book_type *wanted_type(const struct range_scan *w, const struct book *b,
+					   int64_t id)
 {
 	const struct book_type *t = book_type_by_id(b, id);
 
@@ -250,8 +252,8 @@ struct times_file {
 };
 
 /* The times of a pack, if they are kept: a statement that stands on them, or NULL. */
-static sqlite3_stmt *pack_times(struct walk *w, struct times_file *f, int64_t slot, int64_t type,
-				int64_t raw, int64_t through)
+static sqlite3_stmt *pack_times(struct range_scan *w, struct times_file *f, int64_t slot,
+				int64_t type, int64_t raw, int64_t through)
 {
 	if (!f->db.db || f->hour != slot / HOUR_S) {
 		CLEANUP(freep) char *path = local_times_path(w->s->dir, slot / HOUR_S);
@@ -270,7 +272,8 @@ static sqlite3_stmt *pack_times(struct walk *w, struct times_file *f, int64_t sl
 	return NULL;
 }
 
-static int walk_packs(struct walk *w, struct plan *p, struct book *b, struct walk_blob *blob)
+static int scan_packs(struct range_scan *w, struct plan *p, struct book *b,
+		      struct scanned_blob *blob)
 {
 	struct columns_times times = {};
 	struct times_file file = {};
@@ -306,7 +309,8 @@ static int walk_packs(struct walk *w, struct plan *p, struct book *b, struct wal
 	return r;
 }
 
-static int walk_windows(struct walk *w, struct plan *p, struct book *b, struct walk_blob *blob)
+static int scan_windows(struct range_scan *w, struct plan *p, struct book *b,
+			struct scanned_blob *blob)
 {
 	struct columns_times times = {};
 	int r;
@@ -336,7 +340,8 @@ static int walk_windows(struct walk *w, struct plan *p, struct book *b, struct w
 	return r;
 }
 
-static int walk_rolls(struct walk *w, struct plan *p, struct book *b, struct walk_blob *blob)
+static int scan_rolls(struct range_scan *w, struct plan *p, struct book *b,
+		      struct scanned_blob *blob)
 {
 	int r;
 	CLEANUP(sql_endp)
@@ -361,11 +366,11 @@ static int walk_rolls(struct walk *w, struct plan *p, struct book *b, struct wal
 }
 
 /* All that is wanted of one file. What it holds counts as damaged from where it is. */
-static int walk_book(struct walk *w, struct plan *p, struct book *b)
+static int scan_book(struct range_scan *w, struct plan *p, struct book *b)
 {
 	struct columns_reader rows = {};
 	struct dict_view view = {};
-	struct walk_blob blob = {
+	struct scanned_blob blob = {
 		.rows = &rows,
 		.from_ms = w->from_ms,
 		.to_ms = w->to_ms,
@@ -377,10 +382,10 @@ static int walk_book(struct walk *w, struct plan *p, struct book *b)
 	w->answer->bytes += view.bytes;
 	if (!r && !(r = w->file(w->ctx, &view))) {
 		if (b->kind == BOOK_ROLL) {
-			r = walk_rolls(w, p, b, &blob);
+			r = scan_rolls(w, p, b, &blob);
 		} else {
-			r = walk_packs(w, p, b, &blob);
-			r = r ? r : walk_windows(w, p, b, &blob);
+			r = scan_packs(w, p, b, &blob);
+			r = r ? r : scan_windows(w, p, b, &blob);
 		}
 		int end = w->file_end(w->ctx);
 		r = r ? r : end;
@@ -411,7 +416,7 @@ static bool month_is_used(const struct plan *p, int64_t month)
 	return false;
 }
 
-static void count_blobs(struct walk *w, struct plan *p)
+static void count_blobs(struct range_scan *w, struct plan *p)
 {
 	for (uint32_t i = 0; i < p->count; i++) {
 		bool next_hour = (p->first + i) % 12 == 0;
@@ -426,7 +431,8 @@ static void count_blobs(struct walk *w, struct plan *p)
 }
 
 /* Decides about a month while it is open, reads it, and closes it. */
-static int walk_month(struct walk *w, struct plan *p, int64_t month, bool prefer_raw, bool read)
+static int scan_month(struct range_scan *w, struct plan *p, int64_t month, bool prefer_raw,
+		      bool read)
 {
 	CLEANUP(book_closep) struct book *m = NULL;
 	int r = book_open(w->s->dir, BOOK_ROLL, month, SQL_READ, &m);
@@ -434,31 +440,31 @@ static int walk_month(struct walk *w, struct plan *p, int64_t month, bool prefer
 	if (!r)
 		r = sql_run(&m->db, "BEGIN", "");
 	if (!r && !read) {
-		r = look_at_month(w, p, m, prefer_raw);
+		r = plan_month(w, p, m, prefer_raw);
 		if (!r && w->hours)
-			r = look_at_hours(w, p, m);
+			r = plan_hours(w, p, m);
 	} else if (!r) {
-		return walk_book(w, p, m);
+		return scan_book(w, p, m);
 	}
 	if (r)
 		damaged(w, BOOK_ROLL, month, r);
 	return 0;
 }
 
-static int walk_all(struct walk *w, struct plan *p)
+static int scan_all(struct range_scan *w, struct plan *p)
 {
 	CLEANUP(freep) int64_t *months = NULL;
 	uint32_t count = 0;
 	int r = 0;
 
-	look_at_days(w, p);
+	plan_days(w, p);
 	if (!w->q->raw_only && !w->times)
 		count = local_list(w->s->dir, LOCAL_ROLL, &months);
 	int64_t first = book_month(p->first * SLOT_S);
 	int64_t last = book_month((p->first + p->count) * SLOT_S - 1);
 	for (uint32_t i = 0; i < count; i++)
 		if (months[i] >= first && months[i] <= last)
-			walk_month(w, p, months[i], w->prefer_raw || p->count <= RAW_SPAN, false);
+			scan_month(w, p, months[i], w->prefer_raw || p->count <= RAW_SPAN, false);
 	count_blobs(w, p);
 	for (uint32_t i = 0; i < p->day_count; i++) {
 		if (!day_is_used(p, p->days[i].day)) {
@@ -468,18 +474,18 @@ static int walk_all(struct walk *w, struct plan *p)
 	}
 	for (uint32_t i = 0; i < count && !r; i++)
 		if (months[i] >= first && months[i] <= last && month_is_used(p, months[i]))
-			r = walk_month(w, p, months[i], false, true);
+			r = scan_month(w, p, months[i], false, true);
 	for (uint32_t i = 0; i < p->day_count && !r; i++) {
 		if (!p->days[i].book)
 			continue;
-		r = walk_book(w, p, p->days[i].book);
+		r = scan_book(w, p, p->days[i].book);
 		book_close(p->days[i].book);
 		p->days[i].book = NULL;
 	}
 	return r;
 }
 
-int walk(struct walk *w)
+int range_scan(struct range_scan *w)
 {
 	struct plan p = {};
 	int r = 0;
@@ -488,7 +494,7 @@ int walk(struct walk *w)
 	w->answer->to_ms = w->to_ms;
 	bound(w, &p);
 	if (p.count)
-		r = walk_all(w, &p);
+		r = scan_all(w, &p);
 	plan_done(&p);
 	if (w->covered_to) {
 		w->answer->from_ms = MAX(w->answer->from_ms, w->covered_from);

@@ -3,8 +3,8 @@
 
 #include "base/index.h"
 #include "profile/remap.h"
+#include "store/range_scan.h"
 #include "store/select.h"
-#include "store/walk.h"
 
 /*
  * Sums of one file by its own ids: plain arrays where series add up to one, else a table by (series
@@ -15,8 +15,8 @@ struct cell {
 	uint64_t count, value;
 };
 
-struct scan {
-	struct walk *w;
+struct summing {
+	struct range_scan *w;
 	struct profile *into;
 	const struct dict_view *view;
 	struct select select;
@@ -32,9 +32,9 @@ struct scan {
 	bool first, period_varies;
 };
 
-static int scan_file(void *ctx, const struct dict_view *v)
+static int sum_file(void *ctx, const struct dict_view *v)
 {
-	struct scan *s = ctx;
+	struct summing *s = ctx;
 
 	s->view = v;
 	select_begin(&s->select, v);
@@ -47,7 +47,7 @@ static int scan_file(void *ctx, const struct dict_view *v)
 	return 0;
 }
 
-static void add_cell(struct scan *s, uint32_t series, uint32_t stack, uint64_t count,
+static void add_cell(struct summing *s, uint32_t series, uint32_t stack, uint64_t count,
 		     uint64_t value)
 {
 	uint32_t hash = index_hash2((uint64_t)series << 32 | stack, 1), id;
@@ -66,7 +66,7 @@ static void add_cell(struct scan *s, uint32_t series, uint32_t stack, uint64_t c
 }
 
 /* Of a row's samples, those that were taken in the range: changes its numbers. */
-static int cut_row(struct scan *s, struct walk_blob *b, struct columns_row *row)
+static int cut_row(struct summing *s, struct scanned_blob *b, struct columns_row *row)
 {
 	const struct columns_window *w = &b->rows->windows[COLUMNS_WINDOW(row->key)];
 	uint32_t known, in = 0;
@@ -93,9 +93,9 @@ static int cut_row(struct scan *s, struct walk_blob *b, struct columns_row *row)
 	return 0;
 }
 
-static int scan_blob(void *ctx, struct walk_blob *b)
+static int sum_blob(void *ctx, struct scanned_blob *b)
 {
-	struct scan *s = ctx;
+	struct summing *s = ctx;
 	struct columns_row row;
 	uint32_t to;
 
@@ -111,7 +111,7 @@ static int scan_blob(void *ctx, struct walk_blob *b)
 		if (r)
 			return r;
 		if (!row.count || stack >= s->view->stack_count ||
-		    !walk_wants(b, COLUMNS_WINDOW(row.key)) ||
+		    !range_scan_wants(b, COLUMNS_WINDOW(row.key)) ||
 		    !select_series(&s->select, COLUMNS_SERIES(row.key), &to))
 			continue;
 		s->samples += row.count;
@@ -146,7 +146,7 @@ static bool is_cut(const struct dict_view *v, const struct frame *f)
  * Stacks of the answer: those with samples and what they stand on; `map` marks them with 1. `cut`
  * gets those of which a part was left out.
  */
-static void map_stacks(struct scan *s, uint32_t *map, uint8_t *cut)
+static void map_stacks(struct summing *s, uint32_t *map, uint8_t *cut)
 {
 	const struct dict_view *v = s->view;
 	struct remap_from from = {v->modules, v->frames, string_of, v};
@@ -167,9 +167,9 @@ static void map_stacks(struct scan *s, uint32_t *map, uint8_t *cut)
 	remap_done(&frames);
 }
 
-static int scan_file_end(void *ctx)
+static int sum_file_end(void *ctx)
 {
-	struct scan *s = ctx;
+	struct summing *s = ctx;
 	uint32_t count = s->view->stack_count;
 	CLEANUP(freep) uint32_t *map = mem_alloc_array(count, sizeof(*map));
 	CLEANUP(freep) uint8_t *cut = mem_alloc_array(count, sizeof(*cut));
@@ -204,22 +204,22 @@ static uint64_t up(uint64_t ms)
 int local_sum(void *self, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err)
 {
-	struct walk w = {.s = self,
-			 .q = q,
-			 .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
-			 .to_ms = up(q->to_ms),
-			 .hours = !q->exact,
-			 .prefer_raw = q->raw_only,
-			 .times = q->exact,
-			 .answer = ret};
-	struct scan s = {.w = &w, .into = into, .dense = q->by_count == 0, .first = true};
+	struct range_scan w = {.s = self,
+			       .q = q,
+			       .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+			       .to_ms = up(q->to_ms),
+			       .hours = !q->exact,
+			       .prefer_raw = q->raw_only,
+			       .times = q->exact,
+			       .answer = ret};
+	struct summing s = {.w = &w, .into = into, .dense = q->by_count == 0, .first = true};
 
 	select_init(&s.select, q, into);
-	w.file = scan_file;
-	w.blob = scan_blob;
-	w.file_end = scan_file_end;
+	w.file = sum_file;
+	w.blob = sum_blob;
+	w.file_end = sum_file_end;
 	w.ctx = &s;
-	int r = walk(&w);
+	int r = range_scan(&w);
 	if (q->exact) {
 		ret->from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
 		ret->to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;

@@ -12,7 +12,7 @@
 
 #include "store/local_internal.h"
 
-struct walk_blob {
+struct scanned_blob {
 	const struct book_type *type;
 	struct columns_reader *rows;
 	struct columns_times *times; /* NULL: none are kept */
@@ -20,7 +20,7 @@ struct walk_blob {
 	bool sum;                    /* of five minutes or an hour */
 };
 
-struct walk {
+struct range_scan {
 	struct local_store *s;
 	const struct store_query *q;
 	uint64_t from_ms, to_ms; /* as asked for, in steps of a window */
@@ -30,16 +30,16 @@ struct walk {
 	bool all_types;          /* not only q->type */
 	/* 0 or a negative errno, which ends the walk. */
 	int (*file)(void *ctx, const struct dict_view *v);
-	int (*blob)(void *ctx, struct walk_blob *b);
+	int (*blob)(void *ctx, struct scanned_blob *b);
 	int (*file_end)(void *ctx);
 	void *ctx;
 	struct store_answer *answer;
 	uint64_t covered_from, covered_to; /* private: of the windows so far; to 0: none */
 };
 
-int walk(struct walk *w);
+int range_scan(struct range_scan *w);
 
-static inline bool walk_wants(const struct walk_blob *b, uint32_t window)
+static inline bool range_scan_wants(const struct scanned_blob *b, uint32_t window)
 {
 	uint64_t start = b->rows->windows[window].start_ms;
 
