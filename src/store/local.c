@@ -70,8 +70,8 @@ uint32_t local_list(const char *dir, enum local_folder folder, int64_t **ret)
 	*ret = NULL;
 	for (struct dirent *e; d && (e = readdir(d)) && count < LIST_MAX;) {
 		int64_t n = folder == LOCAL_TIMES ? local_times_number(e->d_name)
-			    : folder == LOCAL_RAW ? book_number(BOOK_RAW, e->d_name)
-						  : book_number(BOOK_ROLL, e->d_name);
+			    : folder == LOCAL_RAW ? partition_number(PARTITION_RAW, e->d_name)
+						  : partition_number(PARTITION_ROLL, e->d_name);
 		if (n < 0)
 			continue;
 		MEM_GROW(*ret, count, cap);
@@ -128,48 +128,49 @@ void local_todo_month(struct local_store *s, int64_t month)
 	put(&s->hour_months, month);
 }
 
-void local_drop(struct local_store *s, struct book *b, int why)
+void local_drop(struct local_store *s, struct partition *b, int why)
 {
-	CLEANUP(freep) char *path = book_path(s->dir, b->kind, b->number);
+	CLEANUP(freep) char *path = partition_path(s->dir, b->kind, b->number);
 
 	for (int i = 0; i < LOCAL_DAYS; i++)
 		if (s->days[i] == b)
 			s->days[i] = NULL;
 	if (s->month == b)
 		s->month = NULL;
-	if (why == -EUCLEAN && b->kind == BOOK_ROLL) {
+	if (why == -EUCLEAN && b->kind == PARTITION_ROLL) {
 		/* What it held is made again from what raw days there are. */
 		CLEANUP(freep) int64_t *days = NULL;
 		uint32_t count = local_list(s->dir, LOCAL_RAW, &days);
 		for (uint32_t i = 0; i < count; i++)
-			if (book_month(days[i] * DAY_S) == b->number)
+			if (partition_month(days[i] * DAY_S) == b->number)
 				local_todo_audit(s, days[i]);
 	}
-	book_close(b);
+	partition_close(b);
 	if (why == -EUCLEAN)
 		local_set_aside(s, path);
 }
 
-static int open_book(struct local_store *s, enum book_kind kind, int64_t number, struct book **ret)
+static int open_partition(struct local_store *s, enum partition_kind kind, int64_t number,
+			  struct partition **ret)
 {
-	int r = book_open(s->dir, kind, number, SQL_WRITE, ret);
+	int r = partition_open(s->dir, kind, number, SQL_WRITE, ret);
 
 	if (r == -EUCLEAN) {
-		CLEANUP(freep) char *path = book_path(s->dir, kind, number);
+		CLEANUP(freep) char *path = partition_path(s->dir, kind, number);
 		local_set_aside(s, path);
-		r = book_open(s->dir, kind, number, SQL_WRITE, ret);
+		r = partition_open(s->dir, kind, number, SQL_WRITE, ret);
 	}
 	return r;
 }
 
-int local_day(struct local_store *s, int64_t day, struct book **ret)
+int local_day(struct local_store *s, int64_t day, struct partition **ret)
 {
-	struct book **place = &s->days[0];
+	struct partition **place = &s->days[0];
 
 	for (int i = 0; i < LOCAL_DAYS; i++) {
-		struct book *b = s->days[i];
+		struct partition *b = s->days[i];
 		if (b && b->number == day && sql_is_gone(&b->db)) {
-			book_close(b);
+			partition_close(b);
 			s->days[i] = b = NULL;
 		}
 		if (b && b->number == day) {
@@ -181,9 +182,9 @@ int local_day(struct local_store *s, int64_t day, struct book **ret)
 		if (*place && (!b || b->used < (*place)->used))
 			place = &s->days[i];
 	}
-	book_close(*place);
+	partition_close(*place);
 	*place = NULL;
-	int r = open_book(s, BOOK_RAW, day, place);
+	int r = open_partition(s, PARTITION_RAW, day, place);
 	if (r)
 		return r;
 	(*place)->used = ++s->clock;
@@ -191,12 +192,12 @@ int local_day(struct local_store *s, int64_t day, struct book **ret)
 	return 0;
 }
 
-int local_month(struct local_store *s, int64_t month, struct book **ret)
+int local_month(struct local_store *s, int64_t month, struct partition **ret)
 {
 	if (!s->month || s->month->number != month || sql_is_gone(&s->month->db)) {
-		book_close(s->month);
+		partition_close(s->month);
 		s->month = NULL;
-		int r = open_book(s, BOOK_ROLL, month, &s->month);
+		int r = open_partition(s, PARTITION_ROLL, month, &s->month);
 		if (r)
 			return r;
 	}
@@ -267,7 +268,7 @@ static int open_accounts(struct local_store *s)
 }
 
 /* Whether a file is sound, in its structure. Blobs have sums of their own. */
-static int verify(struct book *b)
+static int verify(struct partition *b)
 {
 	CLEANUP(sql_endp) sqlite3_stmt *st = sql_ask(&b->db, "PRAGMA quick_check(1)", "");
 	int r = sql_step(&b->db, st);
@@ -281,12 +282,12 @@ static int verify(struct book *b)
 /* Windows that were appended after accounts.db was written are counted now. */
 static int recount(struct local_store *s, int64_t day, bool latest)
 {
-	struct book *b;
-	int r = book_open(s->dir, BOOK_RAW, day, SQL_READ, &b);
+	struct partition *b;
+	int r = partition_open(s->dir, PARTITION_RAW, day, SQL_READ, &b);
 
 	if (r)
 		return r;
-	CLEANUP(book_closep) struct book *guard = b;
+	CLEANUP(partition_closep) struct partition *guard = b;
 	r = latest ? verify(b) : 0;
 	if (r)
 		return r;
@@ -322,21 +323,22 @@ static void survey(struct local_store *s)
 	uint32_t month_count = local_list(s->dir, LOCAL_ROLL, &months);
 
 	for (uint32_t i = 0; i < month_count; i++) {
-		struct book *b;
-		int r = book_open(s->dir, BOOK_ROLL, months[i], SQL_READ, &b);
+		struct partition *b;
+		int r = partition_open(s->dir, PARTITION_ROLL, months[i], SQL_READ, &b);
 		if (!r) {
 			r = i + 1 == month_count ? verify(b) : 0;
-			book_close(b);
+			partition_close(b);
 			local_todo_month(s, months[i]);
 		}
 		if (r == -EUCLEAN) {
-			CLEANUP(freep) char *path = book_path(s->dir, BOOK_ROLL, months[i]);
+			CLEANUP(freep)
+			char *path = partition_path(s->dir, PARTITION_ROLL, months[i]);
 			local_set_aside(s, path);
 		}
 	}
 	for (uint32_t i = 0; i < day_count; i++) {
 		if (recount(s, days[i], i + 1 == day_count) == -EUCLEAN) {
-			CLEANUP(freep) char *path = book_path(s->dir, BOOK_RAW, days[i]);
+			CLEANUP(freep) char *path = partition_path(s->dir, PARTITION_RAW, days[i]);
 			local_set_aside(s, path);
 			continue;
 		}
@@ -424,8 +426,8 @@ static void local_close(void *self)
 		accounts_sync(&s->accounts);
 	accounts_done(&s->accounts);
 	for (int i = 0; i < LOCAL_DAYS; i++)
-		book_close(s->days[i]);
-	book_close(s->month);
+		partition_close(s->days[i]);
+	partition_close(s->month);
 	for (int i = 0; i < LOCAL_TRANSLATIONS; i++)
 		remap_done(&s->translations[i].map);
 	columns_done(&s->columns);
@@ -485,7 +487,7 @@ static bool local_warning(void *self, struct store_error *ret)
  */
 
 static struct remap *translation(struct local_store *s, const struct window *w,
-				 const struct profile *dict, const struct book *b)
+				 const struct profile *dict, const struct partition *b)
 {
 	struct translation *t = &s->translations[0];
 
@@ -514,7 +516,7 @@ found:
 
 /* The window's rows under the ids of the day; returns how many samples found no room. */
 static uint64_t translate(struct local_store *s, const struct profile *dict, const struct window *w,
-			  struct book *b, uint64_t *ret_samples)
+			  struct partition *b, uint64_t *ret_samples)
 {
 	struct remap *m = translation(s, w, dict, b);
 	struct columns *c = &s->columns;
@@ -545,7 +547,7 @@ static uint64_t translate(struct local_store *s, const struct profile *dict, con
 	return other;
 }
 
-static int instance_id(struct book *b, const uint8_t instance[static 16], int64_t *ret)
+static int instance_id(struct partition *b, const uint8_t instance[static 16], int64_t *ret)
 {
 	CLEANUP(sql_endp)
 	sqlite3_stmt *st = sql_ask(&b->db, "SELECT id FROM instances WHERE instance = ?", "b",
@@ -576,7 +578,7 @@ static bool packed_has(const void *bytes, size_t len, int64_t instance, uint64_t
 }
 
 /* 1: it is stored already, 0: not, or -errno. */
-static int is_known(struct book *b, const struct window *w, int64_t slot)
+static int is_known(struct partition *b, const struct window *w, int64_t slot)
 {
 	int64_t instance;
 	int r = instance_id(b, w->instance, &instance);
@@ -601,8 +603,8 @@ static int is_known(struct book *b, const struct window *w, int64_t slot)
 			  instance, w->sequence, w->part);
 }
 
-static int write_window(struct local_store *s, struct book *b, const struct window *w, int64_t slot,
-			uint64_t samples, uint64_t now_ms)
+static int write_window(struct local_store *s, struct partition *b, const struct window *w,
+			int64_t slot, uint64_t samples, uint64_t now_ms)
 {
 	int64_t instance, type;
 	struct pack counts = {};
@@ -613,7 +615,7 @@ static int write_window(struct local_store *s, struct book *b, const struct wind
 			    (size_t)16);
 		instance = sqlite3_last_insert_rowid(b->db.db);
 	}
-	r = r ? r : book_type(b, w->type, w->unit, w->period, &type);
+	r = r ? r : partition_type(b, w->type, w->unit, w->period, &type);
 	if (r)
 		return r;
 	s->bytes.len = s->more.len = 0;
@@ -634,7 +636,7 @@ static int write_window(struct local_store *s, struct book *b, const struct wind
 	return r;
 }
 
-static int append(struct local_store *s, struct book *b, const struct profile *dict,
+static int append(struct local_store *s, struct partition *b, const struct profile *dict,
 		  const struct window *w, uint64_t now_ms)
 {
 	int64_t slot = (int64_t)(w->start_ms / 1000 / SLOT_S * SLOT_S);
@@ -699,10 +701,10 @@ static int check_lock(struct local_store *s, struct store_error *e)
 	if (r)
 		return r;
 	for (int i = 0; i < LOCAL_DAYS; i++) {
-		book_close(s->days[i]);
+		partition_close(s->days[i]);
 		s->days[i] = NULL;
 	}
-	book_close(s->month);
+	partition_close(s->month);
 	s->month = NULL;
 	s->accounts.changed = true; /* they go on from what is in memory, in a new file */
 	return 0;
@@ -712,7 +714,7 @@ static int local_append(void *self, const struct profile *dict, const struct win
 			uint64_t now_ms, struct store_error *ret_err)
 {
 	struct local_store *s = self;
-	struct book *b;
+	struct partition *b;
 
 	int r = s->o.read_only ? -EROFS : in_range(s, w, now_ms, ret_err);
 	if (r) {
@@ -737,7 +739,7 @@ static int local_append(void *self, const struct profile *dict, const struct win
 			local_drop(s, b, r); /* and once more, in a new file */
 			r = tries ? r : 0;
 		} else if (r == -ENOSPC || r == -EAGAIN) {
-			if (book_load_types(b) < 0)
+			if (partition_load_types(b) < 0)
 				local_drop(s, b, 0);
 		} else {
 			local_drop(s, b, 0);

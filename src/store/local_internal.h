@@ -19,8 +19,8 @@
 #pragma once
 
 #include "store/accounts.h"
-#include "store/book.h"
 #include "store/columns.h"
+#include "store/partition.h"
 #include "store/store.h"
 
 #define LOCAL_DAYS         2 /* open for writing at a time */
@@ -36,7 +36,7 @@ struct translation { /* from the dictionary of a sender to that of a day */
 	uint64_t used;
 };
 
-struct local_todo { /* numbers of books, each once */
+struct local_todo { /* numbers of partitions, each once */
 	int64_t *numbers;
 	uint32_t count, cap;
 };
@@ -46,8 +46,8 @@ struct local_store {
 	struct store_options o;
 	struct remap_caps day_caps, month_caps;
 	int lock;
-	struct book *days[LOCAL_DAYS];
-	struct book *month;
+	struct partition *days[LOCAL_DAYS];
+	struct partition *month;
 	struct accounts accounts;
 	struct translation translations[LOCAL_TRANSLATIONS];
 	uint64_t clock; /* of uses, for what goes first */
@@ -65,13 +65,13 @@ struct local_store {
 };
 
 /*
- * A book for writing, made if there is none; a damaged one is set aside first. Borrowed: it may be
- * closed when another is asked for.
+ * A partition for writing, made if there is none; a damaged one is set aside first. Borrowed: it
+ * may be closed when another is asked for.
  */
-int local_day(struct local_store *s, int64_t day, struct book **ret);
-int local_month(struct local_store *s, int64_t month, struct book **ret);
-/* Closes a book; with -EUCLEAN its file is set aside, so that a new one begins. */
-void local_drop(struct local_store *s, struct book *b, int why);
+int local_day(struct local_store *s, int64_t day, struct partition **ret);
+int local_month(struct local_store *s, int64_t month, struct partition **ret);
+/* Closes a partition; with -EUCLEAN its file is set aside, so that a new one begins. */
+void local_drop(struct local_store *s, struct partition *b, int why);
 void local_set_aside(struct local_store *s, const char *path);
 void local_todo(struct local_store *s, int64_t day);
 void local_todo_audit(struct local_store *s, int64_t day);

@@ -11,7 +11,7 @@ enum choice { NOTHING, RAW, SLOT, HOUR };
 
 struct raw_day {
 	int64_t day;
-	struct book *book; /* in a read transaction; NULL: none, or not needed */
+	struct partition *partition; /* in a read transaction; NULL: none, or not needed */
 	int64_t id;
 };
 
@@ -28,7 +28,7 @@ struct plan {
 static void plan_done(struct plan *p)
 {
 	for (uint32_t i = 0; i < p->day_count; i++)
-		book_close(p->days[i].book);
+		partition_close(p->days[i].partition);
 	free(p->days);
 	free(p->choice);
 	free(p->through);
@@ -69,7 +69,7 @@ static void bound(struct range_scan *w, struct plan *p)
 			p->days[p->day_count++].day = days[i];
 }
 
-static void damaged(struct range_scan *w, enum book_kind kind, int64_t number, int r)
+static void damaged(struct range_scan *w, enum partition_kind kind, int64_t number, int r)
 {
 	struct store_answer *a = w->answer;
 
@@ -79,7 +79,7 @@ static void damaged(struct range_scan *w, enum book_kind kind, int64_t number, i
 	a->refused += r == -EACCES || r == -EPERM;
 	a->newer += r == -EPROTONOSUPPORT;
 	if (!a->trouble[0]) {
-		CLEANUP(freep) char *path = book_path("", kind, number);
+		CLEANUP(freep) char *path = partition_path("", kind, number);
 		snprintf(a->trouble, sizeof(a->trouble), "%s", path + 1);
 	}
 }
@@ -89,13 +89,13 @@ static int plan_day(struct plan *p, struct raw_day *d)
 {
 	int r;
 	CLEANUP(sql_endp)
-	sqlite3_stmt *st = sql_ask(&d->book->db,
+	sqlite3_stmt *st = sql_ask(&d->partition->db,
 				   "SELECT slot, through FROM slots WHERE slot >= ?1 AND slot < ?2"
 				   " UNION ALL SELECT slot, max(id) FROM windows WHERE slot >= ?1"
 				   " AND slot < ?2 GROUP BY slot",
 				   "ii", p->first * SLOT_S, (p->first + p->count) * SLOT_S);
 
-	while ((r = sql_step(&d->book->db, st)) > 0) {
+	while ((r = sql_step(&d->partition->db, st)) > 0) {
 		int64_t i = sqlite3_column_int64(st, 0) / SLOT_S - p->first;
 		if (i < 0 || i >= p->count)
 			continue;
@@ -109,16 +109,16 @@ static void plan_days(struct range_scan *w, struct plan *p)
 {
 	for (uint32_t i = 0; i < p->day_count; i++) {
 		struct raw_day *d = &p->days[i];
-		int r = book_open(w->s->dir, BOOK_RAW, d->day, SQL_READ, &d->book);
+		int r = partition_open(w->s->dir, PARTITION_RAW, d->day, SQL_READ, &d->partition);
 		if (!r) {
-			d->id = d->book->id;
-			r = sql_run(&d->book->db, "BEGIN", "");
+			d->id = d->partition->id;
+			r = sql_run(&d->partition->db, "BEGIN", "");
 			r = r ? r : plan_day(p, d);
 		}
 		if (r) {
-			damaged(w, BOOK_RAW, d->day, r);
-			book_close(d->book);
-			d->book = NULL;
+			damaged(w, PARTITION_RAW, d->day, r);
+			partition_close(d->partition);
+			d->partition = NULL;
 		}
 	}
 }
@@ -139,7 +139,7 @@ static bool is_inside(const struct range_scan *w, const struct plan *p, uint32_t
 }
 
 /* Where the month's sum of five minutes is whole, and better than the windows: it is chosen. */
-static int plan_month(struct range_scan *w, struct plan *p, struct book *m, bool prefer_raw)
+static int plan_month(struct range_scan *w, struct plan *p, struct partition *m, bool prefer_raw)
 {
 	int r;
 	CLEANUP(sql_endp)
@@ -161,7 +161,7 @@ static int plan_month(struct range_scan *w, struct plan *p, struct book *m, bool
 }
 
 /* Hours all of whose five minutes are sums, or nothing. */
-static int plan_hours(struct range_scan *w, struct plan *p, struct book *m)
+static int plan_hours(struct range_scan *w, struct plan *p, struct partition *m)
 {
 	int r;
 	CLEANUP(sql_endp)
@@ -235,10 +235,10 @@ static int visit_row(struct range_scan *w, struct plan *p, struct scanned_blob *
 	return r > 0 ? visit(w, p, b, st, 0) : r;
 }
 
-static const struct book_type *wanted_type(const struct range_scan *w, const struct book *b,
-					   int64_t id)
+static const struct partition_type *wanted_type(const struct range_scan *w,
+						const struct partition *b, int64_t id)
 {
-	const struct book_type *t = book_type_by_id(b, id);
+	const struct partition_type *t = partition_type_by_id(b, id);
 
 	return t && (w->all_types || strcmp(t->type, w->q->type) == 0) ? t : NULL;
 }
@@ -272,7 +272,7 @@ static sqlite3_stmt *pack_times(struct range_scan *w, struct times_file *f, int6
 	return NULL;
 }
 
-static int scan_packs(struct range_scan *w, struct plan *p, struct book *b,
+static int scan_packs(struct range_scan *w, struct plan *p, struct partition *b,
 		      struct scanned_blob *blob)
 {
 	struct columns_times times = {};
@@ -309,7 +309,7 @@ static int scan_packs(struct range_scan *w, struct plan *p, struct book *b,
 	return r;
 }
 
-static int scan_windows(struct range_scan *w, struct plan *p, struct book *b,
+static int scan_windows(struct range_scan *w, struct plan *p, struct partition *b,
 			struct scanned_blob *blob)
 {
 	struct columns_times times = {};
@@ -340,7 +340,7 @@ static int scan_windows(struct range_scan *w, struct plan *p, struct book *b,
 	return r;
 }
 
-static int scan_rolls(struct range_scan *w, struct plan *p, struct book *b,
+static int scan_rolls(struct range_scan *w, struct plan *p, struct partition *b,
 		      struct scanned_blob *blob)
 {
 	int r;
@@ -366,7 +366,7 @@ static int scan_rolls(struct range_scan *w, struct plan *p, struct book *b,
 }
 
 /* All that is wanted of one file. What it holds counts as damaged from where it is. */
-static int scan_book(struct range_scan *w, struct plan *p, struct book *b)
+static int scan_partition(struct range_scan *w, struct plan *p, struct partition *b)
 {
 	struct columns_reader rows = {};
 	struct dict_view view = {};
@@ -374,14 +374,14 @@ static int scan_book(struct range_scan *w, struct plan *p, struct book *b)
 		.rows = &rows,
 		.from_ms = w->from_ms,
 		.to_ms = w->to_ms,
-		.sum = b->kind == BOOK_ROLL,
+		.sum = b->kind == PARTITION_ROLL,
 	};
 
 	int r = dict_view_load(&view, &b->db);
 	w->answer->files++;
 	w->answer->bytes += view.bytes;
 	if (!r && !(r = w->file(w->ctx, &view))) {
-		if (b->kind == BOOK_ROLL) {
+		if (b->kind == PARTITION_ROLL) {
 			r = scan_rolls(w, p, b, &blob);
 		} else {
 			r = scan_packs(w, p, b, &blob);
@@ -411,7 +411,7 @@ static bool month_is_used(const struct plan *p, int64_t month)
 {
 	for (uint32_t i = 0; i < p->count; i++)
 		if ((p->choice[i] == SLOT || p->choice[i] == HOUR) &&
-		    book_month((p->first + i) * SLOT_S) == month)
+		    partition_month((p->first + i) * SLOT_S) == month)
 			return true;
 	return false;
 }
@@ -434,8 +434,8 @@ static void count_blobs(struct range_scan *w, struct plan *p)
 static int scan_month(struct range_scan *w, struct plan *p, int64_t month, bool prefer_raw,
 		      bool read)
 {
-	CLEANUP(book_closep) struct book *m = NULL;
-	int r = book_open(w->s->dir, BOOK_ROLL, month, SQL_READ, &m);
+	CLEANUP(partition_closep) struct partition *m = NULL;
+	int r = partition_open(w->s->dir, PARTITION_ROLL, month, SQL_READ, &m);
 
 	if (!r)
 		r = sql_run(&m->db, "BEGIN", "");
@@ -444,10 +444,10 @@ static int scan_month(struct range_scan *w, struct plan *p, int64_t month, bool 
 		if (!r && w->hours)
 			r = plan_hours(w, p, m);
 	} else if (!r) {
-		return scan_book(w, p, m);
+		return scan_partition(w, p, m);
 	}
 	if (r)
-		damaged(w, BOOK_ROLL, month, r);
+		damaged(w, PARTITION_ROLL, month, r);
 	return 0;
 }
 
@@ -460,27 +460,27 @@ static int scan_all(struct range_scan *w, struct plan *p)
 	plan_days(w, p);
 	if (!w->q->raw_only && !w->times)
 		count = local_list(w->s->dir, LOCAL_ROLL, &months);
-	int64_t first = book_month(p->first * SLOT_S);
-	int64_t last = book_month((p->first + p->count) * SLOT_S - 1);
+	int64_t first = partition_month(p->first * SLOT_S);
+	int64_t last = partition_month((p->first + p->count) * SLOT_S - 1);
 	for (uint32_t i = 0; i < count; i++)
 		if (months[i] >= first && months[i] <= last)
 			scan_month(w, p, months[i], w->prefer_raw || p->count <= RAW_SPAN, false);
 	count_blobs(w, p);
 	for (uint32_t i = 0; i < p->day_count; i++) {
 		if (!day_is_used(p, p->days[i].day)) {
-			book_close(p->days[i].book);
-			p->days[i].book = NULL;
+			partition_close(p->days[i].partition);
+			p->days[i].partition = NULL;
 		}
 	}
 	for (uint32_t i = 0; i < count && !r; i++)
 		if (months[i] >= first && months[i] <= last && month_is_used(p, months[i]))
 			r = scan_month(w, p, months[i], false, true);
 	for (uint32_t i = 0; i < p->day_count && !r; i++) {
-		if (!p->days[i].book)
+		if (!p->days[i].partition)
 			continue;
-		r = scan_book(w, p, p->days[i].book);
-		book_close(p->days[i].book);
-		p->days[i].book = NULL;
+		r = scan_partition(w, p, p->days[i].partition);
+		partition_close(p->days[i].partition);
+		p->days[i].partition = NULL;
 	}
 	return r;
 }

@@ -13,7 +13,7 @@
 #include "store/local_internal.h"
 
 struct scanned_blob {
-	const struct book_type *type;
+	const struct partition_type *type;
 	struct columns_reader *rows;
 	struct columns_times *times; /* NULL: none are kept */
 	uint64_t from_ms, to_ms;     /* windows that begin here are wanted */

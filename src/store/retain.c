@@ -71,14 +71,14 @@ static void remove_file(struct local_store *s, const char *path)
 	s->stats.expired_files++;
 }
 
-static void remove_book(struct local_store *s, enum book_kind kind, int64_t number)
+static void remove_book(struct local_store *s, enum partition_kind kind, int64_t number)
 {
-	CLEANUP(freep) char *path = book_path(s->dir, kind, number);
+	CLEANUP(freep) char *path = partition_path(s->dir, kind, number);
 
 	for (int i = 0; i < LOCAL_DAYS; i++)
-		if (kind == BOOK_RAW && s->days[i] && s->days[i]->number == number)
+		if (kind == PARTITION_RAW && s->days[i] && s->days[i]->number == number)
 			local_drop(s, s->days[i], 0);
-	if (kind == BOOK_ROLL && s->month && s->month->number == number)
+	if (kind == PARTITION_ROLL && s->month && s->month->number == number)
 		local_drop(s, s->month, 0);
 	remove_file(s, path);
 }
@@ -100,7 +100,7 @@ static int64_t month_end(int64_t month) /* in seconds */
 }
 
 /* Gives back to the file system what a file has no more use for. */
-static void shrink(struct book *b)
+static void shrink(struct partition *b)
 {
 	sqlite3_exec(b->db.db, "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)", NULL,
 		     NULL, NULL);
@@ -108,7 +108,7 @@ static void shrink(struct book *b)
 
 static int drop_rolls(struct local_store *s, int64_t month, int64_t before)
 {
-	struct book *b;
+	struct partition *b;
 	int64_t first;
 	int r = local_month(s, month, &b);
 
@@ -142,15 +142,15 @@ static bool expire(struct local_store *s, uint64_t now_ms)
 			remove_times(s, hours[i]);
 	for (uint32_t i = 0; i < day_count; i++)
 		if ((uint64_t)(days[i] + 1) * DAY_MS + s->o.retention_ms <= now_ms)
-			remove_book(s, BOOK_RAW, days[i]);
+			remove_book(s, PARTITION_RAW, days[i]);
 	for (uint32_t i = 0; i < month_count; i++)
 		if ((uint64_t)month_end(months[i]) * 1000 + s->o.retention_ms <= now_ms)
-			remove_book(s, BOOK_ROLL, months[i]);
+			remove_book(s, PARTITION_ROLL, months[i]);
 	/* Of the month that the limit lies in, day by day. */
 	if (now_ms > s->o.retention_ms) {
 		int64_t limit = (int64_t)((now_ms - s->o.retention_ms) / 1000) / DAY_S * DAY_S;
 		for (uint32_t i = 0; i < month_count; i++)
-			if (months[i] == book_month(limit))
+			if (months[i] == partition_month(limit))
 				return drop_rolls(s, months[i], limit) > 0;
 	}
 	return false;
@@ -159,7 +159,7 @@ static bool expire(struct local_store *s, uint64_t now_ms)
 /* The first hour of the latest day, if it is over and packed: whether it went. */
 static bool trim_day(struct local_store *s, int64_t day, uint64_t now_ms)
 {
-	struct book *b;
+	struct partition *b;
 	int64_t first;
 
 	if (local_day(s, day, &b) ||
@@ -202,7 +202,7 @@ static bool make_room(struct local_store *s, uint64_t now_ms)
 	if (day_count > 1 && local_settle_day(s, days[0]) == 0) {
 		accounts_set_floor(&s->accounts, (uint64_t)(days[0] + 1) * DAY_MS);
 		if (accounts_sync(&s->accounts) == 0) {
-			remove_book(s, BOOK_RAW, days[0]);
+			remove_book(s, PARTITION_RAW, days[0]);
 			return true;
 		}
 	}
@@ -213,10 +213,10 @@ static bool make_room(struct local_store *s, uint64_t now_ms)
 	if (day_count && trim_day(s, days[day_count - 1], now_ms))
 		return true;
 	if (month_count > 1) {
-		remove_book(s, BOOK_ROLL, months[0]);
+		remove_book(s, PARTITION_ROLL, months[0]);
 		return true;
 	}
-	struct book *b;
+	struct partition *b;
 	int64_t first;
 	if (!month_count || local_month(s, months[0], &b) ||
 	    sql_number(&b->db, "SELECT min(slot) FROM rolled", -1, &first) || first < 0)
@@ -263,18 +263,18 @@ bool local_retain(struct local_store *s, uint64_t now_ms)
 	return more;
 }
 
-/* The first or the last slot of a book, in ms; 0 when it has none. */
-static uint64_t edge(struct local_store *s, enum book_kind kind, int64_t number, bool last)
+/* The first or the last slot of a partition, in ms; 0 when it has none. */
+static uint64_t edge(struct local_store *s, enum partition_kind kind, int64_t number, bool last)
 {
 	static const char *const ask[2][2] = {
 		{"SELECT min(slot) FROM (SELECT slot FROM slots UNION SELECT slot FROM windows)",
 		 "SELECT max(slot) FROM (SELECT slot FROM slots UNION SELECT slot FROM windows)"},
 		{"SELECT min(slot) FROM rolled", "SELECT max(slot) FROM rolled"},
 	};
-	CLEANUP(book_closep) struct book *b = NULL;
+	CLEANUP(partition_closep) struct partition *b = NULL;
 	int64_t slot = 0;
 
-	if (book_open(s->dir, kind, number, SQL_READ, &b) == 0)
+	if (partition_open(s->dir, kind, number, SQL_READ, &b) == 0)
 		sql_number(&b->db, ask[kind][last], 0, &slot);
 	return (uint64_t)slot * 1000 + (slot && last ? SLOT_S * 1000 : 0);
 }
@@ -286,15 +286,15 @@ void local_look_at_span(struct local_store *s)
 	uint32_t month_count = local_list(s->dir, LOCAL_ROLL, &months);
 	uint64_t first = UINT64_MAX, at;
 
-	if (day_count && (at = edge(s, BOOK_RAW, days[0], false)))
+	if (day_count && (at = edge(s, PARTITION_RAW, days[0], false)))
 		first = at;
-	if (month_count && (at = edge(s, BOOK_ROLL, months[0], false)))
+	if (month_count && (at = edge(s, PARTITION_ROLL, months[0], false)))
 		first = MIN(first, at);
 	s->stats.first_ms = first == UINT64_MAX ? 0 : first;
 	if (day_count && !s->stats.last_ms)
-		s->stats.last_ms = edge(s, BOOK_RAW, days[day_count - 1], true);
+		s->stats.last_ms = edge(s, PARTITION_RAW, days[day_count - 1], true);
 	if (month_count && !s->stats.last_ms)
-		s->stats.last_ms = edge(s, BOOK_ROLL, months[month_count - 1], true);
+		s->stats.last_ms = edge(s, PARTITION_ROLL, months[month_count - 1], true);
 }
 
 void local_stats(void *self, struct store_stats *ret)

@@ -2,8 +2,8 @@
  * store: where windows are kept, and what they hold of a range of time.
  *
  * This header is all that the server and the commands know of a store. Of which kind one is depends
- * on where it is: today there is one kind, a directory (local_internal.h). operations.h says what another
- * would have to do.
+ * on where it is: today there is one kind, a directory (local_internal.h). operations.h says what
+ * another would have to do.
  *
  * One writer at a time, any number of readers. What was appended with 0 is kept: no sudden end of
  * this process loses it. A handle is for one thread; a thread that reads opens its own.

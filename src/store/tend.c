@@ -129,7 +129,7 @@ static int message_order(const void *a, const void *b)
 }
 
 /* The messages of the pack and those that waited, as in store.c. */
-static int join_messages(struct book *b, struct slot *s, const void *bytes, size_t len)
+static int join_messages(struct partition *b, struct slot *s, const void *bytes, size_t len)
 {
 	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
 	struct message m = {};
@@ -169,7 +169,7 @@ static int join_messages(struct book *b, struct slot *s, const void *bytes, size
 	return r;
 }
 
-static int slot_load(struct book *b, int64_t start, struct slot *ret)
+static int slot_load(struct partition *b, int64_t start, struct slot *ret)
 {
 	int r;
 
@@ -200,10 +200,10 @@ static int slot_load(struct book *b, int64_t start, struct slot *ret)
 }
 
 /* What the day has of a type: the pack, if wanted, and windows after an id. */
-static int slot_gather(struct book *b, struct slot *s, int64_t type, bool pack, int64_t after,
+static int slot_gather(struct partition *b, struct slot *s, int64_t type, bool pack, int64_t after,
 		       sqlite3_stmt *pack_times, bool times, struct columns *c)
 {
-	const struct book_type *t = book_type_by_id(b, type);
+	const struct partition_type *t = partition_type_by_id(b, type);
 	int r = 0;
 
 	columns_clear(c);
@@ -241,7 +241,7 @@ static int slot_gather(struct book *b, struct slot *s, int64_t type, bool pack, 
  */
 
 /* Rows of a day as one window of the month's, added to `to`. */
-static void translate(struct local_store *s, struct book *day, struct book *month,
+static void translate(struct local_store *s, struct partition *day, struct partition *month,
 		      const struct columns *from, uint32_t window, struct columns *to)
 {
 	if (day->month_id != month->id) {
@@ -271,8 +271,8 @@ static void translate(struct local_store *s, struct book *day, struct book *mont
  * The rows as a blob, in s->bytes. Of more than one holds, the smallest are counted together, as is
  * what a dictionary has no room for.
  */
-static int write_rows(struct local_store *s, struct book *b, struct columns *c, uint64_t period,
-		      uint64_t *other)
+static int write_rows(struct local_store *s, struct partition *b, struct columns *c,
+		      uint64_t period, uint64_t *other)
 {
 	int r = -EFBIG;
 
@@ -285,7 +285,7 @@ static int write_rows(struct local_store *s, struct book *b, struct columns *c, 
 	return r;
 }
 
-static int write_roll(struct local_store *s, struct book *month, int64_t span, int64_t start,
+static int write_roll(struct local_store *s, struct partition *month, int64_t span, int64_t start,
 		      int64_t type, uint64_t period, struct columns *c)
 {
 	columns_settle(c);
@@ -298,7 +298,7 @@ static int write_roll(struct local_store *s, struct book *month, int64_t span, i
 }
 
 /* What is there of five minutes, an hour, as one window. */
-static int gather_rolls(struct book *month, struct gather *g, int64_t start, int64_t end,
+static int gather_rolls(struct partition *month, struct gather *g, int64_t start, int64_t end,
 			int64_t type, uint64_t period, uint32_t length_ms, struct columns *c)
 {
 	struct columns part = {};
@@ -327,18 +327,18 @@ static int gather_rolls(struct book *month, struct gather *g, int64_t start, int
 	return r;
 }
 
-static int roll_type(struct local_store *s, struct book *day, struct book *month, struct slot *slot,
-		     int64_t type, bool pack, int64_t after)
+static int roll_type(struct local_store *s, struct partition *day, struct partition *month,
+		     struct slot *slot, int64_t type, bool pack, int64_t after)
 {
 	struct columns new = {};
 	int64_t month_type = 0;
 	int r = slot_gather(day, slot, type, pack, after, NULL, false, &new);
-	const struct book_type *t = book_type_by_id(day, type);
+	const struct partition_type *t = partition_type_by_id(day, type);
 
 	if (r == -EUCLEAN)
 		r = -EBADMSG; /* the day, not the month, is damaged */
 	if (!r && new.window_count) {
-		r = book_type(month, t->type, t->unit, t->period, &month_type);
+		r = partition_type(month, t->type, t->unit, t->period, &month_type);
 		r = r ? r
 		      : gather_rolls(month, &slot->gather, slot->start, slot->start + 1, month_type,
 				     t->period, SLOT_S * 1000, &s->columns);
@@ -352,7 +352,8 @@ static int roll_type(struct local_store *s, struct book *day, struct book *month
 	return r;
 }
 
-static int roll_slot(struct local_store *s, struct book *day, struct book *month, struct slot *slot)
+static int roll_slot(struct local_store *s, struct partition *day, struct partition *month,
+		     struct slot *slot)
 {
 	struct entries_mark mark;
 	int64_t raw = 0, through = 0, hour = slot->start / HOUR_S * HOUR_S;
@@ -402,14 +403,14 @@ static int roll_slot(struct local_store *s, struct book *day, struct book *month
 	return 0;
 }
 
-static int roll_hour(struct local_store *s, struct book *month, int64_t hour)
+static int roll_hour(struct local_store *s, struct partition *month, int64_t hour)
 {
 	struct entries_mark mark;
 	struct gather g = {};
 	int r = sql_begin(&month->db);
 
 	for (uint32_t i = 0; i < month->type_count && !r; i++) {
-		const struct book_type *t = &month->types[i];
+		const struct partition_type *t = &month->types[i];
 		r = gather_rolls(month, &g, hour, hour + HOUR_S, t->id, t->period, HOUR_S * 1000,
 				 &s->columns);
 		if (!r && s->columns.windows[0].messages)
@@ -435,11 +436,11 @@ static int roll_hour(struct local_store *s, struct book *month, int64_t hour)
  * Writes the pack of a type to the day, in the caller's transaction, and its times (`times` is
  * NULL: they are no longer kept) in theirs.
  */
-static int pack_type(struct local_store *s, struct book *day, struct slot *slot, int64_t type,
+static int pack_type(struct local_store *s, struct partition *day, struct slot *slot, int64_t type,
 		     struct sql *times)
 {
 	struct columns *c = &s->columns;
-	const struct book_type *t = book_type_by_id(day, type);
+	const struct partition_type *t = partition_type_by_id(day, type);
 	int r = 0;
 
 	CLEANUP(sql_endp) sqlite3_stmt *old = NULL;
@@ -487,7 +488,8 @@ static int open_times(struct local_store *s, int64_t slot, struct sql *ret)
 	return r;
 }
 
-static int pack_in(struct local_store *s, struct book *day, struct slot *slot, struct sql *times)
+static int pack_in(struct local_store *s, struct partition *day, struct slot *slot,
+		   struct sql *times)
 {
 	struct entries_mark mark;
 	int r = times ? sql_begin(times) : 0;
@@ -520,7 +522,8 @@ static int pack_in(struct local_store *s, struct book *day, struct slot *slot, s
 	return 0;
 }
 
-static int pack_slot(struct local_store *s, struct book *day, struct slot *slot, uint64_t now_ms)
+static int pack_slot(struct local_store *s, struct partition *day, struct slot *slot,
+		     uint64_t now_ms)
 {
 	struct sql times;
 
@@ -536,7 +539,7 @@ static int pack_slot(struct local_store *s, struct book *day, struct slot *slot,
 
 static int settle(struct local_store *s, int64_t day_number, int64_t start, uint64_t now_ms)
 {
-	struct book *day, *month;
+	struct partition *day, *month;
 	struct slot slot = {};
 
 	int r = accounts_sync(&s->accounts);
@@ -549,7 +552,7 @@ static int settle(struct local_store *s, int64_t day_number, int64_t start, uint
 		return r;
 	r = slot_load(day, start, &slot);
 	if (!r) {
-		r = local_month(s, book_month(start), &month);
+		r = local_month(s, partition_month(start), &month);
 		if (!r) {
 			r = roll_slot(s, day, month, &slot);
 			if (r && r != -EBADMSG)
@@ -578,7 +581,7 @@ static void todo_remove(struct local_todo *t, uint32_t i)
 }
 
 /* Five minutes that are over and quiet: 1, 0 when there are none (*ret: 1 if some will be). */
-static int ready(struct book *b, uint64_t now_ms, int64_t *ret)
+static int ready(struct partition *b, uint64_t now_ms, int64_t *ret)
 {
 	CLEANUP(sql_endp)
 	sqlite3_stmt *st =
@@ -602,7 +605,7 @@ static bool pack_step(struct local_store *s, uint64_t now_ms)
 {
 	for (uint32_t i = 0; i < s->pack_days.count;) {
 		int64_t day = s->pack_days.numbers[i], slot = 0;
-		struct book *b;
+		struct partition *b;
 		int r = local_day(s, day, &b);
 		if (!r) {
 			r = ready(b, now_ms, &slot);
@@ -624,9 +627,9 @@ static bool pack_step(struct local_store *s, uint64_t now_ms)
 /* Five minutes that the day has packed and the month does not have: 1, 0 or -errno. */
 static int unrolled(struct local_store *s, int64_t day, int64_t *ret)
 {
-	CLEANUP(book_closep) struct book *b = NULL;
-	CLEANUP(book_closep) struct book *m = NULL;
-	int r = book_open(s->dir, BOOK_RAW, day, SQL_READ, &b);
+	CLEANUP(partition_closep) struct partition *b = NULL;
+	CLEANUP(partition_closep) struct partition *m = NULL;
+	int r = partition_open(s->dir, PARTITION_RAW, day, SQL_READ, &b);
 
 	if (r)
 		return r == -ENOENT ? 0 : r;
@@ -635,7 +638,8 @@ static int unrolled(struct local_store *s, int64_t day, int64_t *ret)
 	if (!r && waiting)
 		local_todo(s, day);
 	if (!r)
-		r = book_open(s->dir, BOOK_ROLL, book_month(day * DAY_S), SQL_READ, &m);
+		r = partition_open(s->dir, PARTITION_ROLL, partition_month(day * DAY_S), SQL_READ,
+				   &m);
 	if (r && r != -ENOENT)
 		return r;
 	CLEANUP(sql_endp)
@@ -685,14 +689,14 @@ static bool hour_step(struct local_store *s, uint64_t now_ms)
 {
 	for (uint32_t i = 0; i < s->hour_months.count;) {
 		int64_t month = s->hour_months.numbers[i], hour = 0;
-		struct book *b = NULL;
+		struct partition *b = NULL;
 		int r;
 		if (s->month && s->month->number == month) {
 			r = stale_hour(&s->month->db, (int64_t)(now_ms / 1000), &hour);
 		} else {
-			r = book_open(s->dir, BOOK_ROLL, month, SQL_READ, &b);
+			r = partition_open(s->dir, PARTITION_ROLL, month, SQL_READ, &b);
 			r = r ? MIN(r, 0) : stale_hour(&b->db, (int64_t)(now_ms / 1000), &hour);
-			book_close(b);
+			partition_close(b);
 		}
 		if (r == 1 && local_month(s, month, &b) == 0) {
 			r = roll_hour(s, b, hour);
@@ -711,7 +715,7 @@ static bool hour_step(struct local_store *s, uint64_t now_ms)
 static bool join_step(struct local_store *s)
 {
 	for (int i = 0; i <= LOCAL_DAYS; i++) {
-		struct book *b = i < LOCAL_DAYS ? s->days[i] : s->month;
+		struct partition *b = i < LOCAL_DAYS ? s->days[i] : s->month;
 		if (b && dict_join(&b->dict, &b->db) > 0)
 			return true;
 	}
@@ -720,7 +724,7 @@ static bool join_step(struct local_store *s)
 
 int local_settle_day(struct local_store *s, int64_t day)
 {
-	struct book *b;
+	struct partition *b;
 	int64_t slot = 0;
 	int r;
 

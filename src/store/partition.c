@@ -1,4 +1,4 @@
-#include "store/book.h"
+#include "store/partition.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 	" period INTEGER NOT NULL);"
 
 static const char *const schema[] = {
-	[BOOK_RAW] = COMMON_SCHEMA
+	[PARTITION_RAW] = COMMON_SCHEMA
 	"CREATE TABLE instances(id INTEGER PRIMARY KEY, instance BLOB NOT NULL UNIQUE);"
 	"CREATE TABLE windows(id INTEGER PRIMARY KEY, slot INTEGER NOT NULL,"
 	" instance INTEGER NOT NULL, sequence INTEGER NOT NULL, part INTEGER NOT NULL,"
@@ -26,7 +26,7 @@ static const char *const schema[] = {
 	"CREATE UNIQUE INDEX packs_by_slot ON packs(slot, type);"
 	"CREATE TABLE slots(slot INTEGER PRIMARY KEY, through INTEGER NOT NULL,"
 	" messages BLOB NOT NULL);",
-	[BOOK_ROLL] = COMMON_SCHEMA
+	[PARTITION_ROLL] = COMMON_SCHEMA
 	"CREATE TABLE rolls(id INTEGER PRIMARY KEY, span INTEGER NOT NULL, slot INTEGER NOT NULL,"
 	" type INTEGER NOT NULL, rows BLOB NOT NULL);"
 	"CREATE UNIQUE INDEX rolls_by_slot ON rolls(span, slot, type);"
@@ -35,9 +35,9 @@ static const char *const schema[] = {
 	"CREATE TABLE stale(hour INTEGER PRIMARY KEY);",
 };
 
-char *book_path(const char *dir, enum book_kind kind, int64_t number)
+char *partition_path(const char *dir, enum partition_kind kind, int64_t number)
 {
-	if (kind == BOOK_ROLL)
+	if (kind == PARTITION_ROLL)
 		return mem_printf("%s/roll/%04d-%02d.db", dir, (int)(number / 12),
 				  (int)(number % 12) + 1);
 	struct tm tm;
@@ -47,25 +47,25 @@ char *book_path(const char *dir, enum book_kind kind, int64_t number)
 			  tm.tm_mday);
 }
 
-int64_t book_number(enum book_kind kind, const char *name)
+int64_t partition_number(enum partition_kind kind, const char *name)
 {
 	struct tm tm = {.tm_mday = 1};
 	int n = 0;
 
-	if (kind == BOOK_RAW)
+	if (kind == PARTITION_RAW)
 		sscanf(name, "%4d-%2d-%2d.db%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &n);
 	else
 		sscanf(name, "%4d-%2d.db%n", &tm.tm_year, &tm.tm_mon, &n);
 	if (!n || name[n] || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_year < 1970)
 		return -1;
-	if (kind == BOOK_ROLL)
+	if (kind == PARTITION_ROLL)
 		return (int64_t)tm.tm_year * 12 + tm.tm_mon - 1;
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;
 	return timegm(&tm) / DAY_S;
 }
 
-int64_t book_month(int64_t slot)
+int64_t partition_month(int64_t slot)
 {
 	struct tm tm;
 	time_t t = slot;
@@ -74,7 +74,7 @@ int64_t book_month(int64_t slot)
 	return (int64_t)(tm.tm_year + 1900) * 12 + tm.tm_mon;
 }
 
-static void types_done(struct book *b)
+static void types_done(struct partition *b)
 {
 	for (uint32_t i = 0; i < b->type_count; i++) {
 		free(b->types[i].type);
@@ -83,15 +83,15 @@ static void types_done(struct book *b)
 	b->type_count = 0;
 }
 
-static void add_type(struct book *b, int64_t id, const char *type, const char *unit,
+static void add_type(struct partition *b, int64_t id, const char *type, const char *unit,
 		     uint64_t period)
 {
 	MEM_GROW(b->types, b->type_count, b->type_cap);
 	b->types[b->type_count++] =
-		(struct book_type){id, mem_strdup(type), mem_strdup(unit), period};
+		(struct partition_type){id, mem_strdup(type), mem_strdup(unit), period};
 }
 
-int book_load_types(struct book *b)
+int partition_load_types(struct partition *b)
 {
 	int r;
 	CLEANUP(sql_endp)
@@ -109,7 +109,7 @@ int book_load_types(struct book *b)
 	return r;
 }
 
-static int load(struct book *b, enum sql_mode mode)
+static int load(struct partition *b, enum sql_mode mode)
 {
 	int64_t format, last = 0, packed = 0;
 
@@ -119,11 +119,11 @@ static int load(struct book *b, enum sql_mode mode)
 		return -EPROTONOSUPPORT;
 	if (!r && (format < 1 || !b->id))
 		return -EUCLEAN;
-	r = r ? r : book_load_types(b);
+	r = r ? r : partition_load_types(b);
 	if (r || mode == SQL_READ)
 		return r;
 	r = dict_load(&b->dict, &b->db);
-	if (!r && b->kind == BOOK_RAW) {
+	if (!r && b->kind == PARTITION_RAW) {
 		r = sql_number(&b->db, "SELECT max(id) FROM windows", 0, &last);
 		r = r ? r : sql_number(&b->db, "SELECT max(through) FROM slots", 0, &packed);
 		b->next = MAX(last, packed) + 1;
@@ -131,11 +131,11 @@ static int load(struct book *b, enum sql_mode mode)
 	return r;
 }
 
-int book_open(const char *dir, enum book_kind kind, int64_t number, enum sql_mode mode,
-	      struct book **ret)
+int partition_open(const char *dir, enum partition_kind kind, int64_t number, enum sql_mode mode,
+		   struct partition **ret)
 {
-	CLEANUP(freep) char *path = book_path(dir, kind, number);
-	CLEANUP(book_closep) struct book *b = mem_alloc(sizeof(*b));
+	CLEANUP(freep) char *path = partition_path(dir, kind, number);
+	CLEANUP(partition_closep) struct partition *b = mem_alloc(sizeof(*b));
 
 	b->kind = kind;
 	b->number = number;
@@ -152,7 +152,7 @@ int book_open(const char *dir, enum book_kind kind, int64_t number, enum sql_mod
 	return r;
 }
 
-void book_close(struct book *b)
+void partition_close(struct partition *b)
 {
 	if (!b)
 		return;
@@ -164,12 +164,13 @@ void book_close(struct book *b)
 	free(b);
 }
 
-int book_type(struct book *b, const char *type, const char *unit, uint64_t period, int64_t *ret)
+int partition_type(struct partition *b, const char *type, const char *unit, uint64_t period,
+		   int64_t *ret)
 {
 	int64_t id = 1;
 
 	for (uint32_t i = 0; i < b->type_count; i++) {
-		const struct book_type *t = &b->types[i];
+		const struct partition_type *t = &b->types[i];
 		if (strcmp(t->type, type) == 0 && strcmp(t->unit, unit) == 0 &&
 		    t->period == period) {
 			*ret = t->id;
@@ -188,7 +189,7 @@ int book_type(struct book *b, const char *type, const char *unit, uint64_t perio
 	return 0;
 }
 
-const struct book_type *book_type_by_id(const struct book *b, int64_t id)
+const struct partition_type *partition_type_by_id(const struct partition *b, int64_t id)
 {
 	for (uint32_t i = 0; i < b->type_count; i++)
 		if (b->types[i].id == id)
