@@ -172,8 +172,8 @@ static void write_columns(const struct columns *c, uint64_t period, bool values,
 	pack_done(&indexes);
 }
 
-static int join(const struct pack *head, struct pack *col, int count, int level, struct zip *z,
-		struct pack *out)
+static int join(const struct pack *head, struct pack *col, int count, int level,
+		struct compressor *z, struct pack *out)
 {
 	struct pack all = {};
 
@@ -186,12 +186,12 @@ static int join(const struct pack *head, struct pack *col, int count, int level,
 	}
 	int r = all.len > COLUMNS_BYTES_MAX ? -EFBIG : 0;
 	if (!r)
-		zip_pack(z, all.bytes, all.len, level, out);
+		compressor_pack(z, all.bytes, all.len, level, out);
 	pack_done(&all);
 	return r;
 }
 
-int columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
+int columns_write(const struct columns *c, uint64_t period, int level, struct compressor *z,
 		  struct pack *out)
 {
 	struct pack head = {}, col[COLUMNS] = {};
@@ -241,7 +241,7 @@ uint64_t columns_cut(struct columns *c, uint32_t other)
 	return moved;
 }
 
-int columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out)
+int columns_write_times(const struct columns *c, int level, struct compressor *z, struct pack *out)
 {
 	struct pack head = {}, col[3] = {};
 	uint64_t samples = 0;
@@ -304,9 +304,9 @@ int columns_open(struct columns_reader *r, const void *blob, size_t len, uint64_
 	size_t size;
 	uint64_t start = 0;
 
-	if (zip_unpack(&r->zip, blob, len, COLUMNS_BYTES_MAX, &size) < 0)
+	if (compressor_unpack(&r->compressor, blob, len, COLUMNS_BYTES_MAX, &size) < 0)
 		return -EBADMSG;
-	struct unpack in = {r->zip.bytes, r->zip.bytes + size, false};
+	struct unpack in = {r->compressor.bytes, r->compressor.bytes + size, false};
 	if (unpack_u64(&in) != VERSION)
 		return -EBADMSG;
 	uint64_t flags = unpack_max(&in, HAS_VALUES);
@@ -393,7 +393,7 @@ bool columns_next(struct columns_reader *r, struct columns_row *ret)
 
 void columns_reader_done(struct columns_reader *r)
 {
-	zip_done(&r->zip);
+	compressor_done(&r->compressor);
 	free(r->windows);
 	*r = (struct columns_reader){};
 }
@@ -403,9 +403,9 @@ int columns_times_open(struct columns_times *t, const void *blob, size_t len)
 	size_t size;
 	struct unpack col[3];
 
-	if (zip_unpack(&t->zip, blob, len, COLUMNS_BYTES_MAX, &size) < 0)
+	if (compressor_unpack(&t->compressor, blob, len, COLUMNS_BYTES_MAX, &size) < 0)
 		return -EBADMSG;
-	struct unpack in = {t->zip.bytes, t->zip.bytes + size, false};
+	struct unpack in = {t->compressor.bytes, t->compressor.bytes + size, false};
 	if (unpack_u64(&in) != VERSION)
 		return -EBADMSG;
 	t->rows = unpack_u64(&in);
@@ -446,6 +446,6 @@ bool columns_times_next(struct columns_times *t, uint64_t count, uint16_t **ret,
 
 void columns_times_done(struct columns_times *t)
 {
-	zip_done(&t->zip);
+	compressor_done(&t->compressor);
 	*t = (struct columns_times){};
 }

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #include "base/pack.h"
-#include "store/zip.h"
+#include "store/compressor.h"
 
 #define COLUMNS_WINDOWS_MAX (1u << 20)
 #define COLUMNS_BYTES_MAX                                                                          \
@@ -87,13 +87,13 @@ void columns_settle(struct columns *c);
 uint64_t columns_cut(struct columns *c, uint32_t other);
 
 /* As blobs, appended to `out`; settled before. 0; -EFBIG past COLUMNS_BYTES_MAX: nothing is. */
-int columns_write(const struct columns *c, uint64_t period, int level, struct zip *z,
+int columns_write(const struct columns *c, uint64_t period, int level, struct compressor *z,
 		  struct pack *out);
-int columns_write_times(const struct columns *c, int level, struct zip *z, struct pack *out);
+int columns_write_times(const struct columns *c, int level, struct compressor *z, struct pack *out);
 
 /* Reading, row by row. */
 struct columns_reader {
-	struct zip zip;
+	struct compressor compressor;
 	struct columns_window *windows;
 	uint32_t window_count, window_cap;
 	uint64_t period;
@@ -111,7 +111,7 @@ bool columns_next_series(struct columns_reader *r, uint32_t *ret);    /* series 
 void columns_reader_done(struct columns_reader *r);
 
 struct columns_times {
-	struct zip zip;
+	struct compressor compressor;
 	uint64_t rows, samples;
 	/* Private. */
 	struct unpack known;

@@ -13,9 +13,9 @@ static int load_row(struct dict *d, const void *blob, size_t len)
 {
 	size_t size;
 
-	if (zip_unpack(&d->zip, blob, len, BATCH_MAX, &size) < 0)
+	if (compressor_unpack(&d->compressor, blob, len, BATCH_MAX, &size) < 0)
 		return -EUCLEAN;
-	struct unpack in = {d->zip.bytes, d->zip.bytes + size, false};
+	struct unpack in = {d->compressor.bytes, d->compressor.bytes + size, false};
 	while (in.at < in.end)
 		if (entries_read(d->p, &in) < 0)
 			return -EUCLEAN;
@@ -39,7 +39,7 @@ int dict_load(struct dict *d, struct sql *s)
 		dict_done(d);
 		return r;
 	}
-	zip_done(&d->zip);
+	compressor_done(&d->compressor);
 	d->mark = (struct entries_mark){profile_string_count(d->p), d->p->module_count,
 					d->p->frame_count, d->p->stack_count, d->p->series_count};
 	return 0;
@@ -48,7 +48,7 @@ int dict_load(struct dict *d, struct sql *s)
 void dict_done(struct dict *d)
 {
 	profile_free(d->p);
-	zip_done(&d->zip);
+	compressor_done(&d->compressor);
 	*d = (struct dict){};
 }
 
@@ -64,7 +64,7 @@ int dict_write(struct dict *d, struct sql *s, struct entries_mark *ret_mark)
 	while (!all && !r) {
 		plain.len = out.len = 0;
 		all = entries_write(d->p, ret_mark, ROW_MAX, &plain);
-		zip_pack(&d->zip, plain.bytes, plain.len, LEVEL, &out);
+		compressor_pack(&d->compressor, plain.bytes, plain.len, LEVEL, &out);
 		/* The id moves on even if this is not committed. */
 		r = sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", d->next++,
 			    out.bytes, out.len);
@@ -91,8 +91,8 @@ static int join_from(struct sql *s, int64_t *ret_first)
 				   "");
 
 	while ((r = sql_step(s, st)) > 0 && sqlite3_column_int64(st, 1) < JOIN_SMALL) {
-		size_t size =
-			zip_size(sqlite3_column_blob(st, 2), (size_t)sqlite3_column_bytes(st, 2));
+		size_t size = compressor_size(sqlite3_column_blob(st, 2),
+					      (size_t)sqlite3_column_bytes(st, 2));
 		if (size > ROW_MAX - sum)
 			break;
 		sum += size;
@@ -111,10 +111,10 @@ static int read_from(struct dict *d, struct sql *s, int64_t first, struct pack *
 		sql_ask(s, "SELECT entries FROM dictionary WHERE id >= ? ORDER BY id", "i", first);
 
 	while ((r = sql_step(s, st)) > 0) {
-		if (zip_unpack(&d->zip, sqlite3_column_blob(st, 0),
-			       (size_t)sqlite3_column_bytes(st, 0), BATCH_MAX, &size) < 0)
+		if (compressor_unpack(&d->compressor, sqlite3_column_blob(st, 0),
+				      (size_t)sqlite3_column_bytes(st, 0), BATCH_MAX, &size) < 0)
 			return -EUCLEAN;
-		pack_raw(all, d->zip.bytes, size);
+		pack_raw(all, d->compressor.bytes, size);
 	}
 	return r;
 }
@@ -130,7 +130,7 @@ int dict_join(struct dict *d, struct sql *s)
 	r = sql_begin(s);
 	r = r ? r : read_from(d, s, first, &all);
 	if (!r) {
-		zip_pack(&d->zip, all.bytes, all.len, JOIN_LEVEL, &out);
+		compressor_pack(&d->compressor, all.bytes, all.len, JOIN_LEVEL, &out);
 		r = sql_run(s, "DELETE FROM dictionary WHERE id >= ?", "i", first);
 		r = r ? r
 		      : sql_run(s, "INSERT INTO dictionary(id, entries) VALUES(?, ?)", "ib", first,
@@ -144,7 +144,7 @@ int dict_join(struct dict *d, struct sql *s)
 		d->next = first + 1;
 	pack_done(&all);
 	pack_done(&out);
-	zip_done(&d->zip); /* much more than a window's entries need */
+	compressor_done(&d->compressor); /* much more than a window's entries need */
 	return r ? r : 1;
 }
 
@@ -224,11 +224,11 @@ int dict_view_add(struct dict_view *v, const void *blob, size_t len)
 	size_t size;
 
 	view_begin(v);
-	int r = zip_unpack(&v->zip, blob, len, BATCH_MAX, &size);
+	int r = compressor_unpack(&v->compressor, blob, len, BATCH_MAX, &size);
 	if (r)
 		return r;
-	uint8_t *bytes = TAKE_PTR(v->zip.bytes);
-	v->zip.cap = 0;
+	uint8_t *bytes = TAKE_PTR(v->compressor.bytes);
+	v->compressor.cap = 0;
 	MEM_GROW(v->buffers, v->bytes_count, v->bytes_cap);
 	v->buffers[v->bytes_count++] = bytes;
 	v->bytes += len;
@@ -263,7 +263,7 @@ void dict_view_done(struct dict_view *v)
 	for (uint32_t i = 0; i < v->bytes_count; i++)
 		free(v->buffers[i]);
 	free(v->buffers);
-	zip_done(&v->zip);
+	compressor_done(&v->compressor);
 	free(v->strings);
 	free(v->modules);
 	free(v->frames);

@@ -12,8 +12,8 @@
 
 #include "profile/entries.h"
 #include "profile/profile.h"
+#include "store/compressor.h"
 #include "store/sql.h"
-#include "store/zip.h"
 
 #define DICT_SCHEMA "CREATE TABLE dictionary(id INTEGER PRIMARY KEY, entries BLOB NOT NULL);"
 
@@ -22,7 +22,7 @@ struct dict {
 	struct profile *p;
 	struct entries_mark mark; /* what is on disk */
 	int64_t next;             /* id of the next row */
-	struct zip zip;
+	struct compressor compressor;
 };
 
 /* 0, -EUCLEAN when it makes no sense, or -errno. */
@@ -59,7 +59,7 @@ struct dict_view {
 	struct label *labels;
 	uint32_t string_count, module_count, frame_count, stack_count, series_count, label_count;
 	uint32_t string_cap, module_cap, frame_cap, stack_cap, depth_cap, series_cap, label_cap;
-	struct zip zip;
+	struct compressor compressor;
 	uint8_t **buffers; /* what strings point into */
 	uint32_t bytes_count, bytes_cap;
 	uint64_t bytes; /* read from disk */

@@ -431,7 +431,7 @@ static void local_close(void *self)
 	for (int i = 0; i < LOCAL_TRANSLATIONS; i++)
 		remap_done(&s->translations[i].map);
 	columns_done(&s->columns);
-	zip_done(&s->zip);
+	compressor_done(&s->compressor);
 	pack_done(&s->bytes);
 	pack_done(&s->more);
 	if (s->lock >= 0)
@@ -619,9 +619,9 @@ static int write_window(struct local_store *s, struct partition *b, const struct
 	if (r)
 		return r;
 	s->bytes.len = s->more.len = 0;
-	r = columns_write(&s->columns, w->period, LEVEL, &s->zip, &s->bytes);
+	r = columns_write(&s->columns, w->period, LEVEL, &s->compressor, &s->bytes);
 	if (w->times)
-		r = r ? r : columns_write_times(&s->columns, LEVEL, &s->zip, &s->more);
+		r = r ? r : columns_write_times(&s->columns, LEVEL, &s->compressor, &s->more);
 	if (r)
 		return r;
 	accounts_pack(&w->counts, samples, &counts);

@@ -52,7 +52,7 @@ struct local_store {
 	struct translation translations[LOCAL_TRANSLATIONS];
 	uint64_t clock; /* of uses, for what goes first */
 	struct columns columns;
-	struct zip zip;
+	struct compressor compressor;
 	struct pack bytes, more;
 	struct store_stats stats;
 	char *set_aside;               /* the latest file that was, by its new name; NULL: none */

@@ -280,7 +280,7 @@ static int write_rows(struct local_store *s, struct partition *b, struct columns
 		if (tries)
 			*other += columns_cut(c, remap_other(b->dict.p));
 		s->bytes.len = 0;
-		r = columns_write(c, period, PACK_LEVEL, &s->zip, &s->bytes);
+		r = columns_write(c, period, PACK_LEVEL, &s->compressor, &s->bytes);
 	}
 	return r;
 }
@@ -463,7 +463,7 @@ static int pack_type(struct local_store *s, struct partition *day, struct slot *
 			"iib", slot->start, type, s->bytes.bytes, s->bytes.len);
 	if (r || !times || !c->time_count)
 		return r;
-	if (columns_write_times(c, PACK_LEVEL, &s->zip, &s->more) == -EFBIG) {
+	if (columns_write_times(c, PACK_LEVEL, &s->compressor, &s->more) == -EFBIG) {
 		s->stats.untimed_packs++; /* more than anybody could read: rows without times */
 		return 0;
 	}
@@ -749,14 +749,14 @@ int local_settle_day(struct local_store *s, int64_t day)
 static void give_back(struct local_store *s)
 {
 	columns_done(&s->columns);
-	zip_done(&s->zip);
+	compressor_done(&s->compressor);
 	pack_done(&s->bytes);
 	pack_done(&s->more);
 	for (int i = 0; i < LOCAL_DAYS; i++)
 		if (s->days[i])
-			zip_done(&s->days[i]->dict.zip);
+			compressor_done(&s->days[i]->dict.compressor);
 	if (s->month)
-		zip_done(&s->month->dict.zip);
+		compressor_done(&s->month->dict.compressor);
 }
 
 bool local_tend(void *self, uint64_t now_ms)

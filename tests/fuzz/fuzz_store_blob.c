@@ -88,21 +88,21 @@ static void entries(const struct pack *blob)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct zip z = {};
+	struct compressor z = {};
 	struct pack blob = {};
 
 	if (!size)
 		return 0;
-	zip_pack(&z, data + 1, size - 1, 1, &blob);
+	compressor_pack(&z, data + 1, size - 1, 1, &blob);
 	if (data[0] % 4 == 0)
 		rows(&blob);
 	else if (data[0] % 4 == 1)
 		times(&blob);
 	else if (data[0] % 4 == 2)
 		entries(&blob);
-	else if (zip_unpack(&z, data + 1, size - 1, 1 << 20, &(size_t){0}) == 0)
-		zip_pack(&z, z.bytes, 0, 1, &blob);
+	else if (compressor_unpack(&z, data + 1, size - 1, 1 << 20, &(size_t){0}) == 0)
+		compressor_pack(&z, z.bytes, 0, 1, &blob);
 	pack_done(&blob);
-	zip_done(&z);
+	compressor_done(&z);
 	return 0;
 }

@@ -293,7 +293,7 @@ static void blobs_hold_what_was_put_in(void **state)
 	struct columns_reader r = {};
 	struct columns_times t = {};
 	struct columns_row row;
-	struct zip z = {};
+	struct compressor z = {};
 	struct pack blob = {}, when = {};
 	uint16_t one[] = {5, 400}, two[] = {7}, *steps = NULL;
 	size_t cap = 0;
@@ -357,7 +357,7 @@ static void blobs_hold_what_was_put_in(void **state)
 	columns_done(&c);
 	columns_reader_done(&r);
 	columns_times_done(&t);
-	zip_done(&z);
+	compressor_done(&z);
 	pack_done(&blob);
 	pack_done(&when);
 }

@@ -1,4 +1,4 @@
-#include "store/zip.h"
+#include "store/compressor.h"
 
 #include <errno.h>
 #include <zstd.h>
@@ -11,7 +11,8 @@ static void give_up(const char *why)
 	abort(); /* as mem.h does: with room enough, only memory can be lacking */
 }
 
-void zip_pack(struct zip *z, const void *bytes, size_t len, int level, struct pack *out)
+void compressor_pack(struct compressor *z, const void *bytes, size_t len, int level,
+		     struct pack *out)
 {
 	size_t room = ZSTD_compressBound(len);
 	CLEANUP(freep) uint8_t *to = mem_resize_array(NULL, room, 1);
@@ -26,14 +27,15 @@ void zip_pack(struct zip *z, const void *bytes, size_t len, int level, struct pa
 	pack_raw(out, to, n);
 }
 
-size_t zip_size(const void *frame, size_t len)
+size_t compressor_size(const void *frame, size_t len)
 {
 	unsigned long long size = frame ? ZSTD_getFrameContentSize(frame, len) : UINT64_MAX;
 
 	return size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR ? SIZE_MAX : size;
 }
 
-int zip_unpack(struct zip *z, const void *frame, size_t len, size_t max, size_t *ret_len)
+int compressor_unpack(struct compressor *z, const void *frame, size_t len, size_t max,
+		      size_t *ret_len)
 {
 	unsigned long long size = ZSTD_getFrameContentSize(frame, len);
 
@@ -53,10 +55,10 @@ int zip_unpack(struct zip *z, const void *frame, size_t len, size_t max, size_t 
 	return 0;
 }
 
-void zip_done(struct zip *z)
+void compressor_done(struct compressor *z)
 {
 	ZSTD_freeCCtx(z->packer);
 	ZSTD_freeDCtx(z->unpacker);
 	free(z->bytes);
-	*z = (struct zip){};
+	*z = (struct compressor){};
 }
