@@ -4,7 +4,7 @@
 #include "base/index.h"
 #include "profile/remap.h"
 #include "store/range_scan.h"
-#include "store/select.h"
+#include "store/series_filter.h"
 
 /*
  * Sums of one file by its own ids: plain arrays where series add up to one, else a table by (series
@@ -19,7 +19,7 @@ struct summing {
 	struct range_scan *w;
 	struct profile *into;
 	const struct dict_view *view;
-	struct select select;
+	struct series_filter filter;
 	bool dense;
 	uint64_t *counts, *values;
 	struct cell *cells;
@@ -37,7 +37,7 @@ static int sum_file(void *ctx, const struct dict_view *v)
 	struct summing *s = ctx;
 
 	s->view = v;
-	select_begin(&s->select, v);
+	series_filter_begin(&s->filter, v);
 	if (s->dense) {
 		s->counts = mem_alloc_array(v->stack_count, sizeof(*s->counts));
 		s->values = mem_alloc_array(v->stack_count, sizeof(*s->values));
@@ -112,7 +112,7 @@ static int sum_blob(void *ctx, struct scanned_blob *b)
 			return r;
 		if (!row.count || stack >= s->view->stack_count ||
 		    !range_scan_wants(b, COLUMNS_WINDOW(row.key)) ||
-		    !select_series(&s->select, COLUMNS_SERIES(row.key), &to))
+		    !series_filter_get(&s->filter, COLUMNS_SERIES(row.key), &to))
 			continue;
 		s->samples += row.count;
 		if (s->dense) {
@@ -122,7 +122,7 @@ static int sum_blob(void *ctx, struct scanned_blob *b)
 			add_cell(s, to, stack, row.count, row.value);
 		}
 	}
-	return select_check(&s->select);
+	return series_filter_check(&s->filter);
 }
 
 static const char *string_of(const void *ctx, uint32_t id, size_t *ret_len)
@@ -192,7 +192,7 @@ static int sum_file_end(void *ctx)
 	}
 	free(TAKE_PTR(s->counts));
 	free(TAKE_PTR(s->values));
-	select_end(&s->select);
+	series_filter_end(&s->filter);
 	return 0;
 }
 
@@ -214,7 +214,7 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 			       .answer = ret};
 	struct summing s = {.w = &w, .into = into, .dense = q->by_count == 0, .first = true};
 
-	select_init(&s.select, q, into);
+	series_filter_init(&s.filter, q, into);
 	w.file = sum_file;
 	w.blob = sum_blob;
 	w.file_end = sum_file_end;
@@ -237,5 +237,5 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 	free(s.cells);
 	free(s.steps);
 	index_done(&s.by_cell);
-	return select_done(&s.select, r, ret_err);
+	return series_filter_done(&s.filter, r, ret_err);
 }

@@ -4,7 +4,7 @@
 #include "base/sort.h"
 #include "base/strs.h"
 #include "store/range_scan.h"
-#include "store/select.h"
+#include "store/series_filter.h"
 
 #define STEPS_MAX (1u << 20)
 #define CELLS_MAX (4u << 20) /* lines times steps; beyond it lines are one, "(other)" */
@@ -13,7 +13,7 @@ struct timeline_sum {
 	struct range_scan *w;
 	struct store_timeline *t;
 	const char *by;
-	struct select select;
+	struct series_filter filter;
 	const struct dict_view *view;
 	uint32_t *line_of; /* by series, 1 + index; 0: not asked yet */
 	struct strs names;
@@ -27,7 +27,7 @@ static int timeline_file(void *ctx, const struct dict_view *v)
 	struct timeline_sum *l = ctx;
 
 	l->view = v;
-	select_begin(&l->select, v);
+	series_filter_begin(&l->filter, v);
 	l->line_of = mem_alloc_array(v->series_count, sizeof(*l->line_of));
 	return 0;
 }
@@ -65,14 +65,14 @@ static uint32_t line(struct timeline_sum *l, const char *value)
 static uint32_t line_of(struct timeline_sum *l, uint32_t series)
 {
 	if (!l->line_of[series]) {
-		const char *value = l->by ? select_label(&l->select, series, l->by) : "";
+		const char *value = l->by ? series_filter_label(&l->filter, series, l->by) : "";
 		uint32_t index = line(l, value);
 		struct store_line *at = &l->t->lines[index];
 
 		if (*value && strcmp(l->by, "pid") == 0 && strcmp(at->value, value) == 0) {
 			/* Series come in order of time: an exec's new name is the later one. */
 			free(at->name);
-			at->name = mem_strdup(select_label(&l->select, series, "comm"));
+			at->name = mem_strdup(series_filter_label(&l->filter, series, "comm"));
 		}
 		l->line_of[series] = 1 + index;
 	}
@@ -117,7 +117,7 @@ static int timeline_blob(void *ctx, struct scanned_blob *b)
 			cover(t, &b->rows->windows[i]);
 	while (columns_next(b->rows, &row)) {
 		uint32_t series = COLUMNS_SERIES(row.key), window = COLUMNS_WINDOW(row.key);
-		if (!range_scan_wants(b, window) || !select_series(&l->select, series, &to))
+		if (!range_scan_wants(b, window) || !series_filter_get(&l->filter, series, &to))
 			continue;
 		int64_t step = step_of(t, b->rows->windows[window].start_ms);
 		if (step < 0)
@@ -128,14 +128,14 @@ static int timeline_blob(void *ctx, struct scanned_blob *b)
 		at->total += row.value;
 		l->w->answer->samples += row.count;
 	}
-	return select_check(&l->select);
+	return series_filter_check(&l->filter);
 }
 
 static int timeline_file_end(void *ctx)
 {
 	struct timeline_sum *l = ctx;
 
-	select_end(&l->select);
+	series_filter_end(&l->filter);
 	free(TAKE_PTR(l->line_of));
 	return 0;
 }
@@ -181,8 +181,8 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
 		.answer = &answer,
 	};
 	l.w = &w;
-	select_init(&l.select, q, NULL);
-	int r = select_done(&l.select, range_scan(&w), ret_err);
+	series_filter_init(&l.filter, q, NULL);
+	int r = series_filter_done(&l.filter, range_scan(&w), ret_err);
 	if (l.period_varies)
 		t.period = 0;
 	if (t.line_count)
@@ -201,7 +201,7 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
 
 struct heat {
 	struct store_heat *h;
-	struct select select;
+	struct series_filter filter;
 	uint16_t *steps;
 	size_t step_cap;
 	uint64_t known, unknown;
@@ -212,7 +212,7 @@ static int heat_file(void *ctx, const struct dict_view *v)
 {
 	struct heat *h = ctx;
 
-	select_begin(&h->select, v);
+	series_filter_begin(&h->filter, v);
 	return 0;
 }
 
@@ -233,7 +233,7 @@ static int heat_blob(void *ctx, struct scanned_blob *b)
 		    !columns_times_next(b->times, row.count, &h->steps, &h->step_cap, &known))
 			return -EUCLEAN;
 		if (!range_scan_wants(b, window) ||
-		    !select_series(&h->select, COLUMNS_SERIES(row.key), &to))
+		    !series_filter_get(&h->filter, COLUMNS_SERIES(row.key), &to))
 			continue;
 		h->known += known;
 		h->unknown += row.count - known;
@@ -247,14 +247,14 @@ static int heat_blob(void *ctx, struct scanned_blob *b)
 				h->h->counts[slot]++;
 		}
 	}
-	return select_check(&h->select);
+	return series_filter_check(&h->filter);
 }
 
 static int heat_file_end(void *ctx)
 {
 	struct heat *h = ctx;
 
-	select_end(&h->select);
+	series_filter_end(&h->filter);
 	return 0;
 }
 
@@ -286,8 +286,8 @@ int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
 		.ctx = &heat,
 		.answer = &answer,
 	};
-	select_init(&heat.select, q, NULL);
-	int r = select_done(&heat.select, range_scan(&w), ret_err);
+	series_filter_init(&heat.filter, q, NULL);
+	int r = series_filter_done(&heat.filter, range_scan(&w), ret_err);
 	free(heat.steps);
 	if (heat.period_varies)
 		h.period = 0;
@@ -304,7 +304,7 @@ int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
  */
 
 struct names {
-	struct select select;
+	struct series_filter filter;
 	const struct dict_view *view;
 	const char *label; /* whose values are asked for; NULL: names of labels */
 	bool types;
@@ -319,7 +319,7 @@ static int names_file(void *ctx, const struct dict_view *v)
 	struct names *n = ctx;
 
 	n->view = v;
-	select_begin(&n->select, v);
+	series_filter_begin(&n->filter, v);
 	n->seen = mem_alloc_array(v->series_count, 1);
 	return 0;
 }
@@ -351,25 +351,25 @@ static int names_blob(void *ctx, struct scanned_blob *b)
 	}
 	while (columns_next_series(b->rows, &series)) {
 		if (series >= n->view->series_count || n->seen[series] ||
-		    !select_series(&n->select, series, &to))
+		    !series_filter_get(&n->filter, series, &to))
 			continue;
 		n->seen[series] = 1;
 		const struct dict_series *d = &n->view->series[series];
 		if (n->label) {
-			add_name(n, select_label(&n->select, series, n->label));
+			add_name(n, series_filter_label(&n->filter, series, n->label));
 			continue;
 		}
 		for (uint32_t i = d->first; i < d->first + d->count; i++)
-			add_name(n, select_string(&n->select, n->view->labels[i].key));
+			add_name(n, series_filter_string(&n->filter, n->view->labels[i].key));
 	}
-	return select_check(&n->select);
+	return series_filter_check(&n->filter);
 }
 
 static int names_file_end(void *ctx)
 {
 	struct names *n = ctx;
 
-	select_end(&n->select);
+	series_filter_end(&n->filter);
 	free(TAKE_PTR(n->seen));
 	return 0;
 }
@@ -401,8 +401,8 @@ int local_names(void *self, const struct store_query *q, enum store_names_of of,
 		.answer = &answer,
 	};
 
-	select_init(&n.select, q, NULL);
-	int r = select_done(&n.select, range_scan(&w), ret_err);
+	series_filter_init(&n.filter, q, NULL);
+	int r = series_filter_done(&n.filter, range_scan(&w), ret_err);
 	if (!r) {
 		*ret = (struct store_names){
 			.names = mem_alloc_array(n.all.count + 1, sizeof(*ret->names)),

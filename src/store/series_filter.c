@@ -1,14 +1,14 @@
-#include "store/select.h"
+#include "store/series_filter.h"
 
 #include <errno.h>
 
-void select_init(struct select *s, const struct store_query *q, struct profile *into)
+void series_filter_init(struct series_filter *s, const struct store_query *q, struct profile *into)
 {
-	*s = (struct select){.q = q, .into = into};
+	*s = (struct series_filter){.q = q, .into = into};
 	matching_init(&s->matching, q->matchers, q->matcher_count);
 }
 
-int select_done(struct select *s, int r, struct store_error *ret_err)
+int series_filter_done(struct series_filter *s, int r, struct store_error *ret_err)
 {
 	struct matcher_error why;
 
@@ -20,26 +20,26 @@ int select_done(struct select *s, int r, struct store_error *ret_err)
 	return r;
 }
 
-int select_check(const struct select *s)
+int series_filter_check(const struct series_filter *s)
 {
 	return s->matching.failed ? -ECANCELED : 0;
 }
 
-void select_begin(struct select *s, const struct dict_view *v)
+void series_filter_begin(struct series_filter *s, const struct dict_view *v)
 {
 	s->view = v;
 	s->to = mem_alloc_array(v->series_count, sizeof(*s->to));
 	s->strings = mem_alloc_array(v->string_count, sizeof(*s->strings));
 }
 
-void select_end(struct select *s)
+void series_filter_end(struct series_filter *s)
 {
 	free(TAKE_PTR(s->to));
 	free(TAKE_PTR(s->strings));
 	arena_done(&s->arena);
 }
 
-const char *select_string(struct select *s, uint32_t id)
+const char *series_filter_string(struct series_filter *s, uint32_t id)
 {
 	if (!s->strings[id])
 		s->strings[id] = arena_strndup(&s->arena, s->view->strings[id].bytes,
@@ -47,17 +47,17 @@ const char *select_string(struct select *s, uint32_t id)
 	return s->strings[id];
 }
 
-static const char *stored_label(struct select *s, uint32_t series, const char *key)
+static const char *stored_label(struct series_filter *s, uint32_t series, const char *key)
 {
 	const struct dict_series *d = &s->view->series[series];
 
 	for (uint32_t i = d->first; i < d->first + d->count; i++)
-		if (strcmp(select_string(s, s->view->labels[i].key), key) == 0)
-			return select_string(s, s->view->labels[i].value);
+		if (strcmp(series_filter_string(s, s->view->labels[i].key), key) == 0)
+			return series_filter_string(s, s->view->labels[i].value);
 	return "";
 }
 
-const char *select_label(struct select *s, uint32_t series, const char *key)
+const char *series_filter_label(struct series_filter *s, uint32_t series, const char *key)
 {
 	const char *value = stored_label(s, series, key);
 
@@ -65,7 +65,7 @@ const char *select_label(struct select *s, uint32_t series, const char *key)
 }
 
 /* The labels that are kept, as a series of the answer. */
-static uint32_t kept(struct select *s, const struct matcher_label *labels, size_t count)
+static uint32_t kept(struct series_filter *s, const struct matcher_label *labels, size_t count)
 {
 	struct label keep[ENTRIES_LABELS_MAX + 1];
 	size_t n = 0;
@@ -84,7 +84,7 @@ static uint32_t kept(struct select *s, const struct matcher_label *labels, size_
 	return profile_series(s->into, keep, n);
 }
 
-bool select_ask(struct select *s, uint32_t series)
+bool series_filter_ask(struct series_filter *s, uint32_t series)
 {
 	const struct dict_series *d = &s->view->series[series];
 	struct matcher_label labels[ENTRIES_LABELS_MAX + 1];
@@ -92,8 +92,8 @@ bool select_ask(struct select *s, uint32_t series)
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct label *l = &s->view->labels[d->first + i];
-		labels[i] = (struct matcher_label){select_string(s, l->key),
-						   select_string(s, l->value)};
+		labels[i] = (struct matcher_label){series_filter_string(s, l->key),
+						   series_filter_string(s, l->value)};
 	}
 	if (!*stored_label(s, series, "thread") && *stored_label(s, series, "comm"))
 		labels[count++] = (struct matcher_label){"thread", stored_label(s, series, "comm")};

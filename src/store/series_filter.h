@@ -1,0 +1,53 @@
+/*
+ * series_filter: which series of a file a query wants, and as what in its answer. Each is asked
+ * once.
+ */
+#pragma once
+
+#include "store/dict.h"
+#include "store/store.h"
+
+struct series_filter { /* embedded */
+	/* Private. */
+	const struct store_query *q;
+	struct profile *into;
+	struct matching matching;
+	const struct dict_view *view;
+	uint32_t *to; /* by series: 0 not asked yet, 1 not wanted, else 2 + the answer's */
+	struct arena arena;
+	char **strings; /* with a NUL */
+};
+
+/* Series of the answer are made in `into`; NULL: only whether they are wanted is of interest. */
+void series_filter_init(struct series_filter *s, const struct store_query *q, struct profile *into);
+/*
+ * At the end of a query whose result so far is `r`: that, or -EINVAL with *ret_err when a matcher's
+ * pattern ran into a limit, since what was found is of no use then.
+ */
+int series_filter_done(struct series_filter *s, int r, struct store_error *ret_err);
+
+/* After each blob: 0, or -ECANCELED when such a pattern makes the rest pointless. */
+int series_filter_check(const struct series_filter *s);
+
+/* A file's series, from its dictionary. */
+void series_filter_begin(struct series_filter *s, const struct dict_view *v);
+void series_filter_end(struct series_filter *s);
+
+bool series_filter_ask(struct series_filter *s, uint32_t series);
+
+static inline bool series_filter_get(struct series_filter *s, uint32_t series, uint32_t *ret)
+{
+	if (series >= s->view->series_count)
+		return false;
+	if (!s->to[series])
+		series_filter_ask(s, series);
+	*ret = s->to[series] - 2;
+	return s->to[series] > 1;
+}
+
+/*
+ * The value of a label of a series, "" if it has none; borrowed until series_filter_end(). What is
+ * called as its process has no `thread` in the store: that is its process' name.
+ */
+const char *series_filter_label(struct series_filter *s, uint32_t series, const char *key);
+const char *series_filter_string(struct series_filter *s, uint32_t id);
