@@ -326,11 +326,11 @@ static int add_sample(struct pprof *f, const Pprof__Sample *s)
 
 static int add_samples(struct pprof *f)
 {
-	struct wire wire = {f->file.data, f->file.data + f->file.len};
-	struct wire_field w;
+	struct protobuf wire = {f->file.data, f->file.data + f->file.len};
+	struct protobuf_field w;
 
-	while (wire_next(&wire, &w) > 0) {
-		if (w.number != PPROF_SAMPLE || w.type != WIRE_BYTES)
+	while (protobuf_next(&wire, &w) > 0) {
+		if (w.number != PPROF_SAMPLE || w.type != PROTOBUF_BYTES)
 			continue;
 		f->sample++;
 		const Pprof__Sample *s = pprof_unpack(&f->file, &pprof__sample__descriptor, &w);
@@ -368,8 +368,8 @@ int pprof_read(struct reader *r)
 bool pprof_looks_like(const char *data, size_t len)
 {
 	const uint8_t *bytes = (const uint8_t *)data;
-	struct wire wire = {bytes, bytes + len};
-	struct wire_field w;
+	struct protobuf wire = {bytes, bytes + len};
+	struct protobuf_field w;
 	bool binary = false;
 	int fields = 0;
 
@@ -377,13 +377,14 @@ bool pprof_looks_like(const char *data, size_t len)
 		binary = bytes[i] < 0x20 && !memchr("\t\n\r\f\033", bytes[i], 5);
 	if (!binary)
 		return false;
-	for (; fields < 16 && wire_next(&wire, &w) > 0; fields++) {
+	for (; fields < 16 && protobuf_next(&wire, &w) > 0; fields++) {
 		bool message = w.number <= PPROF_STRING_TABLE || w.number == PPROF_PERIOD_TYPE;
-		if (w.number > PPROF_DEFAULT_SAMPLE_TYPE + 8 || (message && w.type != WIRE_BYTES))
+		if (w.number > PPROF_DEFAULT_SAMPLE_TYPE + 8 ||
+		    (message && w.type != PROTOBUF_BYTES))
 			return false;
 	}
 	/* The first field may be larger than what was read; then its tag has to do. */
 	return fields > 0 ||
-	       (len > WIRE_MESSAGE_MAX / 32 && (bytes[0] & 7) == WIRE_BYTES &&
+	       (len > PROTOBUF_MESSAGE_MAX / 32 && (bytes[0] & 7) == PROTOBUF_BYTES &&
 		bytes[0] >> 3 >= PPROF_SAMPLE_TYPE && bytes[0] >> 3 <= PPROF_STRING_TABLE);
 }

@@ -81,17 +81,17 @@ int pprof_string(struct pprof_file *f, int64_t string, const char *what, uint64_
 }
 
 const void *pprof_unpack(struct pprof_file *f, const ProtobufCMessageDescriptor *type,
-			 const struct wire_field *w)
+			 const struct protobuf_field *w)
 {
-	const void *m = wire_unpack(f->unpacker, type, w);
+	const void *m = protobuf_unpack(f->unpacker, type, w);
 
 	if (!m) {
 		char where[64];
 		snprintf(where, sizeof(where), "%s at byte %zu", type->short_name,
 			 (size_t)(w->data - f->data));
 		reader_fail_at(f->r, -EINVAL, where, "%s",
-			       w->len > WIRE_MESSAGE_MAX ? "it is larger than 1 MB"
-							 : "it is malformed");
+			       w->len > PROTOBUF_MESSAGE_MAX ? "it is larger than 1 MB"
+							     : "it is malformed");
 	}
 	return m;
 }
@@ -150,7 +150,7 @@ static int add_location(struct pprof_file *f, const Pprof__Location *l)
 	return 0;
 }
 
-static int add_string(struct pprof_file *f, const struct wire_field *w)
+static int add_string(struct pprof_file *f, const struct protobuf_field *w)
 {
 	if (f->string_count == STRINGS_MAX)
 		return pprof_fail(f, "string", f->string_count, "one more than can be read");
@@ -168,7 +168,7 @@ static int add_type(struct pprof_file *f, const Pprof__ValueType *t)
 	return 0;
 }
 
-static int add_message(struct pprof_file *f, const struct wire_field *w)
+static int add_message(struct pprof_file *f, const struct protobuf_field *w)
 {
 	const void *m;
 
@@ -199,7 +199,7 @@ static int add_message(struct pprof_file *f, const struct wire_field *w)
 	}
 }
 
-static void set_number(struct pprof_file *f, const struct wire_field *w)
+static void set_number(struct pprof_file *f, const struct protobuf_field *w)
 {
 	int64_t value = (int64_t)w->value;
 
@@ -225,19 +225,19 @@ int pprof_file_load(struct pprof_file *f, struct reader *r)
 {
 	const char *data;
 
-	*f = (struct pprof_file){.r = r, .unpacker = wire_unpacker_new()};
+	*f = (struct pprof_file){.r = r, .unpacker = protobuf_unpacker_new()};
 	int err = reader_rest(r, INGEST_PPROF_MAX, &data, &f->len);
 	if (err)
 		return err;
 	f->data = (const uint8_t *)data;
 
-	struct wire wire = {f->data, f->data + f->len};
-	struct wire_field w;
+	struct protobuf wire = {f->data, f->data + f->len};
+	struct protobuf_field w;
 	int n;
-	while ((n = wire_next(&wire, &w)) > 0) {
-		if (w.type == WIRE_BYTES)
+	while ((n = protobuf_next(&wire, &w)) > 0) {
+		if (w.type == PROTOBUF_BYTES)
 			err = add_message(f, &w);
-		else if (w.type == WIRE_VARINT)
+		else if (w.type == PROTOBUF_VARINT)
 			set_number(f, &w);
 		if (err)
 			return err;
@@ -256,7 +256,7 @@ void pprof_file_done(struct pprof_file *f)
 		free(ids[i]->id);
 		index_done(&ids[i]->index);
 	}
-	wire_unpacker_free(f->unpacker);
+	protobuf_unpacker_free(f->unpacker);
 	free(f->mappings);
 	free(f->functions);
 	free(f->locations);

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "base/index.h"
+#include "ingest/protobuf.h"
 #include "ingest/reader.h"
-#include "ingest/wire.h"
 
 #define PPROF_TYPES_MAX 64u
 
@@ -65,7 +65,7 @@ struct pprof_slice {
 
 struct pprof_file {
 	struct reader *r;
-	struct wire_unpacker *unpacker;
+	struct protobuf_unpacker *unpacker;
 	const uint8_t *data;
 	size_t len;
 	struct pprof_ids mapping_ids, function_ids, location_ids;
@@ -99,4 +99,4 @@ int pprof_string(struct pprof_file *f, int64_t string, const char *what, uint64_
 
 /* A submessage of the outermost message, valid until the next call; NULL after saying why not. */
 const void *pprof_unpack(struct pprof_file *f, const ProtobufCMessageDescriptor *type,
-			 const struct wire_field *w);
+			 const struct protobuf_field *w);

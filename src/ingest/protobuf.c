@@ -1,13 +1,14 @@
-#include "ingest/wire.h"
+#include "ingest/protobuf.h"
 
 #include <errno.h>
 
 #include "base/mem.h"
 
 #define ROOM       (64u << 10)
-#define UNPACK_MAX (96u << 20) /* the most that WIRE_MESSAGE_MAX bytes of tiny parts can take */
+#define UNPACK_MAX (96u << 20) /* the most that PROTOBUF_MESSAGE_MAX bytes of tiny parts can take  \
+				*/
 
-static int varint(struct wire *w, uint64_t *ret)
+static int varint(struct protobuf *w, uint64_t *ret)
 {
 	uint64_t n = 0;
 
@@ -24,10 +25,10 @@ static int varint(struct wire *w, uint64_t *ret)
 	return -EINVAL;
 }
 
-int wire_next(struct wire *w, struct wire_field *ret)
+int protobuf_next(struct protobuf *w, struct protobuf_field *ret)
 {
-	struct wire at = *w;
-	struct wire_field f = {};
+	struct protobuf at = *w;
+	struct protobuf_field f = {};
 	uint64_t tag, len = 0;
 
 	if (at.at == at.end)
@@ -35,20 +36,20 @@ int wire_next(struct wire *w, struct wire_field *ret)
 	if (varint(&at, &tag) < 0 || tag >> 3 == 0 || tag >> 3 > UINT32_MAX)
 		return -EINVAL;
 	f.number = (uint32_t)(tag >> 3);
-	f.type = (enum wire_type)(tag & 7);
+	f.type = (enum protobuf_type)(tag & 7);
 	switch (f.type) {
-	case WIRE_VARINT:
+	case PROTOBUF_VARINT:
 		if (varint(&at, &f.value) < 0)
 			return -EINVAL;
 		break;
-	case WIRE_BYTES:
+	case PROTOBUF_BYTES:
 		if (varint(&at, &len) < 0)
 			return -EINVAL;
 		break;
-	case WIRE_FIXED64:
+	case PROTOBUF_FIXED64:
 		len = 8;
 		break;
-	case WIRE_FIXED32:
+	case PROTOBUF_FIXED32:
 		len = 4;
 		break;
 	default:
@@ -64,7 +65,7 @@ int wire_next(struct wire *w, struct wire_field *ret)
 }
 
 /* Room that every message uses again, and blocks for the few that need more. */
-struct wire_unpacker {
+struct protobuf_unpacker {
 	ProtobufCAllocator allocator;
 	struct block *blocks;
 	size_t used;  /* of room */
@@ -79,7 +80,7 @@ struct block {
 
 static void *take(void *data, size_t size)
 {
-	struct wire_unpacker *u = data;
+	struct protobuf_unpacker *u = data;
 	size_t aligned = (size + 15) & ~(size_t)15;
 
 	if (size <= ROOM && aligned <= ROOM - u->used) {
@@ -101,7 +102,7 @@ static void give_back(void *data, void *p)
 	(void)p;
 }
 
-static void empty(struct wire_unpacker *u)
+static void empty(struct protobuf_unpacker *u)
 {
 	for (struct block *b = u->blocks, *next; b; b = next) {
 		next = b->next;
@@ -111,26 +112,26 @@ static void empty(struct wire_unpacker *u)
 	u->used = u->extra = 0;
 }
 
-struct wire_unpacker *wire_unpacker_new(void)
+struct protobuf_unpacker *protobuf_unpacker_new(void)
 {
-	struct wire_unpacker *u = mem_alloc(sizeof(*u));
+	struct protobuf_unpacker *u = mem_alloc(sizeof(*u));
 
 	u->allocator = (ProtobufCAllocator){take, give_back, u};
 	return u;
 }
 
-void wire_unpacker_free(struct wire_unpacker *u)
+void protobuf_unpacker_free(struct protobuf_unpacker *u)
 {
 	if (u)
 		empty(u);
 	free(u);
 }
 
-void *wire_unpack(struct wire_unpacker *u, const ProtobufCMessageDescriptor *type,
-		  const struct wire_field *f)
+void *protobuf_unpack(struct protobuf_unpacker *u, const ProtobufCMessageDescriptor *type,
+		      const struct protobuf_field *f)
 {
 	empty(u);
-	if (f->type != WIRE_BYTES || f->len > WIRE_MESSAGE_MAX)
+	if (f->type != PROTOBUF_BYTES || f->len > PROTOBUF_MESSAGE_MAX)
 		return NULL;
 	return protobuf_c_message_unpack(type, &u->allocator, f->len, f->data);
 }

@@ -1,0 +1,49 @@
+/*
+ * protobuf: the fields of one protobuf message, one after the other, and submessages unpacked
+ * within bounds.
+ *
+ * protobuf-c unpacks a message as a tree of heap objects, many times the size of its bytes: two
+ * bytes of input make an object of a hundred. So the outermost message, which is the whole file, is
+ * walked here field by field, and protobuf-c sees one small submessage at a time, in memory of a
+ * fixed size that the next one uses again.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#define PROTOBUF_MESSAGE_MAX (1u << 20) /* bytes of a submessage */
+
+enum protobuf_type {
+	PROTOBUF_VARINT = 0,
+	PROTOBUF_FIXED64 = 1,
+	PROTOBUF_BYTES = 2,
+	PROTOBUF_FIXED32 = 5
+};
+
+struct protobuf { /* what is left of the message; borrowed */
+	const uint8_t *at;
+	const uint8_t *end;
+};
+
+struct protobuf_field {
+	uint32_t number;
+	enum protobuf_type type;
+	uint64_t value; /* of a PROTOBUF_VARINT */
+	const uint8_t *data;
+	size_t len; /* of PROTOBUF_BYTES */
+};
+
+/* The next field: 1; 0 at the end; -EINVAL when the bytes are no protobuf, with `at` where. */
+int protobuf_next(struct protobuf *w, struct protobuf_field *ret);
+
+struct protobuf_unpacker;
+
+struct protobuf_unpacker *protobuf_unpacker_new(void);
+void protobuf_unpacker_free(struct protobuf_unpacker *u);
+
+/* The field as a message, valid until the next call; NULL if it is none or too large. */
+void *protobuf_unpack(struct protobuf_unpacker *u, const ProtobufCMessageDescriptor *type,
+		      const struct protobuf_field *f);
