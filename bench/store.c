@@ -384,7 +384,7 @@ static int generate(const char *dir, int days, bool idle, char **paths, int coun
 		append_worst = MAX(append_worst, after - began);
 		for (bool more = true; more;) {
 			double step = seconds(CLOCK_PROCESS_CPUTIME_ID);
-			more = store_tend(st, now);
+			more = store_maintain(st, now);
 			step = seconds(CLOCK_PROCESS_CPUTIME_ID) - step;
 			tend_cpu += step;
 			tend_worst = MAX(tend_worst, step);
@@ -392,7 +392,7 @@ static int generate(const char *dir, int days, bool idle, char **paths, int coun
 	}
 	entries += s.dict->stack_count + s.dict->frame_count + s.dict->series_count;
 	stacks += s.dict->stack_count;
-	while (store_tend(st, BEGIN + (uint64_t)days * DAY_MS + HOUR_MS))
+	while (store_maintain(st, BEGIN + (uint64_t)days * DAY_MS + HOUR_MS))
 		;
 	struct rusage use;
 	getrusage(RUSAGE_SELF, &use);

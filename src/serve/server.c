@@ -72,17 +72,17 @@ static void say_warning(struct server *s)
 }
 
 /* A step; the rest comes after whatever else is waiting. */
-static void tend(struct server *s)
+static void maintain(struct server *s)
 {
-	bool more = store_tend(s->store, clock_ms(CLOCK_REALTIME));
+	bool more = store_maintain(s->store, clock_ms(CLOCK_REALTIME));
 
 	say_warning(s);
 
 	if (more)
-		eventfd_write(s->tend_fd, 1);
-	else if (s->tending)
+		eventfd_write(s->maintain_fd, 1);
+	else if (s->maintaining)
 		malloc_trim(0); /* what packing needed goes back to the system */
-	s->tending = more;
+	s->maintaining = more;
 }
 
 static void on_tick(void *ctx, int what)
@@ -90,7 +90,7 @@ static void on_tick(void *ctx, int what)
 	struct server *s = ctx;
 
 	(void)what;
-	tend(s);
+	maintain(s);
 	cost_snapshot(s->cost);
 }
 
@@ -99,7 +99,7 @@ static void on_more(void *ctx, int fd)
 	eventfd_t ignored;
 
 	eventfd_read(fd, &ignored);
-	tend(ctx);
+	maintain(ctx);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -157,10 +157,10 @@ static int start_http(struct server *s, const struct server_options *o,
 
 static int watch(struct server *s)
 {
-	s->tend_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->tend_fd < 0)
+	s->maintain_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->maintain_fd < 0)
 		return -errno;
-	int r = loop_fd(s->loop, s->tend_fd, on_more, s);
+	int r = loop_fd(s->loop, s->maintain_fd, on_more, s);
 	if (!r)
 		r = loop_timer(s->loop, TEND_EVERY_MS, on_tick, s);
 	if (!r && s->windows_fd >= 0)
@@ -178,7 +178,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 
 	*ret_err = (struct server_error){};
 	s->loop = l;
-	s->tend_fd = -1;
+	s->maintain_fd = -1;
 	s->windows_fd = o->windows_fd;
 	s->store_dir = mem_strdup(o->store_dir);
 	s->store_options = o->store;
@@ -224,9 +224,9 @@ void server_free(struct server *s)
 	http_stop(s->http);
 	if (s->windows_fd >= 0)
 		loop_forget_fd(s->loop, s->windows_fd);
-	if (s->tend_fd >= 0) {
-		loop_forget_fd(s->loop, s->tend_fd);
-		close(s->tend_fd);
+	if (s->maintain_fd >= 0) {
+		loop_forget_fd(s->loop, s->maintain_fd);
+		close(s->maintain_fd);
 	}
 	cost_free(s->cost);
 	live_profiles_free(s->live_profiles);

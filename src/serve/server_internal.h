@@ -20,8 +20,8 @@ struct server {
 	uint64_t deadline_ms;
 	uint64_t started_ms; /* since 1970 */
 	int windows_fd;      /* -1: none, or it has ended */
-	int tend_fd;         /* readable: there is more to tend */
-	bool tending;        /* there was */
+	int maintain_fd;     /* readable: there is more maintenance to do */
+	bool maintaining;    /* there was */
 	uint8_t *message;    /* room for one */
 	struct live_profiles *live_profiles;
 	struct cost *cost;

@@ -10,7 +10,7 @@
  * set aside (NAME.damaged-N), counted, and a new one begun.
  *
  *	local.c     opening, appending
- *	tend.c      packing and roll-ups
+ *	maintain.c      packing and roll-ups
  *	retain.c    what goes when its time or its room is over, and how much there is
  *	range_scan.c which parts of which files a range of time is made of
  *	sum.c       a range of time as a profile
@@ -96,7 +96,7 @@ enum local_folder { LOCAL_RAW, LOCAL_ROLL, LOCAL_TIMES };
 uint32_t local_list(const char *dir, enum local_folder folder, int64_t **ret);
 
 /* Operations (operations.h) that are not in local.c. */
-bool local_tend(void *self, uint64_t now_ms);
+bool local_maintain(void *self, uint64_t now_ms);
 int local_sum(void *self, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err);
 int local_timeline(void *self, const struct store_query *q, struct store_timeline *ret,

@@ -21,7 +21,7 @@ struct store_operations {
 	/* Of a writer. */
 	int (*append)(void *self, const struct profile *dict, const struct window *w,
 		      uint64_t now_ms, struct store_error *ret_err);
-	bool (*tend)(void *self, uint64_t now_ms);
+	bool (*maintain)(void *self, uint64_t now_ms);
 	bool (*warning)(void *self, struct store_error *ret);
 
 	/* Of readers and the writer. */

@@ -2,8 +2,8 @@
  * walk: the blobs that a range of time is made of, file by file, each sample once.
  *
  * For each five minutes it takes one of: the sum of the hour they lie in, their own sum, or their
- * windows. A sum is taken only if it has all that the day has (tend.c says how that is known), so
- * the answer does not depend on which was taken. A range that begins or ends inside five minutes
+ * windows. A sum is taken only if it has all that the day has (maintain.c says how that is known),
+ * so the answer does not depend on which was taken. A range that begins or ends inside five minutes
  * takes their windows; where those are gone, the whole five minutes.
  *
  * A window counts where it begins: ranges that follow one another share no window.

@@ -88,9 +88,9 @@ int store_append(struct store *s, const struct profile *dict, const struct windo
 	return s->kind->append(s->self, dict, w, now_ms, blank(ret_err, &none));
 }
 
-bool store_tend(struct store *s, uint64_t now_ms)
+bool store_maintain(struct store *s, uint64_t now_ms)
 {
-	return s->kind->tend(s->self, now_ms);
+	return s->kind->maintain(s->self, now_ms);
 }
 
 bool store_warning(struct store *s, struct store_error *ret)

@@ -72,11 +72,11 @@ int store_append(struct store *s, const struct profile *dict, const struct windo
  * What is to be done as time passes: packing, roll-ups, retention. One bounded step (some
  * milliseconds); returns whether there is more to do. Call it after appends and every minute.
  */
-bool store_tend(struct store *s, uint64_t now_ms);
+bool store_maintain(struct store *s, uint64_t now_ms);
 
 /*
  * Whether something happened to the store since this was last asked that people should be told of,
- * in one sentence. Ask after opening and after each step of tending.
+ * in one sentence. Ask after opening and after each step of maintenance.
  */
 bool store_warning(struct store *s, struct store_error *ret);
 

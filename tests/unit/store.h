@@ -342,13 +342,13 @@ static inline void append(struct store *s, struct sender *d, struct truth *t, ui
 		fail_msg("store_append: %d, %s", r, e.text);
 	if (t)
 		truth_add(t, d->dict, &d->w);
-	while (store_tend(s, now))
+	while (store_maintain(s, now))
 		;
 }
 
 static inline void settle(struct store *s, uint64_t now)
 {
-	while (store_tend(s, now))
+	while (store_maintain(s, now))
 		;
 }
 

@@ -275,7 +275,7 @@ static void a_full_disk_is_said_and_got_over(void **state)
 		} else {
 			now += WINDOW_MS;
 		}
-		store_tend(s, now);
+		store_maintain(s, now);
 	}
 	assert_int_equal(full, 20);
 	assert_int_equal(total(s, BEGIN, now), d.w.counts.taken);
@@ -329,7 +329,7 @@ static void a_sudden_end_loses_nothing(void **state)
 				uint64_t said[2] = {now, d.w.counts.taken};
 				if (write(fds[1], said, sizeof(said)) != sizeof(said))
 					_exit(3);
-				store_tend(s, now);
+				store_maintain(s, now);
 			}
 		}
 		close(fds[1]);

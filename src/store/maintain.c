@@ -759,7 +759,7 @@ static void give_back(struct local_store *s)
 		compressor_done(&s->month->dict.compressor);
 }
 
-bool local_tend(void *self, uint64_t now_ms)
+bool local_maintain(void *self, uint64_t now_ms)
 {
 	struct local_store *s = self;
 	bool was_busy = s->busy;
