@@ -103,7 +103,7 @@ char *cli_file_name(const char *of)
 	return name;
 }
 
-unsigned cli_columns(void)
+unsigned cli_terminal_columns(void)
 {
 	struct winsize size;
 
@@ -128,7 +128,7 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 	struct file_out out;
 
 	if (strcmp(path, "-") == 0)
-		render.columns = cli_columns();
+		render.terminal_columns = cli_terminal_columns();
 	int err = file_out_open(&out, path);
 	if (!err) {
 		if (o->to_invoker && out.path)

@@ -75,7 +75,7 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 int cli_printed(void);
 
 /* Columns of the terminal that standard output is; 0: it is none. */
-unsigned cli_columns(void);
+unsigned cli_terminal_columns(void);
 
 /* The one of `names` (ends with NULL) that a word with a slip or two was meant to be, or NULL. */
 const char *cli_meant(const char *word, const char *const *names);

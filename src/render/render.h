@@ -16,8 +16,9 @@ struct render_options {
 	bool annotations; /* "_[k]" behind kernel frames, "_[j]", "_[i]": flamegraph.pl's marks */
 	unsigned width;   /* svg: pixels; 0: 1200 */
 	unsigned top;     /* top: rows; 0: 30. tree: the same, 0: all */
-	unsigned columns; /* top, tree: of the terminal; 0: there is none, and 100 are meant */
-	bool icicle;      /* svg, html: root at the top */
+	unsigned terminal_columns; /* top, tree: of the terminal; 0: there is none, and 100 are
+				      meant */
+	bool icicle;               /* svg, html: root at the top */
 	/* folded, text: where all samples are worth the same time, their number, as perf's and
 	   BCC's tools print it */
 	bool counted;

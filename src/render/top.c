@@ -134,7 +134,7 @@ int render_top(const struct profile *p, const struct render_options *o, FILE *ou
 	uint32_t shown = MIN(count, o->top ? o->top : ROWS);
 	size_t module = module_columns(t, rows, shown);
 	size_t numbers = t->base ? NUMBERS_CHANGE : NUMBERS;
-	size_t columns = o->columns ? o->columns : COLUMNS, name;
+	size_t columns = o->terminal_columns ? o->terminal_columns : COLUMNS, name;
 
 	/* Where there is no room for both, functions matter more than files. */
 	if (columns < numbers + NAME_LEAST + module + 2)

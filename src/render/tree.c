@@ -184,7 +184,7 @@ int render_tree(const struct profile *p, const struct render_options *o, FILE *o
 		options.min_fraction = LEAST;
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
 	struct writing w = {.tree = t,
-			    .columns = o->columns ? o->columns : COLUMNS,
+			    .columns = o->terminal_columns ? o->terminal_columns : COLUMNS,
 			    .least = options.min_fraction,
 			    .out = out,
 			    .is_open = mem_alloc_array((size_t)t->depth + 2, sizeof(bool))};
