@@ -60,7 +60,7 @@ int cmd_agent(int argc, char **argv)
 	if (!code) {
 		struct collecting_options o = {
 			.alive_fd = -1, .transport = posting_transport(p), .confine = confine};
-		CLEANUP(freep) char *cache = service_collector(&s, &o);
+		CLEANUP(freep) char *cache = service_collecting_options(&s, &o);
 		do {
 			code = collecting_run(&o);
 			o.confine = NULL; /* what was given up stays so */

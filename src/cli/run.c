@@ -85,7 +85,7 @@ static int be_collector(const struct run *r, int alive_fd)
 				       .end_signal = END_HALF,
 				       .transport = fd_transport(&t),
 				       .confine = confine};
-	CLEANUP(freep) char *cache = service_collector(&r->settings, &o);
+	CLEANUP(freep) char *cache = service_collecting_options(&r->settings, &o);
 
 	close(r->pair[SERVER]);
 	prctl(PR_SET_NAME, "smolder-collect");

@@ -122,7 +122,7 @@ char *service_store_dir(const struct settings *s)
 	return told ? mem_strdup(told) : store_dir_default();
 }
 
-char *service_collector(const struct settings *s, struct collecting_options *o)
+char *service_collecting_options(const struct settings *s, struct collecting_options *o)
 {
 	char *cache = cli_cache_dir();
 

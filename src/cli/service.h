@@ -28,7 +28,7 @@ bool service_reload(struct settings *s);
 char *service_store_dir(const struct settings *s);
 
 /* Fills in what the settings say about collecting; returns the cache directory, caller frees. */
-char *service_collector(const struct settings *s, struct collecting_options *o);
+char *service_collecting_options(const struct settings *s, struct collecting_options *o);
 
 /*
  * Drops what a collector does not need, and says so where more is kept, or where something that it

@@ -165,9 +165,9 @@ static void take_snapshot(const struct cost *c, const struct store_stats *store,
 				 .taken = store->taken};
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
 		ret->lost += store->lost[i];
-	ret->has_collector =
-		receiver_one(r, before && before->has_collector ? before->instance : NULL,
-			     now_ms - MIN(now_ms, SILENT_MS), ret->instance);
+	ret->has_collector = receiver_main_collector(
+		r, before && before->has_collector ? before->instance : NULL,
+		now_ms - MIN(now_ms, SILENT_MS), ret->instance);
 	if (ret->has_collector)
 		receiver_metrics(r, on_metric, ret);
 }

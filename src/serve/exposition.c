@@ -112,7 +112,8 @@ static bool are_labels(const char *s)
 	}
 }
 
-void exposition_collector(void *ctx, const uint8_t instance[16], const char *name, double value)
+void exposition_collector_metric(void *ctx, const uint8_t instance[16], const char *name,
+				 double value)
 {
 	struct exposition *e = ctx;
 

@@ -25,4 +25,5 @@ void exposition_gauges(struct exposition *e, const char *name, const char *help)
 void exposition_value(struct exposition *e, const char *label, const char *is, double value);
 
 /* A receiver_metric_fn (serve/receiver.h) whose context is the exposition. */
-void exposition_collector(void *ctx, const uint8_t instance[16], const char *name, double value);
+void exposition_collector_metric(void *ctx, const uint8_t instance[16], const char *name,
+				 double value);

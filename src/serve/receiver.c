@@ -15,7 +15,7 @@ struct instance {
 	bool broken;  /* dict is of no more use */
 	uint64_t heard_ms;
 	uint64_t covered_ms; /* all that was taken before is here */
-	enum { REMOTE, LOCAL, REPLACED } place;
+	enum { REMOTE, LOCAL, REPLACED } origin;
 	bool flush;
 	/* The latest message, known by its length and hash. */
 	size_t last_len;
@@ -282,7 +282,7 @@ void receiver_live(struct receiver *r, uint64_t until_ms)
 void receiver_flush(struct receiver *r)
 {
 	for (uint32_t i = 0; i < r->count; i++)
-		r->instances[i]->flush = r->instances[i]->place == REMOTE;
+		r->instances[i]->flush = r->instances[i]->origin == REMOTE;
 }
 
 void receiver_control(const struct receiver *r, bool flush, uint64_t now_ms, struct pack *out)
@@ -301,9 +301,9 @@ void receiver_is_local(struct receiver *r)
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct instance *one = r->instances[i];
 		if (memcmp(one->id, r->stats.last_instance, sizeof(one->id)) == 0)
-			one->place = LOCAL;
-		else if (one->place == LOCAL)
-			one->place = REPLACED;
+			one->origin = LOCAL;
+		else if (one->origin == LOCAL)
+			one->origin = REPLACED;
 	}
 }
 
@@ -313,11 +313,11 @@ struct receiver_reach receiver_reach(const struct receiver *r, uint64_t since_ms
 
 	for (uint32_t i = 0; i < r->count; i++) {
 		const struct instance *one = r->instances[i];
-		if (one->heard_ms < since_ms || one->place == REPLACED)
+		if (one->heard_ms < since_ms || one->origin == REPLACED)
 			continue;
 		bool is_behind = one->covered_ms < until_ms;
-		*(one->place == LOCAL ? &ret.local : &ret.remote) += 1;
-		*(one->place == LOCAL ? &ret.local_behind : &ret.remote_behind) += is_behind;
+		*(one->origin == LOCAL ? &ret.local : &ret.remote) += 1;
+		*(one->origin == LOCAL ? &ret.local_behind : &ret.remote_behind) += is_behind;
 	}
 	return ret;
 }
@@ -345,27 +345,27 @@ void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ct
 			   r->instances[i]->metrics[m].value);
 }
 
-enum { NOT_AT_ALL, HEARD, HEARD_LAST, KNOWN_BEFORE, OF_RUN };
+enum { NOT_AT_ALL, HEARD, HEARD_LAST, REPORTED_BEFORE, OF_RUN };
 
-static int rank(const struct receiver *r, const struct instance *one, const uint8_t known[16],
+static int rank(const struct receiver *r, const struct instance *one, const uint8_t previous[16],
 		uint64_t since_ms)
 {
-	if (one->place == REPLACED)
+	if (one->origin == REPLACED)
 		return NOT_AT_ALL;
-	if (one->place == LOCAL)
+	if (one->origin == LOCAL)
 		return OF_RUN;
-	if (known && one->heard_ms >= since_ms && memcmp(one->id, known, 16) == 0)
-		return KNOWN_BEFORE;
+	if (previous && one->heard_ms >= since_ms && memcmp(one->id, previous, 16) == 0)
+		return REPORTED_BEFORE;
 	return memcmp(one->id, r->stats.last_instance, 16) == 0 ? HEARD_LAST : HEARD;
 }
 
-bool receiver_one(const struct receiver *r, const uint8_t known[16], uint64_t since_ms,
-		  uint8_t ret[16])
+bool receiver_main_collector(const struct receiver *r, const uint8_t previous[16],
+			     uint64_t since_ms, uint8_t ret[16])
 {
 	int best = NOT_AT_ALL;
 
 	for (uint32_t i = 0; i < r->count; i++) {
-		int mine = rank(r, r->instances[i], known, since_ms);
+		int mine = rank(r, r->instances[i], previous, since_ms);
 		if (mine <= best)
 			continue;
 		best = mine;

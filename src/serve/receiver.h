@@ -59,11 +59,11 @@ typedef void receiver_metric_fn(void *ctx, const uint8_t instance[16], const cha
 void receiver_metrics(const struct receiver *r, receiver_metric_fn *fn, void *ctx);
 
 /*
- * Which collector's cost /status reports, where several send: that of `run`, else `known` (or NULL)
- * if it was heard of since `since_ms`, else the one heard of last. False: there is none.
+ * Which collector's cost /status reports, where several send: that of `run`, else `previous` (or
+ * NULL) if it was heard of since `since_ms`, else the one heard of last. False: there is none.
  */
-bool receiver_one(const struct receiver *r, const uint8_t known[16], uint64_t since_ms,
-		  uint8_t ret[16]);
+bool receiver_main_collector(const struct receiver *r, const uint8_t previous[16],
+			     uint64_t since_ms, uint8_t ret[16]);
 
 struct receiver_stats {
 	uint64_t messages, bytes;

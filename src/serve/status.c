@@ -125,7 +125,7 @@ void status_metrics(void *ctx, struct http_request *r)
 	store_metrics(e, &store);
 	receiver_part(e, &received);
 	http_part(e, &http, &jobs);
-	receiver_metrics(s->receiver, exposition_collector, e);
+	receiver_metrics(s->receiver, exposition_collector_metric, e);
 	exposition_free(e);
 	fclose(out);
 	http_answer(r, &(struct http_answer){.status = 200,
