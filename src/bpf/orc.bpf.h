@@ -247,18 +247,18 @@ __noinline int orc_steps(int most)
 }
 
 /* Writes the frames of the kernel stack from `regs` on: how many, or 0. */
-static __always_inline __u32 orc_walk(struct scratch *s, struct bpf_perf_event_data *ctx,
+static __always_inline __u32 orc_walk(struct scratch *s, const bpf_user_pt_regs_t *regs,
 				      struct task_struct *task)
 {
 	struct orc_walk *w = &s->orc;
 
 	/* Not the registers of something interrupted: an event of the kernel's own. */
-	if (!(ARCH_IS_INTERRUPTED(&ctx->regs)))
+	if (!ARCH_IS_INTERRUPTED(regs))
 		return 0;
 	w->stack = (__u64)TASK_READ(task, stack);
-	w->pc = ARCH_PC(&ctx->regs);
-	w->sp = ARCH_SP(&ctx->regs);
-	w->bp = ARCH_FP(&ctx->regs);
+	w->pc = ARCH_PC(regs);
+	w->sp = ARCH_SP(regs);
+	w->bp = ARCH_FP(regs);
 	w->piece = WALK_NO_PIECE;
 	w->exact = 1;
 	w->frames = 1;

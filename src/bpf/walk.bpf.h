@@ -211,14 +211,14 @@ static __always_inline struct scratch *get_scratch(void)
 }
 
 /* The sample under construction: it is in the ring already, and is user space's when head moves. */
-static __always_inline struct wire_sample *open_sample(struct scratch *s)
+static __always_inline struct wire_event *open_event(struct scratch *s)
 {
 	return (void *)((__u8 *)(s + 1) + (s->ring.head & (ring_bytes - 1)));
 }
 
 static __always_inline __u64 *frame_at(struct scratch *s, __u32 i)
 {
-	return (__u64 *)(open_sample(s) + 1) + (i & WIRE_FRAMES_MASK);
+	return (__u64 *)(open_event(s) + 1) + (i & WIRE_FRAMES_MASK);
 }
 
 /* Where the walk's frame of that number is: the last of a deep stack take each other's places. */
@@ -672,7 +672,7 @@ static __always_inline int look_up(struct scratch *s, struct walk_known *k, __u6
 	if (w->missing) {
 		w->frames++; /* it is code, whatever comes before it */
 		if (w->missing == UNWIND_PENDING)
-			open_sample(s)->flags |= WIRE_NO_TABLE;
+			open_event(s)->flags |= WIRE_NO_TABLE;
 		return WIRE_WALK_NO_ROW;
 	}
 	__u32 index = walk_find_rule(addr - w->bias);
@@ -754,7 +754,7 @@ __noinline int walk_find_process(__u32 pid)
 	if (!s || !b)
 		return 0;
 	struct walk *w = &s->walk;
-	const struct wire_sample *h = open_sample(s);
+	const struct wire_event *h = open_event(s);
 
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < UNWIND_BUCKET; i++) {

@@ -1,15 +1,18 @@
 /*
  * wire: what passes between the BPF programs and user space. Both sides include this file.
  *
- * A sample is a fixed head and then its addresses: kernel frames, leaf first, then user frames,
- * leaf first. A sample of a process whose mappings the BPF side does not know yet also carries the
+ * What happens is an event: a tick of the CPU's clock, a page fault. Each has a source (bpf/
+ * event.bpf.h, collect/source.h), a value in that source's unit, a time, a process, and stacks. It
+ * is written as a fixed head and then its frames: the kernel's, leaf first, then the user's, leaf
+ * first. An event of a process whose mappings the BPF side does not know yet also carries the
  * user's registers and the top of its stack, for user space to walk; those bytes hold secrets and
- * never leave the collector. A sample is as long as it needs to be.
+ * never leave the collector. A record is as long as it needs to be.
  */
 #pragma once
 
 #ifndef __bpf__
 #include <linux/types.h>
+#include <stddef.h>
 #include <stdint.h>
 #endif
 
@@ -49,68 +52,72 @@ enum wire_walk {
 	WIRE_WALKS,
 };
 
-struct wire_sample {
+struct wire_event {
 	__u64 time;   /* CLOCK_MONOTONIC */
+	__u32 bytes;  /* of the whole record */
+	__u16 source; /* which of the sampler's */
+	__u16 cpu;
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */
-	__u64 weight; /* the event's period: ns for clocks, else how many events it stands for */
+	__u64 value;  /* in the source's unit: ns of CPU time, or how many faults it stands for */
 	__u64 cgroup; /* its control group's kernfs id, where filter.cgroups; else 0 */
-	__u64 pc, sp, fp, kept, leaf; /* the user's registers, where there are stack_bytes */
+	__u64 pc, sp, fp, kept, leaf; /* the user's registers, where there is a copy of the stack */
 	__u32 pid;
 	__u32 tid;
-	__u32 version;     /* of the mappings that the walk used, 0 if none */
-	__u32 stack_bytes; /* of the stack, from wire_stack_start() on, after the frames */
-	__u16 cpu;
-	__u16 flags; /* enum wire_flag */
-	__u16 walk;  /* enum wire_walk */
+	__u32 version; /* of the mappings that the walk used, 0 if none */
+	__u16 flags;   /* enum wire_flag */
+	__u16 walk;    /* enum wire_walk */
 	__u16 kernel_frames;
 	__u16 user_frames;
-	__u16 stack_skip; /* chunks at sp that could not be read: never written to yet */
-	__u16 left_out;   /* user frames, behind the first WIRE_LEAF_FRAMES */
-	__u16 pad;
+	__u16 stack_skip;       /* chunks at sp that could not be read: never written to yet */
+	__u16 left_out;         /* user frames, behind the first WIRE_LEAF_FRAMES */
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
-				/* then __u64 frames[kernel_frames + user_frames], then the stack */
+	/* then __u64 frames[kernel_frames + user_frames], then a copy of the stack, to the end */
 };
 
-_Static_assert(sizeof(struct wire_sample) == 144, "the head of a sample");
+_Static_assert(sizeof(struct wire_event) == 144, "the head of a sample");
 
 #ifndef __bpf__
 /* The address of the copy of the stack. */
-static inline __u64 wire_stack_start(const struct wire_sample *s)
+static inline __u64 wire_stack_start(const struct wire_event *s)
 {
 	return (s->sp & ~(WIRE_STACK_CHUNK - 1ull)) + (__u64)s->stack_skip * WIRE_STACK_CHUNK;
 }
 
 /* kernel_frames + user_frames of them. */
-static inline const uint64_t *wire_frames(const struct wire_sample *s)
+static inline const uint64_t *wire_frames(const struct wire_event *s)
 {
 	return (const uint64_t *)(s + 1);
 }
 
-/* How long a sample is, all in. */
-static inline __u64 wire_sample_size(const struct wire_sample *s)
+static inline size_t wire_frames_bytes(const struct wire_event *e)
 {
-	return sizeof(*s) + ((__u64)s->kernel_frames + s->user_frames) * sizeof(__u64) +
-	       s->stack_bytes;
+	return ((size_t)e->kernel_frames + e->user_frames) * sizeof(__u64);
+}
+
+/* The copy of the stack, from wire_stack_start() on: how long it is. */
+static inline size_t wire_stack_bytes(const struct wire_event *e)
+{
+	return e->bytes - sizeof(*e) - wire_frames_bytes(e);
 }
 #endif
 
 #define WIRE_PLAIN_MAX                                                                             \
-	(sizeof(struct wire_sample) + (WIRE_FRAMES + 1 + WIRE_USER_FRAMES) * sizeof(__u64))
-#define WIRE_SAMPLE_MAX (WIRE_PLAIN_MAX + WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK)
+	(sizeof(struct wire_event) + (WIRE_FRAMES + 1 + WIRE_USER_FRAMES) * sizeof(__u64))
+#define WIRE_EVENT_MAX (WIRE_PLAIN_MAX + WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK)
 
 /*
- * A CPU's ring of samples. Positions only grow; where a sample is in the ring is its position
- * modulo the ring's size, which is a power of two, and behind the ring is room for the end of the
- * last one. A ring that was read to the end is begun anew, with memory that the cache may still
- * have: `base` is the position from then on.
+ * A CPU's ring of a source's events. Positions only grow; where a sample is in the ring is its
+ * position modulo the ring's size, which is a power of two, and behind the ring is room for the end
+ * of the last one. A ring that was read to the end is begun anew, with memory that the cache may
+ * still have: `base` is the position from then on.
  */
 struct wire_ring {
 	__u64 head; /* the end of the last sample: stored with release, after it and after base */
 	__u64 base;
-	__u64 tail; /* how far user space has read, with release; the only one that it writes */
-	__u64 pad;
+	__u64 tail;    /* how far user space has read, with release; the only one that it writes */
+	__u64 writing; /* not 0: a program is at it */
 };
 
 /*
@@ -121,6 +128,7 @@ enum wire_counter {
 	WIRE_TICKS,      /* the program ran: before any filter, and when the CPU is idle too */
 	WIRE_TAKEN,      /* samples that passed the filters */
 	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
+	WIRE_NESTED,     /* came while the same source's program was at another one: never */
 	WIRE_NOT_COPIED, /* stacks that were not, since the ring was rather full: by frame pointers
 			  */
 	WIRE_RUN_NS,     /* the programs' own time, by their own clock */

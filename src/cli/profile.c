@@ -75,9 +75,9 @@ static bool parse_option(struct profile_args *a, int c)
 		r->sampler.filter.no_user = true;
 		return true;
 	case 'F':
-		return cli_number("-F", optarg, 1, 100000, &r->sampler.frequency);
+		return cli_number("-F", optarg, 1, 100000, &r->sampler.sources[0].frequency);
 	case 'c':
-		return cli_number("-c", optarg, 1, UINT32_MAX, &r->sampler.period);
+		return cli_number("-c", optarg, 1, UINT32_MAX, &r->sampler.sources[0].period);
 	case 'd':
 		a->render.tree.delimited = true;
 		return true;
@@ -135,7 +135,7 @@ static bool parse(int argc, char **argv, struct profile_args *a)
 		why = "-U and -K exclude each other";
 	else if (r->pid_count && r->tid_count)
 		why = "-p and -L exclude each other";
-	else if (r->sampler.frequency && r->sampler.period)
+	else if (r->sampler.sources[0].frequency && r->sampler.sources[0].period)
 		why = "-F and -c exclude each other";
 	if (why)
 		log_error("%s", why);
@@ -147,10 +147,12 @@ static void header(const struct profile_args *a)
 {
 	const struct recording_options *r = &a->recording;
 
-	if (r->sampler.frequency)
-		printf("Sampling at %llu Hertz of ", (unsigned long long)r->sampler.frequency);
+	if (r->sampler.sources[0].frequency)
+		printf("Sampling at %llu Hertz of ",
+		       (unsigned long long)r->sampler.sources[0].frequency);
 	else
-		printf("Sampling at every %llu events of ", (unsigned long long)r->sampler.period);
+		printf("Sampling at every %llu events of ",
+		       (unsigned long long)r->sampler.sources[0].period);
 
 	const uint32_t *ids = r->pid_count ? r->pids : r->tids;
 	unsigned count = r->pid_count ? r->pid_count : r->tid_count;
@@ -179,7 +181,8 @@ int cmd_profile(int argc, char **argv)
 
 	a->recording.sampler.cpu = -1;
 	a->render.tree.by_comm = true;
-	sampler_event("cpu-clock", &a->recording.sampler.event);
+	a->recording.sampler.sources[0].kind = source_find("cpu-clock");
+	a->recording.sampler.source_count = 1;
 	if (!parse(argc, argv, a))
 		return cli_usage("profile");
 	if (a->help) {
@@ -187,8 +190,8 @@ int cmd_profile(int argc, char **argv)
 		return 0;
 	}
 
-	if (!a->recording.sampler.period && !a->recording.sampler.frequency)
-		a->recording.sampler.frequency = 49;
+	if (!a->recording.sampler.sources[0].period && !a->recording.sampler.sources[0].frequency)
+		a->recording.sampler.sources[0].frequency = 49;
 	if (!a->folded)
 		header(a);
 	struct recording_result result;

@@ -158,14 +158,14 @@ static bool parse_option(struct record_args *a, int c)
 	case 'd':
 		return parse_seconds(optarg, &r->duration_ms);
 	case 'F':
-		return cli_number("-F", optarg, 1, RATE_MAX, &s->frequency);
+		return cli_number("-F", optarg, 1, RATE_MAX, &s->sources[0].frequency);
 	case 'c':
-		return cli_number("-c", optarg, 1, UINT32_MAX, &s->period);
+		return cli_number("-c", optarg, 1, UINT32_MAX, &s->sources[0].period);
 	case 'e':
-		if (sampler_event(optarg, &s->event) == 0)
-			return true;
-		log_error("there is no event '%s'; known are %s", optarg, sampler_event_names());
-		return false;
+		s->sources[0].kind = source_find(optarg);
+		if (!s->sources[0].kind)
+			log_error("there is no event '%s'; known are %s", optarg, source_names());
+		return s->sources[0].kind != NULL;
 	case 'U':
 		s->filter.no_kernel = true;
 		return true;
@@ -288,7 +288,7 @@ static bool check(const struct record_args *a)
 		why = "a program to start and -p or -L exclude each other";
 	else if (r->machine && (r->pid_count || r->tid_count))
 		why = "-a and -p or -L exclude each other";
-	else if (r->sampler.frequency && r->sampler.period)
+	else if (r->sampler.sources[0].frequency && r->sampler.sources[0].period)
 		why = "-F and -c exclude each other";
 	if (why)
 		log_error("%s", why);
@@ -331,15 +331,16 @@ int cmd_record(int argc, char **argv)
 
 	a->recording.sampler.cpu = -1;
 	a->output.options.tree.by_comm = true;
-	sampler_event("cpu-clock", &a->recording.sampler.event);
+	a->recording.sampler.sources[0].kind = source_find("cpu-clock");
+	a->recording.sampler.source_count = 1;
 	if (!parse(argc, argv, a) || (!a->help && !check(a)))
 		return cli_usage("record");
 	if (a->help) {
 		help();
 		return 0;
 	}
-	if (!a->recording.sampler.period && !a->recording.sampler.frequency)
-		a->recording.sampler.frequency = RATE;
+	if (!a->recording.sampler.sources[0].period && !a->recording.sampler.sources[0].frequency)
+		a->recording.sampler.sources[0].frequency = RATE;
 	choose_detail(a);
 	const struct renderer *renderer = cli_renderer(&a->output, "svg");
 	if (!renderer)

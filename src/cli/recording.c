@@ -82,7 +82,7 @@ static void on_progress(void *ctx, int what)
 	if (r->until_ns)
 		snprintf(left, sizeof(left), "%.0f s left",
 			 r->until_ns > now ? (double)(r->until_ns - now) / 1e9 : 0.0);
-	sampler_counts(pipeline_sampler(r->pipeline), &c);
+	sampler_counts_sum(pipeline_sampler(r->pipeline), &c);
 	log_progress("recording: %s, %llu samples, %llu lost", left, (unsigned long long)c.taken,
 		     (unsigned long long)c.lost);
 }
@@ -213,7 +213,7 @@ static int start_sampling(struct recording *r)
 	r->profile = profile_new();
 	int err = pipeline_new(r->profile, &r->options->sampler, &options, &r->pipeline, &why);
 	if (err)
-		probe_cannot_sample(err, &why, r->options->sampler.event.name);
+		probe_cannot_sample(err, &why, r->options->sampler.sources[0].kind->name);
 	return err ? 1 : 0;
 }
 
@@ -266,15 +266,15 @@ static void name_target(const struct recording *r, char *ret, size_t size)
 
 static void describe(struct recording *r)
 {
-	const struct sampler_options *s = &r->options->sampler;
+	const struct sampler_source *s = &r->options->sampler.sources[0];
 	struct profile_info *info = &r->profile->info;
 	struct sampler_counts c;
 
-	sampler_counts(pipeline_sampler(r->pipeline), &c);
-	info->type = s->event.is_clock ? "cpu" : s->event.name;
-	info->unit = s->event.is_clock ? "nanoseconds" : "events";
+	sampler_counts_sum(pipeline_sampler(r->pipeline), &c);
+	info->type = s->kind->type;
+	info->unit = s->kind->unit;
 	info->period = !s->frequency       ? s->period
-		       : s->event.is_clock ? 1000000000 / s->frequency
+		       : s->kind->is_clock ? 1000000000 / s->frequency
 					   : 0;
 	info->start_ns = r->wall_ns;
 	info->duration_ns = clock_ns(CLOCK_MONOTONIC) - r->began_ns;
@@ -358,8 +358,8 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  "late, "
 		  "%llu of the former after their process had changed",
 		  (unsigned long long)stats.ticks_missed, (unsigned long long)stats.ticks_due,
-		  (unsigned long long)stats.stream.late_samples,
-		  (unsigned long long)stats.stream.late_events, (unsigned long long)a->late);
+		  (unsigned long long)stats.stream.late_events,
+		  (unsigned long long)stats.stream.late_records, (unsigned long long)a->late);
 	if (stats.priority_error)
 		log_debug("recorded at the priority of all others: %s",
 			  strerror(-stats.priority_error));

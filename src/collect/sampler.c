@@ -1,20 +1,17 @@
 #include "collect/sampler.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
-#include <stdarg.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "base/mem.h"
+#include "collect/bpf_object.h"
 #include "collect/cpus.h"
 #include "collect/orc.h"
 #include "collect/pidns.h"
-#include "collect/ticks.h"
-#include "sample.skel.h"
 
 #define RING_BYTES      (256u << 10) /* of a CPU */
 #define RING_BYTES_MAX  (2u << 20)   /* kernels before 6.0 take no element of 4 MB */
@@ -22,197 +19,32 @@
 #define CPUS_MANY       64
 #define RATE_OF_A_FLOOD 250
 
-struct cpu_event {
-	struct bpf_link *link; /* NULL: not sampled */
-	int fd;                /* the link's: the event itself */
-	struct ticks ticks;
-	uint64_t read;   /* how far, in its ring */
-	bool has_stacks; /* … up to there, since the last release */
-};
-
 struct sampler {
-	struct sample *skel;
-	uint8_t *memory;  /* of all CPUs: struct wire_ring first, the ring itself at ring_at */
-	size_t cpu_bytes; /* of one */
-	size_t ring_at;
-	uint64_t ring_bytes;
-	struct cpu_event *cpus; /* by CPU number */
-	unsigned cpu_count;     /* possible CPUs */
-	unsigned ring_count;    /* those that have a ring */
-	int only_cpu;           /* -1: all */
-	struct perf_event_attr attr;
-	bool is_clock; /* … with a period in nanoseconds */
-	uint64_t malformed;
-	uint64_t failed_cpus;
-	uint64_t beyond_cpus; /* of them, those that were not there at the start */
-	uint64_t due, missed; /* ticks, when they were last added up */
-	uint64_t fill;        /* of the fullest ring, at the last drain */
+	struct source sources[SAMPLER_SOURCES_MAX];
+	unsigned count; /* of them */
+	struct bpf_link *follow[2];
+	unsigned cpu_count;  /* possible CPUs */
+	unsigned ring_count; /* those that have a ring */
 };
 
-static const struct sampler_event events[] = {
-	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
-	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
-	{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false},
-	{"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
-	{"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
-	{"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, false},
-	{"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, false},
-	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
-	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
-	{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false},
-	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
-	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
-	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
-};
-
-int sampler_event(const char *name, struct sampler_event *ret)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
-		if (strcmp(events[i].name, name) == 0) {
-			*ret = events[i];
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
-const char *sampler_event_names(void)
-{
-	return "cpu-clock, task-clock, page-faults, minor-faults, major-faults, context-switches, "
-	       "cpu-migrations, cycles, instructions, cache-references, cache-misses, branches, "
-	       "branch-misses";
-}
-
-/*
- * libbpf says why through a callback without a context. What is kept of it here is the verifier's
- * complaint, if there is one: of its log, the line before the statistics; else the last line.
- */
-static _Thread_local char libbpf_words[sizeof(((struct sampler_error *)0)->detail)];
-static _Thread_local bool libbpf_complained;
-
-static void keep_complaint(char *log)
-{
-	char *end = strstr(log, "\nprocessed ");
-	if (!end)
-		return;
-	*end = '\0';
-	char *line = strrchr(log, '\n');
-	snprintf(libbpf_words, sizeof(libbpf_words), "the verifier: %s", line ? line + 1 : log);
-	libbpf_complained = true;
-}
-
-static int keep_words(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	CLEANUP(freep) char *text = NULL;
-
-	if (level != LIBBPF_WARN || libbpf_complained || vasprintf(&text, fmt, ap) < 0)
-		return 0;
-	snprintf(libbpf_words, sizeof(libbpf_words), "%s", text);
-	keep_complaint(text);
-	return 0;
-}
+/* What all sources read and user space writes: the first one's, used by the others. */
+static const char *const shared_maps[] = {"processes", "mappings",   "files",   "pages", "rules",
+					  "shards",    "orc_blocks", "targets", NULL};
 
 static int fail(struct sampler_error *e, const char *doing, int r)
 {
 	e->doing = doing;
-	snprintf(e->detail, sizeof(e->detail), "%s", libbpf_words);
-	e->detail[strcspn(e->detail, "\n")] = '\0';
+	snprintf(e->detail, sizeof(e->detail), "%s", bpf_object_words());
 	return r;
-}
-
-static uint64_t ticks_of(const struct sampler *s, uint32_t cpu)
-{
-	struct wire_counts c = {};
-
-	bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.counters), &cpu, &c);
-	return c.n[WIRE_TICKS];
-}
-
-static void add_ticks(struct sampler *s, unsigned cpu, uint64_t idle_ns)
-{
-	struct cpu_event *e = &s->cpus[cpu];
-	struct ticks_now now = {.idle_ns = idle_ns};
-
-	if (!s->is_clock || !e->link ||
-	    read(e->fd, &now.clock_ns, sizeof(now.clock_ns)) != sizeof(now.clock_ns))
-		return;
-	now.came = ticks_of(s, cpu);
-	ticks_add(&e->ticks, s->attr.sample_period, &now, &s->due, &s->missed);
-}
-
-static void add_all_ticks(struct sampler *s)
-{
-	CLEANUP(freep) uint64_t *idle = mem_alloc_array(s->cpu_count, sizeof(*idle));
-
-	cpus_idle(idle, s->cpu_count);
-	for (unsigned cpu = 0; cpu < s->ring_count; cpu++)
-		add_ticks(s, cpu, idle[cpu]);
-}
-
-static void cpu_close(struct sampler *s, unsigned cpu)
-{
-	bpf_link__destroy(s->cpus[cpu].link); /* closes the perf event's fd as well */
-	s->cpus[cpu].link = NULL;
-}
-
-static int cpu_open(struct sampler *s, unsigned cpu)
-{
-	struct cpu_event *e = &s->cpus[cpu];
-	if (cpu >= s->ring_count) {
-		s->beyond_cpus++;
-		return -ENOSPC;
-	}
-	int fd =
-		(int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-
-	e->fd = fd;
-	ticks_begin(&e->ticks, ticks_of(s, cpu));
-	e->link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
-	if (!e->link) {
-		int r = -errno;
-		close(fd);
-		return r;
-	}
-	return 0;
-}
-
-/* Opens a CPU's event unless it is open or not asked for. */
-static void cpu_want(struct sampler *s, unsigned cpu)
-{
-	if (s->only_cpu >= 0 && cpu != (unsigned)s->only_cpu)
-		return;
-	if (!s->cpus[cpu].link && cpu_open(s, cpu) != 0)
-		s->failed_cpus++;
-}
-
-void sampler_cpu(struct sampler *s, unsigned cpu, bool online)
-{
-	if (cpu >= s->cpu_count)
-		return;
-	add_all_ticks(s);
-	cpu_close(s, cpu); /* an event does not survive its CPU, nor come back with it */
-	if (online)
-		cpu_want(s, cpu);
-}
-
-static void on_online(void *ctx, unsigned cpu, bool online)
-{
-	struct sampler *s = ctx;
-
-	(void)online;
-	if (cpu < s->cpu_count)
-		cpu_want(s, cpu);
 }
 
 /*
  * Few CPUs have larger rings: what a burst needs does not depend on how many there are. Many have
  * smaller ones.
  */
-static size_t ring_bytes(const struct sampler_options *o, unsigned cpus)
+static size_t ring_bytes(const struct sampler_options *o, const struct source *src, unsigned cpus)
 {
-	bool is_flood = !o->frequency || o->frequency > RATE_OF_A_FLOOD;
+	bool is_flood = !src->frequency || src->frequency > RATE_OF_A_FLOOD;
 	size_t bytes = cpus > CPUS_MANY ? RING_BYTES / 2 : RING_BYTES;
 
 	if (o->ring_bytes)
@@ -222,120 +54,169 @@ static size_t ring_bytes(const struct sampler_options *o, unsigned cpus)
 	return bytes;
 }
 
-static void size_rings(struct sampler *s, const struct sampler_options *o)
+static int map_fd(const struct sampler *s, const char *name)
 {
-	struct bpf_map *map = s->skel->maps.scratch;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	s->ring_at = bpf_map__value_size(map);
-	s->ring_bytes = ring_bytes(o, s->ring_count);
-	s->cpu_bytes = (s->ring_at + s->ring_bytes + WIRE_SAMPLE_MAX + page - 1) & ~(page - 1);
-	memcpy((void *)&s->skel->rodata->ring_bytes, &s->ring_bytes, sizeof(s->ring_bytes));
-	bpf_map__set_max_entries(map, s->ring_count);
-	bpf_map__set_value_size(map, (uint32_t)s->cpu_bytes);
+	return bpf_object__find_map_fd_by_name(s->sources[0].object, name);
 }
 
-static int map_rings(struct sampler *s)
+static void set_entries(struct bpf_object *o, const char *map, uint32_t count)
 {
-	void *p = mmap(NULL, s->ring_count * s->cpu_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       bpf_map__fd(s->skel->maps.scratch), 0);
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(o, map), count);
+}
 
-	if (p == MAP_FAILED)
-		return -errno;
-	s->memory = p;
-	return 0;
+/* The first source makes what is shared; it also has the programs that are nobody's. */
+static void size_shared(struct bpf_object *o, const struct wire_filter *f,
+			const struct wire_orc *orc)
+{
+	if (orc->count)
+		set_entries(o, "orc_blocks",
+			    (uint32_t)(orc->text_bytes >> WIRE_ORC_BLOCK_BITS) + 2);
+	if (!f->by_pid && !f->by_tid)
+		set_entries(o, "targets", 1);
+}
+
+static void choose_programs(struct source *src, bool first, const struct wire_filter *f,
+			    const struct wire_orc *orc)
+{
+	struct bpf_program *p;
+
+	bpf_object__for_each_program(p, src->object)
+	{
+		const char *name = bpf_program__name(p);
+		bool load = p == src->program;
+		if (first && strcmp(name, "orc_index") == 0)
+			load = orc->count != 0;
+		else if (first && strncmp(name, "follow_", 7) == 0)
+			load = f->follow;
+		bpf_program__set_autoload(p, load);
+	}
+}
+
+static int set_constants(struct sampler *s, struct source *src, const struct wire_filter *f,
+			 const struct wire_orc *orc)
+{
+	uint16_t number = (uint16_t)(src - s->sources);
+	int r = bpf_object_set(src->object, "filter", f, sizeof(*f));
+
+	r = r ? r : bpf_object_set(src->object, "orc", orc, sizeof(*orc));
+	return r ? r : bpf_object_set(src->object, "source", &number, sizeof(number));
+}
+
+static int prepare(struct sampler *s, struct source *src, const struct sampler_options *o,
+		   const struct wire_filter *f, const struct wire_orc *orc)
+{
+	struct bpf_map *counters = bpf_object__find_map_by_name(src->object, "counters");
+	bool first = src == s->sources;
+	int given = o->sources[src - s->sources].counters_fd;
+
+	src->program = bpf_object__find_program_by_name(src->object, src->kind->program);
+	if (!src->program || !counters)
+		return -ENOENT;
+	int r = set_constants(s, src, f, orc);
+	r = r ? r
+	      : rings_size(&src->rings, src->object, s->ring_count,
+			   ring_bytes(o, src, s->ring_count));
+	if (r)
+		return r;
+	choose_programs(src, first, f, orc);
+	if (first)
+		size_shared(src->object, f, orc);
+	else if ((r = bpf_object_share(src->object, s->sources[0].object, shared_maps)))
+		return r;
+	return given > 0 ? bpf_map__reuse_fd(counters, given)
+			 : bpf_map__set_max_entries(counters, s->cpu_count);
+}
+
+static int load_source(struct sampler *s, unsigned i, const struct sampler_options *o,
+		       const struct wire_filter *f, const struct wire_orc *orc,
+		       struct sampler_error *e)
+{
+	struct source *src = &s->sources[i];
+	const struct source_kind *k = o->sources[i].kind;
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = k->program);
+	size_t bytes;
+	const void *object = k->object(&bytes);
+
+	*src = (struct source){
+		.kind = k,
+		.frequency = o->sources[i].frequency,
+		.period = o->sources[i].period,
+		.cpu_count = s->cpu_count,
+		.only_cpu = o->cpu,
+	};
+	s->count++;
+	src->object = bpf_object__open_mem(object, bytes, &opts);
+	if (!src->object)
+		return fail(e, "open the BPF program", -errno);
+	int r = prepare(s, src, o, f, orc);
+	if (r)
+		return fail(e, "prepare the BPF program", r);
+	r = bpf_object__load(src->object);
+	if (r)
+		return fail(e, "load the BPF program", r);
+	src->counters_fd = bpf_object__find_map_fd_by_name(src->object, "counters");
+	r = rings_map(&src->rings, src->object);
+	return r ? fail(e, "map the rings", r) : 0;
 }
 
 /* Without it each search is a long one; nothing else depends on it. */
-static void index_orc(struct sampler *s)
+static void index_orc(struct sampler *s, const struct wire_orc *orc)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
-	uint32_t runs = s->skel->rodata->orc.count / 1024 + 1; /* each does more than so many */
+	struct bpf_program *p = bpf_object__find_program_by_name(s->sources[0].object, "orc_index");
+	uint32_t runs = orc->count / 1024 + 1; /* each does more than so many */
 
-	for (opts.retval = 1; opts.retval && runs; runs--)
-		if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.orc_index), &opts) != 0)
+	for (opts.retval = 1; p && orc->count && opts.retval && runs; runs--)
+		if (bpf_prog_test_run_opts(bpf_program__fd(p), &opts) != 0)
 			break;
+}
+
+static int follow_children(struct sampler *s)
+{
+	static const char *const names[] = {"follow_fork", "follow_exit"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		s->follow[i] = bpf_program__attach(
+			bpf_object__find_program_by_name(s->sources[0].object, names[i]));
+		if (!s->follow[i])
+			return -errno;
+	}
+	return 0;
 }
 
 static int load(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
 {
-	s->skel = sample__open();
-	if (!s->skel)
-		return fail(e, "open the BPF program", -errno);
-
 	struct wire_filter filter = o->filter;
-	int found = pidns_find(&filter.pid_namespace);
-	if (found)
-		return fail(e, SAMPLER_TELLING_PROCESSES, found);
-	memcpy((void *)&s->skel->rodata->filter, &filter, sizeof(filter));
-	struct wire_orc *orc = (struct wire_orc *)&s->skel->rodata->orc;
-	if (!o->filter.no_kernel && orc_find(orc) == 0)
-		bpf_map__set_max_entries(s->skel->maps.orc_blocks,
-					 (uint32_t)(orc->text_bytes >> WIRE_ORC_BLOCK_BITS) + 2);
-	bpf_program__set_autoload(s->skel->progs.orc_index, orc->count != 0);
-	size_rings(s, o);
-	bpf_map__set_max_entries(s->skel->maps.counters, s->cpu_count);
-	if (!o->filter.by_pid && !o->filter.by_tid)
-		bpf_map__set_max_entries(s->skel->maps.targets, 1);
-	if (o->counters_fd > 0) {
-		int used = bpf_map__reuse_fd(s->skel->maps.counters, o->counters_fd);
-		if (used)
-			return fail(e, "use the counters", used);
-	}
-	bpf_program__set_autoload(s->skel->progs.follow_fork, o->filter.follow);
-	bpf_program__set_autoload(s->skel->progs.follow_exit, o->filter.follow);
+	struct wire_orc orc = {};
+	int r = pidns_find(&filter.pid_namespace);
 
-	int r = sample__load(s->skel);
 	if (r)
-		return fail(e, "load the BPF program", r);
-	index_orc(s);
-	r = map_rings(s);
-	if (r)
-		return fail(e, "map the rings", r);
+		return fail(e, SAMPLER_TELLING_PROCESSES, r);
+	if (!filter.no_kernel)
+		orc_find(&orc);
+	for (unsigned i = 0; i < o->source_count; i++) {
+		r = load_source(s, i, o, &filter, &orc, e);
+		if (r)
+			return r;
+	}
+	index_orc(s, &orc);
 	for (size_t i = 0; i < o->target_count; i++) {
 		r = sampler_add_target(s, o->targets[i]);
 		if (r)
 			return fail(e, "set the targets", r);
 	}
-	if (o->filter.follow) {
-		r = sample__attach(s->skel);
-		if (r)
-			return fail(e, "follow the children of the program", r);
-	}
-	return 0;
+	r = filter.follow ? follow_children(s) : 0;
+	return r ? fail(e, "follow the children of the program", r) : 0;
 }
 
-static int attach(struct sampler *s, const struct sampler_options *o, struct sampler_error *e)
+static int start(struct sampler *s, struct sampler_error *e)
 {
-	s->attr = (struct perf_event_attr){
-		.size = sizeof(s->attr),
-		.type = o->event.type,
-		.config = o->event.config,
-	};
-	s->is_clock =
-		o->event.type == PERF_TYPE_SOFTWARE && o->event.config == PERF_COUNT_SW_CPU_CLOCK;
-	if (o->event.is_clock && o->frequency) {
-		s->attr.sample_period = 1000000000 / o->frequency;
-	} else if (o->frequency) {
-		s->attr.freq = 1;
-		s->attr.sample_freq = o->frequency;
-	} else {
-		s->attr.sample_period = o->period;
+	for (unsigned i = 0; i < s->count; i++) {
+		const char *doing;
+		int r = s->sources[i].kind->driver->start(&s->sources[i], &doing);
+		if (r)
+			return fail(e, doing, r);
 	}
-
-	/* The first CPU's failure is everyone's: say why. Later ones may be going offline. */
-	int r = -ENODEV;
-	if (s->only_cpu >= (int)s->ring_count)
-		return fail(e, "find the CPU", -ENODEV);
-	if (s->only_cpu >= 0)
-		r = cpu_open(s, (unsigned)s->only_cpu);
-	for (unsigned cpu = 0; s->only_cpu < 0 && cpu < s->cpu_count && r == -ENODEV; cpu++)
-		r = cpu_open(s, cpu);
-	if (r)
-		return fail(e, SAMPLER_OPENING_EVENT, r);
-	r = cpus_each_online(on_online, s);
-	if (r)
-		return fail(e, "read the list of CPUs", r);
 	return 0;
 }
 
@@ -343,24 +224,21 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 		struct sampler_error *ret_err)
 {
 	*ret_err = (struct sampler_error){};
-	libbpf_words[0] = '\0';
-	libbpf_complained = false;
-	libbpf_set_print(keep_words);
+	bpf_object_listen();
 	int cpus = libbpf_num_possible_cpus();
 	if (cpus < 0)
 		return fail(ret_err, "count the CPUs", cpus);
+	if (!o->source_count || o->source_count > SAMPLER_SOURCES_MAX)
+		return fail(ret_err, "choose what to record", -EINVAL);
 
 	struct sampler *s = mem_alloc(sizeof(*s));
 	int present = cpus_present();
 	s->cpu_count = (unsigned)cpus;
 	s->ring_count = present > 0 ? MIN((unsigned)present, s->cpu_count) : s->cpu_count;
-	s->only_cpu = o->cpu;
-	s->cpus = mem_alloc_array(s->cpu_count, sizeof(*s->cpus));
 
 	int r = load(s, o, ret_err);
 	if (r == 0)
-		r = attach(s, o, ret_err);
-	add_all_ticks(s); /* how long CPUs had idled before */
+		r = start(s, ret_err);
 	if (r) {
 		sampler_free(s);
 		return r;
@@ -372,12 +250,12 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 void sampler_maps(const struct sampler *s, struct sampler_maps *ret)
 {
 	*ret = (struct sampler_maps){
-		.processes = bpf_map__fd(s->skel->maps.processes),
-		.mappings = bpf_map__fd(s->skel->maps.mappings),
-		.files = bpf_map__fd(s->skel->maps.files),
-		.pages = bpf_map__fd(s->skel->maps.pages),
-		.rules = bpf_map__fd(s->skel->maps.rules),
-		.shards = bpf_map__fd(s->skel->maps.shards),
+		.processes = map_fd(s, "processes"),
+		.mappings = map_fd(s, "mappings"),
+		.files = map_fd(s, "files"),
+		.pages = map_fd(s, "pages"),
+		.rules = map_fd(s, "rules"),
+		.shards = map_fd(s, "shards"),
 	};
 }
 
@@ -385,97 +263,45 @@ int sampler_add_target(struct sampler *s, uint32_t pid)
 {
 	uint8_t one = 1;
 
-	return bpf_map_update_elem(bpf_map__fd(s->skel->maps.targets), &pid, &one, 0);
+	return bpf_map_update_elem(map_fd(s, "targets"), &pid, &one, 0);
 }
 
-static struct wire_ring *ring_of(const struct sampler *s, unsigned cpu)
+void sampler_drain(struct sampler *s, uint64_t until, event_fn *fn, void *ctx)
 {
-	return (struct wire_ring *)(s->memory + cpu * s->cpu_bytes);
-}
-
-static struct wire_sample *sample_at(const struct sampler *s, unsigned cpu, uint64_t at)
-{
-	return (void *)((uint8_t *)ring_of(s, cpu) + s->ring_at + (at & (s->ring_bytes - 1)));
-}
-
-static bool is_sound(const struct wire_sample *h, uint64_t left)
-{
-	return left >= sizeof(*h) && h->kernel_frames <= WIRE_FRAMES &&
-	       h->user_frames <= WIRE_USER_FRAMES && left >= wire_sample_size(h);
-}
-
-static void drain_cpu(struct sampler *s, unsigned cpu, uint64_t until, sampler_fn *fn, void *ctx)
-{
-	const struct wire_ring *ring = ring_of(s, cpu);
-	struct cpu_event *c = &s->cpus[cpu];
-	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
-	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
-
-	c->read = MAX(c->read, base);
-	/* A ring that was begun anew just now has its base behind the head that was read. */
-	s->fill = MAX(s->fill, head > c->read ? head - c->read : 0);
-	while (c->read < head) {
-		const struct wire_sample *h = sample_at(s, cpu, c->read);
-		if (!is_sound(h, head - c->read)) {
-			s->malformed++;
-			c->read = head;
-			break;
-		}
-		if (h->time > until)
-			break;
-		fn(ctx, h);
-		c->has_stacks |= h->stack_bytes != 0;
-		c->read += wire_sample_size(h);
-	}
-}
-
-/* A ring is begun anew time and again: what is far behind may stay for hours. */
-static void wipe_stacks(struct sampler *s, unsigned cpu)
-{
-	const struct wire_ring *ring = ring_of(s, cpu);
-	uint64_t base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
-	uint64_t at = MAX(ring->tail, base), left;
-
-	for (; (left = s->cpus[cpu].read - at) > 0; at += wire_sample_size(sample_at(s, cpu, at))) {
-		struct wire_sample *h = sample_at(s, cpu, at);
-		if (!is_sound(h, left))
-			break;
-		size_t frames = (size_t)h->kernel_frames + h->user_frames;
-		memset((uint64_t *)(h + 1) + frames, 0, h->stack_bytes);
-	}
-	s->cpus[cpu].has_stacks = false;
-}
-
-void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx)
-{
-	s->fill = 0;
-	for (unsigned cpu = 0; cpu < s->ring_count; cpu++)
-		drain_cpu(s, cpu, until, fn, ctx);
-}
-
-uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room)
-{
-	*ret_room = s->ring_bytes;
-	return s->fill;
+	for (unsigned i = 0; i < s->count; i++)
+		rings_drain(&s->sources[i].rings, until, fn, ctx);
 }
 
 void sampler_release(struct sampler *s)
 {
-	for (unsigned cpu = 0; cpu < s->ring_count; cpu++) {
-		struct wire_ring *ring = ring_of(s, cpu);
-		if (s->cpus[cpu].has_stacks)
-			wipe_stacks(s, cpu);
-		if (ring->tail != s->cpus[cpu].read)
-			__atomic_store_n(&ring->tail, s->cpus[cpu].read, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < s->count; i++)
+		rings_release(&s->sources[i].rings);
+}
+
+uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room)
+{
+	const struct rings *fullest = &s->sources[0].rings;
+
+	for (unsigned i = 1; i < s->count; i++) {
+		const struct rings *r = &s->sources[i].rings;
+		if (r->fill * fullest->ring_bytes > fullest->fill * r->ring_bytes)
+			fullest = r;
 	}
+	*ret_room = fullest->ring_bytes;
+	return fullest->fill;
+}
+
+void sampler_cpu(struct sampler *s, unsigned cpu, bool online)
+{
+	for (unsigned i = 0; i < s->count && cpu < s->cpu_count; i++)
+		if (s->sources[i].kind->driver->cpu)
+			s->sources[i].kind->driver->cpu(&s->sources[i], cpu, online);
 }
 
 void sampler_stop(struct sampler *s)
 {
-	add_all_ticks(s);
-	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
-		if (s->cpus[cpu].link)
-			cpu_close(s, cpu);
+	for (unsigned i = 0; i < s->count; i++)
+		s->sources[i].kind->driver->stop(&s->sources[i]);
 }
 
 int sampler_counters(void)
@@ -485,48 +311,63 @@ int sampler_counters(void)
 			      NULL);
 }
 
-static void add_up(int fd, uint64_t sums[static WIRE_COUNTERS])
+static void add_counters(int fd, struct sampler_counts *to)
 {
 	struct wire_counts c;
 
-	for (uint32_t cpu = 0; bpf_map_lookup_elem(fd, &cpu, &c) == 0; cpu++)
-		for (size_t i = 0; i < WIRE_COUNTERS; i++)
-			sums[i] += c.n[i];
+	for (uint32_t cpu = 0; bpf_map_lookup_elem(fd, &cpu, &c) == 0; cpu++) {
+		to->taken += c.n[WIRE_TAKEN];
+		to->lost += c.n[WIRE_RING_FULL];
+		to->nested += c.n[WIRE_NESTED];
+		to->not_copied += c.n[WIRE_NOT_COPIED];
+		to->run_ns += c.n[WIRE_RUN_NS];
+		to->walk_ns += c.n[WIRE_WALK_NS];
+		to->kernel_walked += c.n[WIRE_KERNEL_WALKED];
+		to->kernel_asked += c.n[WIRE_KERNEL_ASKED];
+		to->kernel_compared += c.n[WIRE_KERNEL_COMPARED];
+		to->kernel_different += c.n[WIRE_KERNEL_DIFFERENT];
+	}
 }
 
 void sampler_counters_read(int fd, struct sampler_counts *ret)
 {
-	uint64_t sums[WIRE_COUNTERS] = {};
-
-	add_up(fd, sums);
-	*ret = (struct sampler_counts){
-		.taken = sums[WIRE_TAKEN],
-		.lost = sums[WIRE_RING_FULL],
-		.not_copied = sums[WIRE_NOT_COPIED],
-		.run_ns = sums[WIRE_RUN_NS],
-		.walk_ns = sums[WIRE_WALK_NS],
-		.kernel_walked = sums[WIRE_KERNEL_WALKED],
-		.kernel_asked = sums[WIRE_KERNEL_ASKED],
-		.kernel_compared = sums[WIRE_KERNEL_COMPARED],
-		.kernel_different = sums[WIRE_KERNEL_DIFFERENT],
-	};
+	*ret = (struct sampler_counts){};
+	add_counters(fd, ret);
 }
 
-void sampler_counts(const struct sampler *s, struct sampler_counts *ret)
+static void add_source(const struct source *src, struct sampler_counts *to)
 {
-	sampler_counters_read(bpf_map__fd(s->skel->maps.counters), ret);
-	ret->malformed = s->malformed;
-	ret->failed_cpus = s->failed_cpus;
-	ret->beyond_cpus = s->beyond_cpus;
-	for (unsigned cpu = 0; cpu < s->cpu_count; cpu++)
-		ret->cpus += s->cpus[cpu].link != NULL;
+	add_counters(src->counters_fd, to);
+	to->malformed += src->rings.malformed;
+	to->failed_cpus += src->failed_cpus;
+	to->beyond_cpus += src->beyond_cpus;
+	to->cpus = MAX(to->cpus, src->cpus);
+}
+
+void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret)
+{
+	*ret = (struct sampler_counts){};
+	add_source(&s->sources[source], ret);
+}
+
+void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret)
+{
+	*ret = (struct sampler_counts){};
+	for (unsigned i = 0; i < s->count; i++)
+		add_source(&s->sources[i], ret);
 }
 
 void sampler_ticks(struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed)
 {
-	add_all_ticks(s);
-	*ret_due = s->due;
-	*ret_missed = s->missed;
+	*ret_due = *ret_missed = 0;
+	for (unsigned i = 0; i < s->count; i++) {
+		struct source *src = &s->sources[i];
+		uint64_t due = 0, missed = 0;
+		if (src->kind->driver->ticks)
+			src->kind->driver->ticks(src, &due, &missed);
+		*ret_due += due;
+		*ret_missed += missed;
+	}
 }
 
 void sampler_free(struct sampler *s)
@@ -534,9 +375,13 @@ void sampler_free(struct sampler *s)
 	if (!s)
 		return;
 	sampler_stop(s);
-	if (s->memory)
-		munmap(s->memory, s->ring_count * s->cpu_bytes);
-	sample__destroy(s->skel);
-	free(s->cpus);
+	for (size_t i = 0; i < ARRAY_SIZE(s->follow); i++)
+		bpf_link__destroy(s->follow[i]);
+	for (unsigned i = s->count; i-- > 0;) {
+		struct source *src = &s->sources[i];
+		src->kind->driver->free(src);
+		rings_done(&src->rings);
+		bpf_object__close(src->object);
+	}
 	free(s);
 }

@@ -1,8 +1,9 @@
 /*
- * sampler: takes the samples. Loads the BPF programs, opens one perf event per online CPU (and per
- * CPU that comes online later), and drains their rings when told to.
+ * sampler: takes events from one or more sources (source.h) at a time. Loads their BPF programs,
+ * attaches them on the CPUs that are online (and that come online later), and drains their rings
+ * when told to.
  *
- * Nothing is lost without being counted: taken = handed to the callback + lost.
+ * Nothing is lost without being counted, by source: taken = handed to the callback + lost.
  */
 #pragma once
 
@@ -11,31 +12,28 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "collect/source.h"
 
 struct sampler;
 
-struct sampler_event {
-	const char *name; /* as given: "cpu-clock", "page-faults", "cycles" */
-	uint32_t type;    /* perf_event_attr.type and .config */
-	uint64_t config;
-	bool is_clock; /* a period is nanoseconds */
+#define SAMPLER_SOURCES_MAX 8
+
+struct sampler_source {
+	const struct source_kind *kind;
+	uint64_t frequency; /* per second per CPU; 0: use period */
+	uint64_t period;    /* one in so many events; ns for a clock */
+	int counters_fd; /* from sampler_counters(), to count on where another left off; 0: new */
 };
 
-/* Finds an event by name: 0 or -ENOENT. sampler_event_names() lists them, comma-separated. */
-int sampler_event(const char *name, struct sampler_event *ret);
-const char *sampler_event_names(void);
-
 struct sampler_options {
-	struct sampler_event event;
-	uint64_t frequency; /* per second; 0: use period */
-	uint64_t period;    /* in events, ns for a clock */
+	struct sampler_source sources[SAMPLER_SOURCES_MAX]; /* events tell theirs by its index */
+	unsigned source_count;
 	struct wire_filter filter;
 	const uint32_t *targets; /* pids, or tids when filter.by_tid */
 	size_t target_count;
 	int cpu;           /* only this one; -1: all */
 	size_t ring_bytes; /* of a CPU's ring, a power of two; 0: as needed */
 	int nice;          /* of the thread that drains, where that is allowed */
-	int counters_fd;   /* from sampler_counters(), to count on where another left off; 0: new */
 };
 
 #define SAMPLER_OPENING_EVENT     "open the perf event"
@@ -66,15 +64,15 @@ void sampler_maps(const struct sampler *s, struct sampler_maps *ret);
 int sampler_add_target(struct sampler *s, uint32_t pid);
 
 /*
- * Hands over the samples that are waiting, but for those after `until` (CLOCK_MONOTONIC): each
- * CPU's in order of time. They are borrowed from the ring until sampler_release(), which makes room
- * for new ones.
+ * Hands over the events that are waiting, but for those after `until` (CLOCK_MONOTONIC): each
+ * source's and CPU's in order of time. They are borrowed from the rings until sampler_release(),
+ * which makes room for new ones.
  */
-typedef void sampler_fn(void *ctx, const struct wire_sample *s);
-void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx);
+void sampler_drain(struct sampler *s, uint64_t until, event_fn *fn, void *ctx);
 void sampler_release(struct sampler *s);
 
-/* How many bytes the fullest ring had at the last drain, of how many. */
+/* How many bytes the fullest ring had at the last drain, of how many: of the source where that is
+ * the largest share. */
 uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room);
 
 /* No more samples from here on; what is in the rings can still be drained. */
@@ -86,6 +84,7 @@ struct sampler_counts {
 	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far
 			      */
 	uint64_t malformed;  /* records that did not make sense; always 0 */
+	uint64_t nested;     /* events that came inside their own source's program; always 0 */
 	uint64_t run_ns;     /* the BPF programs' own time */
 	uint64_t walk_ns;    /* of that, for user stacks; by sampling */
 	uint64_t kernel_walked;    /* kernel stacks, by the BPF program … */
@@ -97,12 +96,13 @@ struct sampler_counts {
 	uint64_t beyond_cpus;      /* … as they were not even there at the start: begin anew */
 };
 
-void sampler_counts(const struct sampler *s, struct sampler_counts *ret);
+void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret);
+void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret); /* of all sources */
 
 /*
  * Ticks of the clock that were due so far on all CPUs, and those that did not come to one that was
  * not idle, which no other counter sees: the kernel skips a program while another BPF program runs
- * on that CPU, and a host may give the CPU to others. Both 0 for events that are no clock. Asks
+ * on that CPU, and a host may give the CPU to others. Both 0 where no source is a clock. Asks
  * each CPU, so not for each drain.
  */
 void sampler_ticks(struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed);

@@ -188,7 +188,7 @@ static const char *record_string(const char *str, char *end)
 	return str;
 }
 
-static void on_map(struct sideband_event *e, struct mmap2_record *m, char *end)
+static void on_map(struct sideband_record *e, struct mmap2_record *m, char *end)
 {
 	e->type = SIDEBAND_MAP;
 	e->pid = m->pid;
@@ -216,14 +216,14 @@ static const struct sample_id *ksymbol_id(const struct ksymbol_record *r)
 }
 
 /* Turns a record into an event; false for those nobody needs (threads, renames). */
-static bool parse(struct sideband *s, struct perf_event_header *h, struct sideband_event *e)
+static bool parse(struct sideband *s, struct perf_event_header *h, struct sideband_record *e)
 {
 	struct sample_id *id = (void *)((char *)h + h->size - sizeof(*id));
 	struct task_record *task = (void *)h;
 	struct comm_record *comm = (void *)h;
 	struct ksymbol_record *code = (void *)h;
 
-	*e = (struct sideband_event){.time = id->time};
+	*e = (struct sideband_record){.time = id->time};
 	switch (h->type) {
 	case PERF_RECORD_FORK:
 		if (h->size < sizeof(*task) + sizeof(*id) || task->pid == task->ppid ||
@@ -293,7 +293,7 @@ static void drain_ring(struct sideband *s, struct ring *r, sideband_fn *fn, void
 		memcpy((char *)s->record + first, data, len - first);
 		tail += len;
 
-		struct sideband_event e;
+		struct sideband_record e;
 		if (parse(s, (void *)s->record, &e))
 			fn(ctx, &e);
 	}

@@ -26,7 +26,7 @@ enum sideband_type {
 	SIDEBAND_CODE, /* code of the kernel's came to, or went from, start to end */
 };
 
-struct sideband_event {
+struct sideband_record {
 	enum sideband_type type;
 	uint32_t pid;
 	uint32_t parent;                    /* FORK */
@@ -42,7 +42,7 @@ int sideband_new(struct sideband **ret); /* 0 or -errno */
 void sideband_free(struct sideband *s);
 
 /* Hands over everything that is waiting, in order of time for each CPU, not between CPUs. */
-typedef void sideband_fn(void *ctx, const struct sideband_event *e);
+typedef void sideband_fn(void *ctx, const struct sideband_record *e);
 void sideband_drain(struct sideband *s, sideband_fn *fn, void *ctx);
 
 /* Of a CPU's ring, to wait for; -1: it has none, -EINVAL: there is no such CPU. */

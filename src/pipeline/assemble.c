@@ -26,7 +26,7 @@ struct owner {
 
 /* A sample whose walk waits for a table, or for events, with what its process had mapped. */
 struct held {
-	struct wire_sample *sample; /* and its frames and stack */
+	struct wire_event *event; /* and its frames and stack */
 	struct process *process;
 	struct maps *maps;
 	uint64_t after_ns; /* events must have come this far; 0: need not */
@@ -128,10 +128,10 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 
 static void held_done(struct assembler *a, struct held *h)
 {
-	a->held_bytes -= wire_sample_size(h->sample);
+	a->held_bytes -= h->event->bytes;
 	process_release(h->process);
 	maps_unref(h->maps);
-	free(h->sample);
+	free(h->event);
 }
 
 void assembler_free(struct assembler *a)
@@ -159,7 +159,7 @@ static uint32_t put_number(struct assembler *a, uint32_t n)
 	return intern(a, text);
 }
 
-static uint32_t series_of(struct assembler *a, const struct wire_sample *s)
+static uint32_t series_of(struct assembler *a, const struct wire_event *s)
 {
 	struct owner who = {.pid = s->pid, .tid = s->tid};
 	uint32_t id;
@@ -194,8 +194,8 @@ struct path {
 };
 
 /* Returns the hash of all of them. */
-static uint64_t path_init(struct path *path, const struct wire_sample *s,
-			  const struct unwound *user, uint64_t hash)
+static uint64_t path_init(struct path *path, const struct wire_event *s, const struct unwound *user,
+			  uint64_t hash)
 {
 	const uint64_t *kernel = wire_frames(s);
 	unsigned n = 0;
@@ -296,7 +296,7 @@ static bool follow(struct assembler *a, const struct context *c, const struct pa
 	return lasting;
 }
 
-static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struct process *p,
+static uint32_t stack_of(struct assembler *a, const struct wire_event *s, struct process *p,
 			 struct maps *maps, const struct unwound *user)
 {
 	bool cut = user->walk == WIRE_WALK_CUT || s->flags & WIRE_KERNEL_CUT;
@@ -331,34 +331,34 @@ static uint32_t stack_of(struct assembler *a, const struct wire_sample *s, struc
 	return at.stack;
 }
 
-static void add_sample(struct assembler *a, const struct wire_sample *s, struct process *p,
-		       struct maps *maps, const struct unwound *user)
+static void add_event(struct assembler *a, const struct wire_event *s, struct process *p,
+		      struct maps *maps, const struct unwound *user)
 {
 	uint32_t stack = stack_of(a, s, p, maps, user);
 
-	a->stats.samples++;
+	a->stats.events++;
 	if (a->options.sink)
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, maps, stack});
 	else
-		profile_add(a->profile, series_of(a, s), stack, 1, s->weight);
+		profile_add(a->profile, series_of(a, s), stack, 1, s->value);
 	lap(a, STAGE_AGGREGATE);
 }
 
-static void hold(struct assembler *a, const struct wire_sample *s, struct process *p,
+static void hold(struct assembler *a, const struct wire_event *s, struct process *p,
 		 struct maps *maps)
 {
 	MEM_GROW(a->held, a->held_count, a->held_cap);
 	a->held[a->held_count++] = (struct held){
-		.sample = mem_dup(s, wire_sample_size(s)),
+		.event = mem_dup(s, s->bytes),
 		.process = process_hold(p),
 		.maps = maps_ref(maps),
 		.after_ns = maps == p->early ? p->read_ns : 0,
 	};
-	a->held_bytes += wire_sample_size(s);
+	a->held_bytes += s->bytes;
 	a->stats.held++;
 }
 
-void assembler_sample(struct assembler *a, const struct wire_sample *s)
+void assembler_event(struct assembler *a, const struct wire_event *s)
 {
 	struct unwound user; /* too long to be cleared for nothing */
 
@@ -366,7 +366,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s)
 	if (s->walk == WIRE_WALK_NONE) {
 		user.count = user.left_out = 0;
 		user.walk = WIRE_WALK_NONE;
-		add_sample(a, s, NULL, NULL, &user);
+		add_event(a, s, NULL, NULL, &user);
 		return;
 	}
 	const uint64_t *user_frames = wire_frames(s) + s->kernel_frames;
@@ -395,7 +395,7 @@ void assembler_sample(struct assembler *a, const struct wire_sample *s)
 	if (r == -EAGAIN)
 		hold(a, s, p, maps);
 	else
-		add_sample(a, s, p, maps, &user);
+		add_event(a, s, p, maps, &user);
 }
 
 /* Tries again those that wait; with `last` they wait no longer. */
@@ -406,28 +406,28 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 	for (size_t i = 0; i < a->held_count; i++) {
 		struct held *h = &a->held[i];
 		struct unwound user;
-		bool enough = last || now > h->sample->time + HELD_NS_MAX;
+		bool enough = last || now > h->event->time + HELD_NS_MAX;
 		if (h->after_ns > a->passed_ns ||
-		    unwinder_walk(a->unwinder, h->process, h->maps, h->sample,
-				  wire_frames(h->sample) + h->sample->kernel_frames, enough,
+		    unwinder_walk(a->unwinder, h->process, h->maps, h->event,
+				  wire_frames(h->event) + h->event->kernel_frames, enough,
 				  &user) == -EAGAIN) {
 			a->held[kept++] = *h;
 			continue;
 		}
 		lap(a, STAGE_UNWIND);
-		add_sample(a, h->sample, h->process, h->maps, &user);
+		add_event(a, h->event, h->process, h->maps, &user);
 		held_done(a, h);
 	}
 	a->held_count = kept;
 }
 
-void assembler_event(struct assembler *a, const struct sideband_event *e)
+void assembler_record(struct assembler *a, const struct sideband_record *e)
 {
 	begin_lap(a);
 	if (e->type == SIDEBAND_CODE)
 		resolver_kernel_changed(a->resolver, e->start, e->end);
 	else
-		processes_event(a->processes, e);
+		processes_record(a->processes, e);
 	lap(a, STAGE_PROCESS);
 }
 

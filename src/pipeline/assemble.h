@@ -21,7 +21,7 @@ struct assembler;
 
 /* Where a sample goes instead of into the profile; all but `stack` borrowed for the call. */
 struct assembled {
-	const struct wire_sample *sample;
+	const struct wire_event *event;
 	const struct process *process; /* NULL: a thread of the kernel's, or a process at its end */
 	const struct maps *maps;       /* what it had mapped then; NULL with that */
 	uint32_t stack;
@@ -48,8 +48,8 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 void assembler_free(struct assembler *a);
 
 /* In order of time, as pipeline/stream hands them out. */
-void assembler_sample(struct assembler *a, const struct wire_sample *s);
-void assembler_event(struct assembler *a, const struct sideband_event *e);
+void assembler_event(struct assembler *a, const struct wire_event *s);
+void assembler_record(struct assembler *a, const struct sideband_record *e);
 
 /* Modules of the kernel came or went: their addresses may be another's. */
 void assembler_kernel_changed(struct assembler *a);
@@ -85,7 +85,7 @@ enum assembler_stage {
 
 struct assembler_stats {
 	uint64_t stage_ns[STAGES];
-	uint64_t samples;
+	uint64_t events;
 	uint64_t held;      /* samples that waited for an unwind table */
 	uint64_t late;      /* … that came after their process had changed its mappings: cut */
 	uint64_t maps_read; /* of /proc/PID/maps */

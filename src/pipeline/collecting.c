@@ -106,7 +106,7 @@ static struct window_counts counts_now(const struct collecting *c)
 	struct sampler_counts now;
 	struct window_counts ret = {.base = c->first.taken};
 
-	sampler_counts(pipeline_sampler(c->pipeline), &now);
+	sampler_counts_sum(pipeline_sampler(c->pipeline), &now);
 	ret.taken = now.taken;
 	ret.lost[WINDOW_LOST_RING] = now.lost - c->first.lost;
 	ret.lost[WINDOW_LOST_MALFORMED] = now.malformed;
@@ -293,7 +293,11 @@ static int start(struct collecting *c)
 	const struct collecting_options *o = c->options;
 	static const char *const none[] = {NULL};
 	struct sampler_options sampler = {
-		.frequency = o->frequency, .cpu = -1, .nice = NICE, .counters_fd = o->counters_fd};
+		.sources = {{source_find("cpu-clock"), o->frequency, 0, o->counters_fd}},
+		.source_count = 1,
+		.cpu = -1,
+		.nice = NICE,
+	};
 	bool lines = o->lines && o->lines[0];
 	struct collecting_options *own = (struct collecting_options *)o;
 	struct assembler_options assemble = {
@@ -311,7 +315,6 @@ static int start(struct collecting *c)
 
 	if (!own->lines)
 		own->lines = none;
-	sampler_event("cpu-clock", &sampler.event);
 	c->cgroups = cgroups_new();
 	assemble.cgroups = c->cgroups;
 	sampler.filter.cgroup_subsys = c->cgroups ? cgroups_subsys(c->cgroups) : -1;
@@ -347,7 +350,7 @@ static int start(struct collecting *c)
 static int watch(struct collecting *c)
 {
 	const struct collecting_options *o = c->options;
-	struct sampler_options pace = {.frequency = o->frequency};
+	struct sampler_options pace = {.sources = {{.frequency = o->frequency}}, .source_count = 1};
 
 	c->loop = loop_new();
 	int err = loop_end_signals(c->loop, o->end_signal, on_stop, c);

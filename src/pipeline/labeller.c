@@ -85,7 +85,7 @@ static bool wants_threads(const struct labeller *l, const char *comm)
 
 /* Whether a thread is one of those of the day that are series of their own; a new one is made so.
  */
-static bool is_own_series(struct labeller *l, const struct wire_sample *s, uint64_t wall_ms)
+static bool is_own_series(struct labeller *l, const struct wire_event *s, uint64_t wall_ms)
 {
 	uint32_t hash = index_hash2(s->pid ^ (uint32_t)s->start, s->tid), id;
 	uint64_t day = wall_ms / DAY_MS;
@@ -110,7 +110,7 @@ static bool is_own_series(struct labeller *l, const struct wire_sample *s, uint6
 	return true;
 }
 
-void labeller_owner(struct labeller *l, const struct wire_sample *s, uint64_t wall_ms,
+void labeller_owner(struct labeller *l, const struct wire_event *s, uint64_t wall_ms,
 		    struct owner *ret)
 {
 	*ret = (struct owner){.start = s->start, .cgroup = s->cgroup, .pid = s->pid};

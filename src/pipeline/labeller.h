@@ -46,7 +46,7 @@ struct labeller *labeller_new(struct profile *dict, const struct labeller_option
 void labeller_free(struct labeller *l);
 
 /* For each sample: the key alone. `wall_ms`: the time now. */
-void labeller_owner(struct labeller *l, const struct wire_sample *s, uint64_t wall_ms,
+void labeller_owner(struct labeller *l, const struct wire_event *s, uint64_t wall_ms,
 		    struct owner *ret);
 
 /* For the first sample of an owner in a window: the rest, while its process is still there. */

@@ -182,8 +182,8 @@ void measure_all(struct measure *m, const struct measured *now)
 	metric(m, "collector_sideband_lost_total", (double)s->sideband_lost);
 	metric(m, "collector_ticks_due_total", (double)s->ticks_due);
 	metric(m, "collector_ticks_missed_total", (double)s->ticks_missed);
-	metric(m, "collector_late_samples_total", (double)s->stream.late_samples);
-	metric(m, "collector_late_events_total", (double)s->stream.late_events);
+	metric(m, "collector_late_samples_total", (double)s->stream.late_events);
+	metric(m, "collector_late_events_total", (double)s->stream.late_records);
 	metric(m, "collector_symbol_bytes", (double)a->names.symbol_bytes);
 	metric(m, "collector_symbol_places", (double)a->names.places);
 	metric(m, "collector_dictionary_bytes", (double)now->dictionary_bytes);

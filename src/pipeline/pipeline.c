@@ -73,18 +73,18 @@ void pipeline_free(struct pipeline *p)
 	free(p);
 }
 
-static void on_sample(void *ctx, const struct wire_sample *s)
-{
-	struct pipeline *p = ctx;
-
-	assembler_sample(p->assembler, s);
-}
-
-static void on_event(void *ctx, const struct sideband_event *e)
+static void on_event(void *ctx, const struct wire_event *e)
 {
 	struct pipeline *p = ctx;
 
 	assembler_event(p->assembler, e);
+}
+
+static void on_record(void *ctx, const struct sideband_record *r)
+{
+	struct pipeline *p = ctx;
+
+	assembler_record(p->assembler, r);
 }
 
 static void on_lost(void *ctx)
@@ -119,7 +119,7 @@ static void drain_sooner(struct pipeline *p, uint64_t since_ns)
 
 static void drain(struct pipeline *p, bool last)
 {
-	struct stream_handler h = {on_sample, on_event, on_lost, p};
+	struct stream_handler h = {on_event, on_record, on_lost, p};
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), since = now - p->drained_ns;
 
 	p->drained_ns = now;
@@ -209,8 +209,10 @@ int pipeline_watch(struct pipeline *p, struct loop *l)
 
 unsigned pipeline_pace(const struct sampler_options *s, unsigned max)
 {
-	uint64_t rate = s->frequency ? s->frequency : 1000;
+	uint64_t rate = 1;
 
+	for (unsigned i = 0; i < s->source_count; i++)
+		rate = MAX(rate, s->sources[i].frequency ? s->sources[i].frequency : 1000);
 	return (unsigned)MAX(DRAIN_MS_MIN, MIN(max, 25000 / rate));
 }
 
@@ -229,7 +231,7 @@ void pipeline_stats(const struct pipeline *p, struct pipeline_stats *ret)
 	*ret = (struct pipeline_stats){.sideband_error = p->sideband_error,
 				       .priority_error = p->priority_error,
 				       .hotplug_error = p->hotplug_error};
-	sampler_counts(p->sampler, &ret->counts);
+	sampler_counts_sum(p->sampler, &ret->counts);
 	assembler_stats(p->assembler, &ret->assembler);
 	stream_stats(p->stream, &ret->stream);
 	sampler_ticks(p->sampler, &ret->ticks_due, &ret->ticks_missed);

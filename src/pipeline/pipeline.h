@@ -1,5 +1,5 @@
 /*
- * collector: the stages from the kernel to stacks of functions, joined: sampler, side-band, stream,
+ * pipeline: the stages from the kernel to stacks of functions, joined: sampler, side-band, stream,
  * assembler. Whoever owns it calls pipeline_drain() on a timer. While the loop runs it is drained
  * sooner as well, when rings fill up before the next tick.
  */
@@ -44,7 +44,7 @@ struct sampler *pipeline_sampler(const struct pipeline *p);
 struct processes *pipeline_processes(const struct pipeline *p);
 
 struct pipeline_stats {
-	struct sampler_counts counts;
+	struct sampler_counts counts; /* of all sources */
 	struct assembler_stats assembler;
 	uint64_t sideband_lost;
 	struct stream_stats stream;

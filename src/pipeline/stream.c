@@ -12,19 +12,19 @@
 #define SETTLE_DRAINS 64 /* to forget most of what was seen */
 
 struct item {
-	uint64_t key; /* its time, doubled: at the same time, events come first */
+	uint64_t key; /* its time, doubled: at the same time, records come first */
 	const void *data;
 };
 
 struct stream {
-	uint64_t lost;      /* events, as of the last drain */
+	uint64_t lost;      /* records, as of the last drain */
 	uint64_t passed_ns; /* all before this was handed out, but for what is late */
 	uint64_t settle_ns;
 	struct stream_stats stats;
 	struct sampler *sampler;
 	struct sideband *sideband;
-	struct arena events; /* those that items point to; samples stay in their rings */
-	struct arena room;   /* for the next ones */
+	struct arena records; /* those that items point to; events stay in their rings */
+	struct arena room;    /* for the next ones */
 	struct item *items;
 	size_t count, cap;
 };
@@ -43,48 +43,48 @@ void stream_free(struct stream *s)
 {
 	if (!s)
 		return;
-	arena_done(&s->events);
+	arena_done(&s->records);
 	arena_done(&s->room);
 	free(s->items);
 	free(s);
 }
 
-static void put(struct stream *s, uint64_t time, bool is_event, const void *data)
+static void put(struct stream *s, uint64_t time, bool is_record, const void *data)
 {
 	MEM_GROW(s->items, s->count, s->cap);
-	s->items[s->count++] = (struct item){time << 1 | !is_event, data};
+	s->items[s->count++] = (struct item){time << 1 | !is_record, data};
 }
 
-static void put_sample(void *ctx, const struct wire_sample *w)
+static void put_event(void *ctx, const struct wire_event *e)
 {
-	put(ctx, w->time, false, w);
+	put(ctx, e->time, false, e);
 }
 
-static void put_event(void *ctx, const struct sideband_event *e)
+static void put_record(void *ctx, const struct sideband_record *e)
 {
 	struct stream *s = ctx;
-	struct sideband_event *copy = arena_dup(&s->events, e, sizeof(*e));
+	struct sideband_record *copy = arena_dup(&s->records, e, sizeof(*e));
 
 	if (e->name)
-		copy->name = arena_strndup(&s->events, e->name, strlen(e->name));
+		copy->name = arena_strndup(&s->records, e->name, strlen(e->name));
 	put(s, e->time, true, copy);
 }
 
-static bool is_event(const struct item *it)
+static bool is_record(const struct item *it)
 {
 	return !(it->key & 1);
 }
 
-/* Moves the events from `from` on to the beginning of an empty stream. */
+/* Moves the records from `from` on to the beginning of an empty stream. */
 static void hold_back(struct stream *s, size_t from)
 {
-	struct arena old = s->events;
+	struct arena old = s->records;
 	size_t count = s->count;
 
-	s->events = s->room;
+	s->records = s->room;
 	s->count = 0;
 	for (size_t i = from; i < count; i++)
-		put_event(s, s->items[i].data);
+		put_record(s, s->items[i].data);
 	arena_reset(&old);
 	s->room = old;
 }
@@ -96,10 +96,10 @@ static void note_late(struct stream *s)
 
 	for (size_t i = 0; i < s->count && s->items[i].key >> 1 <= s->passed_ns; i++) {
 		latest = MAX(latest, s->passed_ns - (s->items[i].key >> 1));
-		if (is_event(&s->items[i]))
-			s->stats.late_events++;
+		if (is_record(&s->items[i]))
+			s->stats.late_records++;
 		else
-			s->stats.late_samples++;
+			s->stats.late_events++;
 	}
 	s->settle_ns -= (s->settle_ns - SETTLE_NS) / SETTLE_DRAINS;
 	if (latest)
@@ -115,9 +115,9 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 {
 	uint64_t until = last ? UINT64_MAX >> 1 : clock_ns(CLOCK_MONOTONIC) - s->settle_ns;
 
-	sampler_drain(s->sampler, until, put_sample, s);
+	sampler_drain(s->sampler, until, put_event, s);
 	if (s->sideband)
-		sideband_drain(s->sideband, put_event, s);
+		sideband_drain(s->sideband, put_record, s);
 	sort_by_u64(s->items, s->count, sizeof(*s->items));
 	uint64_t lost = s->sideband ? sideband_lost(s->sideband) : 0;
 	if (lost != s->lost && h->lost)
@@ -127,12 +127,12 @@ void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 	note_late(s);
 	size_t i = 0;
 	for (; i < s->count && s->items[i].key >> 1 <= until; i++) {
-		if (is_event(&s->items[i]))
-			h->event(h->ctx, s->items[i].data);
+		if (is_record(&s->items[i]))
+			h->record(h->ctx, s->items[i].data);
 		else
-			h->sample(h->ctx, s->items[i].data);
+			h->event(h->ctx, s->items[i].data);
 	}
 	s->passed_ns = last ? s->passed_ns : MAX(s->passed_ns, until);
 	sampler_release(s->sampler);
-	hold_back(s, i); /* samples were not even taken */
+	hold_back(s, i); /* events were not even taken */
 }

@@ -1,9 +1,9 @@
 /*
- * stream: samples and side-band events in one order of time.
+ * stream: events of all sources and side-band records in one order of time.
  *
  * Both come from rings of their own. What is newer than the beginning of a drain is left to the
  * next one, since something older may still be on its way from another ring, by up to
- * STREAM_SETTLE_MAX_NS where that was seen to happen. So a sample is seen with the mappings its
+ * STREAM_SETTLE_MAX_NS where that was seen to happen. So an event is seen with the mappings its
  * process had when it was taken; one that is late nevertheless is counted.
  */
 #pragma once
@@ -14,9 +14,9 @@
 struct stream;
 
 struct stream_handler {
-	void (*sample)(void *ctx, const struct wire_sample *s);
-	void (*event)(void *ctx, const struct sideband_event *e);
-	void (*lost)(void *ctx); /* events were, before what is handed out next; may be NULL */
+	void (*event)(void *ctx, const struct wire_event *e);
+	void (*record)(void *ctx, const struct sideband_record *r);
+	void (*lost)(void *ctx); /* records were, before what is handed out next; may be NULL */
 	void *ctx;
 };
 
@@ -28,7 +28,7 @@ void stream_free(struct stream *s);
 
 /* What came after later things had been handed out; it is handed out all the same. */
 struct stream_stats {
-	uint64_t late_samples, late_events;
+	uint64_t late_events, late_records;
 };
 
 void stream_stats(const struct stream *s, struct stream_stats *ret);

@@ -145,7 +145,7 @@ void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]
 	ret[TROUBLE_MAPPINGS_CHANGED] = u->mistrusted;
 	ret[TROUBLE_PROCESSES_CAPPED] = a->processes_capped;
 	ret[TROUBLE_TICKS_MISSED] = s->ticks_missed;
-	ret[TROUBLE_LATE] = s->stream.late_samples + s->stream.late_events;
+	ret[TROUBLE_LATE] = s->stream.late_events + s->stream.late_records;
 	/* For those that were not there at the start a collector begins anew. */
 	ret[TROUBLE_CPUS_FAILED] = s->counts.failed_cpus - s->counts.beyond_cpus;
 	ret[TROUBLE_NO_PRIORITY] = (uint64_t)-s->priority_error;

@@ -180,7 +180,7 @@ static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct
 	struct owner who;
 	uint32_t id;
 
-	labeller_owner(ws->labeller, a->sample, ws->wall_ms, &who);
+	labeller_owner(ws->labeller, a->event, ws->wall_ms, &who);
 	uint32_t hash = index_hash_bytes(&who, OWNER_KEY);
 	INDEX_EACH(&w->by_owner, hash, id)
 		if (memcmp(&w->owners[id], &who, OWNER_KEY) == 0)
@@ -207,7 +207,7 @@ static uint32_t find_row(const struct open_window *w, uint32_t owner, uint32_t s
 
 void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a)
 {
-	uint64_t at = wall_of(ws, a->sample->time);
+	uint64_t at = wall_of(ws, a->event->time);
 	struct open_window *w = find_open(ws, at);
 	uint32_t owner = owner_of(ws, w, ps, a), stack = a->stack;
 	uint32_t row = find_row(w, owner, stack);
@@ -226,8 +226,8 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 		index_put(&w->by_row, index_hash2(owner, stack), row);
 	}
 	w->rows[row].count++;
-	w->rows[row].value += a->sample->weight;
-	uint64_t tick = tick_of(ws, a->sample->time);
+	w->rows[row].value += a->event->value;
+	uint64_t tick = tick_of(ws, a->event->time);
 	uint64_t slot = (MAX(tick, w->start_ms) - w->start_ms) / WINDOW_STEP_MS;
 	MEM_GROW(w->ticks, w->tick_count, w->tick_cap);
 	w->ticks[w->tick_count++] =

@@ -152,7 +152,7 @@ static void forget_early(struct process *p, uint64_t time, uint64_t start, uint6
 		maps_remove(p->early, start, end);
 }
 
-static void on_map(struct processes *ps, const struct sideband_event *e)
+static void on_map(struct processes *ps, const struct sideband_record *e)
 {
 	struct process *p = lookup(ps, e->pid);
 	if (!p || !p->maps)
@@ -180,7 +180,7 @@ static void on_map(struct processes *ps, const struct sideband_event *e)
 	maps_insert(p->maps, &m);
 }
 
-void processes_event(struct processes *ps, const struct sideband_event *e)
+void processes_record(struct processes *ps, const struct sideband_record *e)
 {
 	struct process *p;
 

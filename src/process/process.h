@@ -66,7 +66,7 @@ struct processes *processes_new(void);
 void processes_free(struct processes *ps);
 
 /* Fork, exec, exit, mapping; in order of time with processes_get. */
-void processes_event(struct processes *ps, const struct sideband_event *e);
+void processes_record(struct processes *ps, const struct sideband_record *e);
 
 /* Side-band events were lost: trust no mapping until it is read again. */
 void processes_distrust(struct processes *ps);

@@ -551,7 +551,7 @@ static void note_use(struct unwinder *u, const struct mapping *m)
 }
 
 /* The frame of that number, of those that came. */
-static uint64_t frame_of(const struct wire_sample *s, const uint64_t *user, unsigned i)
+static uint64_t frame_of(const struct wire_event *s, const uint64_t *user, unsigned i)
 {
 	if (s->left_out && i >= WIRE_LEAF_FRAMES)
 		i = WIRE_LEAF_FRAMES + (i - WIRE_LEAF_FRAMES + s->left_out) % WIRE_ROOT_FRAMES;
@@ -560,7 +560,7 @@ static uint64_t frame_of(const struct wire_sample *s, const uint64_t *user, unsi
 
 /* A walk of the BPF side: every frame must lie in a mapping that was true then. */
 static void check_walk(struct unwinder *u, struct space *space, struct maps *maps,
-		       const struct wire_sample *s, const uint64_t *user, struct unwound *ret)
+		       const struct wire_event *s, const uint64_t *user, struct unwound *ret)
 {
 	struct maps *installed = maps_of_version(u, space, s->version);
 	const struct mapping *m = NULL;
@@ -665,7 +665,7 @@ static bool keeps_frame_pointer(const struct unwind_rule *r)
  * The kernel's own walk, where there is nothing better: addresses are return addresses, and true as
  * long as the code that they come from keeps frame pointers. 0, or -EAGAIN as for walks.
  */
-static int take_frame_pointers(struct rule_context *c, const struct wire_sample *s,
+static int take_frame_pointers(struct rule_context *c, const struct wire_event *s,
 			       const uint64_t *user, struct unwound *ret)
 {
 	ret->walk = s->walk;
@@ -696,7 +696,7 @@ static int take_frame_pointers(struct rule_context *c, const struct wire_sample 
 }
 
 /* A walk of the copy that came with a sample: 0, or -EAGAIN. */
-static int walk_copy(struct rule_context *c, const struct wire_sample *s, const uint64_t *user,
+static int walk_copy(struct rule_context *c, const struct wire_event *s, const uint64_t *user,
 		     struct unwound *ret)
 {
 	struct walk_input in = {
@@ -708,7 +708,7 @@ static int walk_copy(struct rule_context *c, const struct wire_sample *s, const 
 		.exact = !(s->flags & WIRE_SYSCALL),
 		.stack = (const uint8_t *)(user + s->user_frames),
 		.stack_start = wire_stack_start(s),
-		.stack_len = s->stack_bytes,
+		.stack_len = wire_stack_bytes(s),
 	};
 	uint64_t frames[WIRE_WALK_FRAMES];
 	size_t count;
@@ -726,7 +726,7 @@ static int walk_copy(struct rule_context *c, const struct wire_sample *s, const 
 }
 
 int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
-		  const struct wire_sample *s, const uint64_t *user, bool last, struct unwound *ret)
+		  const struct wire_event *s, const uint64_t *user, bool last, struct unwound *ret)
 {
 	struct space *space = space_of(u, p);
 	struct rule_context c = {u, p, maps, last};
@@ -734,7 +734,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 
 	ret->left_out = 0;
 	space->exec = s->exec;
-	if (s->stack_bytes) {
+	if (wire_stack_bytes(s)) {
 		if (!space->wanted)
 			look_at_makers(u, space);
 		space->wanted = true;

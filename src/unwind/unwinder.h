@@ -49,7 +49,7 @@ struct unwound { /* addresses inside the call, leaf first */
  * a table is being made; with `last` it does without. `user` are the frames that came with it.
  */
 int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
-		  const struct wire_sample *s, const uint64_t *user, bool last,
+		  const struct wire_event *s, const uint64_t *user, bool last,
 		  struct unwound *ret);
 
 /* After each drain, when every sample of it was walked or is held back. `now`: CLOCK_MONOTONIC. */

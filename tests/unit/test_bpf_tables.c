@@ -15,12 +15,15 @@ struct fixture {
 
 static struct fixture begin(void)
 {
-	struct sampler_options o = {.frequency = 99, .cpu = -1, .filter.cgroup_subsys = -1};
+	struct sampler_options o = {.sources = {{.frequency = 99}},
+				    .source_count = 1,
+				    .cpu = -1,
+				    .filter.cgroup_subsys = -1};
 	struct sampler_error why;
 	struct sampler_maps maps;
 	struct fixture f = {};
 
-	sampler_event("cpu-clock", &o.event);
+	o.sources[0].kind = source_find("cpu-clock");
 	int r = sampler_new(&o, &f.sampler, &why);
 	if (r == -EPERM || r == -EACCES)
 		skip();

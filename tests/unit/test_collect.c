@@ -15,10 +15,12 @@
 
 static struct sampler_options options(void)
 {
-	struct sampler_options o = {.frequency = 2000, .cpu = -1, .filter.cgroup_subsys = -1};
-
-	sampler_event("cpu-clock", &o.event);
-	return o;
+	return (struct sampler_options){
+		.sources = {{.kind = source_find("cpu-clock"), .frequency = 2000}},
+		.source_count = 1,
+		.cpu = -1,
+		.filter.cgroup_subsys = -1,
+	};
 }
 
 static struct sampler *start(const struct sampler_options *o)
@@ -39,7 +41,7 @@ struct seen {
 	uint32_t pid;
 };
 
-static void on_sample(void *ctx, const struct wire_sample *w)
+static void on_sample(void *ctx, const struct wire_event *w)
 {
 	struct seen *seen = ctx;
 
@@ -56,7 +58,7 @@ static void drain(struct sampler *s, struct seen *seen)
 	sampler_release(s);
 }
 
-static void on_event(void *ctx, const struct sideband_event *e)
+static void on_event(void *ctx, const struct sideband_record *e)
 {
 	struct seen *seen = ctx;
 
@@ -71,7 +73,7 @@ static void spin_until_taken(struct sampler *s, uint64_t wanted)
 	do {
 		for (volatile int i = 0; i < 1000000; i++)
 			;
-		sampler_counts(s, &c);
+		sampler_counts(s, 0, &c);
 	} while (c.taken < wanted);
 }
 
@@ -93,7 +95,7 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	spin_until_taken(s, 1000);
 	sampler_stop(s);
 	drain(s, &seen);
-	sampler_counts(s, &c);
+	sampler_counts(s, 0, &c);
 	assert_true(c.lost > 0);
 	assert_true(seen.samples > 0);
 	assert_int_equal(c.taken, seen.samples + c.lost);
@@ -110,7 +112,7 @@ static void a_ring_that_is_never_empty_goes_round(void **state)
 	enum { WANTED = 3000 };
 	struct sampler_options o = options();
 	o.ring_bytes = 16 << 10;
-	o.frequency = 4000;
+	o.sources[0].frequency = 4000;
 	struct sampler *s = start(&o);
 	struct seen seen = {};
 	struct sampler_counts c;
@@ -122,11 +124,11 @@ static void a_ring_that_is_never_empty_goes_round(void **state)
 		sampler_drain(s, until, on_sample, &seen);
 		sampler_release(s);
 		until = clock_ns(CLOCK_MONOTONIC) - 1000000;
-		sampler_counts(s, &c);
+		sampler_counts(s, 0, &c);
 	} while (c.taken < WANTED);
 	sampler_stop(s);
 	drain(s, &seen);
-	sampler_counts(s, &c);
+	sampler_counts(s, 0, &c);
 	assert_int_equal(c.malformed, 0);
 	assert_int_equal(c.taken, seen.samples + c.lost);
 	assert_true(seen.samples > 10 * o.ring_bytes / WIRE_PLAIN_MAX);
@@ -156,11 +158,11 @@ static void samples_and_events_come_in_order(void **state)
 	sampler_stop(s);
 	stream_drain(stream, &h, true);
 	struct sampler_counts c;
-	sampler_counts(s, &c);
+	sampler_counts(s, 0, &c);
 	/* What is late, as a host had the CPU, is counted. */
 	struct stream_stats late;
 	stream_stats(stream, &late);
-	assert_true(seen.out_of_order <= late.late_samples + late.late_events);
+	assert_true(seen.out_of_order <= late.late_events + late.late_records);
 	assert_int_equal(c.taken, seen.samples + c.lost);
 	stream_free(stream);
 	sideband_free(b);
@@ -173,7 +175,7 @@ struct life { /* of the one process that is watched */
 	bool inodes;
 };
 
-static void on_life(void *ctx, const struct sideband_event *e)
+static void on_life(void *ctx, const struct sideband_record *e)
 {
 	struct life *l = ctx;
 
@@ -258,7 +260,7 @@ static void kernel_stacks_are_what_the_kernel_says(void **state)
 	o.filter.check_kernel = true;
 	o.filter.by_pid = o.filter.follow =
 		true; /* what else runs here may be in modules, or BPF */
-	o.frequency = 5000;
+	o.sources[0].frequency = 5000;
 	struct sampler *s = start(&o);
 	struct seen seen = {};
 	struct sampler_counts c = {};
@@ -270,7 +272,7 @@ static void kernel_stacks_are_what_the_kernel_says(void **state)
 	while (c.kernel_walked + c.kernel_asked < WANTED && time(NULL) - began < SECONDS_MAX) {
 		usleep(50000);
 		drain(s, &seen);
-		sampler_counts(s, &c);
+		sampler_counts(s, 0, &c);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(children); i++) {
 		kill(children[i], SIGKILL);

@@ -195,7 +195,7 @@ static bool load_program(const char *name, int *ret_fd, uint64_t *ret_addr)
 	return fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && *ret_addr;
 }
 
-static void on_event(void *ctx, const struct sideband_event *e)
+static void on_event(void *ctx, const struct sideband_record *e)
 {
 	if (e->type == SIDEBAND_CODE)
 		resolver_kernel_changed(ctx, e->start, e->end);

@@ -121,9 +121,9 @@ static void mappings_are_capped(void **state)
 	maps_unref(m);
 }
 
-static struct sideband_event event(enum sideband_type type, uint32_t pid)
+static struct sideband_record event(enum sideband_type type, uint32_t pid)
 {
-	return (struct sideband_event){.type = type, .pid = pid, .name = "x"};
+	return (struct sideband_record){.type = type, .pid = pid, .name = "x"};
 }
 
 /* Pids far above any real one, so that /proc has nothing to say about them. */
@@ -133,11 +133,11 @@ static void events_keep_mappings_without_proc(void **state)
 {
 	(void)state;
 	struct processes *ps = processes_new();
-	struct sideband_event e = event(SIDEBAND_EXEC, A);
-	processes_event(ps, &e);
+	struct sideband_record e = event(SIDEBAND_EXEC, A);
+	processes_record(ps, &e);
 	e = event(SIDEBAND_MAP, A);
 	e.start = 0x1000, e.end = 0x2000, e.name = "/bin/a (deleted)";
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 
 	struct process *p = processes_get(ps, A, 77, 1);
 	struct mapping *m = process_find(ps, p, 0x1800, true, 1);
@@ -146,10 +146,10 @@ static void events_keep_mappings_without_proc(void **state)
 
 	e = event(SIDEBAND_FORK, B);
 	e.parent = A;
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 	assert_non_null(process_find(ps, processes_get(ps, B, 78, 2), 0x1800, true, 2));
 	e = event(SIDEBAND_EXEC, B); /* the child runs something else: the parent stays */
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 	assert_null(process_find(ps, processes_get(ps, B, 78, 3), 0x1800, true, 3));
 	assert_non_null(process_find(ps, processes_get(ps, A, 77, 3), 0x1800, true, 3));
 
@@ -170,20 +170,20 @@ static void a_fork_has_early_mappings_of_its_own(void **state)
 
 	assert_non_null(parent->early);
 	assert_non_null(maps_find(parent->early, here));
-	struct sideband_event e = event(SIDEBAND_FORK, B);
+	struct sideband_record e = event(SIDEBAND_FORK, B);
 	e.parent = self, e.time = 2;
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 	struct process *child = processes_get(ps, B, 5, 3);
 	e = event(SIDEBAND_EXEC, B); /* another program */
 	e.time = 4;
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 	assert_null(child->early); /* events tell all of it */
 	assert_null(maps_find(child->maps, here));
 	assert_non_null(maps_find(parent->early, here));
 
 	e = event(SIDEBAND_FORK, A); /* after the reading, all is known */
 	e.parent = self, e.time = parent->read_ns + 1;
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 	child = processes_get(ps, A, 6, parent->read_ns + 2);
 	assert_null(child->early);
 	assert_non_null(maps_find(child->maps, here));
@@ -194,11 +194,11 @@ static void a_reused_pid_is_another_process(void **state)
 {
 	(void)state;
 	struct processes *ps = processes_new();
-	struct sideband_event e = event(SIDEBAND_EXEC, A);
-	processes_event(ps, &e);
+	struct sideband_record e = event(SIDEBAND_EXEC, A);
+	processes_record(ps, &e);
 	e = event(SIDEBAND_MAP, A);
 	e.start = 0x1000, e.end = 0x2000;
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 	assert_non_null(process_find(ps, processes_get(ps, A, 77, 1), 0x1800, true, 1));
 	/* The same pid with another start time, and no word of how it came to be. */
 	assert_null(process_find(ps, processes_get(ps, A, 99, 2), 0x1800, true, 2));
@@ -212,10 +212,10 @@ static void the_ended_are_forgotten(void **state)
 	struct processes_stats stats;
 
 	for (uint32_t i = 0; i < 1000; i++) {
-		struct sideband_event e = event(SIDEBAND_FORK, 0x70000000 + i);
-		processes_event(ps, &e);
+		struct sideband_record e = event(SIDEBAND_FORK, 0x70000000 + i);
+		processes_record(ps, &e);
 		e.type = SIDEBAND_EXIT;
-		processes_event(ps, &e);
+		processes_record(ps, &e);
 	}
 	for (int i = 0; i < 4; i++)
 		processes_sweep(ps);
@@ -245,9 +245,9 @@ static void own_mappings_are_read(void **state)
 	processes_free(ps);
 }
 
-static void tell(struct processes *ps, struct sideband_event e)
+static void tell(struct processes *ps, struct sideband_record e)
 {
-	processes_event(ps, &e);
+	processes_record(ps, &e);
 }
 
 /* A program is known from its exec on, whatever address a sample has, and whatever was read before.
@@ -264,8 +264,8 @@ static void a_program_is_what_events_say_since_its_exec(void **state)
 	assert_non_null(p->early);
 	struct maps *before = maps_ref(p->early); /* as a sample that waits has it */
 	tell(ps,
-	     (struct sideband_event){.type = SIDEBAND_EXEC, .pid = me, .time = 20, .name = "x"});
-	tell(ps, (struct sideband_event){.type = SIDEBAND_MAP,
+	     (struct sideband_record){.type = SIDEBAND_EXEC, .pid = me, .time = 20, .name = "x"});
+	tell(ps, (struct sideband_record){.type = SIDEBAND_MAP,
 					 .pid = me,
 					 .time = 30,
 					 .start = 0x1000,

@@ -15,15 +15,15 @@ static struct {
 	uint64_t until; /* what the last drain asked for */
 } rings;
 
-void sampler_drain(struct sampler *s, uint64_t until, sampler_fn *fn, void *ctx)
+void sampler_drain(struct sampler *s, uint64_t until, event_fn *fn, void *ctx)
 {
-	static struct wire_sample handed[16]; /* as in a ring: there until they are released */
+	static struct wire_event handed[16]; /* as in a ring: there until they are released */
 	unsigned kept = 0;
 
 	(void)s;
 	rings.until = until;
 	for (unsigned i = 0; i < rings.sample_count; i++) {
-		handed[i] = (struct wire_sample){.time = rings.samples[i]};
+		handed[i] = (struct wire_event){.time = rings.samples[i]};
 		if (rings.samples[i] <= until)
 			fn(ctx, &handed[i]);
 		else
@@ -41,7 +41,7 @@ void sideband_drain(struct sideband *s, sideband_fn *fn, void *ctx)
 {
 	(void)s;
 	for (unsigned i = 0; i < rings.event_count; i++)
-		fn(ctx, &(struct sideband_event){.type = SIDEBAND_EXIT, .time = rings.events[i]});
+		fn(ctx, &(struct sideband_record){.type = SIDEBAND_EXIT, .time = rings.events[i]});
 	rings.event_count = 0;
 }
 
@@ -75,12 +75,12 @@ static void take(struct taken *t, char kind, uint64_t time)
 	t->times[t->count++] = time;
 }
 
-static void on_sample(void *ctx, const struct wire_sample *w)
+static void on_sample(void *ctx, const struct wire_event *w)
 {
 	take(ctx, 's', w->time);
 }
 
-static void on_event(void *ctx, const struct sideband_event *e)
+static void on_event(void *ctx, const struct sideband_record *e)
 {
 	take(ctx, 'e', e->time);
 }
@@ -136,7 +136,7 @@ static void all_is_in_order_and_the_latest_waits(void **state)
 	put_sample(soon - 1);
 	drain(s, &t, true);
 	assert_string_equal(t.kinds, "ses");
-	assert_int_equal(late_of(s).late_samples + late_of(s).late_events, 0);
+	assert_int_equal(late_of(s).late_events + late_of(s).late_records, 0);
 	stream_free(s);
 }
 
@@ -157,14 +157,14 @@ static void what_comes_late_is_counted_and_handed_out(void **state)
 		usleep(1000);
 	drain(s, &t, false);
 	assert_string_equal(t.kinds, "seses");
-	assert_int_equal(late_of(s).late_samples, 2);
-	assert_int_equal(late_of(s).late_events, 1);
+	assert_int_equal(late_of(s).late_events, 2);
+	assert_int_equal(late_of(s).late_records, 1);
 	/* At the end, too. */
 	put_event(passed);
 	drain(s, &t, true);
 	assert_string_equal(t.kinds, "e");
-	assert_int_equal(late_of(s).late_samples, 2);
 	assert_int_equal(late_of(s).late_events, 2);
+	assert_int_equal(late_of(s).late_records, 2);
 	stream_free(s);
 }
 

@@ -56,12 +56,12 @@ static void settle(struct fixture *f)
 
 static void put(struct fixture *f, uint32_t pid, const char *comm, uint32_t stack, uint64_t at)
 {
-	struct wire_sample s = {
-		.time = at, .pid = pid, .tid = pid, .weight = 10, .start = f->monotonic};
+	struct wire_event s = {
+		.time = at, .pid = pid, .tid = pid, .value = 10, .start = f->monotonic};
 
 	snprintf(s.comm, sizeof(s.comm), "%s", comm);
 	snprintf(s.thread, sizeof(s.thread), "%s", comm);
-	windows_add(f->windows, f->processes, &(struct assembled){.sample = &s, .stack = stack});
+	windows_add(f->windows, f->processes, &(struct assembled){.event = &s, .stack = stack});
 }
 
 static uint64_t sum(const struct window *w)
@@ -263,15 +263,15 @@ static void short_lived_processes_share_a_series(void **state)
 	/* Kernel threads keep their pid; processes that are not in the table have ended. */
 	struct process gone = {};
 	for (uint32_t pid = 100; pid < 150; pid++) {
-		struct wire_sample s = {.time = f.monotonic,
-					.pid = pid,
-					.tid = pid,
-					.weight = 10,
-					.start = f.monotonic + pid,
-					.comm = "ls",
-					.thread = "ls"};
+		struct wire_event s = {.time = f.monotonic,
+				       .pid = pid,
+				       .tid = pid,
+				       .value = 10,
+				       .start = f.monotonic + pid,
+				       .comm = "ls",
+				       .thread = "ls"};
 		windows_add(f.windows, f.processes,
-			    &(struct assembled){.sample = &s, .process = &gone, .stack = 1});
+			    &(struct assembled){.event = &s, .process = &gone, .stack = 1});
 	}
 	assert_true(windows_take(f.windows, f.processes, true, &w));
 	assert_int_equal(w.row_count, 1);
@@ -288,13 +288,10 @@ static void digits_in_thread_names_fold(void **state)
 	struct window w;
 
 	for (int i = 0; i < 20; i++) {
-		struct wire_sample s = {.time = f.monotonic,
-					.pid = 7,
-					.tid = 100 + i,
-					.weight = 10,
-					.comm = "java"};
+		struct wire_event s = {
+			.time = f.monotonic, .pid = 7, .tid = 100 + i, .value = 10, .comm = "java"};
 		snprintf(s.thread, sizeof(s.thread), "pool-%d-thr-%d", i, i * 7);
-		windows_add(f.windows, f.processes, &(struct assembled){.sample = &s, .stack = 1});
+		windows_add(f.windows, f.processes, &(struct assembled){.event = &s, .stack = 1});
 	}
 	assert_true(windows_take(f.windows, f.processes, true, &w));
 	assert_int_equal(w.row_count, 1);
@@ -322,9 +319,9 @@ static void names_with_a_digit_stay_apart(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
 		struct fixture f = make(0);
 		struct window w;
-		struct wire_sample s = {.time = f.monotonic, .pid = 7, .comm = "java"};
+		struct wire_event s = {.time = f.monotonic, .pid = 7, .comm = "java"};
 		snprintf(s.thread, sizeof(s.thread), "%s", t[i].thread);
-		windows_add(f.windows, f.processes, &(struct assembled){.sample = &s, .stack = 1});
+		windows_add(f.windows, f.processes, &(struct assembled){.event = &s, .stack = 1});
 		assert_true(windows_take(f.windows, f.processes, true, &w));
 		assert_string_equal(profile_label(f.dict, w.rows[0].series, "thread"), t[i].label);
 		window_done(&w);
@@ -356,12 +353,12 @@ static void live_windows_are_a_second(void **state)
 
 static void put_thread(struct fixture *f, const char *comm, uint32_t tid, const char *thread)
 {
-	struct wire_sample s = {
-		.time = f->monotonic, .pid = 7, .tid = tid, .weight = 10, .start = 5 * SECOND};
+	struct wire_event s = {
+		.time = f->monotonic, .pid = 7, .tid = tid, .value = 10, .start = 5 * SECOND};
 
 	snprintf(s.comm, sizeof(s.comm), "%s", comm);
 	snprintf(s.thread, sizeof(s.thread), "%s", thread);
-	windows_add(f->windows, f->processes, &(struct assembled){.sample = &s, .stack = 1});
+	windows_add(f->windows, f->processes, &(struct assembled){.event = &s, .stack = 1});
 }
 
 static bool has(const struct fixture *f, const struct window *w, const char *key, const char *value)

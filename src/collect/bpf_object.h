@@ -1,0 +1,23 @@
+/*
+ * bpf_object: a BPF object on its way into the kernel: constants that are set before it is loaded,
+ * maps that it shares with another one, and what libbpf says when it fails.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include <bpf/libbpf.h>
+
+/* Forgets what libbpf said before, and keeps what it says from here on, of this thread. */
+void bpf_object_listen(void);
+
+/* The verifier's complaint, else libbpf's last line; "" if there was none. */
+const char *bpf_object_words(void);
+
+/* Sets a `const volatile` variable, before the object is loaded. 0; -ENOENT: none so named and so
+ * long. */
+int bpf_object_set(struct bpf_object *o, const char *name, const void *value, size_t bytes);
+
+/* Uses another one's maps, which are loaded, instead of its own: `names` ends with NULL. 0 or
+ * -errno. */
+int bpf_object_share(struct bpf_object *o, const struct bpf_object *from, const char *const *names);

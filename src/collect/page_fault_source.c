@@ -1,0 +1,20 @@
+/* Sources of bpf/page_fault.bpf.c: what programs touch for the first time, or again from disk. */
+#include "collect/source.h"
+
+#include <linux/perf_event.h>
+
+#include "page_fault.skel.h"
+
+#define FAULTS(name, type, which)                                                                  \
+	{                                                                                          \
+		name, type, "events", page_fault__elf_bytes, "page_fault", &perf_source,           \
+			PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS##which, false                \
+	}
+
+extern const struct source_kind page_fault_sources[];
+const struct source_kind page_fault_sources[] = {
+	FAULTS("page-faults", "page_faults", ),
+	FAULTS("minor-faults", "minor_faults", _MIN),
+	FAULTS("major-faults", "major_faults", _MAJ),
+	{},
+};
