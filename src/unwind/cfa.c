@@ -29,16 +29,16 @@ struct machine {
 
 /* Of `DW_OP_breg<reg> offset …`: the rest is left in *ret_rest. */
 static bool is_breg(const struct cfa_place *p, unsigned *ret_reg, int64_t *ret_offset,
-		    struct bytes *ret_rest)
+		    struct byte_reader *ret_rest)
 {
 	if (p->how != PLACE_EXPR)
 		return false;
-	struct bytes b = {.at = p->expr, .end = p->expr + p->len};
-	uint64_t op = bytes_uint(&b, 1);
+	struct byte_reader b = {.at = p->expr, .end = p->expr + p->len};
+	uint64_t op = byte_reader_uint(&b, 1);
 	if (op < DW_OP_breg0 || op > DW_OP_breg31)
 		return false;
 	*ret_reg = (unsigned)(op - DW_OP_breg0);
-	*ret_offset = bytes_sleb(&b);
+	*ret_offset = byte_reader_sleb(&b);
 	*ret_rest = b;
 	return !b.bad;
 }
@@ -46,26 +46,26 @@ static bool is_breg(const struct cfa_place *p, unsigned *ret_reg, int64_t *ret_o
 /* Whether a value is saved at exactly *(reg + offset). */
 static bool is_saved_at(const struct cfa_place *p, unsigned reg, int64_t offset)
 {
-	struct bytes rest;
+	struct byte_reader rest;
 	unsigned r;
 	int64_t o;
 
-	return is_breg(p, &r, &o, &rest) && r == reg && o == offset && bytes_left(&rest) == 0;
+	return is_breg(p, &r, &o, &rest) && r == reg && o == offset && byte_reader_left(&rest) == 0;
 }
 
-static bool equals(const struct bytes *b, const void *what, size_t len)
+static bool equals(const struct byte_reader *b, const void *what, size_t len)
 {
-	return bytes_left(b) == len && memcmp(b->at, what, len) == 0;
+	return byte_reader_left(b) == len && memcmp(b->at, what, len) == 0;
 }
 
 /* … DW_OP_breg<pc> 0; lit15; and; lit<N>; ge; lit3; shl; plus: a stub of binutils' .plt */
-static bool is_plt(const struct bytes *b, int64_t *ret_n)
+static bool is_plt(const struct byte_reader *b, int64_t *ret_n)
 {
 	static const uint8_t head[] = {DW_OP_breg0 + ARCH_DWARF_RA, 0, DW_OP_lit15, DW_OP_and};
 	static const uint8_t tail[] = {DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus};
 	const uint8_t *p = b->at;
 
-	if (bytes_left(b) != sizeof(head) + 1 + sizeof(tail) ||
+	if (byte_reader_left(b) != sizeof(head) + 1 + sizeof(tail) ||
 	    memcmp(p, head, sizeof(head)) != 0 ||
 	    memcmp(p + sizeof(head) + 1, tail, sizeof(tail)) != 0)
 		return false;
@@ -77,7 +77,7 @@ static unsigned cfa_expression(const struct cfa_place *p, int64_t *ret_offset)
 {
 	static const uint8_t deref[] = {DW_OP_deref};
 	static const uint8_t deref8[] = {DW_OP_deref, DW_OP_plus_uconst, 8};
-	struct bytes rest;
+	struct byte_reader rest;
 	unsigned reg;
 
 	if (!is_breg(p, &reg, ret_offset, &rest) || (reg != ARCH_DWARF_SP && reg != ARCH_DWARF_FP))
@@ -88,7 +88,7 @@ static unsigned cfa_expression(const struct cfa_place *p, int64_t *ret_offset)
 		return reg == ARCH_DWARF_SP ? UNWIND_SP_MEM8 : UNWIND_FP_MEM8;
 	if (reg == ARCH_DWARF_SP && *ret_offset == 8 && is_plt(&rest, ret_offset))
 		return UNWIND_PLT;
-	if (bytes_left(&rest) == 0)
+	if (byte_reader_left(&rest) == 0)
 		return reg == ARCH_DWARF_SP ? UNWIND_SP : UNWIND_FP;
 	return UNWIND_OTHER;
 }
@@ -126,7 +126,7 @@ static bool is_signal(const struct cfa_state *s)
 
 static void set_fp(const struct cfa_place *p, struct unwind_rule *rule)
 {
-	struct bytes rest;
+	struct byte_reader rest;
 	unsigned reg;
 	int64_t offset = p->offset;
 
@@ -135,7 +135,8 @@ static void set_fp(const struct cfa_place *p, struct unwind_rule *rule)
 		rule->fp = UNWIND_FP_SAME;
 	else if (p->how == PLACE_OFFSET)
 		rule->fp = UNWIND_FP_AT_CFA;
-	else if (is_breg(p, &reg, &offset, &rest) && reg == ARCH_DWARF_FP && bytes_left(&rest) == 0)
+	else if (is_breg(p, &reg, &offset, &rest) && reg == ARCH_DWARF_FP &&
+		 byte_reader_left(&rest) == 0)
 		rule->fp = UNWIND_FP_AT_FP;
 	if (rule->fp == UNWIND_FP_SAME || rule->fp == UNWIND_FP_LOST)
 		return;
@@ -207,36 +208,36 @@ static bool set(struct machine *m, uint64_t reg, enum place how, int64_t offset)
 }
 
 /* An offset, given as a number of times the data alignment. */
-static int64_t factored(const struct machine *m, struct bytes *b, int64_t number)
+static int64_t factored(const struct machine *m, struct byte_reader *b, int64_t number)
 {
 	if (__builtin_mul_overflow(number, m->cie->data_align, &number))
-		bytes_fail(b);
+		byte_reader_fail(b);
 	return number;
 }
 
-static int64_t factored_unsigned(const struct machine *m, struct bytes *b)
+static int64_t factored_unsigned(const struct machine *m, struct byte_reader *b)
 {
-	return factored(m, b, (int64_t)bytes_uleb(b));
+	return factored(m, b, (int64_t)byte_reader_uleb(b));
 }
 
-static int64_t factored_signed(const struct machine *m, struct bytes *b)
+static int64_t factored_signed(const struct machine *m, struct byte_reader *b)
 {
-	return factored(m, b, bytes_sleb(b));
+	return factored(m, b, byte_reader_sleb(b));
 }
 
-static int64_t negative_offset(const struct machine *m, struct bytes *b)
+static int64_t negative_offset(const struct machine *m, struct byte_reader *b)
 {
 	int64_t v = factored_unsigned(m, b);
 
 	if (__builtin_sub_overflow(0, v, &v))
-		bytes_fail(b);
+		byte_reader_fail(b);
 	return v;
 }
 
-static struct cfa_place expression(struct bytes *b, enum place how)
+static struct cfa_place expression(struct byte_reader *b, enum place how)
 {
-	uint64_t len = bytes_uleb(b);
-	const uint8_t *expr = bytes_skip(b, len);
+	uint64_t len = byte_reader_uleb(b);
+	const uint8_t *expr = byte_reader_skip(b, len);
 
 	return (struct cfa_place){.how = how, .len = b->bad ? 0 : (uint32_t)len, .expr = expr};
 }
@@ -263,22 +264,22 @@ static bool restore(struct machine *m, uint64_t reg)
 }
 
 /* The instructions about the CFA; false: this makes no sense. */
-static bool obey_cfa(struct machine *m, struct bytes *b, uint8_t op)
+static bool obey_cfa(struct machine *m, struct byte_reader *b, uint8_t op)
 {
 	bool in_register = m->now.cfa.how == PLACE_REGISTER;
 	uint64_t reg = m->now.cfa_register;
 
 	switch (op) {
 	case DW_CFA_def_cfa:
-		reg = bytes_uleb(b);
-		return set_cfa(m, reg, (int64_t)bytes_uleb(b));
+		reg = byte_reader_uleb(b);
+		return set_cfa(m, reg, (int64_t)byte_reader_uleb(b));
 	case DW_CFA_def_cfa_sf:
-		reg = bytes_uleb(b);
+		reg = byte_reader_uleb(b);
 		return set_cfa(m, reg, factored_signed(m, b));
 	case DW_CFA_def_cfa_register:
-		return set_cfa(m, bytes_uleb(b), m->now.cfa.offset) && in_register;
+		return set_cfa(m, byte_reader_uleb(b), m->now.cfa.offset) && in_register;
 	case DW_CFA_def_cfa_offset:
-		return set_cfa(m, reg, (int64_t)bytes_uleb(b)) && in_register;
+		return set_cfa(m, reg, (int64_t)byte_reader_uleb(b)) && in_register;
 	case DW_CFA_def_cfa_offset_sf:
 		return set_cfa(m, reg, factored_signed(m, b)) && in_register;
 	case DW_CFA_def_cfa_expression:
@@ -290,7 +291,7 @@ static bool obey_cfa(struct machine *m, struct bytes *b, uint8_t op)
 }
 
 /* All instructions but those that move on; false: this makes no sense. */
-static bool obey(struct machine *m, struct bytes *b, uint8_t op)
+static bool obey(struct machine *m, struct byte_reader *b, uint8_t op)
 {
 	uint64_t reg;
 
@@ -310,39 +311,39 @@ static bool obey(struct machine *m, struct bytes *b, uint8_t op)
 		m->now = m->kept[--m->kept_count];
 		return true;
 	case DW_CFA_offset_extended:
-		reg = bytes_uleb(b);
+		reg = byte_reader_uleb(b);
 		return set(m, reg, PLACE_OFFSET, factored_unsigned(m, b));
 	case DW_CFA_offset_extended_sf:
-		reg = bytes_uleb(b);
+		reg = byte_reader_uleb(b);
 		return set(m, reg, PLACE_OFFSET, factored_signed(m, b));
 	case DW_CFA_GNU_negative_offset_extended:
-		reg = bytes_uleb(b);
+		reg = byte_reader_uleb(b);
 		return set(m, reg, PLACE_OFFSET, negative_offset(m, b));
 	case DW_CFA_val_offset:
-		reg = bytes_uleb(b);
+		reg = byte_reader_uleb(b);
 		return set(m, reg, PLACE_VAL_OFFSET, factored_unsigned(m, b));
 	case DW_CFA_val_offset_sf:
-		reg = bytes_uleb(b);
+		reg = byte_reader_uleb(b);
 		return set(m, reg, PLACE_VAL_OFFSET, factored_signed(m, b));
 	case DW_CFA_register:
-		reg = bytes_uleb(b);
-		return set(m, reg, PLACE_REGISTER, (int64_t)bytes_uleb(b));
+		reg = byte_reader_uleb(b);
+		return set(m, reg, PLACE_REGISTER, (int64_t)byte_reader_uleb(b));
 	case DW_CFA_undefined:
-		return set(m, bytes_uleb(b), PLACE_UNDEFINED, 0);
+		return set(m, byte_reader_uleb(b), PLACE_UNDEFINED, 0);
 	case DW_CFA_same_value:
-		return set(m, bytes_uleb(b), PLACE_SAME, 0);
+		return set(m, byte_reader_uleb(b), PLACE_SAME, 0);
 	case DW_CFA_restore_extended:
-		return restore(m, bytes_uleb(b));
+		return restore(m, byte_reader_uleb(b));
 	case DW_CFA_expression:
-		reg = slot_of(bytes_uleb(b));
+		reg = slot_of(byte_reader_uleb(b));
 		m->now.regs[reg] = expression(b, PLACE_EXPR);
 		return true;
 	case DW_CFA_val_expression:
-		reg = slot_of(bytes_uleb(b));
+		reg = slot_of(byte_reader_uleb(b));
 		m->now.regs[reg] = expression(b, PLACE_VAL_EXPR);
 		return true;
 	case DW_CFA_GNU_args_size:
-		bytes_uleb(b); /* of use to exceptions only */
+		byte_reader_uleb(b); /* of use to exceptions only */
 		return true;
 	default:
 		return obey_cfa(m, b, op);
@@ -350,7 +351,7 @@ static bool obey(struct machine *m, struct bytes *b, uint8_t op)
 }
 
 /* Where an instruction moves on to; false: it is not one of those. */
-static bool moves(const struct cfa_fde *f, struct bytes *b, uint8_t op, uint64_t at,
+static bool moves(const struct cfa_fde *f, struct byte_reader *b, uint8_t op, uint64_t at,
 		  uint64_t *ret_to)
 {
 	uint64_t by;
@@ -358,16 +359,16 @@ static bool moves(const struct cfa_fde *f, struct bytes *b, uint8_t op, uint64_t
 	if ((op & 0xc0) == DW_CFA_advance_loc)
 		by = op & 0x3f;
 	else if (op == DW_CFA_advance_loc1)
-		by = bytes_uint(b, 1);
+		by = byte_reader_uint(b, 1);
 	else if (op == DW_CFA_advance_loc2)
-		by = bytes_uint(b, 2);
+		by = byte_reader_uint(b, 2);
 	else if (op == DW_CFA_advance_loc4)
-		by = bytes_uint(b, 4);
+		by = byte_reader_uint(b, 4);
 	else if (op == DW_CFA_MIPS_advance_loc8)
-		by = bytes_uint(b, 8);
+		by = byte_reader_uint(b, 8);
 	else if (op == DW_CFA_set_loc) {
 		uint64_t here = f->code_vaddr + (uint64_t)(b->at - f->code.at);
-		*ret_to = bytes_pointer(b, f->cie->pointers, here, 0);
+		*ret_to = byte_reader_pointer(b, f->cie->pointers, here, 0);
 		return true;
 	} else {
 		return false;
@@ -383,7 +384,7 @@ static bool moves(const struct cfa_fde *f, struct bytes *b, uint8_t op, uint64_t
 int cfa_run_cie(struct cfa_cie *cie, uint64_t *budget)
 {
 	struct machine m;
-	struct bytes b = cie->code;
+	struct byte_reader b = cie->code;
 
 	m.cie = cie;
 	m.in_cie = true;
@@ -404,7 +405,7 @@ int cfa_run_cie(struct cfa_cie *cie, uint64_t *budget)
 int cfa_run(const struct cfa_fde *f, uint64_t *budget, cfa_row_fn *row, void *arg)
 {
 	struct machine m;
-	struct bytes b = f->code;
+	struct byte_reader b = f->code;
 	uint64_t at = f->start, to;
 
 	m.cie = f->cie;

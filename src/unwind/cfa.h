@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "bpf/unwind.h"
-#include "unwind/bytes.h"
+#include "unwind/byte_reader.h"
 
 #define CFA_KEPT_MAX 16 /* states remembered at a time; compilers need two */
 
@@ -45,13 +45,13 @@ struct cfa_cie {
 	uint64_t ra;      /* column of the return address */
 	uint8_t pointers; /* encoding of addresses */
 	bool sized;       /* FDEs have augmentation data */
-	struct bytes code;
+	struct byte_reader code;
 	struct cfa_state initial; /* after cfa_run_cie() */
 };
 
 struct cfa_fde {
 	const struct cfa_cie *cie;
-	struct bytes code;
+	struct byte_reader code;
 	uint64_t code_vaddr; /* of code.at */
 	uint64_t start, end; /* the addresses it is about; not empty */
 };

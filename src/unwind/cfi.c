@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "unwind/sections.h"
+#include "unwind/cfi_sections.h"
 
 #define CIES_KEPT        64 /* linkers merge equal ones: a file has a handful */
 #define AUGMENTATION_MAX 8
@@ -26,7 +26,7 @@ struct kept_cie {
 
 /* A record of a table, without its length. */
 struct record {
-	struct bytes body;
+	struct byte_reader body;
 	uint32_t at;  /* offset in the table */
 	uint64_t cie; /* offset of its CIE; meaningless when it is one */
 	bool is_cie;
@@ -36,8 +36,8 @@ struct reader {
 	struct cfi_stats *stats;
 	const Elf64_Phdr *texts[TEXTS_MAX]; /* executable segments */
 	unsigned text_count;
-	struct section tables[2]; /* .eh_frame, .debug_frame */
-	struct kept_cie *cies;    /* CIES_KEPT of them for each table */
+	struct cfi_section tables[2]; /* .eh_frame, .debug_frame */
+	struct kept_cie *cies;        /* CIES_KEPT of them for each table */
 	struct fde *fdes;
 	uint32_t fde_count, fde_cap;
 	uint64_t budget; /* instructions that may still be run */
@@ -48,7 +48,7 @@ struct reader {
 	uint64_t limit; /* rows at or after this address belong to the next function */
 };
 
-static void broken(struct reader *r, const struct section *t, uint64_t at, const char *why)
+static void broken(struct reader *r, const struct cfi_section *t, uint64_t at, const char *why)
 {
 	r->stats->broken++;
 	if (!r->stats->why) {
@@ -60,24 +60,24 @@ static void broken(struct reader *r, const struct section *t, uint64_t at, const
 /* ---- records -------------------------------------------------------------------------------- */
 
 /* The record at offset `at` of the table; false: that makes no sense. A terminator has no body. */
-static bool read_record(const struct section *t, uint64_t at, struct record *ret)
+static bool read_record(const struct cfi_section *t, uint64_t at, struct record *ret)
 {
-	struct bytes b = {.at = t->data + MIN(at, t->size), .end = t->data + t->size};
-	uint64_t len = bytes_uint(&b, 4);
+	struct byte_reader b = {.at = t->data + MIN(at, t->size), .end = t->data + t->size};
+	uint64_t len = byte_reader_uint(&b, 4);
 	unsigned id_size = 4;
 
 	if (len == UINT32_MAX) {
-		len = bytes_uint(&b, 8);
+		len = byte_reader_uint(&b, 8);
 		id_size = t->debug ? 8 : 4;
 	}
 	*ret = (struct record){.at = (uint32_t)at};
-	ret->body.at = bytes_skip(&b, len);
+	ret->body.at = byte_reader_skip(&b, len);
 	ret->body.end = b.at;
 	if (b.bad || len == 0)
 		return !b.bad;
 
 	uint64_t id_at = (uint64_t)(ret->body.at - t->data);
-	uint64_t id = bytes_uint(&ret->body, id_size);
+	uint64_t id = byte_reader_uint(&ret->body, id_size);
 	if (t->debug) {
 		ret->is_cie = id == (id_size == 8 ? UINT64_MAX : UINT32_MAX);
 		ret->cie = id;
@@ -89,24 +89,24 @@ static bool read_record(const struct section *t, uint64_t at, struct record *ret
 }
 
 /* The letters of a CIE's augmentation and their data; false: one that is not known. */
-static bool read_augmentation(struct bytes *b, const char *letters, struct cfa_cie *cie)
+static bool read_augmentation(struct byte_reader *b, const char *letters, struct cfa_cie *cie)
 {
 	if (letters[0] == '\0')
 		return true;
 	if (letters[0] != 'z')
 		return false;
 	cie->sized = true;
-	uint64_t len = bytes_uleb(b);
-	struct bytes data = {.at = bytes_skip(b, len), .end = b->at};
+	uint64_t len = byte_reader_uleb(b);
+	struct byte_reader data = {.at = byte_reader_skip(b, len), .end = b->at};
 	for (const char *l = letters + 1; *l; l++) {
 		if (*l == 'L') {
-			bytes_uint(&data, 1);
+			byte_reader_uint(&data, 1);
 		} else if (*l == 'R') {
-			cie->pointers = (uint8_t)bytes_uint(&data, 1);
+			cie->pointers = (uint8_t)byte_reader_uint(&data, 1);
 		} else if (*l == 'P') {
 			/* Only its size matters here: 0x0f takes away what it is relative to. */
-			uint8_t encoding = (uint8_t)bytes_uint(&data, 1);
-			bytes_pointer(&data, encoding & 0x0f, 0, 0);
+			uint8_t encoding = (uint8_t)byte_reader_uint(&data, 1);
+			byte_reader_pointer(&data, encoding & 0x0f, 0, 0);
 		} else if (*l != 'S') {
 			break; /* what follows the letter is unknown, but not how long it is */
 		}
@@ -114,33 +114,34 @@ static bool read_augmentation(struct bytes *b, const char *letters, struct cfa_c
 	return !data.bad;
 }
 
-static int parse_cie(struct reader *r, const struct section *t, uint64_t at, struct cfa_cie *cie)
+static int parse_cie(struct reader *r, const struct cfi_section *t, uint64_t at,
+		     struct cfa_cie *cie)
 {
 	struct record rec;
-	if (!read_record(t, at, &rec) || !rec.is_cie || bytes_left(&rec.body) == 0)
+	if (!read_record(t, at, &rec) || !rec.is_cie || byte_reader_left(&rec.body) == 0)
 		return -EBADMSG;
 
-	struct bytes *b = &rec.body;
-	uint64_t version = bytes_uint(b, 1);
-	size_t room = MIN(bytes_left(b), (size_t)AUGMENTATION_MAX);
+	struct byte_reader *b = &rec.body;
+	uint64_t version = byte_reader_uint(b, 1);
+	size_t room = MIN(byte_reader_left(b), (size_t)AUGMENTATION_MAX);
 	const char *letters = (const char *)b->at;
 	size_t letters_len = strnlen(letters, room);
 	if (letters_len == room || (version != 1 && version != 3 && version != 4))
 		return -EBADMSG;
-	bytes_skip(b, letters_len + 1);
+	byte_reader_skip(b, letters_len + 1);
 	*cie = (struct cfa_cie){.pointers = DW_EH_PE_absptr};
-	if (version == 4 && bytes_uint(b, 2) != 8) /* 8 bytes an address, none a segment */
+	if (version == 4 && byte_reader_uint(b, 2) != 8) /* 8 bytes an address, none a segment */
 		return -EBADMSG;
-	cie->code_align = bytes_uleb(b);
-	cie->data_align = bytes_sleb(b);
-	cie->ra = version == 1 ? bytes_uint(b, 1) : bytes_uleb(b);
+	cie->code_align = byte_reader_uleb(b);
+	cie->data_align = byte_reader_sleb(b);
+	cie->ra = version == 1 ? byte_reader_uint(b, 1) : byte_reader_uleb(b);
 	if (!read_augmentation(b, letters, cie) || b->bad)
 		return -EBADMSG;
 	cie->code = *b;
 	return cfa_run_cie(cie, &r->budget);
 }
 
-static const struct cfa_cie *find_cie(struct reader *r, const struct section *t, uint64_t at,
+static const struct cfa_cie *find_cie(struct reader *r, const struct cfi_section *t, uint64_t at,
 				      int *ret_error)
 {
 	struct kept_cie *k = &r->cies[t->debug * CIES_KEPT + at * 31 / 16 % CIES_KEPT];
@@ -158,20 +159,20 @@ static const struct cfa_cie *find_cie(struct reader *r, const struct section *t,
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static int parse_fde(struct reader *r, const struct section *t, struct record *rec,
+static int parse_fde(struct reader *r, const struct cfi_section *t, struct record *rec,
 		     struct cfa_fde *ret)
 {
-	struct bytes *b = &rec->body;
+	struct byte_reader *b = &rec->body;
 	int error;
 
 	ret->cie = find_cie(r, t, rec->cie, &error);
 	if (!ret->cie)
 		return error;
 	uint64_t here = t->vaddr + (uint64_t)(b->at - t->data);
-	ret->start = bytes_pointer(b, ret->cie->pointers, here, 0);
-	uint64_t size = bytes_pointer(b, ret->cie->pointers & 0x0f, 0, 0);
+	ret->start = byte_reader_pointer(b, ret->cie->pointers, here, 0);
+	uint64_t size = byte_reader_pointer(b, ret->cie->pointers & 0x0f, 0, 0);
 	if (ret->cie->sized)
-		bytes_skip(b, bytes_uleb(b));
+		byte_reader_skip(b, byte_reader_uleb(b));
 	if (b->bad)
 		return -EBADMSG;
 	ret->end = size <= UINT64_MAX - ret->start ? ret->start + size : UINT64_MAX;
@@ -201,7 +202,7 @@ static bool cut_to_text(const struct reader *r, struct cfa_fde *f)
 	return false;
 }
 
-static int add_fde(struct reader *r, const struct section *t, struct record *rec)
+static int add_fde(struct reader *r, const struct cfi_section *t, struct record *rec)
 {
 	struct cfa_fde f = {};
 	int error = parse_fde(r, t, rec, &f);
@@ -226,7 +227,7 @@ static int add_fde(struct reader *r, const struct section *t, struct record *rec
 	return 0;
 }
 
-static int list_fdes(struct reader *r, const struct section *t)
+static int list_fdes(struct reader *r, const struct cfi_section *t)
 {
 	struct record rec;
 
@@ -296,7 +297,7 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 
 static int put_fde(struct reader *r, const struct fde *listed)
 {
-	const struct section *t = &r->tables[listed->debug];
+	const struct cfi_section *t = &r->tables[listed->debug];
 	struct record rec;
 	struct cfa_fde f;
 
@@ -336,7 +337,7 @@ static int put_all(struct reader *r)
 static int run(struct reader *r)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(r->tables); i++) {
-		const struct section *t = &r->tables[i];
+		const struct cfi_section *t = &r->tables[i];
 		/*
 		 * An instruction takes a byte at least, and each is run once: only CIEs that are
 		 * made anew, when there are many, come on top.
@@ -358,7 +359,7 @@ int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_st
 	if (!ARCH_HAS_WALK || e->machine != ARCH_ELF_MACHINE || e->narrow)
 		return -ENOTSUP;
 	find_texts(&r, e);
-	int error = sections_read(e, CFI_TABLE_MAX, r.tables, &stats->why);
+	int error = cfi_sections_read(e, CFI_TABLE_MAX, r.tables, &stats->why);
 	if (error)
 		return error;
 	r.cies = mem_alloc_array(ARRAY_SIZE(r.tables) * CIES_KEPT, sizeof(*r.cies));
@@ -367,6 +368,6 @@ int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_st
 		stats->why = "it is made to take long to read";
 	free(r.cies);
 	free(r.fdes);
-	sections_done(r.tables);
+	cfi_sections_done(r.tables);
 	return error;
 }

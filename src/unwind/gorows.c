@@ -57,7 +57,7 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 struct depths {
 	const struct elf_file *e;
 	uint64_t offset, left; /* what is not in buf yet */
-	struct bytes bytes;
+	struct byte_reader bytes;
 	uint64_t pc;
 	int64_t depth; /* begins at -1 */
 	bool begun;
@@ -67,7 +67,7 @@ struct depths {
 /* Keeps a whole pair in the buffer as long as there is one. */
 static bool fill(struct depths *d)
 {
-	size_t have = bytes_left(&d->bytes);
+	size_t have = byte_reader_left(&d->bytes);
 	if (have >= 20 || d->left == 0)
 		return true;
 	size_t more = (size_t)MIN(d->left, (uint64_t)sizeof(d->buf) - have);
@@ -77,7 +77,7 @@ static bool fill(struct depths *d)
 		return false;
 	d->offset += more;
 	d->left -= more;
-	d->bytes = (struct bytes){.at = d->buf, .end = d->buf + have + more};
+	d->bytes = (struct byte_reader){.at = d->buf, .end = d->buf + have + more};
 	return true;
 }
 
@@ -86,13 +86,13 @@ static int next_depth(struct depths *d, struct goasm_step *ret)
 {
 	if (!fill(d))
 		return -EBADMSG;
-	uint64_t change = bytes_uleb(&d->bytes);
+	uint64_t change = byte_reader_uleb(&d->bytes);
 	if (d->bytes.bad)
 		return -EBADMSG;
 	if (change == 0 && d->begun)
 		return 0;
 	d->begun = true;
-	uint64_t len = bytes_uleb(&d->bytes);
+	uint64_t len = byte_reader_uleb(&d->bytes);
 	int64_t by = (int64_t)(change >> 1) ^ -(int64_t)(change & 1);
 	*ret = (struct goasm_step){.start = d->pc};
 	if (d->bytes.bad || len == 0 || len > UINT32_MAX ||

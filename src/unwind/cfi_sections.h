@@ -1,5 +1,5 @@
 /*
- * sections: the two tables of call frame information of a file, in memory.
+ * cfi_sections: the two tables of call frame information of a file, in memory.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "process/elf_file.h"
 
-struct section {
+struct cfi_section {
 	uint8_t *data;
 	uint64_t size;
 	uint64_t vaddr;     /* where the program has it; pointers are relative to it */
@@ -23,6 +23,6 @@ struct section {
  * there but cannot be read is said in *ret_why. 0 when one was read; else -ENOENT there is none;
  * -EFBIG past `max`; -EBADMSG or -ENOTSUP cannot be unpacked; -EIO; and nothing to take down.
  */
-int sections_read(const struct elf_file *e, uint64_t max, struct section ret[static 2],
-		  const char **ret_why);
-void sections_done(struct section s[static 2]);
+int cfi_sections_read(const struct elf_file *e, uint64_t max, struct cfi_section ret[static 2],
+		      const char **ret_why);
+void cfi_sections_done(struct cfi_section s[static 2]);

@@ -1,5 +1,5 @@
 /*
- * bytes: numbers read from bytes that may end anywhere, for tables of DWARF.
+ * byte_reader: numbers read from bytes that may end anywhere, for tables of DWARF.
  *
  * A read past the end, or of a number that no writer would write, sets `bad`, moves to the end and
  * gives 0; one look at `bad` after several reads is enough. Embedded.
@@ -12,29 +12,29 @@
 #include <stdint.h>
 #include <string.h>
 
-struct bytes {
+struct byte_reader {
 	const uint8_t *at, *end; /* borrowed */
 	bool bad;
 };
 
-static inline size_t bytes_left(const struct bytes *b)
+static inline size_t byte_reader_left(const struct byte_reader *b)
 {
 	return (size_t)(b->end - b->at);
 }
 
-static inline uint64_t bytes_fail(struct bytes *b)
+static inline uint64_t byte_reader_fail(struct byte_reader *b)
 {
 	b->bad = true;
 	b->at = b->end;
 	return 0;
 }
 
-static inline const uint8_t *bytes_skip(struct bytes *b, uint64_t len)
+static inline const uint8_t *byte_reader_skip(struct byte_reader *b, uint64_t len)
 {
 	const uint8_t *at = b->at;
 
-	if (len > bytes_left(b)) {
-		bytes_fail(b);
+	if (len > byte_reader_left(b)) {
+		byte_reader_fail(b);
 		return b->end;
 	}
 	b->at += len;
@@ -42,26 +42,26 @@ static inline const uint8_t *bytes_skip(struct bytes *b, uint64_t len)
 }
 
 /* `size` bytes of at most 8, little-endian. */
-static inline uint64_t bytes_uint(struct bytes *b, unsigned size)
+static inline uint64_t byte_reader_uint(struct byte_reader *b, unsigned size)
 {
 	uint64_t v = 0;
 
-	if (size > bytes_left(b))
-		return bytes_fail(b);
+	if (size > byte_reader_left(b))
+		return byte_reader_fail(b);
 	memcpy(&v, b->at, size);
 	b->at += size;
 	return v;
 }
 
-static inline int64_t bytes_int(struct bytes *b, unsigned size)
+static inline int64_t byte_reader_int(struct byte_reader *b, unsigned size)
 {
 	unsigned unused = 64 - 8 * size;
 
-	return (int64_t)(bytes_uint(b, size) << unused) >> unused;
+	return (int64_t)(byte_reader_uint(b, size) << unused) >> unused;
 }
 
 /* The bits of a LEB128 number and how many there are; of ten bytes at most, which 64 bits need. */
-static inline uint64_t bytes_leb(struct bytes *b, unsigned *ret_bits)
+static inline uint64_t byte_reader_leb(struct byte_reader *b, unsigned *ret_bits)
 {
 	uint64_t v = 0;
 
@@ -74,20 +74,20 @@ static inline uint64_t bytes_leb(struct bytes *b, unsigned *ret_bits)
 		}
 	}
 	*ret_bits = 64;
-	return bytes_fail(b);
+	return byte_reader_fail(b);
 }
 
-static inline uint64_t bytes_uleb(struct bytes *b)
+static inline uint64_t byte_reader_uleb(struct byte_reader *b)
 {
 	unsigned bits;
 
-	return bytes_leb(b, &bits);
+	return byte_reader_leb(b, &bits);
 }
 
-static inline int64_t bytes_sleb(struct bytes *b)
+static inline int64_t byte_reader_sleb(struct byte_reader *b)
 {
 	unsigned bits;
-	uint64_t v = bytes_leb(b, &bits);
+	uint64_t v = byte_reader_leb(b, &bits);
 
 	return bits < 64 && v >> (bits - 1) & 1 ? (int64_t)(v | ~0ull << bits) : (int64_t)v;
 }
@@ -97,8 +97,8 @@ static inline int64_t bytes_sleb(struct bytes *b)
  * `data` what DW_EH_PE_datarel counts from. Those that no compiler puts into its tables of
  * addresses (indirect, aligned, relative to the text or the function) are bad.
  */
-static inline uint64_t bytes_pointer(struct bytes *b, uint8_t encoding, uint64_t here,
-				     uint64_t data)
+static inline uint64_t byte_reader_pointer(struct byte_reader *b, uint8_t encoding, uint64_t here,
+					   uint64_t data)
 {
 	uint64_t v, base;
 
@@ -113,34 +113,34 @@ static inline uint64_t bytes_pointer(struct bytes *b, uint8_t encoding, uint64_t
 		base = data;
 		break;
 	default:
-		return bytes_fail(b);
+		return byte_reader_fail(b);
 	}
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_uleb128:
-		v = bytes_uleb(b);
+		v = byte_reader_uleb(b);
 		break;
 	case DW_EH_PE_udata2:
-		v = bytes_uint(b, 2);
+		v = byte_reader_uint(b, 2);
 		break;
 	case DW_EH_PE_udata4:
-		v = bytes_uint(b, 4);
+		v = byte_reader_uint(b, 4);
 		break;
 	case DW_EH_PE_sleb128:
-		v = (uint64_t)bytes_sleb(b);
+		v = (uint64_t)byte_reader_sleb(b);
 		break;
 	case DW_EH_PE_sdata2:
-		v = (uint64_t)bytes_int(b, 2);
+		v = (uint64_t)byte_reader_int(b, 2);
 		break;
 	case DW_EH_PE_sdata4:
-		v = (uint64_t)bytes_int(b, 4);
+		v = (uint64_t)byte_reader_int(b, 4);
 		break;
 	case DW_EH_PE_absptr:
 	case DW_EH_PE_udata8:
 	case DW_EH_PE_sdata8:
-		v = bytes_uint(b, 8);
+		v = byte_reader_uint(b, 8);
 		break;
 	default:
-		return bytes_fail(b);
+		return byte_reader_fail(b);
 	}
 	return b->bad ? 0 : base + v;
 }

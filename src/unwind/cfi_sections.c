@@ -1,12 +1,12 @@
-#include "unwind/sections.h"
+#include "unwind/cfi_sections.h"
 
 #include <errno.h>
 #include <zlib.h>
 
 #include "base/mem.h"
-#include "unwind/bytes.h"
+#include "unwind/byte_reader.h"
 
-static int read_plain(const struct elf_file *e, uint64_t size, uint64_t max, struct section *s)
+static int read_plain(const struct elf_file *e, uint64_t size, uint64_t max, struct cfi_section *s)
 {
 	if (size > max)
 		return -EFBIG;
@@ -16,9 +16,10 @@ static int read_plain(const struct elf_file *e, uint64_t size, uint64_t max, str
 }
 
 /* Go compresses its debug sections, and so do distributions. */
-static int read_compressed(const struct elf_file *e, uint64_t size, uint64_t max, struct section *s)
+static int read_compressed(const struct elf_file *e, uint64_t size, uint64_t max,
+			   struct cfi_section *s)
 {
-	struct section packed = {.offset = s->offset};
+	struct cfi_section packed = {.offset = s->offset};
 	Elf64_Chdr h;
 
 	int r = read_plain(e, size, max, &packed);
@@ -42,7 +43,7 @@ static int read_compressed(const struct elf_file *e, uint64_t size, uint64_t max
 }
 
 /* Without section headers: .eh_frame_hdr, which has a segment of its own, begins with a pointer. */
-static int read_by_segment(const struct elf_file *e, uint64_t max, struct section *s)
+static int read_by_segment(const struct elf_file *e, uint64_t max, struct cfi_section *s)
 {
 	const Elf64_Phdr *hdr = NULL, *load = NULL;
 	uint8_t head[16];
@@ -53,8 +54,8 @@ static int read_by_segment(const struct elf_file *e, uint64_t max, struct sectio
 	if (!hdr || hdr->p_filesz < sizeof(head) ||
 	    elf_file_read(e, head, sizeof(head), hdr->p_offset) < 0 || head[0] != 1)
 		return -ENOENT;
-	struct bytes b = {.at = head + 4, .end = head + sizeof(head)};
-	s->vaddr = bytes_pointer(&b, head[1], hdr->p_vaddr + 4, hdr->p_vaddr);
+	struct byte_reader b = {.at = head + 4, .end = head + sizeof(head)};
+	s->vaddr = byte_reader_pointer(&b, head[1], hdr->p_vaddr + 4, hdr->p_vaddr);
 	for (uint32_t i = 0; i < e->segment_count; i++) {
 		const Elf64_Phdr *p = &e->segments[i];
 		if (p->p_type == PT_LOAD && s->vaddr - p->p_vaddr < p->p_filesz)
@@ -68,7 +69,8 @@ static int read_by_segment(const struct elf_file *e, uint64_t max, struct sectio
 	return read_plain(e, MIN(load->p_filesz - at, max), max, s);
 }
 
-static int read_section(const struct elf_file *e, const char *name, uint64_t max, struct section *s)
+static int read_section(const struct elf_file *e, const char *name, uint64_t max,
+			struct cfi_section *s)
 {
 	const Elf64_Shdr *h = elf_file_section(e, name);
 	if (!h)
@@ -80,22 +82,22 @@ static int read_section(const struct elf_file *e, const char *name, uint64_t max
 }
 
 /* Keeps the table or takes it down; r if that is worth a word to the user. */
-static int keep(struct section *s, int r, const char **ret_why)
+static int keep(struct cfi_section *s, int r, const char **ret_why)
 {
 	if (r == 0)
 		return 0;
 	free(s->data);
-	*s = (struct section){.debug = s->debug};
+	*s = (struct cfi_section){.debug = s->debug};
 	if (r != -ENOENT)
 		*ret_why = r == -EFBIG ? "its table is too large" : "its table cannot be read";
 	return r;
 }
 
-int sections_read(const struct elf_file *e, uint64_t max, struct section ret[static 2],
-		  const char **ret_why)
+int cfi_sections_read(const struct elf_file *e, uint64_t max, struct cfi_section ret[static 2],
+		      const char **ret_why)
 {
-	ret[0] = (struct section){};
-	ret[1] = (struct section){.debug = true};
+	ret[0] = (struct cfi_section){};
+	ret[1] = (struct cfi_section){.debug = true};
 	int eh = read_section(e, ".eh_frame", max, &ret[0]);
 	if (eh == -ENOENT && e->section_count == 0)
 		eh = read_by_segment(e, max, &ret[0]);
@@ -108,9 +110,9 @@ int sections_read(const struct elf_file *e, uint64_t max, struct section ret[sta
 	return eh == -ENOENT ? debug : eh;
 }
 
-void sections_done(struct section s[static 2])
+void cfi_sections_done(struct cfi_section s[static 2])
 {
 	free(s[0].data);
 	free(s[1].data);
-	s[0] = s[1] = (struct section){};
+	s[0] = s[1] = (struct cfi_section){};
 }
