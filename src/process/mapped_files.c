@@ -19,7 +19,7 @@ struct stack_cache {
 };
 
 struct mapped_files {
-	struct strs strings;
+	struct string_pool strings;
 	struct mapped_file *list; /* by id, entry 0 unused */
 	uint32_t count, cap;
 	struct stack_cache *known;
@@ -43,7 +43,7 @@ void mapped_files_free(struct mapped_files *f)
 		if (f->list[i].fd >= 0)
 			close(f->list[i].fd);
 	free(f->list);
-	strs_done(&f->strings);
+	string_pool_done(&f->strings);
 	index_done(&f->by_build_id);
 	index_done(&f->by_inode);
 	index_done(&f->by_path);
@@ -179,7 +179,7 @@ static uint32_t find_inode_file(const struct mapped_files *f, const struct stat 
 
 static uint32_t add(struct mapped_files *f, const char *path, struct mapped_file *new)
 {
-	new->path = strs_get(&f->strings, strs_put(&f->strings, path, strlen(path)));
+	new->path = string_pool_get(&f->strings, string_pool_put(&f->strings, path, strlen(path)));
 	const char *slash = strrchr(new->path, '/');
 	new->name = slash &&slash[1] ? slash + 1 : new->path;
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/strs.h"
+#include "base/string_pool.h"
 #include "process/maps.h"
 
 #define MAPPED_FILES_OPEN_MAX 128

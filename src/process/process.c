@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/strs.h"
+#include "base/string_pool.h"
 
 #define BUCKETS           4096
 #define PROCESSES_MAX     65536
@@ -19,7 +19,7 @@
 struct processes {
 	struct process *table[BUCKETS];
 	struct mapped_files *files;
-	struct strs paths;
+	struct string_pool paths;
 	uint32_t *ended; /* pids of those that have exited, and go in a sweep */
 	uint32_t ended_count, ended_cap;
 	struct processes_stats stats;
@@ -75,7 +75,7 @@ void processes_free(struct processes *ps)
 		}
 	}
 	mapped_files_free(ps->files);
-	strs_done(&ps->paths);
+	string_pool_done(&ps->paths);
 	free(ps->ended);
 	free(ps);
 }
@@ -142,7 +142,7 @@ static uint32_t put_path(struct processes *ps, const char *path, size_t len)
 
 	if (len > cut && memcmp(path + len - cut, deleted, cut) == 0)
 		len -= cut;
-	return strs_put(&ps->paths, path, len);
+	return string_pool_put(&ps->paths, path, len);
 }
 
 /* What an event before the reading changed was not so before the event. */
@@ -381,7 +381,7 @@ struct mapping *process_find(struct processes *ps, struct process *p, uint64_t a
 
 const char *process_path(const struct processes *ps, const struct mapping *m)
 {
-	return strs_get(&ps->paths, m->path);
+	return string_pool_get(&ps->paths, m->path);
 }
 
 bool process_is_vdso(const struct processes *ps, const struct mapping *m)

@@ -2,7 +2,7 @@
 
 #include "base/index.h"
 #include "base/mem.h"
-#include "base/strs.h"
+#include "base/string_pool.h"
 #include "base/text.h"
 
 #define STACKS_MAX (1u << 27)
@@ -14,7 +14,7 @@ _Static_assert(PROFILE_DEPTH_MAX <= UINT16_MAX, "depths are 16 bits");
  * unique. `view()` publishes an array after it may have moved.
  */
 struct profile_tables {
-	struct strs strings;
+	struct string_pool strings;
 	struct arena labels;
 	struct module *modules;
 	struct frame *frames;
@@ -64,7 +64,7 @@ void profile_free(struct profile *p)
 		return;
 
 	struct profile_tables *t = p->tables;
-	strs_done(&t->strings);
+	string_pool_done(&t->strings);
 	arena_done(&t->labels);
 	free(t->modules);
 	free(t->frames);
@@ -86,26 +86,27 @@ static __attribute__((noinline)) uint32_t put_clean(struct profile *p, const cha
 {
 	char clean[TEXT_MAX + 1];
 
-	return strs_put(&p->tables->strings, clean, text_clean(s, len, clean));
+	return string_pool_put(&p->tables->strings, clean, text_clean(s, len, clean));
 }
 
 uint32_t profile_string(struct profile *p, const char *s, size_t len)
 {
 	/* What is in the pool is clean, and most strings are seen again and again. */
-	uint32_t id = strs_find(&p->tables->strings, s, len);
+	uint32_t id = string_pool_find(&p->tables->strings, s, len);
 	if (id)
 		return id;
-	return text_is_plain(s, len) ? strs_put(&p->tables->strings, s, len) : put_clean(p, s, len);
+	return text_is_plain(s, len) ? string_pool_put(&p->tables->strings, s, len)
+				     : put_clean(p, s, len);
 }
 
 const char *profile_str(const struct profile *p, uint32_t id)
 {
-	return strs_get(&p->tables->strings, id);
+	return string_pool_get(&p->tables->strings, id);
 }
 
 size_t profile_str_len(const struct profile *p, uint32_t id)
 {
-	return strs_len(&p->tables->strings, id);
+	return string_pool_len(&p->tables->strings, id);
 }
 
 uint32_t profile_string_count(const struct profile *p)
@@ -296,7 +297,7 @@ size_t profile_bytes(const struct profile *p)
 {
 	const struct profile_tables *t = p->tables;
 
-	return sizeof(*p) + sizeof(*t) + strs_bytes(&t->strings) + t->labels.bytes +
+	return sizeof(*p) + sizeof(*t) + string_pool_bytes(&t->strings) + t->labels.bytes +
 	       t->module_cap * sizeof(*t->modules) + t->frame_cap * sizeof(*t->frames) +
 	       t->stack_cap * sizeof(*t->stacks) + t->depth_cap * sizeof(*t->depths) +
 	       t->series_cap * sizeof(*t->series) + t->sample_cap * sizeof(*t->samples) +

@@ -17,7 +17,7 @@
 
 #include "base/index.h"
 #include "base/mem.h"
-#include "base/strs.h"
+#include "base/string_pool.h"
 #include "render/render.h"
 #include "render/pprof.pb-c.h"
 
@@ -42,7 +42,7 @@ struct writer {
 	int err;
 	uint8_t *pending; /* packed, not yet compressed */
 	size_t pending_len, pending_cap;
-	struct strs strings; /* its ids are those of the string table */
+	struct string_pool strings; /* its ids are those of the string table */
 	struct location *locations;
 	struct function *functions;
 	uint32_t location_count, location_cap, function_count, function_cap;
@@ -98,13 +98,13 @@ static void put(struct writer *w, const Pprof__Profile *piece)
 
 static int64_t text(struct writer *w, const char *s)
 {
-	return strs_put(&w->strings, s, strlen(s));
+	return string_pool_put(&w->strings, s, strlen(s));
 }
 
 /* A string of the profile as a string of the file. */
 static int64_t string(struct writer *w, uint32_t id)
 {
-	return strs_put(&w->strings, profile_str(w->p, id), profile_str_len(w->p, id));
+	return string_pool_put(&w->strings, profile_str(w->p, id), profile_str_len(w->p, id));
 }
 
 static int64_t number(uint64_t n)
@@ -398,13 +398,13 @@ static void put_locations(struct writer *w)
 static void put_strings(struct writer *w)
 {
 	for (uint32_t i = 0; i < MAX(w->strings.count, 1u); i++)
-		PUT_ONE(w, string_table, (char *)strs_get(&w->strings, i));
+		PUT_ONE(w, string_table, (char *)string_pool_get(&w->strings, i));
 }
 
 static void writer_done(struct writer *w)
 {
 	deflateEnd(&w->gz);
-	strs_done(&w->strings);
+	string_pool_done(&w->strings);
 	index_done(&w->by_location);
 	index_done(&w->by_function);
 	free(w->pending);

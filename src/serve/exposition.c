@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "base/strs.h"
+#include "base/string_pool.h"
 #include "pipeline/metrics.h"
 
 #define PREFIX  "smolder_"
@@ -19,8 +19,8 @@ struct told {         /* by a collector */
 
 struct exposition {
 	FILE *out;
-	char family[128]; /* with the prefix: what exposition_value() is of */
-	struct strs own;  /* families of the server */
+	char family[128];       /* with the prefix: what exposition_value() is of */
+	struct string_pool own; /* families of the server */
 	struct told *told;
 	size_t told_count, told_cap;
 };
@@ -48,7 +48,7 @@ static void put_head(struct exposition *e, const char *name, const char *suffix,
 {
 	snprintf(e->family, sizeof(e->family), PREFIX "%s%s", name, suffix);
 	fprintf(e->out, "# HELP %s %s\n# TYPE %s %s\n", e->family, help, e->family, type);
-	strs_put(&e->own, e->family + strlen(PREFIX), strlen(e->family + strlen(PREFIX)));
+	string_pool_put(&e->own, e->family + strlen(PREFIX), strlen(e->family + strlen(PREFIX)));
 }
 
 void exposition_counters(struct exposition *e, const char *name, const char *help)
@@ -122,7 +122,7 @@ void exposition_collector_metric(void *ctx, const uint8_t instance[16], const ch
 	size_t len = name_len(name);
 	const char *labels = name + len;
 	if (!len || (*labels && (*labels != '{' || !are_labels(labels + 1))) ||
-	    strs_find(&e->own, name, len))
+	    string_pool_find(&e->own, name, len))
 		return;
 	MEM_GROW(e->told, e->told_count, e->told_cap);
 	e->told[e->told_count++] = (struct told){
@@ -168,6 +168,6 @@ void exposition_free(struct exposition *e)
 		free(e->told[i].labels);
 	}
 	free(e->told);
-	strs_done(&e->own);
+	string_pool_done(&e->own);
 	free(e);
 }

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/sort.h"
-#include "base/strs.h"
+#include "base/string_pool.h"
 #include "store/range_scan.h"
 #include "store/series_filter.h"
 
@@ -16,7 +16,7 @@ struct timeline_sum {
 	struct series_filter filter;
 	const struct dict_view *view;
 	uint32_t *line_of; /* by series, 1 + index; 0: not asked yet */
-	struct strs names;
+	struct string_pool names;
 	uint32_t *by_name; /* by id of names, 1 + index */
 	uint32_t by_name_cap, line_cap;
 	bool first, period_varies;
@@ -36,7 +36,7 @@ static int timeline_file(void *ctx, const struct dict_view *v)
 static uint32_t line(struct timeline_sum *l, const char *value)
 {
 	struct store_timeline *t = l->t;
-	uint32_t id = strs_put(&l->names, value, strlen(value));
+	uint32_t id = string_pool_put(&l->names, value, strlen(value));
 
 	while (id >= l->by_name_cap) {
 		uint32_t cap = MAX(64, l->by_name_cap * 2);
@@ -187,7 +187,7 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
 		t.period = 0;
 	if (t.line_count)
 		qsort(t.lines, t.line_count, sizeof(*t.lines), line_order);
-	strs_done(&l.names);
+	string_pool_done(&l.names);
 	free(l.by_name);
 	if (r)
 		store_timeline_done(&t);
@@ -310,7 +310,7 @@ struct names {
 	bool types;
 	uint32_t max;
 	bool cut;
-	struct strs all;
+	struct string_pool all;
 	uint8_t *seen; /* by series */
 };
 
@@ -326,13 +326,13 @@ static int names_file(void *ctx, const struct dict_view *v)
 
 static void add_name(struct names *n, const char *s)
 {
-	if (!*s || strs_find(&n->all, s, strlen(s)))
+	if (!*s || string_pool_find(&n->all, s, strlen(s)))
 		return;
 	if (n->all.count > n->max) {
 		n->cut = true;
 		return;
 	}
-	strs_put(&n->all, s, strlen(s));
+	string_pool_put(&n->all, s, strlen(s));
 }
 
 static int names_blob(void *ctx, struct scanned_blob *b)
@@ -409,10 +409,10 @@ int local_names(void *self, const struct store_query *q, enum store_names_of of,
 			.cut = n.cut,
 		};
 		for (uint32_t i = 1; i < n.all.count; i++)
-			ret->names[ret->count++] = mem_strdup(strs_get(&n.all, i));
+			ret->names[ret->count++] = mem_strdup(string_pool_get(&n.all, i));
 		if (ret->count)
 			qsort(ret->names, ret->count, sizeof(*ret->names), name_order);
 	}
-	strs_done(&n.all);
+	string_pool_done(&n.all);
 	return r;
 }

@@ -6,26 +6,26 @@
 
 #include "base/file.h"
 #include "base/loop.h"
-#include "base/strs.h"
+#include "base/string_pool.h"
 
 static void strings_are_kept_once(void **state)
 {
 	(void)state;
-	struct strs s = {};
+	struct string_pool s = {};
 
-	assert_int_equal(strs_put(&s, "", 0), 0);
-	assert_string_equal(strs_get(&s, 0), "");
+	assert_int_equal(string_pool_put(&s, "", 0), 0);
+	assert_string_equal(string_pool_get(&s, 0), "");
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < 10000; i++) {
 			char text[16];
 			int n = snprintf(text, sizeof(text), "string %u", i);
-			uint32_t id = strs_put(&s, text, (size_t)n);
+			uint32_t id = string_pool_put(&s, text, (size_t)n);
 			assert_int_equal(id, i + 1);
-			assert_string_equal(strs_get(&s, id), text);
+			assert_string_equal(string_pool_get(&s, id), text);
 		}
 	}
-	assert_string_equal(strs_get(&s, 1 << 30), "");
-	strs_done(&s);
+	assert_string_equal(string_pool_get(&s, 1 << 30), "");
+	string_pool_done(&s);
 }
 
 static char *temp_dir(void)

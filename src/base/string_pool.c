@@ -1,6 +1,6 @@
-#include "base/strs.h"
+#include "base/string_pool.h"
 
-static inline uint32_t find(const struct strs *s, uint32_t hash, const char *str, size_t len)
+static inline uint32_t find(const struct string_pool *s, uint32_t hash, const char *str, size_t len)
 {
 	uint32_t id;
 
@@ -10,12 +10,12 @@ static inline uint32_t find(const struct strs *s, uint32_t hash, const char *str
 	return 0;
 }
 
-uint32_t strs_find(const struct strs *s, const char *str, size_t len)
+uint32_t string_pool_find(const struct string_pool *s, const char *str, size_t len)
 {
 	return len ? find(s, index_hash_bytes(str, len), str, len) : 0;
 }
 
-uint32_t strs_put(struct strs *s, const char *str, size_t len)
+uint32_t string_pool_put(struct string_pool *s, const char *str, size_t len)
 {
 	if (len == 0)
 		return 0;
@@ -37,25 +37,25 @@ uint32_t strs_put(struct strs *s, const char *str, size_t len)
 	return id;
 }
 
-const char *strs_get(const struct strs *s, uint32_t id)
+const char *string_pool_get(const struct string_pool *s, uint32_t id)
 {
 	return id && id < s->count ? s->by_id[id].bytes : "";
 }
 
-size_t strs_len(const struct strs *s, uint32_t id)
+size_t string_pool_len(const struct string_pool *s, uint32_t id)
 {
 	return id && id < s->count ? s->by_id[id].len : 0;
 }
 
-size_t strs_bytes(const struct strs *s)
+size_t string_pool_bytes(const struct string_pool *s)
 {
 	return s->bytes.bytes + index_bytes(&s->index) + s->cap * sizeof(*s->by_id);
 }
 
-void strs_done(struct strs *s)
+void string_pool_done(struct string_pool *s)
 {
 	index_done(&s->index);
 	arena_done(&s->bytes);
 	free(s->by_id);
-	*s = (struct strs){};
+	*s = (struct string_pool){};
 }
