@@ -1,28 +1,29 @@
 #include "process/elf_file.h"
 
 #include <errno.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 
 #define SEGMENTS_MAX 1024
-#define SECTIONS_MAX                                                                               \
-	65536 /* -ffunction-sections reaches thousands, in objects; 4 MB of headers                \
-	       */
-#define NAMES_MAX   (1 << 20)
-#define NOTES_MAX   (64 << 10)
-#define DYNAMIC_MAX (64 << 10)
-#define PAGE        4096u
+/* 4 MB of headers; object files built with -ffunction-sections have thousands. */
+#define SECTIONS_MAX 65536
+#define NAMES_MAX    (1 << 20)
+#define NOTES_MAX    (64 << 10)
+#define DYNAMIC_MAX  (64 << 10)
+#define PAGE         4096u
+#define VDSO_MAX     (1u << 20)
 
-static bool inside(const struct elf_file *e, uint64_t offset, uint64_t len)
+static bool is_in_file(const struct elf_file *e, uint64_t offset, uint64_t len)
 {
 	return offset <= e->size && len <= e->size - offset;
 }
 
 int elf_file_read(const struct elf_file *e, void *buf, size_t len, uint64_t offset)
 {
-	if (!inside(e, offset, len))
+	if (!is_in_file(e, offset, len))
 		return -EIO;
 	if (!e->mem)
 		return file_pread(e->fd, buf, len, offset);
@@ -33,7 +34,7 @@ int elf_file_read(const struct elf_file *e, void *buf, size_t len, uint64_t offs
 
 static void *read_new(const struct elf_file *e, uint64_t len, uint64_t offset)
 {
-	if (!inside(e, offset, len))
+	if (!is_in_file(e, offset, len))
 		return NULL;
 	CLEANUP(freep) char *p = mem_resize_array(NULL, len + 1, 1);
 	if (elf_file_read(e, p, len, offset) < 0)
@@ -115,7 +116,7 @@ static int read_head(const struct elf_file *e, Elf64_Ehdr *ret)
 /* `count` headers of segments; caller frees. NULL: they are not all there. */
 static Elf64_Phdr *read_segments(const struct elf_file *e, uint64_t count, uint64_t offset)
 {
-	if (!e->narrow)
+	if (!e->is_32_bit)
 		return read_new(e, count * sizeof(Elf64_Phdr), offset);
 	CLEANUP(freep) Elf32_Phdr *from = read_new(e, count * sizeof(*from), offset);
 	if (!from)
@@ -128,7 +129,7 @@ static Elf64_Phdr *read_segments(const struct elf_file *e, uint64_t count, uint6
 
 static Elf64_Shdr *read_section_heads(const struct elf_file *e, uint64_t count, uint64_t offset)
 {
-	if (!e->narrow)
+	if (!e->is_32_bit)
 		return read_new(e, count * sizeof(Elf64_Shdr), offset);
 	CLEANUP(freep) Elf32_Shdr *from = read_new(e, count * sizeof(*from), offset);
 	if (!from)
@@ -165,8 +166,9 @@ static int read_headers(struct elf_file *e, bool relocatable)
 		return r;
 	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
 		return -EINVAL;
-	e->narrow = h.e_ident[EI_CLASS] == ELFCLASS32;
-	if ((!e->narrow && h.e_ident[EI_CLASS] != ELFCLASS64) || h.e_ident[EI_DATA] != ELFDATA2LSB)
+	e->is_32_bit = h.e_ident[EI_CLASS] == ELFCLASS32;
+	if ((!e->is_32_bit && h.e_ident[EI_CLASS] != ELFCLASS64) ||
+	    h.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOTSUP;
 	if (h.e_type != ET_EXEC && h.e_type != ET_DYN && (h.e_type != ET_REL || !relocatable))
 		return -EINVAL;
@@ -222,6 +224,22 @@ int elf_file_init_mem(struct elf_file *e, const void *mem, size_t size)
 	return r;
 }
 
+/* Nothing tells the size of the vdso in memory, but its section headers come last. */
+const void *elf_file_vdso(size_t *ret_size)
+{
+	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: an address */
+	Elf64_Ehdr h;
+
+	if (!vdso)
+		return NULL;
+	memcpy(&h, vdso, sizeof(h));
+	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_shentsize != sizeof(Elf64_Shdr) ||
+	    h.e_shoff > VDSO_MAX)
+		return NULL;
+	*ret_size = h.e_shoff + (size_t)h.e_shnum * sizeof(Elf64_Shdr);
+	return vdso;
+}
+
 void elf_file_done(struct elf_file *e)
 {
 	free(e->segments);
@@ -243,7 +261,7 @@ const Elf64_Shdr *elf_file_section_at(const struct elf_file *e, uint32_t index)
 	if (index == 0 || index >= e->section_count)
 		return NULL;
 	const Elf64_Shdr *s = &e->sections[index];
-	return s->sh_type != SHT_NOBITS && inside(e, s->sh_offset, s->sh_size) ? s : NULL;
+	return s->sh_type != SHT_NOBITS && is_in_file(e, s->sh_offset, s->sh_size) ? s : NULL;
 }
 
 const Elf64_Shdr *elf_file_section(const struct elf_file *e, const char *name)
@@ -294,7 +312,7 @@ int elf_file_debuglink(const struct elf_file *e, char **ret_name, uint32_t *ret_
 
 size_t elf_file_symbol_size(const struct elf_file *e)
 {
-	return e->narrow ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
+	return e->is_32_bit ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
 }
 
 int elf_file_symbols(const struct elf_file *e, const Elf64_Shdr *table, uint64_t first,
@@ -303,7 +321,7 @@ int elf_file_symbols(const struct elf_file *e, const Elf64_Shdr *table, uint64_t
 	size_t each = elf_file_symbol_size(e);
 	int r = elf_file_read(e, ret, count * each, table->sh_offset + first * each);
 
-	for (size_t i = count; r == 0 && e->narrow && i-- > 0;) { /* in place, so from the end */
+	for (size_t i = count; r == 0 && e->is_32_bit && i-- > 0;) { /* in place, so from the end */
 		Elf32_Sym n;
 		memcpy(&n, (const char *)ret + i * each, sizeof(n));
 		ret[i] = (Elf64_Sym){
@@ -393,7 +411,7 @@ bool elf_file_is_program(const struct elf_file *e)
 	if (!dynamic || dynamic->p_filesz > DYNAMIC_MAX)
 		return !dynamic;
 	CLEANUP(freep) char *data = read_new(e, dynamic->p_filesz, dynamic->p_offset);
-	size_t each = e->narrow ? sizeof(Elf32_Dyn) : sizeof(Elf64_Dyn);
+	size_t each = e->is_32_bit ? sizeof(Elf32_Dyn) : sizeof(Elf64_Dyn);
 	for (size_t at = 0; data && at + each <= dynamic->p_filesz; at += each) {
 		int64_t tag = 0;
 		memcpy(&tag, data + at, each / 2);

@@ -23,7 +23,8 @@ struct elf_file {
 	const uint8_t *mem; /* borrowed; NULL: `fd` */
 	uint64_t size;
 	uint16_t machine;
-	bool narrow; /* ELF32: an address in the file is four bytes, and tables are laid out so */
+	bool is_32_bit; /* ELF32: an address in the file is four bytes, and tables are laid out so
+			 */
 	uint64_t entry;
 	Elf64_Phdr *segments;
 	Elf64_Shdr *sections;
@@ -40,6 +41,10 @@ int elf_file_init(struct elf_file *e, int fd);
 int elf_file_init_debug(struct elf_file *e, int fd); /* takes relocatable files as well (dwz's) */
 int elf_file_init_mem(struct elf_file *e, const void *mem, size_t size);
 void elf_file_done(struct elf_file *e); /* leaves fd and mem alone */
+
+/* Our own vdso, which is that of every 64-bit process, for elf_file_init_mem(); NULL: none. */
+const void *elf_file_vdso(size_t *ret_size);
+
 size_t elf_file_bytes(const struct elf_file *e);
 
 /* Exactly `len` bytes at `offset`: 0, or -EIO when they are not all there. */

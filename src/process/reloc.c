@@ -108,7 +108,7 @@ static uint64_t dynamic_name(const struct elf_file *e, uint32_t index)
 int plt_find(const struct elf_file *e, uint64_t vaddr, struct plt_stub *ret)
 {
 	const Elf64_Shdr *s = elf_file_section_covering(e, vaddr);
-	if (!s || e->machine != EM_X86_64 || e->narrow || !is_plt(e, s))
+	if (!s || e->machine != EM_X86_64 || e->is_32_bit || !is_plt(e, s))
 		return -ENOENT;
 
 	/* lld leaves sh_entsize 0; all its stubs have 16 bytes. */

@@ -38,16 +38,16 @@ static bool read_header(const struct elf_file *e, struct source *s)
 		Elf32_Chdr narrow;
 		Elf64_Chdr wide;
 	} h;
-	size_t size = e->narrow ? sizeof(h.narrow) : sizeof(h.wide);
+	size_t size = e->is_32_bit ? sizeof(h.narrow) : sizeof(h.wide);
 
 	if (s->section->sh_size < size || elf_file_read(e, &h, size, s->section->sh_offset) < 0)
 		return false;
-	uint32_t type = e->narrow ? h.narrow.ch_type : h.wide.ch_type;
+	uint32_t type = e->is_32_bit ? h.narrow.ch_type : h.wide.ch_type;
 	if (type != ELFCOMPRESS_ZLIB && type != 2 /* zstd, since glibc 2.36 */)
 		return false;
 	s->packing = type == ELFCOMPRESS_ZLIB ? ZLIB : ZSTD;
 	s->header = size;
-	s->size = e->narrow ? h.narrow.ch_size : h.wide.ch_size;
+	s->size = e->is_32_bit ? h.narrow.ch_size : h.wide.ch_size;
 	return true;
 }
 

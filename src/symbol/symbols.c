@@ -1,7 +1,6 @@
 #include "symbol/symbols.h"
 
 #include <errno.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
@@ -11,8 +10,7 @@
 #include "symbol/file_symbols.h"
 #include "symbol/symtab.h"
 
-#define FDS_MAX  256
-#define VDSO_MAX (1u << 20)
+#define FDS_MAX 256
 
 /*
  * How max_bytes is shared out: tables take what they need up to TABLES_SHARE, names what tables
@@ -190,25 +188,12 @@ uint32_t symbols_add_file(struct symbols *s, const struct symbols_file *file)
 	return s->count;
 }
 
-/* The size of an image in memory whose headers say nothing of the kind: its sections come last. */
-static size_t image_size(const void *image)
-{
-	Elf64_Ehdr h;
-
-	memcpy(&h, image, sizeof(h));
-	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_shentsize != sizeof(Elf64_Shdr) ||
-	    h.e_shoff > VDSO_MAX)
-		return 0;
-	return h.e_shoff + (size_t)h.e_shnum * sizeof(Elf64_Shdr);
-}
-
 uint32_t symbols_add_vdso(struct symbols *s)
 {
 	struct symbol_file *f = add(s, "[vdso]", NULL);
 
-	f->mem = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: the kernel's own pointer */
-	f->mem_size = f->mem ? image_size(f->mem) : 0;
-	if (f->mem_size == 0)
+	f->mem = elf_file_vdso(&f->mem_size);
+	if (!f->mem)
 		f->error = -ENOENT;
 	return s->count;
 }

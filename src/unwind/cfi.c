@@ -356,7 +356,7 @@ int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_st
 	struct reader r = {.stats = stats, .row = row, .arg = arg};
 
 	*stats = (struct cfi_stats){};
-	if (!ARCH_HAS_WALK || e->machine != ARCH_ELF_MACHINE || e->narrow)
+	if (!ARCH_HAS_WALK || e->machine != ARCH_ELF_MACHINE || e->is_32_bit)
 		return -ENOTSUP;
 	find_texts(&r, e);
 	int error = cfi_sections_read(e, CFI_TABLE_MAX, r.tables, &stats->why);

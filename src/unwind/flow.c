@@ -210,7 +210,7 @@ static void read_pointers(struct flow *f)
 
 static void find_symbols(struct flow *f)
 {
-	if (f->has_symbols || f->e->narrow) /* x32: its tables are laid out otherwise */
+	if (f->has_symbols || f->e->is_32_bit) /* x32: its tables are laid out otherwise */
 		return;
 	f->has_symbols = true;
 	read_symbols(f, SHT_SYMTAB);

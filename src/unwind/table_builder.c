@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -45,10 +44,9 @@ static int open_elf(struct elf_file *e, int fd)
 {
 	if (fd >= 0)
 		return elf_file_init(e, fd);
-	const Elf64_Ehdr *vdso = (const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT */
-	if (!vdso)
-		return -ENOENT;
-	return elf_file_init_mem(e, vdso, vdso->e_shoff + vdso->e_shnum * sizeof(Elf64_Shdr));
+	size_t size;
+	const void *vdso = elf_file_vdso(&size);
+	return vdso ? elf_file_init_mem(e, vdso, size) : -ENOENT;
 }
 
 static void find_segments(const struct elf_file *e, struct table_builder_result *r)
