@@ -377,7 +377,7 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 		p->cgroup = s->cgroup;
 	}
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->pc;
-	process_find(a->processes, p, leaf, true, s->time); /* reads mappings anew if need be */
+	process_find(a->processes, p, leaf, s->time); /* reads mappings anew if need be */
 	bool last = a->held_bytes >= HELD_BYTES_MAX;
 	lap(a, STAGE_PROCESS);
 	if (p->early && !last) {

@@ -1,15 +1,15 @@
 /*
- * container: what a control group's path tells: container, pod, systemd unit.
+ * container: which container, pod and systemd unit a cgroup belongs to, by its path.
  *
- * Docker, Podman, containerd and CRI-O name a container's group after its 64 hex digits, in one of
- * a few ways; Kubernetes puts the pod's uid into a group above it; systemd names groups after
- * units.
+ * Docker, Podman, containerd and CRI-O put the container's id, 64 hex digits, into the cgroup's
+ * name, each in its own way; Kubernetes puts the pod's uid into the name of a parent cgroup;
+ * systemd names cgroups after units.
  */
 #pragma once
 
 #define CONTAINER_NAME 96
 
-struct container {                 /* each "" where the path does not tell */
+struct container {                 /* each "" if the path does not have it */
 	char container[13];        /* the first 12 digits, as `docker ps` prints them */
 	char pod[CONTAINER_NAME];  /* the pod's uid */
 	char unit[CONTAINER_NAME]; /* "ssh.service" */

@@ -45,7 +45,7 @@ static void *read_new(const struct elf_file *e, uint64_t len, uint64_t offset)
 
 /* ---- headers -------------------------------------------------------------------------------- */
 
-/* What is 32-bit, as if it were 64-bit. */
+/* Conversions from 32-bit to 64-bit structures. */
 static void widen_head(const Elf32_Ehdr *n, Elf64_Ehdr *ret)
 {
 	*ret = (Elf64_Ehdr){
@@ -113,7 +113,7 @@ static int read_head(const struct elf_file *e, Elf64_Ehdr *ret)
 	return 0;
 }
 
-/* `count` headers of segments; caller frees. NULL: they are not all there. */
+/* `count` program headers; caller frees. NULL if the file is too short. */
 static Elf64_Phdr *read_segments(const struct elf_file *e, uint64_t count, uint64_t offset)
 {
 	if (!e->is_32_bit)
@@ -142,7 +142,7 @@ static Elf64_Shdr *read_section_heads(const struct elf_file *e, uint64_t count, 
 
 static void read_sections(struct elf_file *e, const Elf64_Ehdr *h, const Elf64_Shdr *first)
 {
-	/* Counts that do not fit the header's 16 bits stand in the first section. */
+	/* Counts that do not fit into the header's 16 bits are in the first section header. */
 	uint64_t count = h->e_shnum ? h->e_shnum : first->sh_size;
 	uint32_t names = h->e_shstrndx == SHN_XINDEX ? first->sh_link : h->e_shstrndx;
 	if (count == 0 || count > SECTIONS_MAX || names >= count)
@@ -321,7 +321,7 @@ int elf_file_symbols(const struct elf_file *e, const Elf64_Shdr *table, uint64_t
 	size_t each = elf_file_symbol_size(e);
 	int r = elf_file_read(e, ret, count * each, table->sh_offset + first * each);
 
-	for (size_t i = count; r == 0 && e->is_32_bit && i-- > 0;) { /* in place, so from the end */
+	for (size_t i = count; r == 0 && e->is_32_bit && i-- > 0;) { /* in place, so backwards */
 		Elf32_Sym n;
 		memcpy(&n, (const char *)ret + i * each, sizeof(n));
 		ret[i] = (Elf64_Sym){
@@ -428,8 +428,8 @@ bool elf_file_is_program(const struct elf_file *e)
 bool elf_file_vaddr(const struct elf_file *e, uint64_t offset, uint64_t *ret_vaddr)
 {
 	/*
-	 * A page that two segments share is mapped twice: ask what is executable first, exactly
-	 * first, and then with the rest of its last page, which is mapped too.
+	 * A page that two segments share is mapped twice, so executable segments are tried first:
+	 * first their exact range, then with the rest of their last page, which is mapped, too.
 	 */
 	for (int pass = 0; pass < 3; pass++)
 		for (uint32_t i = 0; i < e->segment_count; i++) {

@@ -11,7 +11,7 @@
 #define MAGIC_1_20 0xfffffff1u
 
 #define HEADER     (8 + 8 * 8)
-#define SEARCH_MAX (256u << 20) /* bytes looked at for a table that no section names */
+#define SEARCH_MAX (256u << 20) /* bytes to search for a table without a section */
 #define CHUNK      (256u << 10)
 
 static uint64_t word(const uint8_t *p)
@@ -30,7 +30,7 @@ static uint32_t word32(const uint8_t *p)
 	return v;
 }
 
-/* The i-th of the words that follow the first eight bytes of a header. */
+/* The i-th word after the first eight bytes of a header. */
 static uint64_t field(const uint8_t *header, size_t i)
 {
 	return word(header + 8 + i * 8);
@@ -47,8 +47,8 @@ static bool is_header(const uint8_t *p)
 }
 
 /*
- * In a position-independent program the start of the text is filled in by the loader: then its
- * value is that of the relocation.
+ * In a position-independent program the loader fills in the start of the text: then the value is
+ * that of the relocation.
  */
 static uint64_t text_start(const struct gopclntab *g, const struct elf_file *e, uint64_t value)
 {
@@ -65,7 +65,7 @@ static uint64_t text_start(const struct gopclntab *g, const struct elf_file *e, 
 	return text ? text->sh_addr : 0;
 }
 
-/* The table at g->offset. Everything that it says is checked against g->size. */
+/* Parses the table at g->offset; all that it says is checked against g->size. */
 static int parse(struct gopclntab *g, const struct elf_file *e)
 {
 	uint8_t h[HEADER];
@@ -101,7 +101,7 @@ static int parse(struct gopclntab *g, const struct elf_file *e)
 	return 0;
 }
 
-/* Functions come in order and lie in the text: checks the first ones. */
+/* Checks that the first functions are in order and in the text. */
 static bool is_sane(const struct gopclntab *g, const struct elf_file *e)
 {
 	uint8_t pairs[16 * 16];
@@ -120,7 +120,7 @@ static bool is_sane(const struct gopclntab *g, const struct elf_file *e)
 	return true;
 }
 
-/* A file without section headers: looks through what is mapped but never executed. */
+/* For a file without section headers: searches the segments that are not executable. */
 static int search(struct gopclntab *g, const struct elf_file *e)
 {
 	CLEANUP(freep) uint8_t *buf = mem_resize_array(NULL, CHUNK, 1);
@@ -163,8 +163,8 @@ int gopclntab_init(struct gopclntab *g, const struct elf_file *e)
 			r = -EINVAL;
 	} else {
 		*g = (struct gopclntab){};
-		/* With the sections named and this one not among them there is none, but for the
-		 * programs whose linker folds it into another. */
+		/* Without a section of that name there is usually no table, but some linkers merge
+		 * it into another section. */
 		r = elf_file_is_go(e) ? search(g, e) : -ENOENT;
 	}
 	if (r < 0)
@@ -178,7 +178,7 @@ int gopclntab_each(const struct gopclntab *g, const struct elf_file *e, gopclnta
 	CLEANUP(freep) uint8_t *buf = mem_resize_array(NULL, CHUNK, 1);
 	uint64_t pc = 0, func = 0;
 
-	/* One pair past the last holds where the last function ends. */
+	/* One more pair after the last tells where the last function ends. */
 	for (uint64_t at = 0; at <= g->funcs; at += per_chunk) {
 		uint32_t n = (uint32_t)MIN(g->funcs + 1 - at, (uint64_t)per_chunk);
 		size_t len = (size_t)n * g->entry_size;
@@ -202,7 +202,7 @@ int gopclntab_each(const struct gopclntab *g, const struct elf_file *e, gopclnta
 	return 0;
 }
 
-/* `len` bytes of a record, from its field at `field` on. */
+/* `len` bytes of a record, starting at `field_at`. */
 static bool read_field(const struct gopclntab *g, const struct elf_file *e, uint64_t record,
 		       uint32_t field_at, void *ret, size_t len)
 {

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "process/elf_file.h"
 
-/* A file as a mapping names it. */
-struct stack_cache {
+/* How a mapping named a file, and which file that was. */
+struct seen_mapping {
 	uint64_t device, inode, generation, mtime_ns;
 	uint32_t file;
 };
@@ -22,8 +22,8 @@ struct mapped_files {
 	struct string_pool strings;
 	struct mapped_file *list; /* by id, entry 0 unused */
 	uint32_t count, cap;
-	struct stack_cache *known;
-	uint32_t known_count, known_cap;
+	struct seen_mapping *seen;
+	uint32_t seen_count, seen_cap;
 	struct index by_build_id, by_inode, by_path, by_mapping;
 };
 
@@ -48,7 +48,7 @@ void mapped_files_free(struct mapped_files *f)
 	index_done(&f->by_inode);
 	index_done(&f->by_path);
 	index_done(&f->by_mapping);
-	free(f->known);
+	free(f->seen);
 	free(f);
 }
 
@@ -74,28 +74,28 @@ static void read_head(int fd, struct mapped_file *ret)
 }
 
 /*
- * Opens a regular file and nothing else: a path of another process may by now name a FIFO or a
- * device, so it is looked at (O_PATH) before it is opened.
+ * Opens a regular file and nothing else: the path may by now name a FIFO or a device, which must
+ * not be opened, so its type is checked first (O_PATH).
  */
 static int open_regular(const char *path, struct stat *ret_stat)
 {
-	CLEANUP(fd_closep) int look = open(path, O_PATH | O_CLOEXEC);
-	if (look < 0)
+	CLEANUP(fd_closep) int path_fd = open(path, O_PATH | O_CLOEXEC);
+	if (path_fd < 0)
 		return -errno;
-	if (fstat(look, ret_stat) != 0)
+	if (fstat(path_fd, ret_stat) != 0)
 		return -errno;
 	if (!S_ISREG(ret_stat->st_mode))
 		return -EINVAL;
 
 	char self[64];
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", look);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	int fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	return fd >= 0 ? fd : -errno;
 }
 
 /*
- * On overlayfs, where containers live, a mapping may tell another inode than stat does: then the
- * file is the mapped one if it is called as it was mapped.
+ * On overlayfs, which containers use, a mapping may have another inode than stat() shows. Then the
+ * file is the mapped one if its path is the one that was mapped.
  */
 static bool is_called(int fd, const char *path)
 {
@@ -124,7 +124,7 @@ static int open_mapped(uint32_t pid, const struct mapping *m, const char *path, 
 
 	for (size_t i = 0; i < ARRAY_SIZE(tries) && (i == 0 || path[0] == '/'); i++) {
 		int fd = open_regular(tries[i], ret);
-		/* By path another file may stand there by now, and even in the mapping. */
+		/* Another file may be at that path, or even mapped there, by now. */
 		if (fd >= 0 &&
 		    ((m->inode && ret->st_ino == m->inode) || (i == 0 && is_called(fd, path))))
 			return fd;
@@ -189,14 +189,13 @@ static uint32_t add(struct mapped_files *f, const char *path, struct mapped_file
 	return f->count;
 }
 
-/* Which file a mapping was found to be: an entry of by_mapping. */
 static uint32_t mapping_hash(const struct mapping *m)
 {
 	return index_hash2(m->device ^ m->inode << 20, m->generation);
 }
 
-/* Whether an inode is still the file it was: for file systems that have no generations. */
-static bool is_unchanged(const char *path, const struct stack_cache *k)
+/* Whether an inode is still the same file; for file systems without generations. */
+static bool is_unchanged(const char *path, const struct seen_mapping *k)
 {
 	struct stat st;
 
@@ -208,7 +207,7 @@ static uint32_t find_mapped(const struct mapped_files *f, const struct mapping *
 	uint32_t at;
 
 	INDEX_EACH(&f->by_mapping, mapping_hash(m), at) {
-		const struct stack_cache *k = &f->known[at];
+		const struct seen_mapping *k = &f->seen[at];
 		if (k->device == m->device && k->inode == m->inode &&
 		    k->generation == m->generation && (m->generation || is_unchanged(path, k)))
 			return k->file;
@@ -219,15 +218,15 @@ static uint32_t find_mapped(const struct mapped_files *f, const struct mapping *
 static void remember(struct mapped_files *f, const struct mapping *m, const struct stat *st,
 		     uint32_t file)
 {
-	if (f->known_count == 0)
-		f->known_count = 1; /* index ids start at 1 */
-	MEM_GROW(f->known, f->known_count, f->known_cap);
-	f->known[f->known_count] =
-		(struct stack_cache){m->device, m->inode, m->generation, mtime_ns(st), file};
-	index_put(&f->by_mapping, mapping_hash(m), f->known_count++);
+	if (f->seen_count == 0)
+		f->seen_count = 1; /* index ids start at 1 */
+	MEM_GROW(f->seen, f->seen_count, f->seen_cap);
+	f->seen[f->seen_count] =
+		(struct seen_mapping){m->device, m->inode, m->generation, mtime_ns(st), file};
+	index_put(&f->by_mapping, mapping_hash(m), f->seen_count++);
 }
 
-/* A file that nobody could open: known by the name it was mapped by. */
+/* A file that could not be opened: identified by path and inode. */
 static uint32_t add_unreachable(struct mapped_files *f, const struct mapping *m, const char *path)
 {
 	uint32_t hash = index_hash2(m->path, m->inode);
@@ -242,7 +241,7 @@ static uint32_t add_unreachable(struct mapped_files *f, const struct mapping *m,
 	return id;
 }
 
-/* An opened file that was not seen before, unless it is a copy of one that was. */
+/* Adds a file, unless one with the same build id is there. */
 static uint32_t add_opened(struct mapped_files *f, const char *path, int fd, const struct stat *st)
 {
 	struct mapped_file new = {
@@ -287,7 +286,7 @@ uint32_t mapped_files_of_mapping(struct mapped_files *f, uint32_t pid, const str
 	return id;
 }
 
-/* Files are read with pread: that two fds share a position is no harm. */
+/* Files are read with pread, so it does not matter that duplicates share a position. */
 int mapped_files_open(struct mapped_files *f, uint32_t id)
 {
 	const struct mapped_file *x = &f->list[id];

@@ -77,7 +77,7 @@ static void insert_at(struct maps *m, size_t at, const struct mapping *new)
 static void remove_at(struct maps *m, size_t at, size_t count)
 {
 	if (count == 0)
-		return; /* the list may not be there yet */
+		return; /* the list may be NULL */
 	memmove(&m->list[at], &m->list[at + count], (m->count - at - count) * sizeof(*m->list));
 	m->count -= count;
 }
@@ -88,7 +88,7 @@ bool maps_replaces(const struct maps *m, const struct mapping *new)
 		const struct mapping *old = &m->list[i];
 		if (old->start >= new->end)
 			break;
-		if (!old->inode && !new->inode) /* memory is memory */
+		if (!old->inode && !new->inode) /* both anonymous */
 			continue;
 		if (old->path != new->path || old->inode != new->inode ||
 		    old->start - old->offset != new->start - new->offset)
@@ -114,7 +114,7 @@ void maps_remove(struct maps *m, uint64_t start, uint64_t end)
 	size_t at = first_after(m, start);
 	if (at < m->count && m->list[at].start < start) {
 		struct mapping *old = &m->list[at];
-		if (old->end > end) { /* inside of it: keep both its ends */
+		if (old->end > end) { /* in the middle of it: keep both ends */
 			struct mapping right = *old;
 			right.offset += end - right.start;
 			right.start = end;

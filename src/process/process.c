@@ -14,13 +14,13 @@
 #define MAPS_TEXT_MAX     (32 << 20) /* of /proc/PID/maps */
 #define READ_PAUSE_NS     1000000000ull
 #define READ_PAUSE_MAX_NS (64 * READ_PAUSE_NS)
-#define SWEEPS_KEPT       2 /* a process whose first thread ended may have others still */
+#define SWEEPS_KEPT       2 /* when its first thread ends, others may still run */
 
 struct processes {
 	struct process *table[BUCKETS];
 	struct mapped_files *files;
 	struct string_pool paths;
-	uint32_t *ended; /* pids of those that have exited, and go in a sweep */
+	uint32_t *ended; /* pids of processes that have exited, for the next sweeps */
 	uint32_t ended_count, ended_cap;
 	struct processes_stats stats;
 };
@@ -109,14 +109,14 @@ static void set_ended(struct processes *ps, struct process *p)
 	ps->ended[ps->ended_count++] = p->pid;
 }
 
-/* A new process; whoever had the pid before is gone. */
+/* Adds a new process and drops the one that had the pid before. */
 static struct process *add(struct processes *ps, uint32_t pid)
 {
 	struct process *old = lookup(ps, pid);
 	if (old)
 		drop(ps, old);
 	if (ps->stats.known >= PROCESSES_MAX) {
-		/* Never in practice: pid_max is less on most machines. Any victim will do. */
+		/* pid_max is lower on most machines, so any victim will do. */
 		for (size_t i = 0; i < BUCKETS; i++) {
 			if (ps->table[(pid + i) % BUCKETS]) {
 				drop(ps, ps->table[(pid + i) % BUCKETS]);
@@ -145,7 +145,7 @@ static uint32_t put_path(struct processes *ps, const char *path, size_t len)
 	return string_pool_put(&ps->paths, path, len);
 }
 
-/* What an event before the reading changed was not so before the event. */
+/* What an event changes before the reading was not mapped before the event. */
 static void forget_early(struct process *p, uint64_t time, uint64_t start, uint64_t end)
 {
 	if (p && p->early && time <= p->read_ns)
@@ -156,7 +156,7 @@ static void on_map(struct processes *ps, const struct sideband_record *e)
 {
 	struct process *p = lookup(ps, e->pid);
 	if (!p || !p->maps)
-		return; /* will be read whole when it is first sampled */
+		return; /* its mappings are read when it is first sampled */
 
 	struct mapping m = {
 		.start = e->start,
@@ -168,9 +168,9 @@ static void on_map(struct processes *ps, const struct sideband_record *e)
 		.path = put_path(ps, e->name, strlen(e->name)),
 	};
 	forget_early(p, e->time, e->start, e->end);
-	if (e->time < p->sure_ns)
-		return; /* what came after it may have been lost */
-	/* Some make their code writable and back all the time, which is told as if it were new. */
+	if (e->time < p->events_from_ns)
+		return; /* /proc was read after it */
+	/* JITs that switch code between writable and executable give an event each time. */
 	if (!e->inode && maps_is_anonymous(p->maps, e->start, e->end))
 		return;
 	p->maps = maps_own(p->maps);
@@ -195,9 +195,9 @@ void processes_record(struct processes *ps, const struct sideband_record *e)
 		p->maps = maps;
 		p->stale = from.stale;
 		p->distrusted = from.distrusted;
-		p->sure_ns = from.sure_ns;
-		/* A copy: what either does before the reading was not so for itself alone. One
-		 * that began after the reading has nothing to do with it. */
+		p->events_from_ns = from.events_from_ns;
+		/* A copy, since what each of the two changes before the reading concerns only
+		 * itself. A child forked after the reading does not need it. */
 		p->early = from.early && e->time <= from.read_ns ? maps_copy(from.early) : NULL;
 		p->read_ns = from.read_ns;
 		break;
@@ -208,15 +208,14 @@ void processes_record(struct processes *ps, const struct sideband_record *e)
 			p = add(ps, e->pid);
 		forget_early(p, e->time, 0, UINT64_MAX);
 		free_hooks(p);
-		if (e->time < p->sure_ns)
+		if (e->time < p->events_from_ns)
 			break;
 		maps_unref(p->maps);
 		p->maps = maps_new();
 		p->changed_ns = MAX(p->changed_ns, e->time);
 		p->stale = p->distrusted;
 		p->read_pause_ns = READ_PAUSE_NS;
-		/* Events tell all from here on: an address that nothing covers is most likely none.
-		 */
+		/* From here on events tell everything: an unknown address is most likely bogus. */
 		p->next_read_ns = p->stale ? 0 : e->time + READ_PAUSE_NS;
 		maps_unref(p->early);
 		p->early = NULL;
@@ -289,7 +288,7 @@ static int read_maps(struct processes *ps, uint32_t pid, struct maps **ret)
 		end = strchrnul(line, '\n');
 		bool last = !*end;
 		*end = '\0';
-		/* Most lines are not executable: look before parsing. */
+		/* Most mappings are not executable: check that before parsing the line. */
 		const char *perms = strchr(line, ' ');
 		struct mapping m;
 		if (perms && end - perms > 4 && perms[3] == 'x' &&
@@ -308,7 +307,7 @@ static void refresh(struct processes *ps, struct process *p, uint64_t time)
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	int r = read_maps(ps, p->pid, &maps);
 
-	/* A child that is gone before it ran another program had its parent's mappings. */
+	/* A child that ended without an exec had its parent's mappings. */
 	if (r && !p->maps && p->parent) {
 		const struct process *parent = lookup(ps, p->parent);
 		if (parent && parent->maps) {
@@ -327,9 +326,9 @@ static void refresh(struct processes *ps, struct process *p, uint64_t time)
 		p->maps = maps;
 		p->early = p->distrusted ? maps_new() : maps_copy(maps);
 		p->read_ns = clock_ns(CLOCK_MONOTONIC);
-		p->sure_ns = p->distrusted ? began : p->sure_ns;
+		p->events_from_ns = p->distrusted ? began : p->events_from_ns;
 		p->distrusted = false;
-	} else if (p->distrusted && p->maps) { /* it is gone: nothing is sure any more */
+	} else if (p->distrusted && p->maps) { /* it has ended: its mappings will never be known */
 		maps_unref(p->maps);
 		p->maps = maps_new();
 	} else if (!p->maps) {
@@ -365,12 +364,11 @@ bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start
 	return p && p->start == start && !p->exited;
 }
 
-struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,
-			     uint64_t time)
+struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, uint64_t time)
 {
 	struct mapping *m = maps_find(p->maps, addr);
 
-	if (!m && sure && time >= p->next_read_ns && !p->exited) {
+	if (!m && time >= p->next_read_ns && !p->exited) {
 		refresh(ps, p, time);
 		m = maps_find(p->maps, addr);
 		if (m)
@@ -397,8 +395,8 @@ uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m
 	const char *path = process_path(ps, m);
 	if (path[0] == '/' && strncmp(path, "//anon", 6) != 0)
 		m->file = mapped_files_of_mapping(ps->files, p->pid, m, path);
-	/* .NET and Erlang write their code through one mapping of a memfd and run it by another. A
-	   program that was started from one is a program. */
+	/* .NET and Erlang write code through one mapping of a memfd and run it through another. An
+	   ELF program that was started from a memfd is not meant. */
 	m->generated =
 		strncmp(path, "/memfd:", 7) == 0 && !mapped_files_get(ps->files, m->file)->is_elf;
 	if (m->generated)
@@ -417,7 +415,7 @@ void processes_sweep(struct processes *ps)
 
 	for (uint32_t i = 0; i < ps->ended_count; i++) {
 		struct process *p = lookup(ps, ps->ended[i]);
-		if (!p || !p->exited) /* the pid is another's by now */
+		if (!p || !p->exited) /* the pid was reused */
 			continue;
 		if (p->idle_sweeps++ >= SWEEPS_KEPT)
 			drop(ps, p);

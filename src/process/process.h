@@ -1,10 +1,11 @@
 /*
- * process: which processes there are, and what each has mapped where, at the time of a sample.
+ * process: which processes exist, and what each had mapped at the time of a sample.
  *
- * A process is (pid, start time). One that was there before us is read from /proc/PID/maps when it
- * is first sampled; from then on, and for all that start later, side-band events keep it true, and
- * /proc is not read again but for an address that nothing known covers (a lost event) and, with
- * longer and longer pauses, for one that stays unknown. Nothing ever lists /proc.
+ * A process is (pid, start time). The mappings of one that was running before us are read from
+ * /proc/PID/maps when it is first sampled; from then on, and for every process that starts later,
+ * side-band events keep them up to date. /proc is read again only for an address in no known
+ * mapping (an event was lost); while the address stays unknown, after longer and longer pauses.
+ * /proc is never listed.
  */
 #pragma once
 
@@ -16,7 +17,7 @@
 #include "process/mapped_files.h"
 #include "process/maps.h"
 
-/* What a later stage keeps with a program: freed when it runs another program, or ends. */
+/* Data that a later stage attaches to a process; freed when the process calls exec or ends. */
 enum process_stage { PROCESS_JIT, PROCESS_SPACE, PROCESS_HOOKS };
 
 struct process_hook {
@@ -30,26 +31,28 @@ struct process {
 	uint64_t start;    /* CLOCK_BOOTTIME ns; 0: not sampled yet */
 	struct maps *maps; /* NULL: not known yet */
 	/*
-	 * Mappings are read some time after the sample that asks for them. For samples from before
-	 * `read_ns` they hold but for what changed in between, which is not known until events have
-	 * come this far: `early` is what is left by then; NULL when time has passed that point. It
-	 * is changed in place, for the samples that wait with it, and no other process has it.
+	 * Mappings are read from /proc some time after the sample that needs them was taken. For
+	 * samples from before `read_ns`, only those mappings are right that did not change in
+	 * between, and that is known only once the events up to `read_ns` have been processed.
+	 * `early` is the mappings less those that such events have changed so far; samples wait
+	 * with it. NULL once events have passed `read_ns`. Changed in place, and never shared
+	 * between processes.
 	 */
 	struct maps *early;
-	uint64_t read_ns; /* CLOCK_MONOTONIC */
-	uint64_t sure_ns; /* events from before this are in what was read */
-	bool stale;       /* maps may have missed something: read again when asked */
-	bool distrusted;  /* … and nothing is known of before that */
+	uint64_t read_ns;        /* CLOCK_MONOTONIC */
+	uint64_t events_from_ns; /* older events are ignored: /proc was read after them */
+	bool stale;              /* events were lost: read /proc again at the next sample */
+	bool distrusted;         /* … and what was mapped before that is unknown */
 	bool exited;
 	unsigned idle_sweeps;
-	uint64_t replaced_ns;  /* when a file was last mapped where another was; 0: never */
+	uint64_t replaced_ns;  /* when a file was last mapped over another; 0: never */
 	uint64_t changed_ns;   /* the latest event that changed anything */
-	uint64_t cgroup;       /* of its last sample: whoever names groups may note it here */
-	uint64_t next_read_ns; /* no reading of /proc before */
+	uint64_t cgroup;       /* of its last sample; set by pipeline/assemble.c */
+	uint64_t next_read_ns; /* /proc is not read before this */
 	uint64_t read_pause_ns;
 	struct process_hook hooks[PROCESS_HOOKS];
-	unsigned holds;       /* by those who keep it past a sweep */
-	bool dropped;         /* no longer in the table: goes with the last hold */
+	unsigned holds;       /* process_hold() calls not yet released */
+	bool dropped;         /* no longer in the table: freed by the last release */
 	struct process *next; /* in the table */
 };
 
@@ -58,41 +61,40 @@ struct processes;
 struct processes_stats {
 	uint64_t known;       /* now */
 	uint64_t maps_read;   /* reads of /proc/PID/maps */
-	uint64_t maps_failed; /* … of a process that was gone, and nothing known of it */
-	uint64_t capped;      /* processes let go because there were too many */
+	uint64_t maps_failed; /* … that failed for a process without known mappings */
+	uint64_t capped;      /* processes dropped because there were too many */
 };
 
 struct processes *processes_new(void);
 void processes_free(struct processes *ps);
 
-/* Fork, exec, exit, mapping; in order of time with processes_get. */
+/* Fork, exec, exit, mapping. Records, and the samples of processes_get(), come in order of time. */
 void processes_record(struct processes *ps, const struct sideband_record *e);
 
-/* Side-band events were lost: trust no mapping until it is read again. */
+/* Side-band events were lost: the mappings of every process are read again before use. */
 void processes_distrust(struct processes *ps);
 
-/* The process of a sample. `time` is the sample's. Never NULL; borrowed until the next sweep. */
+/* The process of a sample taken at `time`. Never NULL; borrowed until the next sweep. */
 struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start, uint64_t time);
 
-/* Whether it still runs, as far as events tell. */
+/* Whether the process is running, as far as events have told. */
 bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start);
 
-/* Keeps a process, whatever becomes of it, until it is released as often. */
+/* Keeps a process in memory, even after it has ended, until it is released as often as held. */
 struct process *process_hold(struct process *p);
 void process_release(struct process *p);
 
-/* Who maps addr: NULL if nobody. `sure`: the address is real, so when it is unknown look again. */
-struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, bool sure,
-			     uint64_t time);
+/* The mapping of addr, or NULL. /proc is read again for an unknown address (see above). */
+struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, uint64_t time);
 
-/* The file of a mapping (see mapped_files.h), 0 for memory without one; and its path as mapped. */
+/* The file of a mapping (mapped_files.h; 0: no file), and its path as mapped. */
 uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m);
 const char *process_path(const struct processes *ps, const struct mapping *m);
-bool process_is_vdso(const struct processes *ps,
-		     const struct mapping *m); /* ours, not a 32-bit one */
+/* Whether it is the 64-bit vdso. */
+bool process_is_vdso(const struct processes *ps, const struct mapping *m);
 struct mapped_files *processes_mapped_files(struct processes *ps);
 
-/* Forgets the processes that ended; call it after each drain. */
+/* Frees the processes that have ended; call it after each drain of the rings. */
 void processes_sweep(struct processes *ps);
 
 void processes_stats(const struct processes *ps, struct processes_stats *ret);

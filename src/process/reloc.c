@@ -28,13 +28,13 @@ int reloc_find(const struct elf_file *e, const char *name, uint64_t slot, struct
 	if (count == 0 || load(e, s, 0, ret, &first) < 0)
 		return -ENOENT;
 
-	/* The slots of .rela.plt follow each other: try the one that this would make it. */
+	/* The slots of .rela.plt are contiguous, which gives a first guess. */
 	uint64_t guess = (slot - first) / 8;
 	if (guess < count && load(e, s, guess, ret, &found) == 0 && found == slot)
 		return 0;
 
 	CLEANUP(freep) Elf64_Rela *chunk = mem_resize_array(NULL, CHUNK, sizeof(*chunk));
-	for (uint64_t end = count; end > 0;) { /* from the end: those with symbols come last */
+	for (uint64_t end = count; end > 0;) { /* backwards: relocations with symbols come last */
 		size_t n = (size_t)MIN(end, (uint64_t)CHUNK);
 		end -= n;
 		if (elf_file_read(e, chunk, n * sizeof(*chunk),
@@ -91,7 +91,7 @@ static bool is_plt(const struct elf_file *e, const Elf64_Shdr *s)
 	       strcmp(name, ".plt.got") == 0;
 }
 
-/* Where the name of symbol `index` of .dynsym stands in the file, or 0. */
+/* The offset in the file of the name of symbol `index` of .dynsym, or 0. */
 static uint64_t dynamic_name(const struct elf_file *e, uint32_t index)
 {
 	const Elf64_Shdr *s = elf_file_section_of_type(e, SHT_DYNSYM);

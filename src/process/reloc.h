@@ -1,5 +1,5 @@
 /*
- * reloc: which relocation fills a slot, and which function a PLT stub calls. x86-64.
+ * reloc: finds the relocation that fills a slot, and the function that a PLT stub calls. x86-64.
  */
 #pragma once
 
@@ -17,12 +17,12 @@ int reloc_find(const struct elf_file *e, const char *name, uint64_t slot, struct
 
 struct plt_stub {
 	uint64_t start;
-	uint64_t name;   /* where in the file the name of what it calls stands, or 0: */
-	uint64_t target; /* it has none in .dynsym, and this function chooses what is called */
+	uint64_t name;   /* offset in the file of the called function's name; 0: it has none, */
+	uint64_t target; /* and this resolver function chooses what is called (an ifunc) */
 };
 
 /*
- * The stub of .plt, .plt.sec or .plt.got around vaddr: 0 or -ENOENT. Nothing is kept: a stub is
- * decoded when asked for, so that loading a file need not read its relocations.
+ * The stub of .plt, .plt.sec or .plt.got that contains vaddr: 0 or -ENOENT. Stubs are decoded only
+ * on demand, so that loading a file's symbols need not read its relocations.
  */
 int plt_find(const struct elf_file *e, uint64_t vaddr, struct plt_stub *ret);

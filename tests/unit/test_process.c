@@ -140,18 +140,18 @@ static void events_keep_mappings_without_proc(void **state)
 	processes_record(ps, &e);
 
 	struct process *p = processes_get(ps, A, 77, 1);
-	struct mapping *m = process_find(ps, p, 0x1800, true, 1);
+	struct mapping *m = process_find(ps, p, 0x1800, 1);
 	assert_non_null(m);
 	assert_string_equal(process_path(ps, m), "/bin/a");
 
 	e = event(SIDEBAND_FORK, B);
 	e.parent = A;
 	processes_record(ps, &e);
-	assert_non_null(process_find(ps, processes_get(ps, B, 78, 2), 0x1800, true, 2));
+	assert_non_null(process_find(ps, processes_get(ps, B, 78, 2), 0x1800, 2));
 	e = event(SIDEBAND_EXEC, B); /* the child runs something else: the parent stays */
 	processes_record(ps, &e);
-	assert_null(process_find(ps, processes_get(ps, B, 78, 3), 0x1800, true, 3));
-	assert_non_null(process_find(ps, processes_get(ps, A, 77, 3), 0x1800, true, 3));
+	assert_null(process_find(ps, processes_get(ps, B, 78, 3), 0x1800, 3));
+	assert_non_null(process_find(ps, processes_get(ps, A, 77, 3), 0x1800, 3));
 
 	struct processes_stats stats;
 	processes_stats(ps, &stats);
@@ -199,9 +199,9 @@ static void a_reused_pid_is_another_process(void **state)
 	e = event(SIDEBAND_MAP, A);
 	e.start = 0x1000, e.end = 0x2000;
 	processes_record(ps, &e);
-	assert_non_null(process_find(ps, processes_get(ps, A, 77, 1), 0x1800, true, 1));
+	assert_non_null(process_find(ps, processes_get(ps, A, 77, 1), 0x1800, 1));
 	/* The same pid with another start time, and no word of how it came to be. */
-	assert_null(process_find(ps, processes_get(ps, A, 99, 2), 0x1800, true, 2));
+	assert_null(process_find(ps, processes_get(ps, A, 99, 2), 0x1800, 2));
 	processes_free(ps);
 }
 
@@ -229,8 +229,7 @@ static void own_mappings_are_read(void **state)
 	(void)state;
 	struct processes *ps = processes_new();
 	struct process *p = processes_get(ps, (uint32_t)getpid(), 1, 1);
-	struct mapping *m =
-		process_find(ps, p, (uint64_t)(uintptr_t)own_mappings_are_read, true, 1);
+	struct mapping *m = process_find(ps, p, (uint64_t)(uintptr_t)own_mappings_are_read, 1);
 
 	assert_non_null(m);
 	uint32_t file = process_file(ps, p, m);
@@ -275,9 +274,9 @@ static void a_program_is_what_events_say_since_its_exec(void **state)
 	maps_unref(before);
 	p = processes_get(ps, me, 1, 40);
 	assert_null(p->early);
-	assert_non_null(process_find(ps, p, 0x1000, true, 40));
-	assert_null(process_find(ps, p, 0x5000, true, 40));
-	assert_non_null(process_find(ps, p, 0x1000, true, 50));
+	assert_non_null(process_find(ps, p, 0x1000, 40));
+	assert_null(process_find(ps, p, 0x5000, 40));
+	assert_non_null(process_find(ps, p, 0x1000, 50));
 	processes_stats(ps, &stats);
 	assert_int_equal(stats.maps_read, 1);
 	processes_free(ps);
