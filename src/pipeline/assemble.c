@@ -483,6 +483,7 @@ void assembler_stats(const struct assembler *a, struct assembler_stats *ret)
 	ret->maps_read = ps.maps_read;
 	ret->processes = ps.known;
 	ret->processes_capped = ps.capped;
+	ret->mappings_dropped = ps.mappings_dropped;
 	ret->files = mapped_files_count(processes_mapped_files(a->processes));
 	resolver_stats(a->resolver, &ret->names);
 	unwinder_stats(a->unwinder, &ret->unwind);

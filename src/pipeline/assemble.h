@@ -91,7 +91,7 @@ struct assembler_stats {
 	uint64_t maps_read; /* of /proc/PID/maps */
 	uint64_t processes; /* known now */
 	uint64_t files;     /* mapped files seen */
-	uint64_t processes_capped;
+	uint64_t processes_capped, mappings_dropped;
 	struct resolver_stats names;
 	struct unwinder_stats unwind;
 };

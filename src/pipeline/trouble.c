@@ -97,6 +97,10 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 	[TROUBLE_PROCESSES_CAPPED] = {"processes_capped",
 				      "processes were forgotten, as there were too many at once",
 				      "", false},
+	[TROUBLE_MAPPINGS_DROPPED] = {"mappings_dropped",
+				      "mappings of code were dropped, since their process has more "
+				      "than 16384: functions in them have no names",
+				      "", false},
 	[TROUBLE_TICKS_MISSED] = {"ticks_missed",
 				  "ticks of the clock did not come: other BPF programs were "
 				  "running on the CPU, or a host had given it to others",
@@ -144,6 +148,7 @@ void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]
 	ret[TROUBLE_STACKS_NOT_COPIED] = s->counts.not_copied;
 	ret[TROUBLE_MAPPINGS_CHANGED] = u->mistrusted;
 	ret[TROUBLE_PROCESSES_CAPPED] = a->processes_capped;
+	ret[TROUBLE_MAPPINGS_DROPPED] = a->mappings_dropped;
 	ret[TROUBLE_TICKS_MISSED] = s->ticks_missed;
 	ret[TROUBLE_LATE] = s->stream.late_events + s->stream.late_records;
 	/* For those that were not there at the start a collector begins anew. */

@@ -136,16 +136,15 @@ void maps_remove(struct maps *m, uint64_t start, uint64_t end)
 	}
 }
 
-void maps_insert(struct maps *m, const struct mapping *new)
+bool maps_insert(struct maps *m, const struct mapping *new)
 {
 	if (new->start >= new->end)
-		return;
-	if (m->count >= MAPS_MAX) {
-		m->dropped++;
-		return;
-	}
+		return true;
+	if (m->count >= MAPS_MAX)
+		return false;
 	maps_remove(m, new->start, new->end);
 	insert_at(m, first_after(m, new->start), new);
+	return true;
 }
 
 struct mapping *maps_find(const struct maps *m, uint64_t addr)

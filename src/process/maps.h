@@ -25,7 +25,6 @@ struct maps {
 	unsigned refs;
 	uint64_t version; /* changes with every change; no two maps ever have the same */
 	size_t count, cap;
-	uint64_t dropped; /* at MAPS_MAX */
 	struct mapping *list;
 };
 
@@ -44,6 +43,6 @@ bool maps_is_anonymous(const struct maps *m, uint64_t start, uint64_t end);
 /* Whether `new` would overlap a mapping of another file, or of another part of its file. */
 bool maps_replaces(const struct maps *m, const struct mapping *new);
 
-/* Adds a mapping; what it overlaps of others is removed. */
-void maps_insert(struct maps *m, const struct mapping *new);
+/* Adds a mapping; what it overlaps of others is removed. False: it was dropped (MAPS_MAX). */
+bool maps_insert(struct maps *m, const struct mapping *new);
 struct mapping *maps_find(const struct maps *m, uint64_t addr); /* NULL: not mapped */

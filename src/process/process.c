@@ -177,7 +177,7 @@ static void on_map(struct processes *ps, const struct sideband_record *e)
 	p->changed_ns = MAX(p->changed_ns, e->time);
 	if (maps_replaces(p->maps, &m))
 		p->replaced_ns = e->time;
-	maps_insert(p->maps, &m);
+	ps->stats.mappings_dropped += !maps_insert(p->maps, &m);
 }
 
 void processes_record(struct processes *ps, const struct sideband_record *e)
@@ -293,7 +293,7 @@ static int read_maps(struct processes *ps, uint32_t pid, struct maps **ret)
 		struct mapping m;
 		if (perms && end - perms > 4 && perms[3] == 'x' &&
 		    parse_line(ps, line, (size_t)(end - line), &m))
-			maps_insert(maps, &m);
+			ps->stats.mappings_dropped += !maps_insert(maps, &m);
 		if (last)
 			break;
 	}

@@ -59,10 +59,11 @@ struct process {
 struct processes;
 
 struct processes_stats {
-	uint64_t known;       /* now */
-	uint64_t maps_read;   /* reads of /proc/PID/maps */
-	uint64_t maps_failed; /* … that failed for a process without known mappings */
-	uint64_t capped;      /* processes dropped because there were too many */
+	uint64_t known;            /* now */
+	uint64_t maps_read;        /* reads of /proc/PID/maps */
+	uint64_t maps_failed;      /* … that failed for a process without known mappings */
+	uint64_t capped;           /* processes dropped because there were too many */
+	uint64_t mappings_dropped; /* of a process with more than MAPS_MAX */
 };
 
 struct processes *processes_new(void);

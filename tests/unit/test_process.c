@@ -109,18 +109,6 @@ static void a_child_shares_until_it_maps(void **state)
 	maps_unref(child);
 }
 
-static void mappings_are_capped(void **state)
-{
-	(void)state;
-	struct maps *m = maps_new();
-
-	for (uint64_t i = 0; i < MAPS_MAX + 10; i++)
-		put(m, 2 * i, 2 * i + 1, 1);
-	assert_int_equal(m->count, MAPS_MAX);
-	assert_int_equal(m->dropped, 10);
-	maps_unref(m);
-}
-
 static struct sideband_record event(enum sideband_type type, uint32_t pid)
 {
 	return (struct sideband_record){.type = type, .pid = pid, .name = "x"};
@@ -128,6 +116,25 @@ static struct sideband_record event(enum sideband_type type, uint32_t pid)
 
 /* Pids far above any real one, so that /proc has nothing to say about them. */
 enum { A = 0x7ffffff0, B = 0x7ffffff1 };
+
+static void mappings_are_capped(void **state)
+{
+	(void)state;
+	struct processes *ps = processes_new();
+	struct sideband_record e = event(SIDEBAND_EXEC, A);
+
+	processes_record(ps, &e);
+	e = event(SIDEBAND_MAP, A);
+	for (uint64_t i = 0; i < MAPS_MAX + 10; i++) {
+		e.start = 0x1000 + 2 * i, e.end = e.start + 1;
+		processes_record(ps, &e);
+	}
+	assert_int_equal(processes_get(ps, A, 77, 1)->maps->count, MAPS_MAX);
+	struct processes_stats stats;
+	processes_stats(ps, &stats);
+	assert_int_equal(stats.mappings_dropped, 10);
+	processes_free(ps);
+}
 
 static void events_keep_mappings_without_proc(void **state)
 {
