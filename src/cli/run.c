@@ -20,7 +20,7 @@
 #include "collect/probe.h"
 #include "collect/sampler.h"
 #include "pipeline/collecting.h"
-#include "serve/server.h"
+#include "serve/listen.h"
 
 #define TICK_MS        5000
 #define SILENT_NS      60000000000ull /* a half that says nothing for so long hangs */
@@ -184,7 +184,7 @@ static void say_ready(struct run *r)
 		 settings_text(&r->settings, SET_MAX_SIZE), r->store);
 	log_info("look at http%s://%s/ or try: smolder query cpu --from now-5m", tls ? "s" : "",
 		 listen);
-	serve_say_who(&r->allowed, !server_is_local(listen),
+	serve_say_who(&r->allowed, !listen_is_loopback(listen),
 		      settings_text(&r->settings, SET_TOKEN_FILE));
 }
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "query/timerange.h"
+#include "serve/listen.h"
 #include "serve/server.h"
 
 #define FILE_MAX   (256u << 10)
@@ -137,7 +138,7 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 		*ret = strtoull(value, &end, 10);
 		return *value >= '0' && *value <= '9' && !*end && *ret > 0 && *ret <= 10000;
 	case LISTEN:
-		return server_is_listen(value);
+		return listen_is_valid(value);
 	case URL:
 		return fetch_is_url(value);
 	case TEXT:

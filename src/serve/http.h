@@ -76,8 +76,6 @@ void http_free(struct http *h);
 
 const char *http_address(const struct http *h); /* "127.0.0.1:7117", with the real port */
 bool http_is_public(const struct http *h);      /* it listens beyond this machine */
-bool http_is_listen(const char *listen);        /* ADDRESS:PORT, as far as can be seen */
-bool http_is_loopback(const char *listen); /* "127.0.0.1:7117": one that listens there is not */
 
 struct http_stats {
 	uint64_t requests, refused; /* refused: by what is checked here */

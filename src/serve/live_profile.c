@@ -433,7 +433,7 @@ void live_profiles_free(struct live_profiles *p)
 		return;
 	for (struct live_request *a = p->waiting, *next; a; a = next) {
 		next = a->next;
-		http_fail(a->q.request, 503, "the server is going down");
+		http_fail(a->q.request, 503, "the server is shutting down");
 		request_free(&a->q);
 	}
 	loop_forget_fd(p->server->loop, p->timer);

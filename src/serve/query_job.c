@@ -96,7 +96,7 @@ static void done(struct job *j)
 		http_fail(q->request, 504, "this took longer than %" PRIu64 " s; ask for less",
 			  q->server->deadline_ms / 1000);
 	else if (j->end != JOB_DONE)
-		http_fail(q->request, 503, "the server is going down");
+		http_fail(q->request, 503, "the server is shutting down");
 	else if (q->status)
 		http_fail(q->request, q->status, "%s", q->error);
 	else

@@ -251,16 +251,6 @@ bool server_is_public(const struct server *s)
 	return http_is_public(s->http);
 }
 
-bool server_is_listen(const char *listen)
-{
-	return http_is_listen(listen);
-}
-
-bool server_is_local(const char *listen)
-{
-	return http_is_loopback(listen);
-}
-
 /* One that is not taken (nobody reads them now) is no loss: the next answer brings the same. */
 static void send_control(struct server *s, bool flush)
 {

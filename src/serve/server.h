@@ -47,8 +47,6 @@ void server_free(struct server *s); /* before the loop it is in */
 
 const char *server_address(const struct server *s); /* "127.0.0.1:7117" */
 bool server_is_public(const struct server *s);      /* it listens beyond this machine */
-bool server_is_listen(const char *listen);          /* ADDRESS:PORT, with a port that there is */
-bool server_is_local(const char *listen);           /* whether one that listens there would not */
 
 /*
  * Windows of 1 s until then (ms since 1970), from collectors that send here. The one of `run` is

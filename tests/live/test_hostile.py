@@ -322,7 +322,7 @@ def one_end(store, rng):
             c.close()
             # What had not been read when it ended may be cut off; what was held is told.
             if path.startswith("/debug/pprof/profile") and got:
-                assert got.startswith(b"HTTP/1.1 503 ") and b"going down" in got, (path, got[:300])
+                assert got.startswith(b"HTTP/1.1 503 ") and b"shutting down" in got, (path, got[:300])
                 told += 1
             elif got:
                 assert got.split(b" ", 2)[1] in (b"200", b"503"), (path, got[:300])

@@ -224,7 +224,7 @@ def beyond_this_machine_it_needs_a_token():
         for listen in ("0.0.0.0:0", ":0", "[::]:0"):
             p = smolder("serve", "--store", d, "--listen", listen)
             assert p.returncode == 1 and p.stdout == "", p
-            assert "others could ask" in p.stderr and "--token-file FILE" in p.stderr, p.stderr
+            assert "other machines could read" in p.stderr and "--token-file FILE" in p.stderr, p.stderr
             assert len(p.stderr.splitlines()) == 1, p.stderr
         for listen in ("127.0.0.1:0", "127.9.9.9:0", "localhost:0", "0"):
             p = subprocess.Popen([SMOLDER, "serve", "--store", d, "--listen", listen],
