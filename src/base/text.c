@@ -72,3 +72,20 @@ size_t text_clean(const char *s, size_t len, char ret[static TEXT_MAX + 1])
 	ret[n] = '\0';
 	return n;
 }
+
+const char *text_parse_hex(const char *s, const char *end, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (; s < end; s++) {
+		unsigned c = (unsigned char)*s;
+		unsigned d = c - '0' < 10 ? c - '0' : (c | 32) - 'a' < 6 ? (c | 32) - 'a' + 10 : 16;
+		if (d == 16)
+			break;
+		if (v >> 60)
+			return NULL;
+		v = v << 4 | d;
+	}
+	*ret = v;
+	return s;
+}

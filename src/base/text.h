@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define TEXT_MAX 1024
 
@@ -16,3 +17,6 @@ size_t text_clean(const char *s, size_t len, char ret[static TEXT_MAX + 1]);
 
 /* Whether text_clean() would return the string unchanged; the usual case, and quick to see. */
 int text_is_plain(const char *s, size_t len);
+
+/* Parses hex digits: where they end (`s` if there are none); NULL past 64 bits. */
+const char *text_parse_hex(const char *s, const char *end, uint64_t *ret);

@@ -217,7 +217,7 @@ static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct s
 			const char **ret_module)
 {
 	bool pause = r->kernel_tried && time < r->kernel_read_ns + KERNEL_RELOAD_NS;
-	bool old = r->kernel && !kallsyms_is_asked(r->kernel) &&
+	bool old = r->kernel && !kallsyms_is_live(r->kernel) &&
 		   r->kernel_read_version != r->kernel_version;
 
 	if (r->kernel && (pause || !old) && kallsyms_find(r->kernel, ip, ret, ret_module) == 0)
@@ -236,8 +236,8 @@ static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct s
 /* What answers of now are true for. */
 static uint32_t kernel_names_version(const struct resolver *r)
 {
-	return r->kernel && kallsyms_is_asked(r->kernel) ? r->kernel_version
-							 : r->kernel_read_version;
+	return r->kernel && kallsyms_is_live(r->kernel) ? r->kernel_version
+							: r->kernel_read_version;
 }
 
 /* Whose address may be another's later. Where names are hidden, they stay so. */

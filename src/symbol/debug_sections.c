@@ -8,11 +8,11 @@
 #include "arch/arch.h"
 #include "base/mem.h"
 
-#define ZEROS 64 /* at least, behind each section */
+#define ZEROS 64 /* at least, after each section */
 
 enum packing { PLAIN, ZLIB, ZSTD };
 
-/* Old tools packed a section under another name, behind "ZLIB" and its size, big-endian. */
+/* Old tools named a compressed section .zdebug_*: "ZLIB", its size in big-endian, then the data. */
 #define OLD_HEADER 12
 
 static const char *const wanted[] = {
@@ -20,7 +20,7 @@ static const char *const wanted[] = {
 };
 enum { SECTIONS = ARRAY_SIZE(wanted), INFO = 0, LINE = 2 };
 
-/* Names of sections as they stand in an ELF file: each after a NUL. */
+/* The string table of section names. */
 static const char names[] = "\0.debug_info\0.debug_abbrev\0.debug_line\0.debug_line_str\0"
 			    ".debug_str\0.debug_str_offsets\0.debug_addr\0.debug_ranges\0"
 			    ".debug_rnglists\0.shstrtab";
@@ -28,7 +28,7 @@ static const char names[] = "\0.debug_info\0.debug_abbrev\0.debug_line\0.debug_l
 struct source {
 	const Elf64_Shdr *section; /* NULL: the file has none */
 	enum packing packing;
-	uint64_t header; /* bytes before what is packed */
+	uint64_t header; /* bytes before the compressed data */
 	uint64_t size;   /* unpacked */
 };
 
@@ -86,7 +86,7 @@ static struct source find(const struct elf_file *e, const char *which)
 	return good && s.size ? s : (struct source){};
 }
 
-/* Of the copy: 0 when there is nothing to copy, UINT64_MAX when it is beyond all reason. */
+/* The size of the copy: 0 when there is nothing to copy, UINT64_MAX when it is absurdly large. */
 static uint64_t measure(const struct elf_file *e, struct source ret[static SECTIONS])
 {
 	uint64_t size = sizeof(Elf64_Ehdr) + sizeof(names) + (SECTIONS + 2) * sizeof(Elf64_Shdr);
@@ -114,7 +114,7 @@ static int copy(const struct elf_file *e, const struct source *s, uint8_t *to)
 	if (s->packing == PLAIN)
 		return elf_file_read(e, to, s->size, offset);
 
-	/* What is inside the file is no larger than the file, but a sparse one may be huge. */
+	/* The section fits into the file, but a sparse file may be huge. */
 	if (packed_len > s->size + (1u << 20))
 		return -EBADMSG;
 	CLEANUP(freep) uint8_t *packed = mem_resize_array(NULL, packed_len + 1, 1);
@@ -127,7 +127,7 @@ static int copy(const struct elf_file *e, const struct source *s, uint8_t *to)
 	return good ? 0 : -EBADMSG;
 }
 
-/* Where the name of the i-th section stands in `names`. */
+/* The offset of the name of the i-th section in `names`. */
 static uint32_t name_at(int i)
 {
 	uint32_t at = 1;

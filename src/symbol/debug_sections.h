@@ -1,11 +1,11 @@
 /*
- * debug_sections: the debug sections of a file, copied into a small ELF file in memory.
+ * debug_sections: the debug sections of a file, copied into a small ELF file in memory for libdw.
  *
- * libdw reads that copy instead of the file. So a file that shrinks while it is read gives an error
- * and not SIGBUS, libelf sees only headers that we wrote, what a section may say about other files
- * (.gnu_debugaltlink) is not there to be followed, and sizes are known before anything is read.
- * Only what inlined calls and lines need is copied, unpacked if it was compressed; behind each
- * section stand zeros, which end a string or a number that does not.
+ * Reading the copy instead of the file makes hostile files harmless: one that shrinks meanwhile
+ * gives an error and not SIGBUS, libelf sees only headers that we wrote, there are no references to
+ * other files to follow (.gnu_debugaltlink), and sizes are known before anything is read. Only the
+ * sections that inlined calls and lines need are copied, decompressed if need be. Each is followed
+ * by zeros, which terminate an unterminated string or number.
  */
 #pragma once
 
@@ -17,12 +17,12 @@
 struct debug_sections { /* embedded */
 	uint8_t *data;
 	size_t size;
-	uint64_t line, line_size; /* where .debug_line lies in it */
+	uint64_t line, line_size; /* offset and size of .debug_line in `data` */
 };
 
-/* What the copy would take, unpacked; 0: there is no .debug_info. Nothing is read but headers. */
+/* The size of the copy; 0: there is no .debug_info. Only headers are read. */
 uint64_t debug_sections_size(const struct elf_file *e);
 
-/* 0; -ENOENT no .debug_info; -EFBIG past `max`; -EIO truncated; -EBADMSG not to be unpacked. */
+/* 0; -ENOENT no .debug_info; -EFBIG over `max`; -EIO truncated; -EBADMSG damaged. */
 int debug_sections_init(struct debug_sections *d, const struct elf_file *e, size_t max);
 void debug_sections_done(struct debug_sections *d);

@@ -10,18 +10,18 @@
 #include "base/root.h"
 
 #define DEBUG_DIR   "/usr/lib/debug"
-#define CRC_MAX     (512ull << 20) /* of debug files without a build id: 0.3 s at most */
+#define CRC_MAX     (512ull << 20) /* bytes of a debug file without a build id: 0.3 s at most */
 #define PACKED_MAX  (16u << 20)
 #define UNPACK_MAX  (32u << 20)
 #define ALTLINK_MAX 4096
-#define UNPACK_MEM  (64u << 20) /* what the decoder may use: xz -9 needs it */
+#define UNPACK_MEM  (64u << 20) /* memory for the decoder: xz -9 needs that much */
 
 struct wanted {
 	uint8_t id[ELF_BUILD_ID_MAX];
 	size_t id_len;
 	struct stat self;
-	bool shared;  /* not of one program: it has no symbols */
-	bool by_link; /* found by name: without build ids the CRC decides */
+	bool shared;  /* dwz's shared file, which has no symbols */
+	bool by_link; /* found by .gnu_debuglink: without build ids the CRC decides */
 	uint32_t crc;
 };
 
@@ -70,7 +70,7 @@ static int try_open(const struct wanted *w, const char *root, const char *path)
 	return belongs(w, fd) ? TAKE_FD(fd) : -ESTALE;
 }
 
-/* What a try gave, or what earlier ones had to say. */
+/* The descriptor, or the first error that says more than "no such file". */
 static int or_why(int fd, int before)
 {
 	return fd >= 0 || before == -ENOENT ? fd : before;
@@ -126,7 +126,7 @@ int debugfile_open(const struct elf_file *e, const char *root, const char *path)
 	return fd;
 }
 
-/* The section is a path, its NUL, and the build id. */
+/* The section is a path, NUL, and the build id. */
 int debugfile_open_alt(const struct elf_file *e, const char *root)
 {
 	const Elf64_Shdr *s = elf_file_section(e, ".gnu_debugaltlink");
@@ -154,7 +154,7 @@ int debugfile_open_alt(const struct elf_file *e, const char *root)
 
 /* ---- .gnu_debugdata ------------------------------------------------------------------------- */
 
-/* Decodes into a buffer that doubles as it fills, so that what is small stays small. */
+/* The buffer doubles as needed, so that small data uses little memory. */
 static int unxz(const uint8_t *in, size_t in_len, uint8_t **ret, size_t *ret_len)
 {
 	CLEANUP(freep) uint8_t *out = NULL;

@@ -1,9 +1,9 @@
 /*
- * debugfile: the symbols of a stripped program that lie elsewhere.
+ * debugfile: finds the separate debug symbols of a stripped program.
  *
- * In a file of their own, found by build id or by the name in .gnu_debuglink, in the target's root
- * and then in ours; or compressed in the program itself (.gnu_debugdata). A debug file's own link
- * is never followed, so there are no loops.
+ * They are in a debug file, found by build id or by the name in .gnu_debuglink, in the target's
+ * root and then in ours; or compressed in the program itself (.gnu_debugdata). The link of a debug
+ * file is never followed, so there are no loops.
  */
 #pragma once
 
@@ -14,18 +14,18 @@
 
 /*
  * Opens the debug file of `e`, which was mapped as `path` (may be NULL) in `root` (NULL: ours).
- * It has a .symtab and belongs to `e`: the build ids are equal or, when either has none, the CRC
- * is. The descriptor; -ENOENT: there is none; -ESTALE: there is one of another build; or why one
- * that is there cannot be read.
+ * It must have a .symtab and the same build id or, if either file has none, the CRC of the link.
+ * Returns the descriptor; -ENOENT: there is none; -ESTALE: there is one, but of another build; or
+ * -errno: there is one, but it cannot be read.
  */
 int debugfile_open(const struct elf_file *e, const char *root, const char *path);
 
 /*
- * Opens the file that `e`, which may be a debug file, shares parts of its debug info with
- * (.gnu_debugaltlink, as dwz writes it): by its absolute path or by build id, which must be equal.
- * The descriptor, or -ENOENT.
+ * Opens the file with the debug info that `e` (which may be a debug file) shares with others
+ * (.gnu_debugaltlink, written by dwz): by its absolute path or by build id, which must be equal.
+ * Returns the descriptor, or -ENOENT.
  */
 int debugfile_open_alt(const struct elf_file *e, const char *root);
 
-/* Unpacks .gnu_debugdata. 0, -ENOENT none, -EFBIG past 32 MB, -EINVAL damaged. Caller frees. */
+/* Unpacks .gnu_debugdata; caller frees. 0; -ENOENT none; -EFBIG over 32 MB; -EINVAL damaged. */
 int debugfile_unpack(const struct elf_file *e, uint8_t **ret, size_t *ret_len);

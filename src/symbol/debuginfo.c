@@ -12,18 +12,18 @@
  * by .debug_aranges, which clang and Go do not write), and in it the function. The functions of a
  * unit are listed, and its line table decoded by libdw, when an address in it is first asked for.
  */
-#define WORK_MAX      (64u << 20) /* DIEs and ranges looked at, of a file; some 4 s */
+#define WORK_MAX      (64u << 20) /* DIEs and ranges visited per file; some 4 s */
 #define UNITS_MAX     (1u << 20)
 #define SPANS_MAX     (4u << 20) /* of a list */
 #define NESTING_MAX   48 /* of namespaces and classes around a function, and of scopes in it */
-#define ORIGINS_MAX   8  /* from an instance to what it is an instance of */
-#define OVERLAPS_MAX  64 /* spans that start before an address and end before it, too */
-#define LINE_UNIT_MAX (4u << 20) /* bytes of a line program: libdw makes 100 of each */
-#define LINE_BYTES    48         /* what libdw keeps of a line */
+#define ORIGINS_MAX   8  /* links from an inlined instance to its abstract origin */
+#define OVERLAPS_MAX  64 /* spans before an address that are checked for covering it */
+#define LINE_UNIT_MAX (4u << 20) /* bytes of a line program: libdw uses 100 times as much */
+#define LINE_BYTES    48         /* that libdw keeps per line */
 
 struct span {
 	uint64_t start, end;
-	uint64_t what; /* number of a unit, or offset of a function's DIE */
+	uint64_t what; /* index of a unit, or offset of a function's DIE */
 };
 
 struct spans {
@@ -48,7 +48,7 @@ struct debuginfo {
 	uint32_t work_left;
 };
 
-/* Whether there is work left to do one more thing. */
+/* Takes one step from the budget; false if it is used up. */
 static bool work(struct debuginfo *d)
 {
 	if (d->work_left == 0)
@@ -67,7 +67,7 @@ static void spans_add(struct spans *s, uint64_t start, uint64_t end, uint64_t wh
 	s->list[s->count++] = (struct span){start, end, what};
 }
 
-/* The one that starts last of those that hold the address: dead code at 0 may cover live code. */
+/* Of the spans that contain the address, the one that starts last: dead code at 0 may overlap. */
 static const struct span *spans_find(const struct spans *s, uint64_t vaddr)
 {
 	uint32_t low = 0, high = s->count;
@@ -115,7 +115,7 @@ static bool first_child(struct debuginfo *d, Dwarf_Die *die, Dwarf_Die *ret)
 	return work(d) && dwarf_child(die, ret) == 0;
 }
 
-/* The next sibling, in place; a link that leads back would be walked forever. */
+/* The next sibling, in place; a link backwards is refused, since it would loop. */
 static bool next_sibling(struct debuginfo *d, Dwarf_Die *die)
 {
 	Dwarf_Die next;
@@ -253,7 +253,7 @@ bool debuginfo_exhausted(const struct debuginfo *d)
 
 /* ---- a unit --------------------------------------------------------------------------------- */
 
-/* Functions stand in these, and in the unit itself. */
+/* DIEs that may contain functions, besides the unit itself. */
 static bool holds_functions(int tag)
 {
 	switch (tag) {
@@ -293,7 +293,7 @@ static bool lines_are_bounded(const struct debuginfo *d, Dwarf_Die *unit)
 	const struct debug_sections *m = &d->main_sections;
 	Dwarf_Attribute a;
 	Dwarf_Word at;
-	uint32_t size; /* or a mark that a longer one follows: past the bound as well */
+	uint32_t size; /* or the mark of a 64-bit size, which is over the limit as well */
 	if (!dwarf_attr(unit, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &at) != 0 ||
 	    at >= m->line_size || m->line_size - at < sizeof(size))
 		return false;
@@ -352,7 +352,7 @@ static void name_frame(const Dwarf_Die *die, struct debuginfo_frame *f)
 	f->name = find_string(die, DW_AT_name);
 }
 
-/* Where an inlined function was called, in the one around it. */
+/* Where an inlined function was called in the enclosing one. */
 static void place_call(const struct unit *u, Dwarf_Die *unit, Dwarf_Die *inlined,
 		       struct debuginfo_frame *outer)
 {
@@ -417,7 +417,7 @@ size_t debuginfo_find(struct debuginfo *d, uint64_t vaddr,
 	}
 	if (d->work_left == 0)
 		return 0;
-	if (count < DEBUGINFO_DEPTH) /* else the line may belong to a call that was left out */
+	if (count < DEBUGINFO_DEPTH) /* otherwise the line may be that of a call that was cut off */
 		place_leaf(u, &unit, vaddr, &ret[count - 1]);
 	if (count == 1 && !ret[0].name && !ret[0].linkage_name && !ret[0].line)
 		return 0;

@@ -13,16 +13,16 @@ struct print {
 };
 
 /*
- * libiberty gives no other way to stop. It keeps its state on the stack while it prints, so leaving
- * by longjmp loses nothing, but for one small buffer when a Rust name that blows up has an
- * identifier in punycode.
+ * libiberty offers no other way to stop. It keeps its state on the stack while it prints, so
+ * longjmp leaks nothing but one small buffer, and that only for a Rust name with punycode that is
+ * cut.
  */
 static void print(const char *s, size_t len, void *opaque)
 {
 	struct print *p = opaque;
 	size_t room = DEMANGLE_MAX - 1 - p->len, n = len < room ? len : room;
 
-	if (n) /* libiberty prints an empty piece as NULL */
+	if (n) /* libiberty passes NULL for an empty string */
 		memcpy(p->to + p->len, s, n);
 	p->len += n;
 	if (n < len)
@@ -39,7 +39,7 @@ static bool is_legacy_rust(const char *name, size_t len)
 	return false;
 }
 
-/* Its own function: what longjmp comes back to must not depend on locals that changed since. */
+/* A function of its own, since longjmp loses changes to local variables. */
 static bool run(struct print *p, const char *name, bool rust)
 {
 	const int options = DMGL_PARAMS | DMGL_ANSI;

@@ -1,7 +1,6 @@
 /*
- * The file is 5 MB of lines "ADDRESS TYPE NAME[\t[MODULE]]" and is read once, in one pass over a
- * reused buffer. Kept are the functions, 8 bytes each and their names in one blob; not kept are
- * data.
+ * /proc/kallsyms is 5 MB of lines "ADDRESS TYPE NAME[\t[MODULE]]", read once through a small
+ * buffer. Functions are kept, 8 bytes each, with their names in one blob; data symbols are not.
  */
 #include "symbol/kallsyms.h"
 
@@ -10,9 +9,10 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "base/text.h"
 #include "symbol/ksym.h"
 
-#define BUFFER   (64u << 10) /* a line is at most 512 + some: KSYM_NAME_LEN */
+#define BUFFER   (64u << 10) /* a name has at most KSYM_NAME_LEN, 512 bytes */
 #define BLOB_MAX (64u << 20)
 #define FUNCTION_MAX                                                                               \
 	(1u << 20) /* a symbol farther below an address than this is not its function */
@@ -24,12 +24,12 @@ struct func {
 };
 
 struct kallsyms {
-	struct ksym *ask; /* if set: nothing else is */
-	uint64_t base;    /* the first address: where the kernel starts */
+	struct ksym *live; /* NULL: the fields below, from the file */
+	uint64_t base;     /* the first address: where the kernel starts */
 	struct func *funcs;
 	char *blob;
 	size_t count, cap, used, blob_cap;
-	uint64_t zeros; /* lines whose address is hidden */
+	uint64_t zeros; /* lines whose address the kernel hides */
 	char scratch[64];
 };
 
@@ -37,7 +37,7 @@ void kallsyms_free(struct kallsyms *k)
 {
 	if (!k)
 		return;
-	ksym_close(k->ask);
+	ksym_close(k->live);
 	free(k->funcs);
 	free(k->blob);
 	free(k);
@@ -45,7 +45,7 @@ void kallsyms_free(struct kallsyms *k)
 
 size_t kallsyms_bytes(const struct kallsyms *k)
 {
-	return sizeof(*k) + (k->ask ? ksym_bytes(k->ask) : 0) + k->cap * sizeof(*k->funcs) +
+	return sizeof(*k) + (k->live ? ksym_bytes(k->live) : 0) + k->cap * sizeof(*k->funcs) +
 	       k->blob_cap;
 }
 
@@ -76,27 +76,12 @@ static void keep(struct kallsyms *k, uint64_t addr, const char *name, size_t len
 	k->used += need;
 }
 
-static const char *parse_hex(const char *p, const char *end, uint64_t *ret)
-{
-	uint64_t v = 0;
-
-	for (; p < end; p++) {
-		unsigned c = (unsigned char)*p;
-		unsigned d = c - '0' < 10 ? c - '0' : (c | 32) - 'a' < 6 ? (c | 32) - 'a' + 10 : 16;
-		if (d == 16)
-			break;
-		v = v << 4 | d;
-	}
-	*ret = v;
-	return p;
-}
-
 static void parse_line(struct kallsyms *k, const char *p, const char *end)
 {
 	uint64_t addr;
-	const char *after = parse_hex(p, end, &addr);
+	const char *after = text_parse_hex(p, end, &addr);
 
-	if (after == p || end - after < 4 || after[0] != ' ' || after[2] != ' ')
+	if (!after || after == p || end - after < 4 || after[0] != ' ' || after[2] != ' ')
 		return;
 	char type = after[1] | 32;
 	const char *name = after + 3;
@@ -136,13 +121,13 @@ static int parse(struct kallsyms *k, int fd)
 			return 0;
 		}
 		have = (size_t)(end - line);
-		if (have == BUFFER) /* a line that long is no symbol */
+		if (have == BUFFER) /* no symbol has a line this long: skip it */
 			have = 0;
 		memmove(buf, line, have);
 	}
 }
 
-/* The first name of an address is the one that the kernel uses for it. */
+/* Of several names of an address the first is the one that the kernel itself uses. */
 static void finish(struct kallsyms *k)
 {
 	size_t out = 0;
@@ -159,10 +144,10 @@ static void finish(struct kallsyms *k)
 
 int kallsyms_load(const char *path, struct kallsyms **ret)
 {
-	struct ksym *ask = NULL;
-	if (!path && ksym_open(&ask) == 0) {
+	struct ksym *live = NULL;
+	if (!path && ksym_open(&live) == 0) {
 		*ret = mem_alloc(sizeof(**ret));
-		(*ret)->ask = ask;
+		(*ret)->live = live;
 		return 0;
 	}
 	CLEANUP(fd_closep) int fd = open(path ? path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);
@@ -184,9 +169,9 @@ int kallsyms_load(const char *path, struct kallsyms **ret)
 
 /* ---- lookups -------------------------------------------------------------------------------- */
 
-bool kallsyms_is_asked(const struct kallsyms *k)
+bool kallsyms_is_live(const struct kallsyms *k)
 {
-	return k->ask;
+	return k->live;
 }
 
 static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
@@ -208,7 +193,7 @@ static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char 
 	*ret_module = f->name & IN_MODULE ? ret->name + strlen(ret->name) + 1 : "[kernel]";
 	if (strcmp(*ret_module, "[bpf]") == 0)
 		ret->kind = FRAME_BPF;
-	if (!(f->name & IN_MODULE)) { /* what is in modules comes and goes */
+	if (!(f->name & IN_MODULE)) { /* modules may be unloaded */
 		const struct func *next = f + 1;
 		ret->before = at - f->start;
 		ret->after = FUNCTION_MAX - ret->before;
@@ -220,7 +205,7 @@ static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char 
 
 int kallsyms_find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
 {
-	int r = k->ask ? ksym_find(k->ask, ip, ret, ret_module) : find(k, ip, ret, ret_module);
+	int r = k->live ? ksym_find(k->live, ip, ret, ret_module) : find(k, ip, ret, ret_module);
 	if (r == 0)
 		return 0;
 

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "ksym_name.skel.h"
 
-#define FUNCS_MAX 16384u /* remembered; then all are forgotten */
+#define FUNCS_MAX 16384u /* in the cache, which is emptied when full */
 
-struct func { /* what the kernel said once */
+struct func { /* an answer of the kernel */
 	uint64_t start;
 	uint32_t size;
 	const char *name, *module;
@@ -52,7 +52,7 @@ static int ask(struct ksym *k, uint64_t ip)
 
 int ksym_open(struct ksym **ret)
 {
-	/* Old kernels refuse the program, which is no news to anybody. */
+	/* Old kernels refuse the program: that is not worth a message. */
 	libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct ksym *k = mem_alloc(sizeof(*k));
 	k->bpf = ksym_name__open_and_load();
@@ -72,7 +72,7 @@ static bool has_prefix(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* bpf_prog_TAG, bpf_prog_TAG_NAME; and what the kernel makes to call them. */
+/* bpf_prog_TAG, bpf_prog_TAG_NAME, and the trampolines that call them. */
 static bool is_bpf(const char *name)
 {
 	enum { TAG = 16 };
@@ -92,7 +92,7 @@ static bool is_bpf(const char *name)
 int ksym_parse(char *text, char **ret_name, uint64_t *ret_offset, uint64_t *ret_size,
 	       const char **ret_module)
 {
-	/* From the end: names may hold anything, a '+' or a space included. */
+	/* Backwards, since a name may contain anything, even '+' and spaces. */
 	size_t len = strlen(text);
 	char *module = len && text[len - 1] == ']' ? strrchr(text, '[') : NULL;
 	if (module && (module == text || module[-1] != ' '))
@@ -142,7 +142,7 @@ static size_t before(const struct ksym *k, uint64_t ip)
 	return low;
 }
 
-/* Modules and BPF programs come and go, and others take their addresses. */
+/* Modules and BPF programs are unloaded, and others take their addresses. */
 static bool is_lasting(const struct func *f)
 {
 	return strcmp(f->module, "[kernel]") == 0;

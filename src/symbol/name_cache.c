@@ -78,7 +78,7 @@ const void *name_cache_put(struct name_cache *c, uint32_t file, uint64_t key, co
 	if (size > c->max)
 		return NULL;
 
-	/* The index doubles as it grows: count what it is about to be. */
+	/* The index doubles when it grows: count its new size. */
 	size_t index = index_bytes(&c->young.index);
 	if (c->young.index.count >= index / sizeof(uint64_t) * 3 / 4)
 		index *= 2;
@@ -88,7 +88,7 @@ const void *name_cache_put(struct name_cache *c, uint32_t file, uint64_t key, co
 		c->old = c->young;
 		c->young = (struct name_cache_half){};
 	}
-	if (!c->young.data) { /* only what is written becomes memory */
+	if (!c->young.data) { /* untouched pages use no memory */
 		c->young.data = mem_resize_array(NULL, c->max, 1);
 		c->young.cap = c->max;
 	}

@@ -1,9 +1,9 @@
 /*
- * name_cache: (file, key) -> a few bytes, within a budget; what was not used lately goes first.
+ * name_cache: a cache from (file, key) to a few bytes, such as a function's name, of bounded size.
  *
- * Two generations of half the budget each: when the young one is full it becomes the old one, and
- * what was old is forgotten unless it was asked for again in the meantime. That is within a factor
- * of two of forgetting the least recently used one, without a list through every entry. Embedded.
+ * Two generations, each of half the size: when the young one is full it becomes the old one, and
+ * the entries of the old one are dropped, except those that were looked up again meanwhile. This is
+ * close to dropping the least recently used, without a linked list through all entries. Embedded.
  */
 #pragma once
 
@@ -24,14 +24,13 @@ struct name_cache {
 };
 
 void name_cache_init(struct name_cache *c, size_t max_bytes);
-void name_cache_set_max(struct name_cache *c,
-			size_t max_bytes); /* forgets at once what is too much */
+void name_cache_set_max(struct name_cache *c, size_t max_bytes); /* drops what is over it at once */
 void name_cache_done(struct name_cache *c);
 
-/* Borrowed until the next call that is not name_cache_bytes(), aligned to 8; NULL when unknown. */
+/* Aligned to 8, and borrowed until the next call but name_cache_bytes(). NULL: not there. */
 const void *name_cache_get(struct name_cache *c, uint32_t file, uint64_t key);
 
-/* Keeps a copy and returns it; the caller knows that it is not there yet. NULL: too big. */
+/* Stores a copy and returns it. The key must not be there yet. NULL: too big. */
 const void *name_cache_put(struct name_cache *c, uint32_t file, uint64_t key, const void *data,
 			   size_t len);
 

@@ -9,14 +9,16 @@
 #include "base/mem.h"
 #include "base/root.h"
 #include "base/sort.h"
+#include "base/text.h"
 
 #define FILE_MAX    (64u << 20)
 #define ENTRIES_MAX (1u << 20) /* 16 MB */
 #define CHUNK       (64u << 10)
-#define LINE_CAP    4096 /* of a line whose name is shown; the rest is cut */
-#define LOOK_BACK   32   /* entries before the nearest that may still cover an address */
+#define LINE_CAP    4096 /* bytes of a line that are used; longer names are cut */
+#define LOOK_BACK   32 /* entries before the nearest one that are checked for covering an address */
 #define SECOND      1000000000ull
-/* New code runs at once, so a miss looks again soon; a fiftieth of the time may go into that. */
+/* New code runs at once, so after a miss the file is read again soon, but reading may take no more
+ * than a fiftieth of the time. */
 #define PAUSE_MIN   (SECOND / 50)
 #define PAUSE_TIMES 50
 #define ABSENT_MAX  (32 * SECOND)
@@ -24,22 +26,22 @@
 struct entry {
 	uint64_t start;
 	uint32_t size;
-	uint32_t line; /* where in the file; a greater one is newer */
+	uint32_t line; /* its offset in the file; a greater one is newer */
 };
 
 struct perfmap {
 	int pid;
 	int fd;
-	uint64_t read_to;   /* the file up to here is in entries */
-	uint64_t looked_ns; /* when it was last looked at */
-	uint64_t absent_ns; /* until a file that was not there is looked for again */
-	uint64_t pause_ns;  /* until it may be looked at for an address that has no name */
-	uint64_t past;      /* of the file's end, past the limit */
+	uint64_t read_to;      /* what the file has up to here is in `entries` */
+	uint64_t refreshed_ns; /* when the file was last checked */
+	uint64_t absent_ns;    /* between checks while there is no file */
+	uint64_t pause_ns;     /* between checks for an address without a name */
+	uint64_t past;         /* bytes of the file past FILE_MAX */
 	uint32_t version;
-	bool skipping;         /* read_to is inside a line too long to be one */
+	bool skipping;         /* read_to is in the middle of a line that is too long */
 	struct entry *entries; /* sorted by start */
 	size_t count, cap;
-	struct perfmap_stats stats, *all; /* of this one; of all */
+	struct perfmap_stats stats, *all; /* of this map; of all maps */
 	char name[LINE_CAP];
 };
 
@@ -103,7 +105,7 @@ static void count(struct perfmap *m, size_t member, uint64_t more)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* The pid that the process has in its innermost namespace, and its user. */
+/* The pid of the process in its innermost pid namespace, and its effective user. */
 static int identify(int pid, long *ret_pid, uid_t *ret_uid)
 {
 	CLEANUP(freep) char *path = mem_printf("/proc/%d/status", pid);
@@ -154,33 +156,22 @@ static int open_map(struct perfmap *m)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static const char *parse_hex(const char *p, const char *end, uint64_t *ret)
+/* A number in hex and the space after it; NULL if there is none. */
+static const char *parse_number(const char *p, const char *end, uint64_t *ret)
 {
-	const char *from = p;
-	uint64_t v = 0;
-
 	if (end - p > 2 && p[0] == '0' && (p[1] | 32) == 'x')
-		from = p += 2;
-	for (; p < end; p++) {
-		unsigned c = (unsigned char)*p;
-		unsigned d = c - '0' < 10 ? c - '0' : (c | 32) - 'a' < 6 ? (c | 32) - 'a' + 10 : 16;
-		if (d == 16)
-			break;
-		if (v >> 60)
-			return NULL;
-		v = v << 4 | d;
-	}
-	*ret = v;
-	return p > from && p < end && *p == ' ' ? p + 1 : NULL;
+		p += 2;
+	const char *after = text_parse_hex(p, end, ret);
+	return after && after > p && after < end && *after == ' ' ? after + 1 : NULL;
 }
 
-/* Where the name begins; NULL when the line is none. */
+/* Where the name begins; NULL when the line is malformed. */
 static const char *parse_line(const char *line, const char *end, uint64_t *ret_start,
 			      uint64_t *ret_size)
 {
-	const char *p = parse_hex(line, end, ret_start);
+	const char *p = parse_number(line, end, ret_start);
 
-	p = p ? parse_hex(p, end, ret_size) : NULL;
+	p = p ? parse_number(p, end, ret_size) : NULL;
 	return p && p < end && *p && *ret_size && *ret_start <= UINT64_MAX - *ret_size ? p : NULL;
 }
 
@@ -201,7 +192,7 @@ static void add_line(struct perfmap *m, const char *line, const char *end, uint6
 		(struct entry){start, (uint32_t)MIN(size, UINT32_MAX), (uint32_t)offset};
 }
 
-/* Sorted, stably: of those that start at one address the last is the newest, and stays. */
+/* Sorts by address. The sort is stable, so of equal starts the last is the newest: it is kept. */
 static void put_in_order(struct perfmap *m)
 {
 	size_t out = 0;
@@ -215,7 +206,7 @@ static void put_in_order(struct perfmap *m)
 	m->count = out;
 }
 
-/* Reads whole lines from read_to up to `end`; a last line without its end waits for it. */
+/* Reads lines from read_to up to `end`; an incomplete last line is left for the next time. */
 static void read_tail(struct perfmap *m, uint64_t end)
 {
 	CLEANUP(freep) char *buf = mem_resize_array(NULL, CHUNK, 1);
@@ -245,11 +236,11 @@ static void read_tail(struct perfmap *m, uint64_t end)
 	m->version++;
 }
 
-static void look(struct perfmap *m)
+static void refresh(struct perfmap *m)
 {
 	struct stat st;
 
-	/* A runtime that writes its map anew may replace the file. */
+	/* A runtime may replace the file by a new one. */
 	if (m->fd >= 0 && m->pid && fstat(m->fd, &st) == 0 && st.st_nlink == 0) {
 		int old = m->fd;
 		m->fd = -1;
@@ -271,24 +262,24 @@ static void look(struct perfmap *m)
 		read_tail(m, MIN((uint64_t)st.st_size, (uint64_t)FILE_MAX));
 }
 
-/* Looks unless that was done in the last `pause`; false if it was. */
-static bool look_again(struct perfmap *m, uint64_t pause)
+/* Checks the file unless that was done less than `pause` ago; then false. */
+static bool refresh_after(struct perfmap *m, uint64_t pause)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (m->looked_ns && now - m->looked_ns < (m->fd < 0 ? m->absent_ns : pause))
+	if (m->refreshed_ns && now - m->refreshed_ns < (m->fd < 0 ? m->absent_ns : pause))
 		return false;
-	look(m);
-	m->looked_ns = clock_ns(CLOCK_MONOTONIC);
-	/* Most programs never write one. */
+	refresh(m);
+	m->refreshed_ns = clock_ns(CLOCK_MONOTONIC);
+	/* Most programs never write such a file: check less and less often. */
 	m->absent_ns = MIN(MAX(SECOND, 2 * m->absent_ns), ABSENT_MAX);
-	m->pause_ns = MIN(MAX(PAUSE_MIN, (m->looked_ns - now) * PAUSE_TIMES), SECOND);
+	m->pause_ns = MIN(MAX(PAUSE_MIN, (m->refreshed_ns - now) * PAUSE_TIMES), SECOND);
 	return true;
 }
 
 uint32_t perfmap_version(struct perfmap *m)
 {
-	look_again(m, SECOND);
+	refresh_after(m, SECOND);
 	return m->version;
 }
 
@@ -324,9 +315,9 @@ int perfmap_find(struct perfmap *m, uint64_t addr, struct symbol *ret)
 {
 	uint64_t start, size;
 
-	look_again(m, SECOND);
+	refresh_after(m, SECOND);
 	const struct entry *e = find(m, addr);
-	if (!e && look_again(m, m->pause_ns))
+	if (!e && refresh_after(m, m->pause_ns))
 		e = find(m, addr);
 	if (!e)
 		return -ENOENT;
@@ -337,7 +328,7 @@ int perfmap_find(struct perfmap *m, uint64_t addr, struct symbol *ret)
 	char *end = memchr(m->name, '\n', (size_t)n);
 	end = end ? end : m->name + n;
 	*end = '\0';
-	/* The file may have been written over since: the line must still be the one we read. */
+	/* The file may have been overwritten since: check that this is the line that was read. */
 	const char *name = parse_line(m->name, end, &start, &size);
 	if (!name || start != e->start) {
 		forget(m);

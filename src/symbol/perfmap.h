@@ -1,12 +1,12 @@
 /*
- * perfmap: names of just-in-time compiled code, from the map that its runtime writes:
- * /tmp/perf-PID.map, lines of "START SIZE name" in hex.
+ * perfmap: names of JIT-compiled code, from the file that the runtime writes for profilers:
+ * /tmp/perf-PID.map, lines of "START SIZE name", numbers in hex.
  *
- * The path is the target's: inside its root, under the pid of its own namespace. The file belongs
- * to whoever runs there, so only a regular file that the process's user or root owns is read, 64 MB
- * of it at most. It grows while the program runs: the new tail is read when something is looked up,
- * once a second, and sooner for an address without a name. Code that replaced other code wins.
- * Names stay in the file. Not thread-safe.
+ * The path is as the target sees it: in its root, with the pid of its own namespace. Others may
+ * have put a file there, so it is read only if it is a regular file that the process's user or root
+ * owns, and at most 64 MB of it. The file grows while the program runs: at a lookup the new lines
+ * are read, at most once a second, but sooner for an address without a name. Where code replaced
+ * other code, the newer name counts. Names stay in the file. Not thread-safe.
  */
 #pragma once
 
@@ -21,22 +21,22 @@ struct perfmap;
 struct perfmap_stats {
 	uint64_t entries;
 	uint64_t malformed; /* lines */
-	uint64_t refused;   /* files that were not regular, or somebody else's */
+	uint64_t refused;   /* files that are not regular, or have another owner */
 	uint64_t capped;    /* bytes past the limit, not read */
 };
 
-/* Nothing is opened yet. `all`: what is counted is added there, too; borrowed; NULL: nowhere. */
+/* Opens nothing yet. `all`, if not NULL, is borrowed: what is counted is added there as well. */
 struct perfmap *perfmap_new(int pid, struct perfmap_stats *all);
-struct perfmap *perfmap_new_fd(int fd); /* of a file that is open already; takes fd */
+struct perfmap *perfmap_new_fd(int fd); /* of an open file; takes fd */
 void perfmap_free(struct perfmap *m);
 
 /* 0, with FRAME_JIT and a name that is valid until the next call; -ENOENT: *ret is not set. */
 int perfmap_find(struct perfmap *m, uint64_t addr, struct symbol *ret);
 
 /*
- * Looks at the file if that was not done for a second. A version is never that of other entries;
- * while it stays, an address that had a name has that one, and one that had none in a map that is
- * not there has none.
+ * Checks the file if that was not done in the last second. The version changes with the entries:
+ * while it is the same, an address that had a name still has it, and, if there is no file, one that
+ * had none still has none.
  */
 uint32_t perfmap_version(struct perfmap *m);
 bool perfmap_is_there(const struct perfmap *m);

@@ -8,9 +8,9 @@
 #include "symbol/debuginfo.h"
 #include "symbol/demangle.h"
 
-#define FILES_MAX  256 /* descriptors; further files count as refused */
+#define FILES_MAX  256 /* open files; further ones count as refused */
 #define SOURCE_MAX 1024
-#define OPENS_MAX  4 /* of one file: where more do not fit side by side, some go without */
+#define OPENS_MAX  4 /* of one file, when several that do not fit together take turns */
 
 struct debug_file {
 	int fd, alt_fd;         /* -1: given up; none */
@@ -66,8 +66,8 @@ void source_lines_free(struct source_lines *l)
 }
 
 /*
- * The file that has the debug info of `spec`, which may be that itself: a descriptor, or -1. And
- * the one that this shares parts with, or -1.
+ * Descriptors, or -1: of the file that has the debug info of `spec` (which may be that file
+ * itself), and of the one that this shares debug info with (dwz).
  */
 static int find_info(const struct source_lines_file *spec, uint64_t *ret_size, int *ret_alt)
 {
@@ -110,7 +110,7 @@ uint32_t source_lines_add_file(struct source_lines *l, const struct source_lines
 	return l->count;
 }
 
-/* Closes what was used least recently until the rest, but `keep`, fits. */
+/* Closes the least recently used files (but not `keep`) until `need` bytes are free. */
 static void make_room(struct source_lines *l, const struct debug_file *keep, size_t need)
 {
 	while (l->stats.bytes + need > l->max_bytes) {
@@ -147,8 +147,7 @@ static int open_info(struct source_lines *l, struct debug_file *f)
 	int r = read_sections(l, f, f->fd, l->max_bytes, &main);
 	if (r < 0)
 		return r;
-	/* Without what it shares, some names are missing; that is no reason to do without the rest.
-	 */
+	/* If the shared part cannot be read, some names are missing; the rest is still useful. */
 	if (f->alt_fd >= 0)
 		read_sections(l, f, f->alt_fd, l->max_bytes - main.size, &alt);
 	r = debuginfo_open(&main, &alt, &f->info);
@@ -159,7 +158,7 @@ static int open_info(struct source_lines *l, struct debug_file *f)
 	return r;
 }
 
-/* As people know it: "a::b(int)" where the name is mangled, else as it stands. */
+/* Demangled: "a::b(int)". */
 static void put_name(const struct debuginfo_frame *f, char ret[static DEMANGLE_MAX])
 {
 	const char *name = f->linkage_name ? f->linkage_name : f->name;
