@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-/* As binutils, lld and mold write it; other encodings are allowed, but nobody's. */
+/* As binutils, lld and mold write it. The format allows other encodings, but nobody uses them. */
 struct header {
 	uint8_t version;
 	uint8_t pointer_encoding, count_encoding, table_encoding;
@@ -69,7 +69,7 @@ static void read_table(struct eh_frame_hdr *f, const struct elf_file *e)
 	f->vaddr = p->p_vaddr;
 }
 
-/* The last entry that starts at or before `at`, if the table is sorted; NULL: there is none. */
+/* The last entry that starts at or before `at` (if the table is sorted), or NULL. */
 static struct eh_frame_hdr_entry *search(const struct eh_frame_hdr *f, int64_t at)
 {
 	uint32_t first = 0, count = f->count;
@@ -83,7 +83,7 @@ static struct eh_frame_hdr_entry *search(const struct eh_frame_hdr *f, int64_t a
 	return f->count && f->list[first].start <= at ? &f->list[first] : NULL;
 }
 
-/* Its record says how long it is, and must agree on the start: then it is read as meant. */
+/* Reads the size from the entry's FDE, which must agree on the start of the function. */
 static bool check(struct eh_frame_hdr *f, const struct elf_file *e, struct eh_frame_hdr_entry *at)
 {
 	uint64_t start = f->vaddr + (uint64_t)(int64_t)at->start;
@@ -105,7 +105,7 @@ static uint64_t start_of(const struct eh_frame_hdr *f, const struct eh_frame_hdr
 	return f->vaddr + (uint64_t)(int64_t)at->start;
 }
 
-/* The last function that starts at or before vaddr, with its size; NULL: there is none. */
+/* The last function that starts at or before vaddr, with its size, or NULL. */
 static const struct eh_frame_hdr_entry *find_before(struct eh_frame_hdr *f,
 						    const struct elf_file *e, uint64_t vaddr)
 {
@@ -127,7 +127,7 @@ int eh_frame_hdr_find(struct eh_frame_hdr *f, const struct elf_file *e, uint64_t
 		return -ENOENT;
 	*ret_start = start_of(f, at);
 	*ret_end = *ret_start + at->size;
-	if (at + 1 < f->list + f->count) /* they may overlap: the later one counts */
+	if (at + 1 < f->list + f->count) /* where two overlap, the later one counts */
 		*ret_end = MIN(*ret_end, start_of(f, at + 1));
 	return 0;
 }

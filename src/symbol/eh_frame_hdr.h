@@ -1,9 +1,9 @@
 /*
- * eh_frame_hdr: where a function starts, in files whose symbols are gone.
+ * eh_frame_hdr: the bounds of functions in files whose symbols were stripped.
  *
- * Programs keep a sorted table of their functions for exceptions (.eh_frame_hdr), stripped or not.
- * It is read when it is first needed, 8 bytes a function; what is larger than EH_FRAME_HDR_MAX is
- * not used. Embedded; zero-initialised is not read yet.
+ * .eh_frame_hdr is a sorted table of functions for exception handling, which stripping does not
+ * remove. It is read when it is first needed, 8 bytes per function; a table of more than
+ * EH_FRAME_HDR_MAX functions is not used. Embedded; zero-initialised means not read yet.
  */
 #pragma once
 
@@ -18,17 +18,16 @@
 struct eh_frame_hdr {
 	bool read;
 	uint32_t count;
-	uint64_t vaddr; /* of the header, which entries are relative to */
+	uint64_t vaddr; /* of the table, which entries are relative to */
 	struct eh_frame_hdr_entry *list;
-	uint8_t *checked; /* a bit of each entry */
+	uint8_t *checked; /* one bit per entry: its FDE was read, and agrees */
 };
 
-/* The function around vaddr. 0, or -ENOENT: none is known to lie there. */
+/* The function that contains vaddr: 0, or -ENOENT if the table has none there. */
 int eh_frame_hdr_find(struct eh_frame_hdr *f, const struct elf_file *e, uint64_t vaddr,
 		      uint64_t *ret_start, uint64_t *ret_end);
 
-/* What the table leaves free around vaddr, which is in none: from the end of one function to the
- * next. */
+/* For a vaddr in no function: the gap around it, from the end of one function to the next. */
 void eh_frame_hdr_between(struct eh_frame_hdr *f, const struct elf_file *e, uint64_t vaddr,
 			  uint64_t *ret_low, uint64_t *ret_high);
 size_t eh_frame_hdr_bytes(const struct eh_frame_hdr *f);

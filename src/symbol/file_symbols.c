@@ -19,7 +19,7 @@ enum source {
 	SOURCES
 };
 
-struct names { /* a string table: a piece of a file or of memory */
+struct names { /* a string table, in a file or in memory */
 	const struct elf_file *file;
 	const char *mem;
 	uint64_t offset, size;
@@ -27,7 +27,7 @@ struct names { /* a string table: a piece of a file or of memory */
 
 struct file_symbols {
 	struct eh_frame_hdr eh_frame_hdr;
-	uint64_t guessed_start, guessed_end; /* of the last function whose size was not told */
+	uint64_t guessed_start, guessed_end; /* of the last function of unknown size */
 	struct elf_file main, debug;
 	int debug_fd, debug_error;
 	struct symtab table;
@@ -93,7 +93,7 @@ static void add_section(struct file_symbols *o, const struct elf_file *e, const 
 		return;
 	o->names[source] =
 		(struct names){.file = e, .offset = names->sh_offset, .size = names->sh_size};
-	/* What could be read before the file ended is still true. */
+	/* If the file is truncated, what was read before the end is still valid. */
 	symtab_add_section(&o->table, e, symbols, source);
 }
 
@@ -109,7 +109,7 @@ static bool add_debug_file(struct file_symbols *o, const struct file_symbols_sou
 	return s;
 }
 
-/* Keeps the names of what is unpacked, and nothing else of it. */
+/* Of the unpacked file only the names are kept. */
 static void add_packed(struct file_symbols *o)
 {
 	CLEANUP(freep) uint8_t *data = NULL;
@@ -149,7 +149,7 @@ static void load(struct file_symbols *o, const struct file_symbols_source *sourc
 {
 	const Elf64_Shdr *full = elf_file_section_of_type(&o->main, SHT_SYMTAB);
 	const Elf64_Shdr *dynamic = elf_file_section_of_type(&o->main, SHT_DYNSYM);
-	/* .symtab holds all of .dynsym, unless somebody stripped all but a few names from it. */
+	/* .symtab contains all of .dynsym, unless it was stripped down to a few names. */
 	bool symtab_is_full = full && (!dynamic || full->sh_size >= dynamic->sh_size);
 
 	if (full)
@@ -186,7 +186,7 @@ int file_symbols_open(const struct file_symbols_source *source, uint32_t max_sym
 
 /* ---- looking up ----------------------------------------------------------------------------- */
 
-/* What the section, or at least the segment, and the table for exceptions leave around vaddr. */
+/* The gap around vaddr between the functions of .eh_frame_hdr, in its section and segment. */
 static void find_room(struct file_symbols *o, uint64_t vaddr, uint64_t *ret_low, uint64_t *ret_high)
 {
 	eh_frame_hdr_between(&o->eh_frame_hdr, &o->main, vaddr, ret_low, ret_high);
@@ -205,7 +205,7 @@ static void find_room(struct file_symbols *o, uint64_t vaddr, uint64_t *ret_low,
 	}
 }
 
-/* How far a function reaches whose size is not told. */
+/* Where a function of unknown size ends. */
 static uint64_t guess_end(struct file_symbols *o, uint64_t start)
 {
 	uint64_t ignored, end;
@@ -239,7 +239,7 @@ int file_symbols_find(struct file_symbols *o, uint64_t vaddr, struct file_symbol
 		return -ENOENT;
 	uint64_t from = ret->in_table.from, to = ret->in_table.to;
 	bool named = stub.name || symtab_find(&o->table, stub.target, &ret->in_table);
-	ret->in_table.from = named ? 0 : from; /* those of the target are not the stub's */
+	ret->in_table.from = named ? 0 : from; /* the target's bounds are not the stub's */
 	ret->in_table.to = named ? 0 : to;
 	if (!named)
 		return -ENOENT;
@@ -249,7 +249,7 @@ int file_symbols_find(struct file_symbols *o, uint64_t vaddr, struct file_symbol
 	return 0;
 }
 
-/* The string at `offset` of a file, of which at most `limit` bytes belong to it; cut at its NUL. */
+/* The string at `offset` of a file, at most `limit` bytes long; cut at DEMANGLE_MAX. */
 static int read_string(const struct elf_file *e, uint64_t offset, uint64_t limit,
 		       char ret[static DEMANGLE_MAX])
 {
@@ -286,7 +286,7 @@ static int read_name(const struct file_symbols *o, const struct symtab_entry *e,
 	return 0;
 }
 
-/* Of the names of one function, the one that people call it by: write, not __GI___libc_write. */
+/* Whether `a` is the better of two names of a function: write, not __GI___libc_write. */
 static bool nicer(const char *a, const char *b)
 {
 	size_t ua = strspn(a, "_"), ub = strspn(b, "_");
@@ -316,7 +316,7 @@ int file_symbols_name(const struct file_symbols *o, const struct file_symbols_hi
 				memcpy(best, other, strlen(other) + 1);
 	}
 
-	/* A library's own .symtab may carry versions: memcpy@@GLIBC_2.14. */
+	/* Names in .symtab may have a version: memcpy@@GLIBC_2.14. */
 	char *version = *ret_kind == FRAME_GO || best[0] == '\0' ? NULL : strchr(best + 1, '@');
 	if (version)
 		*version = '\0';

@@ -5,11 +5,11 @@
 #include "base/mem.h"
 
 #define ALIGN 16u
-#define PIECE 4096u /* bytes a read; most functions are shorter */
-#define BACK  32u   /* before a boundary: padding, and the instruction before it */
-#define NEAR  4096  /* a jump that goes on by less stays in its function */
+#define PIECE 4096u /* bytes per read; most functions are shorter */
+#define BACK  32u   /* bytes before a boundary: padding, and the last instruction */
+#define NEAR  4096  /* a forward jump shorter than this stays in its function */
 
-/* The length of the nop at p, as assemblers write them, or 0. */
+/* The length of the nop at p, in the forms that assemblers write, or 0. */
 static size_t nop_length(const uint8_t *p, size_t len)
 {
 	size_t at = 0;
@@ -33,7 +33,7 @@ static bool is_padding(const uint8_t *p, size_t len)
 	return true;
 }
 
-/* Whether what ends before `end` does not go on there, as part of the same function. */
+/* Whether the instruction before `end` never continues at `end`. */
 static bool ends_function(const uint8_t *end)
 {
 	if (end[-1] == 0xc3 || end[-1] == 0xf4) /* ret; hlt */
@@ -54,7 +54,8 @@ static bool is_boundary(const uint8_t *at)
 {
 	uint8_t last = at[-1];
 
-	if (last != 0xc3 && last != 0x90 && last != 0xcc && last != 0) /* a return; how nops end */
+	if (last != 0xc3 && last != 0x90 && last != 0xcc &&
+	    last != 0) /* a return, or the last byte of a nop */
 		return false;
 	for (size_t padding = 0; padding < ALIGN; padding++)
 		if (is_padding(at - padding, padding) && ends_function(at - padding) &&
@@ -63,7 +64,7 @@ static bool is_boundary(const uint8_t *at)
 	return false;
 }
 
-/* Reads the code from BACK bytes before `from` to `to`; before the segment are zeros. */
+/* Reads the code from BACK bytes before `from` up to `to`; zeros before the segment. */
 static int read_code(const struct elf_file *e, uint64_t from, uint64_t to,
 		     uint8_t ret[static BACK + PIECE])
 {
@@ -107,7 +108,7 @@ int padding_find(const struct elf_file *e, uint64_t vaddr, uint64_t low, uint64_
 	if (e->machine != EM_X86_64 && e->machine != EM_386)
 		return -ENOENT;
 	*ret_start = low;
-	for (uint64_t from; to > last; to = from) { /* `last` itself is none, or is `low` */
+	for (uint64_t from; to > last; to = from) { /* `last` itself is no boundary, or is `low` */
 		from = to - MIN(to - last, (uint64_t)PIECE);
 		if (read_code(e, from, to, code) < 0)
 			return -ENOENT;

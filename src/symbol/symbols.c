@@ -13,8 +13,8 @@
 #define FDS_MAX 256
 
 /*
- * How max_bytes is shared out: tables take what they need up to TABLES_SHARE, names what tables
- * leave of it but at least an eighth, and an eighth is for the files themselves.
+ * How max_bytes is divided: tables get what they need up to TABLES_SHARE, names get three eighths,
+ * or what tables leave of seven eighths if that is less, and an eighth is for struct symbol_file.
  */
 #define TABLES_SHARE(max) ((max) / 4 * 3)
 #define NAMES_SHARE(max, tables)                                                                   \
@@ -23,29 +23,29 @@
 struct symbol_file {
 	char *path, *root;
 	int fd;
-	bool opened;     /* it had a descriptor once: it may be opened again */
-	struct stat st;  /* which file that was */
+	bool opened;     /* it had a descriptor, so it may be opened again */
+	struct stat st;  /* of that descriptor */
 	const void *mem; /* instead of fd; borrowed */
 	size_t mem_size;
 	struct file_symbols *symbols; /* NULL: not loaded */
 	size_t counted;               /* bytes of it in symbols.symbol_bytes */
-	int error;                    /* why it never will be */
+	int error;                    /* why it cannot be */
 	bool module_known;
 	struct symbols_module module;
-	uint8_t build_id[ELF_BUILD_ID_MAX]; /* as the kernel said */
+	uint8_t build_id[ELF_BUILD_ID_MAX]; /* of the mapped file */
 	size_t build_id_len;
 	uint64_t used; /* symbols.clock of the last time that its symbols were needed */
 };
 
-struct named_offset { /* of one offset */
+struct named_offset { /* what was found for an offset */
 	uint64_t vaddr;
-	uint64_t start; /* of the function; vaddr when that is not known */
+	uint64_t start; /* of the function; vaddr if unknown */
 	struct file_symbols_hit hit;
 	bool named;
 	uint32_t before, after; /* as in struct symbol */
 };
 
-struct name { /* the memo of one function */
+struct name { /* in the cache, per function */
 	uint32_t kind;
 	char text[];
 };
@@ -108,7 +108,7 @@ static void close_file(struct symbols *s, struct symbol_file *f)
 	f->fd = -1;
 }
 
-/* The least recently used file but `keep` that holds a table or, if asked, a descriptor. */
+/* The least recently used file, except `keep`, with a table or, if `with_fd`, a descriptor. */
 static struct symbol_file *oldest(struct symbols *s, const struct symbol_file *keep, bool with_fd)
 {
 	struct symbol_file *found = NULL;
@@ -151,7 +151,7 @@ void symbols_free(struct symbols *s)
 
 static struct symbol_file *add(struct symbols *s, const char *path, const char *root)
 {
-	static const char deleted[] = " (deleted)"; /* as /proc/PID/maps says it */
+	static const char deleted[] = " (deleted)"; /* as /proc/PID/maps has it */
 	size_t len = strlen(path), tail = len - MIN(len, strlen(deleted));
 
 	if (tail && strcmp(path + tail, deleted) == 0)
@@ -198,7 +198,7 @@ uint32_t symbols_add_vdso(struct symbols *s)
 	return s->count;
 }
 
-/* A file that was closed for want of descriptors; only the same file will do. */
+/* Opens a file again that was closed to save descriptors; it must be the same file. */
 static int reopen(struct symbols *s, struct symbol_file *f)
 {
 	struct stat st;
@@ -216,7 +216,7 @@ static int reopen(struct symbols *s, struct symbol_file *f)
 	return 0;
 }
 
-/* What is wrong with a file stays wrong: it is not tried again. */
+/* A file with an error is not tried again. */
 static int give_up(struct symbols *s, struct symbol_file *f, int error)
 {
 	s->stats.failures += error != -ESTALE;
@@ -245,7 +245,7 @@ static int describe(struct symbols *s, struct symbol_file *f, const struct elf_f
 	return -ESTALE;
 }
 
-/* Of one file; leaves room in the tables' share for its headers. */
+/* Of one file; leaves some of the tables' share for its headers. */
 static uint32_t symbols_max(const struct symbols *s)
 {
 	return (uint32_t)(TABLES_SHARE(s->max_bytes) / 16 * 15 / sizeof(struct symtab_entry));
@@ -281,7 +281,7 @@ static int load(struct symbols *s, struct symbol_file *f)
 	return r;
 }
 
-/* The headers alone: a file that is only mapped needs no table. */
+/* Reads only the headers: a file that is mapped, but not sampled, needs no table. */
 static int read_module(struct symbols *s, struct symbol_file *f)
 {
 	struct elf_file e;
@@ -315,7 +315,7 @@ int symbols_module(struct symbols *s, uint32_t file, struct symbols_module *ret)
 
 /* ---- lookups -------------------------------------------------------------------------------- */
 
-/* "[basename+0xSTART]"; "[vdso+0x…]" for what is in brackets already. */
+/* "[basename+0xSTART]"; a name in brackets, like "[vdso]", becomes "[vdso+0x…]". */
 static const char *no_name(struct symbols *s, const struct symbol_file *f, uint64_t vaddr)
 {
 	const char *base = f ? strrchr(f->path, '/') : NULL;
@@ -359,7 +359,7 @@ static struct named_offset locate(struct symbols *s, struct symbol_file *f, uint
 			same->from = MAX(same->from, p.start);
 			same->to = MIN(same->to, end);
 		} else {
-			same->to = 0; /* each address is its own function */
+			same->to = 0; /* each address is a frame of its own */
 		}
 		count(s, f);
 		make_room(s, f);
@@ -371,7 +371,7 @@ static struct named_offset locate(struct symbols *s, struct symbol_file *f, uint
 	return p;
 }
 
-/* Reads the name of the function that was hit; NULL when it cannot be read. */
+/* The name of the function that was found; NULL when it cannot be read. */
 static const struct name *read_name(struct symbols *s, uint32_t file, const struct named_offset *p)
 {
 	struct name *n = (struct name *)s->scratch;

@@ -6,10 +6,10 @@
 #include "base/sort.h"
 
 #define SIZE_LIMIT  ((1u << 26) - 1)
-#define SYMBOLS_MAX (8u << 20) /* read from one section: 192 MB; the largest browsers have 2 M */
-#define CHUNK       8192u      /* symbols a read */
+#define SYMBOLS_MAX (8u << 20) /* of one section: 192 MB; the largest browsers have 2 million */
+#define CHUNK       8192u      /* symbols per read */
 #define ALIASES_MAX 16u
-#define LOOK_BACK   64 /* entries before the nearest that may still cover an address */
+#define LOOK_BACK   64 /* entries before the nearest one that are checked for covering an address */
 
 void symtab_init(struct symtab *t, const struct elf_file *text, uint32_t max)
 {
@@ -30,7 +30,7 @@ size_t symtab_bytes(const struct symtab *t)
 	return t->cap * sizeof(*t->entries);
 }
 
-/* Untouched memory costs nothing, so make room for all that may come and cut it at the end. */
+/* Untouched memory costs nothing, so reserve for all symbols, and shrink at the end. */
 static void reserve(struct symtab *t, uint64_t more)
 {
 	uint32_t room = (uint32_t)MIN((uint64_t)t->max - t->count, more);
@@ -104,7 +104,7 @@ static unsigned worse(const struct symtab_entry *e)
 	return (e->size == 0 ? 4u : 0u) + e->rank;
 }
 
-/* The end of the section, or at least of the segment, in which an unsized function starts. */
+/* The end of the section (or else of the segment) that a function without a size is in. */
 static uint64_t limit_of(const struct symtab *t, uint32_t start)
 {
 	uint64_t vaddr = t->base + start;
@@ -119,7 +119,7 @@ static uint64_t limit_of(const struct symtab *t, uint32_t start)
 	return start;
 }
 
-/* Keeps the best of the entries [i, j), which start together, at *out. Returns how many. */
+/* Moves the best of the entries [i, j), which have one start, to `out`. Returns how many. */
 static uint32_t keep_best(struct symtab_entry *e, uint32_t i, uint32_t j, uint32_t out)
 {
 	unsigned best = UINT32_MAX;
@@ -141,7 +141,7 @@ void symtab_finish(struct symtab *t)
 {
 	struct symtab_entry *e = t->entries;
 	uint32_t out = 0;
-	uint64_t covered = 0; /* where the sized functions so far end */
+	uint64_t covered = 0; /* the end of the functions with a size so far */
 
 	sort_by_u32(e, t->count, sizeof(*e));
 	for (uint32_t i = 0, j; i < t->count; i = j) {
