@@ -10,7 +10,7 @@
 #include "unwind/extents.h"
 
 #define SHARD_BYTES (UNWIND_SHARD_ROWS * sizeof(struct unwind_row))
-/* What is there from the start, however few tables there are. */
+/* The arrays of fixed size, which exist from the start. */
 #define ARRAY_BYTES                                                                                \
 	(UNWIND_BUCKETS * sizeof(struct unwind_bucket) +                                           \
 	 UNWIND_MAPPINGS_MAX * sizeof(struct unwind_mapping) +                                     \
@@ -22,21 +22,21 @@ struct slot {
 	uint32_t first_page, page_count; /* in `pages`; count 0: not in use */
 };
 
-/* Something that a walk may still read. */
+/* Space that is freed after the next grace period: a walk may still read it. */
 struct deferred_free {
 	struct extents *from;
 	uint32_t start, count;
-	uint32_t slot; /* to be free again with it; 0: none */
+	uint32_t slot; /* to be freed with it; 0: none */
 };
 
 struct bpf_tables {
 	struct sampler_maps maps;
-	struct unwind_bucket *processes; /* these are the maps' own memory */
+	struct unwind_bucket *processes; /* these are the mapped BPF arrays */
 	struct unwind_mapping *mappings;
 	struct unwind_file *files;
 	struct unwind_page *pages;
 	struct unwind_rule *rules;
-	struct unwind_row *shards[UNWIND_SHARDS_MAX]; /* NULL: not asked for yet */
+	struct unwind_row *shards[UNWIND_SHARDS_MAX]; /* NULL: not allocated yet */
 	uint32_t shard_max, shard_count;
 	struct extents free_rows, free_pages, free_mappings;
 	struct slot slots[UNWIND_FILES_MAX];
@@ -104,7 +104,7 @@ void bpf_tables_free(struct bpf_tables *t)
 	free(t);
 }
 
-/* Asks the kernel for a shard that rows are about to go into. */
+/* Allocates a shard before rows are written to it. */
 static int want_shard(struct bpf_tables *t, uint32_t index)
 {
 	if (t->shards[index])
@@ -175,8 +175,8 @@ void bpf_tables_put_rules(struct bpf_tables *t, uint32_t first, const struct unw
 }
 
 /*
- * Whether it fits where nothing else is. What a file says of itself must never look like want of
- * room: all others would go for it, and for nothing.
+ * Whether the table fits at all, if there is nothing else. One that never fits must not be reported
+ * as "no room now": all others would be evicted for it, in vain.
  */
 static bool can_fit(const struct bpf_tables *t, const struct unwind_table *table)
 {
@@ -185,7 +185,8 @@ static bool can_fit(const struct bpf_tables *t, const struct unwind_table *table
 	if (table->page_count == 0 || table->page_count > UNWIND_PAGES_MAX ||
 	    table->base_page > UINT32_MAX)
 		return false;
-	for (uint32_t i = 0; i < table->page_count; i++) { /* no page lies in two shards */
+	for (uint32_t i = 0; i < table->page_count;
+	     i++) { /* a page is never split between shards */
 		uint32_t rows = table->pages[i].count;
 		if (rows > UNWIND_SHARD_ROWS - used) {
 			shards++;
@@ -211,7 +212,7 @@ int bpf_tables_put(struct bpf_tables *t, const struct unwind_table *table, uint3
 	uint32_t done = 0;
 	for (; done < table->page_count && r == 0; done++)
 		r = put_page(t, table, done, &t->pages[first + done]);
-	if (r) { /* nobody has seen any of it */
+	if (r) { /* no walk has seen any of it */
 		for (uint32_t i = 0; i + 1 < done; i++)
 			extents_give(&t->free_rows, t->pages[first + i].first,
 				     t->pages[first + i].count);
@@ -264,13 +265,13 @@ void bpf_tables_grace(struct bpf_tables *t)
 		return;
 
 	/*
-	 * When user space sets an element of an array of maps, the kernel waits for the programs
-	 * that are running: setting shard 0 to what it is already is a grace period.
+	 * When user space sets an element of an array of maps, the kernel waits for running BPF
+	 * programs to end: so setting shard 0 to its present value is a grace period.
 	 */
 	uint32_t index = 0;
 	if (want_shard(t, 0) != 0 ||
 	    bpf_map_update_elem(t->maps.shards, &index, &t->grace_fd, 0) != 0)
-		return; /* then nothing is freed */
+		return; /* nothing can be freed now */
 	t->graces++;
 	for (size_t i = 0; i < t->deferred_count; i++) {
 		const struct deferred_free *g = &t->deferred[i];
@@ -322,7 +323,7 @@ void bpf_tables_drop_mappings(struct bpf_tables *t, uint32_t first, uint32_t cou
 	defer_free(t, &t->free_mappings, first, count, 0);
 }
 
-/* Where a pid is, or the first that is free; NULL if there is neither. */
+/* The entry of a pid, or else a free one; NULL if its bucket is full. */
 static struct unwind_process *find_process(struct bpf_tables *t, uint32_t pid)
 {
 	struct unwind_bucket *b = &t->processes[unwind_bucket(pid)];
@@ -334,9 +335,8 @@ static struct unwind_process *find_process(struct bpf_tables *t, uint32_t pid)
 }
 
 /*
- * Walks may read it meanwhile; from 0 to the end of the version it is nothing to them. The 0 is
- * seen before anything else is, hence the fence: a store with release orders only what comes before
- * it.
+ * Walks may read the entry meanwhile, and ignore it while the version is 0. The fence makes the 0
+ * visible before the other fields: a store with release orders only what comes before it.
  */
 static void write_process(struct unwind_process *to, const struct unwind_process *from)
 {
@@ -360,7 +360,7 @@ int bpf_tables_set_process(struct bpf_tables *t, const struct unwind_process *p)
 	return 0;
 }
 
-/* The last of the bucket takes its place. While it moves, a walk may see it nowhere. */
+/* The last entry of the bucket moves here; meanwhile a walk may not find it. */
 void bpf_tables_remove_process(struct bpf_tables *t, uint32_t pid)
 {
 	struct unwind_bucket *b = &t->processes[unwind_bucket(pid)];

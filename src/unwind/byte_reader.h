@@ -1,8 +1,8 @@
 /*
- * byte_reader: numbers read from bytes that may end anywhere, for tables of DWARF.
+ * byte_reader: reads numbers from untrusted bytes, for the tables of DWARF.
  *
- * A read past the end, or of a number that no writer would write, sets `bad`, moves to the end and
- * gives 0; one look at `bad` after several reads is enough. Embedded.
+ * A read past the end, or of an invalid number, sets `bad`, moves to the end and returns 0, so it
+ * is enough to check `bad` once after several reads. Embedded.
  */
 #pragma once
 
@@ -60,7 +60,7 @@ static inline int64_t byte_reader_int(struct byte_reader *b, unsigned size)
 	return (int64_t)(byte_reader_uint(b, size) << unused) >> unused;
 }
 
-/* The bits of a LEB128 number and how many there are; of ten bytes at most, which 64 bits need. */
+/* A LEB128 number of at most ten bytes (64 bits), and how many bits it was written with. */
 static inline uint64_t byte_reader_leb(struct byte_reader *b, unsigned *ret_bits)
 {
 	uint64_t v = 0;
@@ -93,9 +93,9 @@ static inline int64_t byte_reader_sleb(struct byte_reader *b)
 }
 
 /*
- * A pointer in one of the encodings DW_EH_PE_…; `here` is the address of the bytes at b->at,
- * `data` what DW_EH_PE_datarel counts from. Those that no compiler puts into its tables of
- * addresses (indirect, aligned, relative to the text or the function) are bad.
+ * A pointer in one of the encodings DW_EH_PE_…; `here` is the address of the bytes at b->at, `data`
+ * what DW_EH_PE_datarel is relative to. Encodings that compilers do not use in these tables
+ * (indirect, aligned, relative to the text or the function) are bad.
  */
 static inline uint64_t byte_reader_pointer(struct byte_reader *b, uint8_t encoding, uint64_t here,
 					   uint64_t data)

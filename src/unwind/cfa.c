@@ -4,30 +4,30 @@
 
 #include "base/mem.h"
 
-/* Where registers are kept in a state. */
+/* Indices of cfa_state.regs. */
 enum { SLOT_FP, SLOT_SP, SLOT_RA, SLOT_KEPT, SLOT_OTHERS };
 
-enum place {
-	PLACE_SAME, /* also: nothing was said */
+enum cfa_place_kind {
+	PLACE_SAME, /* also if nothing was said */
 	PLACE_UNDEFINED,
 	PLACE_OFFSET,     /* saved at CFA + offset */
 	PLACE_VAL_OFFSET, /* is CFA + offset */
 	PLACE_REGISTER,   /* of the CFA: cfa_register + offset */
-	PLACE_EXPR,       /* saved where it says; of the CFA: what it says */
+	PLACE_EXPR,       /* saved at the address it computes; for the CFA: the value it computes */
 	PLACE_VAL_EXPR,
 };
 
 struct machine {
 	const struct cfa_cie *cie;
 	bool in_cie;
-	unsigned kept_count;
+	unsigned remembered_count;
 	struct cfa_state now;
-	struct cfa_state kept[CFA_KEPT_MAX];
+	struct cfa_state remembered[CFA_REMEMBERED_MAX];
 };
 
-/* ---- what a state comes to ------------------------------------------------------------------ */
+/* ---- from a state to a rule ----------------------------------------------------------------- */
 
-/* Of `DW_OP_breg<reg> offset …`: the rest is left in *ret_rest. */
+/* Parses `DW_OP_breg<reg> offset …`; what follows is in *ret_rest. */
 static bool is_breg(const struct cfa_place *p, unsigned *ret_reg, int64_t *ret_offset,
 		    struct byte_reader *ret_rest)
 {
@@ -114,7 +114,7 @@ static unsigned cfa_kind(const struct cfa_state *s, int64_t *ret_offset)
 	}
 }
 
-/* The frame that the kernel makes for a signal handler: rt_sigreturn's registers lie at sp. */
+/* The frame that the kernel makes for a signal handler, with the registers at sp. */
 static bool is_signal(const struct cfa_state *s)
 {
 	int64_t offset;
@@ -201,13 +201,13 @@ static unsigned slot_of(uint64_t reg)
 	}
 }
 
-static bool set(struct machine *m, uint64_t reg, enum place how, int64_t offset)
+static bool set(struct machine *m, uint64_t reg, enum cfa_place_kind how, int64_t offset)
 {
 	m->now.regs[slot_of(reg)] = (struct cfa_place){.how = how, .offset = offset};
 	return true;
 }
 
-/* An offset, given as a number of times the data alignment. */
+/* An offset that is given in units of the data alignment. */
 static int64_t factored(const struct machine *m, struct byte_reader *b, int64_t number)
 {
 	if (__builtin_mul_overflow(number, m->cie->data_align, &number))
@@ -234,7 +234,7 @@ static int64_t negative_offset(const struct machine *m, struct byte_reader *b)
 	return v;
 }
 
-static struct cfa_place expression(struct byte_reader *b, enum place how)
+static struct cfa_place expression(struct byte_reader *b, enum cfa_place_kind how)
 {
 	uint64_t len = byte_reader_uleb(b);
 	const uint8_t *expr = byte_reader_skip(b, len);
@@ -251,9 +251,9 @@ static bool set_cfa(struct machine *m, uint64_t reg, int64_t offset)
 
 static bool remember(struct machine *m)
 {
-	if (m->kept_count == CFA_KEPT_MAX)
+	if (m->remembered_count == CFA_REMEMBERED_MAX)
 		return false;
-	m->kept[m->kept_count++] = m->now;
+	m->remembered[m->remembered_count++] = m->now;
 	return true;
 }
 
@@ -263,8 +263,8 @@ static bool restore(struct machine *m, uint64_t reg)
 	return !m->in_cie;
 }
 
-/* The instructions about the CFA; false: this makes no sense. */
-static bool obey_cfa(struct machine *m, struct byte_reader *b, uint8_t op)
+/* Executes an instruction that defines the CFA; false: malformed. */
+static bool execute_cfa(struct machine *m, struct byte_reader *b, uint8_t op)
 {
 	bool in_register = m->now.cfa.how == PLACE_REGISTER;
 	uint64_t reg = m->now.cfa_register;
@@ -290,8 +290,8 @@ static bool obey_cfa(struct machine *m, struct byte_reader *b, uint8_t op)
 	}
 }
 
-/* All instructions but those that move on; false: this makes no sense. */
-static bool obey(struct machine *m, struct byte_reader *b, uint8_t op)
+/* Executes any instruction but those that advance the address; false: malformed. */
+static bool execute(struct machine *m, struct byte_reader *b, uint8_t op)
 {
 	uint64_t reg;
 
@@ -306,9 +306,9 @@ static bool obey(struct machine *m, struct byte_reader *b, uint8_t op)
 	case DW_CFA_remember_state:
 		return remember(m);
 	case DW_CFA_restore_state:
-		if (m->kept_count == 0)
+		if (m->remembered_count == 0)
 			return false;
-		m->now = m->kept[--m->kept_count];
+		m->now = m->remembered[--m->remembered_count];
 		return true;
 	case DW_CFA_offset_extended:
 		reg = byte_reader_uleb(b);
@@ -343,16 +343,16 @@ static bool obey(struct machine *m, struct byte_reader *b, uint8_t op)
 		m->now.regs[reg] = expression(b, PLACE_VAL_EXPR);
 		return true;
 	case DW_CFA_GNU_args_size:
-		byte_reader_uleb(b); /* of use to exceptions only */
+		byte_reader_uleb(b); /* needed only for exceptions */
 		return true;
 	default:
-		return obey_cfa(m, b, op);
+		return execute_cfa(m, b, op);
 	}
 }
 
-/* Where an instruction moves on to; false: it is not one of those. */
-static bool moves(const struct cfa_fde *f, struct byte_reader *b, uint8_t op, uint64_t at,
-		  uint64_t *ret_to)
+/* The address that an instruction advances to; false: it does not advance. */
+static bool advances(const struct cfa_fde *f, struct byte_reader *b, uint8_t op, uint64_t at,
+		     uint64_t *ret_to)
 {
 	uint64_t by;
 
@@ -388,14 +388,14 @@ int cfa_run_cie(struct cfa_cie *cie, uint64_t *budget)
 
 	m.cie = cie;
 	m.in_cie = true;
-	m.kept_count = 0;
+	m.remembered_count = 0;
 	m.now = (struct cfa_state){};
 	while (b.at < b.end) {
 		if (*budget == 0)
 			return -E2BIG;
 		--*budget;
 		uint8_t op = *b.at++;
-		if (!obey(&m, &b, op) || b.bad)
+		if (!execute(&m, &b, op) || b.bad)
 			return -EBADMSG;
 	}
 	cie->initial = m.now;
@@ -410,15 +410,15 @@ int cfa_run(const struct cfa_fde *f, uint64_t *budget, cfa_row_fn *row, void *ar
 
 	m.cie = f->cie;
 	m.in_cie = false;
-	m.kept_count = 0;
+	m.remembered_count = 0;
 	m.now = f->cie->initial;
 	while (b.at < b.end) {
 		if (*budget == 0)
 			return -E2BIG;
 		--*budget;
 		uint8_t op = *b.at++;
-		if (!moves(f, &b, op, at, &to)) {
-			if (!obey(&m, &b, op) || b.bad)
+		if (!advances(f, &b, op, at, &to)) {
+			if (!execute(&m, &b, op) || b.bad)
 				goto bad;
 			continue;
 		}

@@ -6,11 +6,11 @@
 #include "base/sort.h"
 #include "unwind/cfi_sections.h"
 
-#define CIES_KEPT        64 /* linkers merge equal ones: a file has a handful */
+#define CIES_KEPT        64 /* cached; linkers merge equal ones, so files have few */
 #define AUGMENTATION_MAX 8
 #define TEXTS_MAX        16
 
-/* A function to be. 16 bytes, since there are up to a million; its address comes first, to sort. */
+/* A function. 16 bytes, since there are up to a million; the address is first, to sort by. */
 struct fde {
 	uint64_t start;
 	uint32_t size;
@@ -28,7 +28,7 @@ struct kept_cie {
 struct record {
 	struct byte_reader body;
 	uint32_t at;  /* offset in the table */
-	uint64_t cie; /* offset of its CIE; meaningless when it is one */
+	uint64_t cie; /* offset of its CIE; unset if it is a CIE */
 	bool is_cie;
 };
 
@@ -37,12 +37,12 @@ struct reader {
 	const Elf64_Phdr *texts[TEXTS_MAX]; /* executable segments */
 	unsigned text_count;
 	struct cfi_section tables[2]; /* .eh_frame, .debug_frame */
-	struct kept_cie *cies;        /* CIES_KEPT of them for each table */
+	struct kept_cie *cies;        /* CIES_KEPT for each table */
 	struct fde *fdes;
 	uint32_t fde_count, fde_cap;
 	uint64_t budget; /* instructions that may still be run */
 
-	cfa_row_fn *row; /* where rows go; below, what went there last */
+	cfa_row_fn *row; /* gets the rows; `last` is the latest rule it got */
 	void *arg;
 	struct unwind_rule last;
 	uint64_t limit; /* rows at or after this address belong to the next function */
@@ -59,7 +59,7 @@ static void broken(struct reader *r, const struct cfi_section *t, uint64_t at, c
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* The record at offset `at` of the table; false: that makes no sense. A terminator has no body. */
+/* The record at offset `at` of the table; false: malformed. A terminator has no body. */
 static bool read_record(const struct cfi_section *t, uint64_t at, struct record *ret)
 {
 	struct byte_reader b = {.at = t->data + MIN(at, t->size), .end = t->data + t->size};
@@ -83,12 +83,12 @@ static bool read_record(const struct cfi_section *t, uint64_t at, struct record 
 		ret->cie = id;
 	} else {
 		ret->is_cie = id == 0;
-		ret->cie = id_at - id; /* wraps to a huge one when it makes no sense */
+		ret->cie = id_at - id; /* wraps to a huge value if malformed */
 	}
 	return !ret->body.bad;
 }
 
-/* The letters of a CIE's augmentation and their data; false: one that is not known. */
+/* Reads the data of a CIE's augmentation letters; false: an unknown letter. */
 static bool read_augmentation(struct byte_reader *b, const char *letters, struct cfa_cie *cie)
 {
 	if (letters[0] == '\0')
@@ -104,11 +104,11 @@ static bool read_augmentation(struct byte_reader *b, const char *letters, struct
 		} else if (*l == 'R') {
 			cie->pointers = (uint8_t)byte_reader_uint(&data, 1);
 		} else if (*l == 'P') {
-			/* Only its size matters here: 0x0f takes away what it is relative to. */
+			/* Only its size matters: 0x0f removes what it is relative to. */
 			uint8_t encoding = (uint8_t)byte_reader_uint(&data, 1);
 			byte_reader_pointer(&data, encoding & 0x0f, 0, 0);
 		} else if (*l != 'S') {
-			break; /* what follows the letter is unknown, but not how long it is */
+			break; /* an unknown letter; the length of all data is known */
 		}
 	}
 	return !data.bad;
@@ -130,7 +130,7 @@ static int parse_cie(struct reader *r, const struct cfi_section *t, uint64_t at,
 		return -EBADMSG;
 	byte_reader_skip(b, letters_len + 1);
 	*cie = (struct cfa_cie){.pointers = DW_EH_PE_absptr};
-	if (version == 4 && byte_reader_uint(b, 2) != 8) /* 8 bytes an address, none a segment */
+	if (version == 4 && byte_reader_uint(b, 2) != 8) /* address size 8, segment size 0 */
 		return -EBADMSG;
 	cie->code_align = byte_reader_uleb(b);
 	cie->data_align = byte_reader_sleb(b);
@@ -188,7 +188,7 @@ static void find_texts(struct reader *r, const struct elf_file *e)
 			r->texts[r->text_count++] = &e->segments[i];
 }
 
-/* Cuts a function to the executable segment that it begins in; false: nothing is left. */
+/* Cuts a function at the end of the executable segment it starts in; false: nothing is left. */
 static bool cut_to_text(const struct reader *r, struct cfa_fde *f)
 {
 	for (unsigned i = 0; i < r->text_count; i++) {
@@ -207,7 +207,7 @@ static int add_fde(struct reader *r, const struct cfi_section *t, struct record 
 	struct cfa_fde f = {};
 	int error = parse_fde(r, t, rec, &f);
 	if (error == -EBADMSG)
-		broken(r, t, rec->at, "a function's record makes no sense");
+		broken(r, t, rec->at, "malformed function record");
 	if (error)
 		return error == -EBADMSG ? 0 : error;
 	if (!cut_to_text(r, &f)) {
@@ -215,7 +215,7 @@ static int add_fde(struct reader *r, const struct cfi_section *t, struct record 
 		return 0;
 	}
 	if (r->fde_count == CFI_FDES_MAX) {
-		r->stats->why = "it describes too many functions";
+		r->stats->why = "too many functions";
 		r->stats->where = t->offset + rec->at;
 		return -EFBIG;
 	}
@@ -233,7 +233,7 @@ static int list_fdes(struct reader *r, const struct cfi_section *t)
 
 	for (uint64_t at = 0; at < t->size; at = (uint64_t)(rec.body.end - t->data)) {
 		if (!read_record(t, at, &rec)) {
-			broken(r, t, at, "a record is longer than its table");
+			broken(r, t, at, "a record extends past the end of its table");
 			return 0;
 		}
 		bool last = rec.body.at == rec.body.end;
@@ -248,11 +248,11 @@ static int list_fdes(struct reader *r, const struct cfi_section *t)
 	return 0;
 }
 
-/* Leaves no two functions that hold at one address. */
+/* Removes overlaps, so that at most one function covers an address. */
 static void settle(struct reader *r)
 {
 	uint32_t kept = 0;
-	uint64_t described = 0; /* .eh_frame has spoken up to here */
+	uint64_t described = 0; /* what .eh_frame covers ends here */
 
 	sort_by_u64(r->fdes, r->fde_count, sizeof(*r->fdes));
 	for (uint32_t i = 0; i < r->fde_count; i++) {
@@ -286,7 +286,7 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 	if (start >= r->limit || memcmp(&rule, &r->last, sizeof(rule)) == 0)
 		return 0;
 	if (r->stats->rows == CFI_ROWS_MAX) {
-		r->stats->why = "it has too many rows";
+		r->stats->why = "too many rows";
 		return -EFBIG;
 	}
 	r->last = rule;
@@ -311,7 +311,7 @@ static int put_fde(struct reader *r, const struct fde *listed)
 	error = cfa_run(&f, &r->budget, put_row, r);
 	if (error != -EBADMSG)
 		return error;
-	broken(r, t, listed->at, "a function's program makes no sense");
+	broken(r, t, listed->at, "malformed CFI program");
 	return 0;
 }
 
@@ -339,8 +339,8 @@ static int run(struct reader *r)
 	for (unsigned i = 0; i < ARRAY_SIZE(r->tables); i++) {
 		const struct cfi_section *t = &r->tables[i];
 		/*
-		 * An instruction takes a byte at least, and each is run once: only CIEs that are
-		 * made anew, when there are many, come on top.
+		 * An instruction has at least one byte and runs once; only CIEs that were dropped
+		 * from the cache run again.
 		 */
 		r->budget += 1000000 + 8 * t->size;
 		int error = list_fdes(r, t);
@@ -365,7 +365,7 @@ int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_st
 	r.cies = mem_alloc_array(ARRAY_SIZE(r.tables) * CIES_KEPT, sizeof(*r.cies));
 	error = run(&r);
 	if (error == -E2BIG && !stats->why)
-		stats->why = "it is made to take long to read";
+		stats->why = "its CFI takes too long to evaluate";
 	free(r.cies);
 	free(r.fdes);
 	cfi_sections_done(r.tables);

@@ -1,17 +1,17 @@
 /*
- * cfi: how each address of a program finds its caller, as the program's own tables tell.
+ * cfi: how to find the caller at each address of a file, from its call frame information (CFI).
  *
- * Reads .eh_frame, and .debug_frame for what that leaves out (code built without unwind tables,
- * Go), of a file for this machine, and gives rows in the order of addresses: from here on this rule
- * holds. Neighbours differ; where no function is described the rule is UNWIND_UNKNOWN, and so is
- * the last one. Only addresses of executable segments count.
+ * Reads .eh_frame and, for code that this does not cover (built without unwind tables, Go),
+ * .debug_frame, of a file for this machine. Gives rows in ascending order of addresses: from this
+ * address on, this rule applies. Consecutive rules differ; where no function is described the rule
+ * is UNWIND_UNKNOWN, as is the last one. Only addresses in executable segments count.
  *
- * Tables that contradict themselves are read as libgcc reads them: of two functions at one address
- * the first in the file holds, one that begins inside another ends that other, and one without
- * size is none. A function of .debug_frame that begins inside one of .eh_frame is left out.
+ * Contradictions are resolved as libgcc does: of two functions at one address the first in the file
+ * counts, a function that starts inside another ends that other, and functions without a size are
+ * ignored. A function of .debug_frame that starts inside one of .eh_frame is ignored.
  *
- * The file is hostile: work is bounded by the size of its tables and those by the caps below; a
- * record that makes no sense is counted and the rest still read. Nothing is kept; thread-safe.
+ * The file may be hostile: work is bounded by the size of its tables, which are bounded by the caps
+ * below; a malformed record is counted and the rest is still read. Has no state; thread-safe.
  */
 #pragma once
 
@@ -27,17 +27,17 @@
 struct cfi_stats {
 	uint32_t functions;
 	uint32_t rows;
-	uint32_t other;  /* rows of UNWIND_OTHER */
-	uint32_t broken; /* records and programs that make no sense */
-	uint32_t
-		ignored; /* functions without size, not in executable segments, or behind another */
-	const char *why; /* the first thing wrong: a static text for the user; NULL if nothing is */
-	uint64_t where;  /* its offset in the file */
+	uint32_t other;   /* rows of UNWIND_OTHER */
+	uint32_t broken;  /* malformed records and programs */
+	uint32_t ignored; /* functions without size, not executable, or overridden by another */
+	const char *why;  /* the first problem, as static text for the user; NULL: none */
+	uint64_t where;   /* its offset in the file */
 };
 
 /*
- * Calls `row` for each row. 0; -ENOENT when there is no table; -ENOTSUP when it is for another
- * machine, or no rules of this one are known (arch/arch.h); -EFBIG past a cap above; -E2BIG a table
- * made to take long; -EIO the file is cut; or what `row` returned. *stats is always set.
+ * Calls `row` for each row. 0; -ENOENT: there is no table; -ENOTSUP: the file is for another
+ * machine, or this one has no unwind rules yet (ARCH_HAS_WALK); -EFBIG: over a cap above; -E2BIG: a
+ * table built to waste time; -EIO: the file is truncated; or what `row` returned. *stats is set in
+ * all cases.
  */
 int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats);

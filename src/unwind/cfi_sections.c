@@ -42,7 +42,7 @@ static int read_compressed(const struct elf_file *e, uint64_t size, uint64_t max
 	return 0;
 }
 
-/* Without section headers: .eh_frame_hdr, which has a segment of its own, begins with a pointer. */
+/* Without section headers: .eh_frame_hdr, which has its own segment, points to .eh_frame. */
 static int read_by_segment(const struct elf_file *e, uint64_t max, struct cfi_section *s)
 {
 	const Elf64_Phdr *hdr = NULL, *load = NULL;
@@ -81,7 +81,7 @@ static int read_section(const struct elf_file *e, const char *name, uint64_t max
 					    : read_plain(e, h->sh_size, max, s);
 }
 
-/* Keeps the table or takes it down; r if that is worth a word to the user. */
+/* Frees a section that could not be read, and says why unless it is just missing. Returns r. */
 static int keep(struct cfi_section *s, int r, const char **ret_why)
 {
 	if (r == 0)
@@ -89,7 +89,8 @@ static int keep(struct cfi_section *s, int r, const char **ret_why)
 	free(s->data);
 	*s = (struct cfi_section){.debug = s->debug};
 	if (r != -ENOENT)
-		*ret_why = r == -EFBIG ? "its table is too large" : "its table cannot be read";
+		*ret_why = r == -EFBIG ? "its CFI section is too large"
+				       : "its CFI section cannot be read";
 	return r;
 }
 

@@ -7,25 +7,24 @@
 #include "unwind/gorows.h"
 #include "unwind/x86.h"
 
-#define PADDED_ALIGN 64ull
-#define PADDED_GAP_MIN                                                                             \
-	(64u << 10)      /* code without any name is looked through from so many bytes on */
-#define GAP_MIN       16 /* shorter ones are padding between functions */
-#define STEP_BYTES    16 /* that are read or cleared cost what an instruction does */
-#define DEPTH_MAX     (1 << 24)
-#define LOST          1 /* of a saved register: it is, but not known where */
-#define SYMBOLS_MAX   (1u << 20)
-#define SYMBOLS_CHUNK 256
+#define PADDED_ALIGN   64ull
+#define PADDED_GAP_MIN (64u << 10) /* minimum size of code without symbols to be searched */
+#define GAP_MIN        16          /* shorter gaps are padding between functions */
+#define STEP_BYTES     16          /* reading or clearing this many counts as one step */
+#define DEPTH_MAX      (1 << 24)
+#define LOST           1 /* of a saved register: it was saved, but it is not known where */
+#define SYMBOLS_MAX    (1u << 20)
+#define CHUNK          256
 
 struct function {
 	uint64_t start;
-	uint64_t size;  /* 0: not known */
-	bool outermost; /* nothing called it: the program's entry, and what that falls into */
+	uint64_t size;  /* 0: unknown */
+	bool outermost; /* has no caller: the program's entry, and code that it runs into */
 };
 
-/* Where things are when an instruction begins. */
+/* Where the caller's registers are before an instruction. */
 struct state {
-	int32_t depth; /* CFA - rsp; 0: not known */
+	int32_t depth; /* CFA - rsp; 0: unknown */
 	int32_t frame; /* CFA - rbp; 0: rbp is something else */
 	int16_t bp;    /* the caller's rbp is at CFA + this; 0: it was not saved; or LOST */
 	int16_t bx;
@@ -33,10 +32,9 @@ struct state {
 	uint16_t pad;
 };
 
-struct code_byte { /* what is known of a byte of a function */
+struct code_byte { /* of a function */
 	struct state state;
-	uint8_t len; /* of the instruction that begins here; 0: none was seen */
-	uint8_t times;
+	uint8_t len; /* of the instruction that starts here; 0: none was found */
 };
 
 struct todo {
@@ -50,13 +48,13 @@ struct flow {
 	void *arg;
 	struct cfi_stats *stats;
 
-	struct function *symbols; /* sorted, once they were asked for */
+	struct function *symbols; /* sorted; read when first needed */
 	uint32_t symbol_count, symbol_cap, settled;
 	bool has_symbols;
 
-	uint64_t gap; /* where what no table describes begins … */
+	uint64_t gap; /* start of the code that no table describes … */
 	bool in_gap;
-	struct unwind_rule last, held; /* what was given last, and what comes next */
+	struct unwind_rule last, held; /* the last row that was given, and the next one */
 	uint64_t held_at;
 	bool any, holds;
 
@@ -66,15 +64,15 @@ struct flow {
 	uint32_t count, cap, sorted;
 	uint64_t steps;
 
-	struct code_byte *places; /* of the function at hand */
-	size_t place_cap;
+	struct code_byte *bytes; /* of the current function */
+	size_t bytes_cap;
 	struct todo *todo;
 	uint32_t todo_count, todo_cap;
-	struct state indirect; /* where it jumps through a table; depth 0: it does not */
+	struct state indirect; /* at a jump through a table; depth 0: there is none */
 	bool indirect_bad;
 };
 
-/* A row is held back until the next one comes: one at the same place takes its place. */
+/* A row is held back until the next one, which replaces it if it has the same address. */
 static int flush(struct flow *f)
 {
 	if (!f->holds || memcmp(&f->held, &f->last, sizeof(f->held)) == 0)
@@ -86,7 +84,7 @@ static int flush(struct flow *f)
 
 static int put_row(struct flow *f, uint64_t start, struct unwind_rule rule)
 {
-	if (f->holds && start < f->held_at) /* segments that are not in order */
+	if (f->holds && start < f->held_at) /* segments are not in order */
 		return 0;
 	int err = start > f->held_at ? flush(f) : 0;
 
@@ -109,11 +107,22 @@ static void add_function(struct function **list, uint32_t *count, uint32_t *cap,
 	*list = all;
 }
 
+/* Reads up to CHUNK entries of a section (may be NULL) from number `at` on: how many, 0 at the end.
+ */
+static size_t read_chunk(const struct flow *f, const Elf64_Shdr *h, uint64_t at, size_t size,
+			 void *ret)
+{
+	uint64_t count = h ? MIN(h->sh_size / size, (uint64_t)SYMBOLS_MAX) : 0;
+	size_t n = at < count ? (size_t)MIN(count - at, (uint64_t)CHUNK) : 0;
+
+	return elf_file_read(f->e, ret, n * size, h ? h->sh_offset + at * size : 0) == 0 ? n : 0;
+}
+
 static bool is_function(const Elf64_Sym *s)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 
-	/* Assembly often gives a function no type. */
+	/* Functions in assembly often have no type. */
 	return s->st_shndx != SHN_UNDEF && s->st_shndx < SHN_LORESERVE &&
 	       (type == STT_FUNC || type == STT_GNU_IFUNC ||
 		(type == STT_NOTYPE && bind == STB_GLOBAL));
@@ -122,24 +131,17 @@ static bool is_function(const Elf64_Sym *s)
 static void read_symbols(struct flow *f, uint32_t type)
 {
 	const Elf64_Shdr *h = elf_file_section_of_type(f->e, type);
-	Elf64_Sym chunk[SYMBOLS_CHUNK];
+	Elf64_Sym chunk[CHUNK];
+	size_t n;
 
-	if (!h)
-		return;
-	uint64_t count = MIN(h->sh_size / sizeof(*chunk), (uint64_t)SYMBOLS_MAX);
-	for (uint64_t at = 0; at < count; at += SYMBOLS_CHUNK) {
-		size_t n = (size_t)MIN(count - at, (uint64_t)SYMBOLS_CHUNK);
-		if (elf_file_read(f->e, chunk, n * sizeof(*chunk),
-				  h->sh_offset + at * sizeof(*chunk)) < 0)
-			return;
+	for (uint64_t at = 0; (n = read_chunk(f, h, at, sizeof(*chunk), chunk)); at += n)
 		for (size_t i = 0; i < n; i++)
 			if (is_function(&chunk[i]))
 				add_function(&f->symbols, &f->symbol_count, &f->symbol_cap,
 					     chunk[i].st_value, chunk[i].st_size);
-	}
 }
 
-/* Sorts, and leaves one of those with the same start: that with a size. */
+/* Sorts, and merges functions with the same start. */
 static void settle(struct function *list, uint32_t *count)
 {
 	uint32_t kept = 0;
@@ -173,7 +175,7 @@ static const struct function *find_function(const struct function *list, uint32_
 	return lo ? &list[lo - 1] : NULL;
 }
 
-/* A call, a jump or a pointer leads to the start of a function that no symbol names. */
+/* Adds a function without a symbol: the target of a call, a jump or a pointer. */
 static void discover(struct flow *f, uint64_t target)
 {
 	if (target >= f->to && elf_file_is_text(f->e, target)) { /* for a later gap */
@@ -188,29 +190,22 @@ static void discover(struct flow *f, uint64_t target)
 	add_function(&f->functions, &f->count, &f->cap, target, 0);
 }
 
-/* What the program has pointers to: some of it is functions. */
+/* The targets of pointers in the program: some are functions. */
 static void read_pointers(struct flow *f)
 {
 	const Elf64_Shdr *h = elf_file_section(f->e, ".rela.dyn");
-	Elf64_Rela chunk[SYMBOLS_CHUNK];
+	Elf64_Rela chunk[CHUNK];
+	size_t n;
 
-	if (!h)
-		return;
-	uint64_t count = MIN(h->sh_size / sizeof(*chunk), (uint64_t)SYMBOLS_MAX);
-	for (uint64_t at = 0; at < count; at += SYMBOLS_CHUNK) {
-		size_t n = (size_t)MIN(count - at, (uint64_t)SYMBOLS_CHUNK);
-		if (elf_file_read(f->e, chunk, n * sizeof(*chunk),
-				  h->sh_offset + at * sizeof(*chunk)) < 0)
-			return;
+	for (uint64_t at = 0; (n = read_chunk(f, h, at, sizeof(*chunk), chunk)); at += n)
 		for (size_t i = 0; i < n; i++)
 			if (ELF64_R_TYPE(chunk[i].r_info) == R_X86_64_RELATIVE)
 				discover(f, (uint64_t)chunk[i].r_addend);
-	}
 }
 
 static void find_symbols(struct flow *f)
 {
-	if (f->has_symbols || f->e->is_32_bit) /* x32: its tables are laid out otherwise */
+	if (f->has_symbols || f->e->is_32_bit) /* x32: its tables have another layout */
 		return;
 	f->has_symbols = true;
 	read_symbols(f, SHT_SYMTAB);
@@ -239,7 +234,7 @@ static bool same(const struct state *a, const struct state *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* What holds whichever of two ways was taken. */
+/* The state that is true whichever of two paths was taken. */
 static struct state join(const struct state *a, const struct state *b)
 {
 	struct state s = *a;
@@ -247,9 +242,9 @@ static struct state join(const struct state *a, const struct state *b)
 	if (a->bad || b->bad || a->end != b->end || a->frame != b->frame ||
 	    (a->depth && b->depth && a->depth != b->depth && !a->frame))
 		return (struct state){.bad = 1};
-	if (!a->frame) /* who moves rsp about without a frame pointer brings it back */
+	if (!a->frame) /* code that sets rsp without a frame pointer restores it */
 		s.depth = MAX(a->depth, b->depth);
-	else if (a->depth != b->depth) /* V8's functions take their arguments off the stack */
+	else if (a->depth != b->depth) /* V8's functions drop their arguments from the stack */
 		s.depth = 0;
 	if (a->bp != b->bp)
 		s.bp = LOST;
@@ -306,7 +301,7 @@ static void set_depth(struct state *s, int64_t depth)
 		s->depth = (int32_t)depth;
 }
 
-/* What an instruction makes of a state; not where it goes. */
+/* The effect of an instruction on the state; jumps are handled by follow(). */
 static void apply(struct state *s, const struct x86 *x)
 {
 	if (s->bad || s->end)
@@ -336,7 +331,7 @@ static void apply(struct state *s, const struct x86 *x)
 			pop(s, X86_RBP);
 		break;
 	case X86_CLEAR_RBP:
-		if (s->bp == 0) { /* it can never give it back */
+		if (s->bp == 0) { /* it cannot restore rbp, so it never returns */
 			*s = (struct state){.end = 1};
 			break;
 		}
@@ -368,7 +363,7 @@ static void mark_outermost(struct flow *f, uint64_t start)
 		f->functions[i].outermost |= f->functions[i].start == start;
 }
 
-/* Goes on from one instruction until there is nothing new. */
+/* Follows the code from one instruction until nothing new is found. */
 static void follow(struct flow *f, uint64_t start, uint32_t size, struct todo t)
 {
 	struct state s = t.state;
@@ -376,7 +371,7 @@ static void follow(struct flow *f, uint64_t start, uint32_t size, struct todo t)
 	const uint8_t *code = f->code + (start - f->from);
 
 	while (at < size && f->steps < FLOW_STEPS_MAX) {
-		struct code_byte *p = &f->places[at];
+		struct code_byte *p = &f->bytes[at];
 		if (p->len) {
 			s = join(&p->state, &s);
 			if (same(&p->state, &s))
@@ -393,7 +388,7 @@ static void follow(struct flow *f, uint64_t start, uint32_t size, struct todo t)
 		if (x.kind == X86_END)
 			return;
 		if (x.kind == X86_CALL && x.direct) {
-			if (x.value == 0) /* a way to read rip */
+			if (x.value == 0) /* call to the next instruction, to read rip */
 				push(&s, X86_NO_REG);
 			else
 				discover(f, start + target);
@@ -424,31 +419,31 @@ static void follow_all(struct flow *f, uint64_t start, uint32_t size)
 		follow(f, start, size, f->todo[--f->todo_count]);
 }
 
-/* Follows a function from its start; what is found is in f->places. */
+/* Follows a function from its start; the result is in f->bytes. */
 static void follow_function(struct flow *f, const struct function *fn, uint32_t size)
 {
 	const struct state entry = {.depth = fn->outermost ? 0 : 8, .end = fn->outermost};
 	uint64_t start = fn->start;
 
-	if (f->place_cap < size) {
-		f->places = mem_resize_array(f->places, size, sizeof(*f->places));
-		f->place_cap = size;
+	if (f->bytes_cap < size) {
+		f->bytes = mem_resize_array(f->bytes, size, sizeof(*f->bytes));
+		f->bytes_cap = size;
 	}
-	memset(f->places, 0, size * sizeof(*f->places));
+	memset(f->bytes, 0, size * sizeof(*f->bytes));
 	f->steps += size / STEP_BYTES;
 	f->indirect = (struct state){};
 	f->indirect_bad = false;
 	want(f, 0, &entry);
 	follow_all(f, start, size);
-	/* What is reached through a table is as deep as the jump is. */
+	/* The targets of a jump table have the same state as the jump. */
 	if (!f->indirect.depth || f->indirect_bad || f->indirect.depth == 8)
 		return;
 	for (uint32_t at = 0; at < size;) {
-		if (!f->places[at].len) {
+		if (!f->bytes[at].len) {
 			want(f, at, &f->indirect);
 			follow_all(f, start, size);
 		}
-		at += MAX(f->places[at].len, 1);
+		at += MAX(f->bytes[at].len, 1);
 	}
 }
 
@@ -475,7 +470,7 @@ static int put_function(struct flow *f, uint64_t start, uint32_t size)
 	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 
 	for (uint32_t at = 0; at < size;) {
-		const struct code_byte *p = &f->places[at];
+		const struct code_byte *p = &f->bytes[at];
 		struct unwind_rule rule = p->len ? rule_of(&p->state) : unknown;
 		f->stats->other += rule.cfa == UNWIND_OTHER;
 		int err = put_row(f, start + at, rule);
@@ -486,7 +481,7 @@ static int put_function(struct flow *f, uint64_t start, uint32_t size)
 	return 0;
 }
 
-/* Where a signal handler returns to: mov $15,%rax; syscall. It is asked for a byte before it. */
+/* Where a signal handler returns to: mov $15,%rax; syscall. Walks look up one byte before it. */
 static bool is_sigreturn(const struct flow *f, uint64_t at)
 {
 	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -504,7 +499,7 @@ static void take_symbol(struct flow *f, const struct function *fn)
 		f->functions[count].outermost = fn->outermost;
 }
 
-/* Code without names in which functions begin at multiples of 64, behind int3: V8's builtins. */
+/* Code without symbols whose functions start at multiples of 64, after int3: V8's builtins. */
 static void find_padded(struct flow *f)
 {
 	for (uint64_t at = (f->from + PADDED_ALIGN) & ~(PADDED_ALIGN - 1); at < f->to;
@@ -523,8 +518,8 @@ static bool is_unnamed(const struct flow *f, uint64_t from, uint64_t to)
 }
 
 /*
- * Finds the functions of a gap: those that symbols name, and from them by their calls; where there
- * is no name at all, those that padding tells.
+ * Finds the functions of a gap: those with symbols, then those that they call; without any symbol,
+ * those found by padding.
  */
 static void find_functions(struct flow *f)
 {
@@ -587,7 +582,7 @@ static int put_functions(struct flow *f)
 	return 0;
 }
 
-/* Gives the rows of code that lies in one segment and that no table describes. */
+/* Gives the rows of a gap in one segment: code that no table describes. */
 static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 {
 	uint64_t offset;
@@ -596,7 +591,7 @@ static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 	if (to - from < GAP_MIN || to - from > FLOW_GAP_MAX || f->steps >= FLOW_STEPS_MAX)
 		return err;
 	find_symbols(f);
-	if (f->symbol_count != f->settled) { /* costs what as many instructions do */
+	if (f->symbol_count != f->settled) { /* counts as that many steps */
 		f->steps += f->symbol_count;
 		settle(f->symbols, &f->symbol_count);
 		f->settled = f->symbol_count;
@@ -617,7 +612,7 @@ static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 	return err;
 }
 
-/* From where the last table ended up to `to`: what of it is in executable segments. */
+/* Ends the gap at `to`: gives rows for its parts in executable segments. */
 static int close_gap(struct flow *f, uint64_t to)
 {
 	int err = put_row(f, f->gap, (struct unwind_rule){.cfa = UNWIND_UNKNOWN});
@@ -669,7 +664,7 @@ int flow_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_s
 	}
 	free(f.symbols);
 	free(f.functions);
-	free(f.places);
+	free(f.bytes);
 	free(f.todo);
 	return err;
 }

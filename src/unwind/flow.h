@@ -1,24 +1,25 @@
 /*
- * flow: how code finds its caller that no table describes, by what its own instructions do. Reads
- * x86-64; files for other machines get what gorows.h gives.
+ * flow: unwind rules for code that no table describes, from the instructions themselves. x86-64;
+ * files for other machines get only what gorows.h gives.
  *
- * musl's libc, V8's builtins and assembly come without call frame information. From the start of a
- * function, as symbols or calls name it, instructions are followed along their branches: how deep
- * the stack is at each, where rbp was saved, whether rbp points to the frame. Where two ways to an
- * instruction disagree, or rsp becomes something that is not known, the rule is UNWIND_OTHER; what
- * no way leads to stays UNWIND_UNKNOWN. Who gives up rbp without having saved it has no caller:
- * _start, and where a thread begins. A rule made so is `checked`: what it finds must follow a call.
+ * musl's libc, V8's builtins and assembly have no call frame information. From the start of each
+ * function (known by symbols or by calls to it), instructions are followed along all branches,
+ * tracking the depth of the stack, where rbp was saved, and whether rbp points to the frame. Where
+ * two paths to an instruction disagree, or rsp gets an unknown value, the rule is UNWIND_OTHER;
+ * code that no path reaches stays UNWIND_UNKNOWN. A function that clears rbp without having saved
+ * it has no caller: _start, and the entry of a thread. Rules found this way are `checked`: the
+ * return address that they find must follow a call.
  *
- * The file is hostile: instructions, functions and bytes have caps. Nothing is kept; thread-safe.
+ * The file may be hostile: instructions, functions and bytes are capped. Has no state; thread-safe.
  */
 #pragma once
 
 #include "unwind/cfi.h"
 
 #define FLOW_FUNCTIONS_MAX (1u << 18)
-#define FLOW_FUNCTION_MAX  (1u << 20)  /* bytes of one */
-#define FLOW_GAP_MAX       (32u << 20) /* bytes of code without tables in a row */
-#define FLOW_STEPS_MAX     (32u << 20) /* instructions of a file */
+#define FLOW_FUNCTION_MAX  (1u << 20)  /* bytes of one function */
+#define FLOW_GAP_MAX       (32u << 20) /* contiguous bytes of code without tables */
+#define FLOW_STEPS_MAX     (32u << 20) /* instructions per file */
 
-/* As gorows_each(), of which it gives the rows, with its own where those leave something open. */
+/* Like gorows_each(): gives its rows, and its own for the code that those do not cover. */
 int flow_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats);

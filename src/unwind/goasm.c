@@ -39,9 +39,9 @@ bool goasm_is_special(const char *name, bool writes_sp)
 }
 
 /*
- * The caller's rbp is saved first thing in a frame. One instruction before it is (SUBQ $n, SP comes
- * first up to Go 1.20) the slot still holds something else; that reaches no further than the next
- * frame, which has a slot of its own.
+ * The caller's rbp is saved at the top of the frame. Up to Go 1.20 SUBQ $n, SP comes one
+ * instruction before the save, and at that point the slot still holds something else. Such a wrong
+ * rbp does no harm: the caller's frame has a slot of its own.
  */
 struct unwind_rule goasm_rule(int64_t depth)
 {
@@ -77,7 +77,7 @@ static bool starts(struct code c, size_t at, const void *what, size_t len)
 
 #define STARTS(c, at, bytes) starts(c, at, bytes, sizeof(bytes) - 1)
 
-/* The first place from `at` on that holds these bytes, or len. */
+/* The first position from `at` on with these bytes, or len. */
 static size_t find(struct code c, size_t at, const void *what, size_t len)
 {
 	while (at < c.len && !starts(c, at, what, len))
@@ -104,7 +104,7 @@ static size_t sets_rsp(struct code c, size_t at)
 	return 3 + (rm == 4) + (mod == 1 ? 1 : mod == 2 || rm == 5 ? 4 : 0);
 }
 
-/* The end of the first instruction from `at` on that moves to another stack, or len. */
+/* The end of the first instruction from `at` on that switches stacks, or len. */
 static size_t after_switch(struct code c, size_t at)
 {
 	for (; at < c.len; at++) {
@@ -115,7 +115,7 @@ static size_t after_switch(struct code c, size_t at)
 	return c.len;
 }
 
-/* An operation between a register and disp(%rsp), one byte or none of it; its length, or 0. */
+/* The length of an operation between a register and disp8(%rsp) or (%rsp); 0 if it is not one. */
 static size_t on_stack(struct code c, size_t at, uint8_t op, unsigned reg, int *ret_disp)
 {
 	uint8_t small[] = {0x48, op, (uint8_t)(0x44 | reg << 3), 0x24};
@@ -166,8 +166,8 @@ static int put_end_after_switch(const struct rows *r)
 }
 
 /*
- * What systemstack does when fn has returned: get g from thread-local storage, g.m, m.curg, and
- * curg.sched.sp. `at` is behind its call.
+ * What systemstack does after fn has returned: loads g from thread-local storage, g.m, m.curg, and
+ * curg.sched.sp. `at` is the end of the call.
  */
 static struct unwind_rule read_system(struct code c, size_t at)
 {
@@ -232,7 +232,8 @@ static struct unwind_rule read_cgo(struct code c, size_t at, size_t end)
 }
 
 /*
- * Two calls: one on g0's stack, and one, when that is where it is already, with the old rsp saved.
+ * It has two calls: one after switching to g0's stack, and one for when it is on that already, with
+ * the old rsp saved.
  */
 static int put_cgo(const struct rows *r)
 {
@@ -267,7 +268,7 @@ static int put_cgo(const struct rows *r)
 	return 0;
 }
 
-/* The length of Go's own `save rbp and point it at the saved one`, or 0; push: Go 1.21's. */
+/* The length of Go's code that saves rbp and points it to the saved one, or 0; push: Go 1.21's. */
 static size_t sets_frame(struct code c, size_t at, bool *ret_push)
 {
 	size_t save = STARTS(c, at, "\x48\x89\x6c\x24")   ? 5
@@ -281,7 +282,7 @@ static size_t sets_frame(struct code c, size_t at, bool *ret_push)
 	return *ret_push ? 3 : save && lea ? save + lea : 0;
 }
 
-/* Where, before `end`, rbp is the caller's again: at the add to rsp. */
+/* From where on, before `end`, rbp is the caller's again: the add to rsp. */
 static size_t leaves_frame(struct code c, size_t end)
 {
 	if (end >= 7 && STARTS(c, end - 7, "\x48\x81\xc4"))
@@ -291,10 +292,10 @@ static size_t leaves_frame(struct code c, size_t end)
 	return end;
 }
 
-/* A function that moves rsp but keeps rbp: by that, from its prologue to its epilogue. */
+/* A function that writes rsp but keeps rbp: unwound by rbp from its prologue to its epilogue. */
 static int put_writer(const struct rows *r)
 {
-	const struct unwind_rule by_fp = {.cfa = UNWIND_FRAME}; /* it may lead anywhere */
+	const struct unwind_rule by_fp = {.cfa = UNWIND_FRAME}; /* to any stack */
 	const struct goasm_func *f = r->f;
 	bool framed = false, push = false;
 	size_t moved = after_switch(r->code, 0);
@@ -335,7 +336,7 @@ int goasm_rows(struct goasm *a, const struct goasm_func *f, cfa_row_fn *row, voi
 	struct rows r = {f, {f->code, f->code_len}, row, arg};
 	enum how how = how_of(f->name);
 
-	/* A wrapper of the same name, for another calling convention, is like all functions. */
+	/* A wrapper with the same name, for another calling convention, is ordinary code. */
 	if (how != END && how != SIGNAL && after_switch(r.code, 0) == r.code.len)
 		return put_steps(&r);
 	switch (how) {
@@ -349,7 +350,7 @@ int goasm_rows(struct goasm *a, const struct goasm_func *f, cfa_row_fn *row, voi
 		return put_grow(a, &r);
 	case CGO:
 		return put_cgo(&r);
-	case SIGNAL: /* it was not called: its callers are asked for at one byte before it */
+	case SIGNAL: /* it was not called: walks look it up one byte before its start */
 		return row(arg, f->start - 1, (struct unwind_rule){.cfa = UNWIND_SIGNAL});
 	case NOT_SPECIAL:
 		break;

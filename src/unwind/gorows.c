@@ -6,16 +6,16 @@
 #include "process/gopclntab.h"
 #include "unwind/goasm.h"
 
-#define NAME_MAX_LEN 64 /* of the functions that matter by name */
+#define NAME_MAX_LEN 64 /* longer than the names that goasm knows */
 
 struct reader {
 	const struct elf_file *e;
 	const struct gopclntab *go;
 	struct goasm goasm;
 	struct cfi_stats *stats;
-	uint64_t start, end; /* of all functions up to this one; start 0: none yet */
+	uint64_t start, end; /* of the functions so far; start 0: none yet */
 
-	cfa_row_fn *row; /* where rows go; below, what went there last */
+	cfa_row_fn *row; /* gets the rows; last_at and last are the latest */
 	void *arg;
 	uint64_t last_at;
 	struct unwind_rule last;
@@ -36,12 +36,12 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 
 	if (memcmp(&rule, &r->last, sizeof(rule)) == 0 && r->stats->rows)
 		return 0;
-	/* The byte before a function can be taken already. */
+	/* The byte before a function may have a row already. */
 	start = MAX(start, r->stats->rows ? r->last_at + 1 : r->start);
 	if (start >= r->end)
 		return 0;
 	if (r->stats->rows == CFI_ROWS_MAX) {
-		r->stats->why = "it has too many rows";
+		r->stats->why = "too many rows";
 		return -EFBIG;
 	}
 	r->last_at = start;
@@ -53,10 +53,10 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 
 /* ---- stack depths --------------------------------------------------------------------------- */
 
-/* Pairs of numbers: by how much the depth changes, and for how many bytes it then stays so. */
+/* Pairs of numbers: the change of the depth, and for how many bytes it then stays. */
 struct depths {
 	const struct elf_file *e;
-	uint64_t offset, left; /* what is not in buf yet */
+	uint64_t offset, left; /* of what is not in buf yet */
 	struct byte_reader bytes;
 	uint64_t pc;
 	int64_t depth; /* begins at -1 */
@@ -64,7 +64,7 @@ struct depths {
 	uint8_t buf[128];
 };
 
-/* Keeps a whole pair in the buffer as long as there is one. */
+/* Fills the buffer, so that it has at least one complete pair. */
 static bool fill(struct depths *d)
 {
 	size_t have = byte_reader_left(&d->bytes);
@@ -81,7 +81,7 @@ static bool fill(struct depths *d)
 	return true;
 }
 
-/* The next depth and from where on it holds: 1, 0 at the end, -EBADMSG. */
+/* The next depth and where it starts: 1; 0 at the end; -EBADMSG. */
 static int next_depth(struct depths *d, struct goasm_step *ret)
 {
 	if (!fill(d))
@@ -117,7 +117,7 @@ static int put_plain(struct reader *r, struct depths *d, uint64_t end, uint64_t 
 	}
 	if (more >= 0 && d->begun)
 		return 0;
-	broken(r, record, "a function's stack depths make no sense");
+	broken(r, record, "malformed stack depths of a function");
 	return put_row(r, d->pc, (struct unwind_rule){.cfa = UNWIND_OTHER});
 }
 
@@ -165,7 +165,7 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 		return 0;
 	}
 	if (r->stats->functions == CFI_FDES_MAX) {
-		r->stats->why = "it describes too many functions";
+		r->stats->why = "too many functions";
 		return -EFBIG;
 	}
 	r->stats->functions++;
@@ -177,7 +177,7 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 	if (err)
 		return err;
 	if (gopclntab_func(r->go, r->e, record, &func) < 0) {
-		broken(r, record, "a function's record makes no sense");
+		broken(r, record, "malformed function record");
 		return put_row(r, start, other);
 	}
 	if (func.depths_len == 0)
@@ -195,11 +195,11 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 
 /* ---- both tables ---------------------------------------------------------------------------- */
 
-/* Takes the rows of the other table, and puts Go's in the place of those between its functions. */
+/* Passes on the rows of the CFI, replacing those in the range of Go's functions by Go's. */
 struct merge {
 	struct reader *r;
 	uint64_t start, end;     /* of Go's functions; 0: none */
-	struct unwind_rule held; /* what the other table says there, or said last before */
+	struct unwind_rule held; /* the latest rule of the CFI */
 	bool done;
 };
 

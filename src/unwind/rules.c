@@ -12,7 +12,7 @@ static uint32_t hash_of(const struct unwind_rule *rule)
 
 static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
 {
-	return memcmp(a, b, sizeof(*a)) == 0; /* padding is a member */
+	return memcmp(a, b, sizeof(*a)) == 0; /* padding is an explicit member */
 }
 
 void rules_init(struct rules *r)

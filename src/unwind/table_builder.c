@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "unwind/unwind_table_cache.h"
 
-#define NICE_MORE   5 /* than the thread that drains: in `run` that is what everything has */
+#define NICE_MORE   5 /* above that of the draining thread: in `run` this is the default, 0 */
 #define CACHE_BYTES (128u << 20)
 
 #define V8_BYTES_MIN (8u << 20)
@@ -28,10 +28,10 @@ struct table_builder {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake, done;
-	id_t tid; /* 0: it has not begun */
+	id_t tid; /* 0: it has not started */
 	int nice; /* of the thread that drains */
 	bool stop, busy;
-	struct rules rules; /* the thread's own */
+	struct rules rules; /* used by the thread only */
 	struct unwind_table_cache cache;
 	int cache_error;
 	struct request *wanted;
@@ -60,7 +60,7 @@ static void find_segments(const struct elf_file *e, struct table_builder_result 
 	}
 }
 
-/* Whether it has V8 in it, as node does, which tells the names of V8's functions to its modules. */
+/* Whether it contains V8, as node does, which exports V8's functions for its native modules. */
 static bool has_v8(const struct elf_file *e)
 {
 	static const char name[] = "_ZN2v87Isolate10GetCurrentEv";
@@ -104,7 +104,7 @@ void table_builder_result_done(struct table_builder_result *r)
 	free(r->rules);
 }
 
-/* The smallest file first: libc is in every stack, and should not wait for a large library. */
+/* The smallest file first: libc is in every stack and should not wait for a large library. */
 static struct request take_smallest(struct table_builder *b)
 {
 	size_t at = 0;
@@ -121,7 +121,7 @@ static void *work(void *arg)
 {
 	struct table_builder *b = arg;
 
-	/* Not much less than who began us: samples wait. */
+	/* Only somewhat lower, since samples wait for tables. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), b->nice + NICE_MORE);
 	pthread_setname_np(pthread_self(), "smolder-tables");
 	pthread_mutex_lock(&b->lock);
@@ -155,7 +155,7 @@ struct table_builder *table_builder_new(const char *cache_dir)
 	b->nice = getpriority(PRIO_PROCESS, 0);
 	rules_init(&b->rules);
 	int kept = unwind_table_cache_init(&b->cache, cache_dir,
-					   CACHE_BYTES); /* on failure it keeps nothing */
+					   CACHE_BYTES); /* after an error it keeps nothing */
 	b->cache_error = cache_dir ? kept : 0;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->wake, NULL);
@@ -165,7 +165,7 @@ struct table_builder *table_builder_new(const char *cache_dir)
 	pthread_cond_init(&b->done, &attr);
 	pthread_condattr_destroy(&attr);
 	if (loop_thread(&b->thread, work, b) != 0)
-		b->stop = true; /* then nothing is made: all walks are by frame pointers */
+		b->stop = true; /* no tables then: all walks go by frame pointers */
 	return b;
 }
 
@@ -234,7 +234,7 @@ void table_builder_wait(struct table_builder *b, unsigned ms)
 
 	pthread_mutex_lock(&b->lock);
 	if (b->tid && b->busy)
-		setpriority(PRIO_PROCESS, b->tid, b->nice); /* somebody waits */
+		setpriority(PRIO_PROCESS, b->tid, b->nice); /* the caller waits for it */
 	while (b->busy && !b->stop &&
 	       pthread_cond_timedwait(&b->done, &b->lock, &until) != ETIMEDOUT)
 		;

@@ -11,7 +11,7 @@ struct builder {
 	struct unwind_table *table;
 	struct rules *rules;
 	uint32_t page_cap, row_cap;
-	uint16_t rule; /* that holds at the end of what is built */
+	uint16_t rule; /* that applies at the end so far */
 };
 
 static void put(struct builder *b, uint16_t low, uint16_t rule)
@@ -23,7 +23,7 @@ static void put(struct builder *b, uint16_t low, uint16_t rule)
 	table->pages[table->page_count - 1].count++;
 }
 
-/* Opens pages up to that of an address; each begins with what holds at its start. */
+/* Adds pages up to that of an address; each begins with a row for its start. */
 static int open_pages(struct builder *b, uint64_t vaddr)
 {
 	struct unwind_table *table = b->table;
@@ -48,7 +48,7 @@ static int add_row(void *arg, uint64_t start, struct unwind_rule rule)
 	uint16_t low = (uint16_t)(start & (PAGE_BYTES - 1));
 	uint16_t id = rules_put(b->rules, rule);
 
-	/* Two rules that were refused are one. */
+	/* Two different rules may both have become RULES_OTHER. */
 	if (id == b->rule)
 		return 0;
 	/* The end of the last function needs no page of its own. */

@@ -13,55 +13,55 @@
 #include "unwind/table_builder.h"
 #include "unwind/walk.h"
 
-#define MAX_BYTES      (24u << 20)
-#define UNUSED_NS      (300ull * 1000000000) /* a table that no walk used for so long goes */
-#define RETIRED_MAX    256 /* versions of mappings that samples on their way may still name */
-#define GRACE_EVERY_NS 1000000000ull
-#define RESTLESS_NS    (10ull * 1000000000)
-#define HALVE_EVERY_NS 10000000000ull
-#define ROOM_SHARE     16 /* of the rows that can be: what is made free more than needed */
-#define TOLD_MAX       65536
-#define MAKER_BYTES_MIN                                                                            \
-	(4u << 20) /* of text: no smaller program makes code at run time and is known */
-#define PAUSE_MIN_NS 1000000000ull
-#define PAUSE_MAX_NS (300ull * 1000000000)
+#define MAX_BYTES         (24u << 20)
+#define UNUSED_NS         (300ull * 1000000000) /* a table unused for this long is dropped */
+#define RETIRED_MAX       256 /* old versions of mappings that queued samples may refer to */
+#define GRACE_EVERY_NS    1000000000ull
+#define REMAPPED_PAUSE_NS (10ull * 1000000000)
+#define HALVE_EVERY_NS    10000000000ull
+#define ROOM_SHARE        16 /* evict 1/16 of all rows more than needed */
+#define ARGUMENTS_MAX     65536
+#define JIT_BYTES_MIN     (4u << 20) /* of text: all known JITs are larger */
+#define PAUSE_MIN_NS      1000000000ull
+#define PAUSE_MAX_NS      (300ull * 1000000000)
 
 enum table_state {
 	TABLE_NONE,
 	TABLE_WANTED, /* being made */
 	TABLE_READY,
-	TABLE_PAUSED, /* it made room for others, and comes back later */
-	TABLE_NEVER,  /* no rows in it: frame pointers */
-	TABLE_LOST,   /* not readable, or too large: a walk ends there, and does not guess */
+	TABLE_PAUSED, /* evicted to make room; may come back later */
+	TABLE_EMPTY,  /* the file has no rows: frame pointers are used */
+	TABLE_FAILED, /* unreadable or too large: walks end there, without guessing */
 };
 
 struct table { /* of a file */
 	enum table_state state;
 	uint32_t slot;
 	uint32_t rows;
-	uint64_t used_ns; /* when a walk last came by */
-	uint64_t uses;    /* by walks, or by those that ended for want of it; halved now and then */
+	uint64_t used_ns; /* when a walk last used it */
+	uint64_t uses;    /* by walks, also by those that ended because it was missing; halved
+			     regularly */
 	uint64_t made_ns;
-	uint64_t pause_ns; /* after it made room last; 0: it never did */
-	uint64_t again_ns; /* until when that is */
+	uint64_t pause_ns; /* length of the pause after eviction; 0: never evicted */
+	uint64_t again_ns; /* when the pause ends */
 	struct table_builder_segment segments[TABLE_BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
 	bool is_v8;
 };
 
-/* A program's mappings as the BPF side knows them. */
+/* The mappings of a process that the BPF walk has. */
 struct space {
 	struct unwinder *owner;
-	struct process *process; /* whose hook this is */
+	struct process *process; /* this is its hook data */
 	struct maps *maps;       /* as installed; NULL: not installed */
 	uint32_t first, count, version;
 	struct unwind_mapping *run;
 	uint64_t exec, installed_exec;
-	/* Code that it makes keeps frame pointers: V8 is in it, or it is a JVM that was told to. */
-	bool keeps_fp, asked_jvm, jvm_keeps_fp, installed_keeps_fp;
-	bool makes_code;    /* it was seen to run such code */
-	bool maker_pending; /* … and a file that may be what makes it is still being looked at */
-	bool wanted;        /* sampled, and not (or no longer truly) known to the BPF side */
+	/* Whether its JIT code keeps frame pointers: V8's does, and a JVM's with an option. */
+	bool keeps_fp, jvm_checked, jvm_keeps_fp, installed_keeps_fp;
+	bool runs_jit_code; /* it was seen to run JIT code */
+	bool jit_pending;   /* … and the file that may be its JIT is still being read */
+	bool wanted;        /* sampled, and not installed, or out of date */
 	struct space *prev, *next;
 };
 
@@ -133,7 +133,7 @@ static struct table *table_of(struct unwinder *u, uint32_t file)
 
 #define NO_FILE UINT32_MAX
 
-/* The file of a mapping: 0 is the vdso, NO_FILE memory without one. */
+/* The file of a mapping: 0 is the vdso, NO_FILE none. */
 static uint32_t file_of(struct unwinder *u, struct process *p, struct mapping *m)
 {
 	if (process_is_vdso(u->processes, m))
@@ -150,7 +150,7 @@ static void resolve_file(struct unwinder *u, struct process *p, struct mapping *
 	m->unwind_file = file == NO_FILE ? NO_FILE : file + 1;
 }
 
-static void want_table(struct unwinder *u, uint32_t file)
+static void request_table(struct unwinder *u, uint32_t file)
 {
 	struct table *t = table_of(u, file);
 	int fd = -1;
@@ -158,7 +158,7 @@ static void want_table(struct unwinder *u, uint32_t file)
 	if (file) {
 		fd = mapped_files_open(processes_mapped_files(u->processes), file);
 		if (fd < 0) {
-			t->state = TABLE_LOST;
+			t->state = TABLE_FAILED;
 			u->stats.tables_failed++;
 			return;
 		}
@@ -167,12 +167,12 @@ static void want_table(struct unwinder *u, uint32_t file)
 	table_builder_want(u->builder, file, fd);
 }
 
-/* What to take from an address for a virtual address of the file; false: not in a segment. */
+/* The difference between addresses in memory and in the file; false: not in a segment. */
 static bool bias_of(const struct table *t, const struct mapping *m, uint64_t *ret)
 {
 	for (uint32_t i = 0; i < t->segment_count; i++) {
 		const struct table_builder_segment *s = &t->segments[i];
-		/* A mapping begins at or, rounded down to a page, just before its segment. */
+		/* A mapping starts at its segment, rounded down to a page. */
 		if (m->offset + (m->end - m->start) > s->offset &&
 		    m->offset < s->offset + s->size) {
 			*ret = m->start - m->offset - (s->vaddr - s->offset);
@@ -182,7 +182,7 @@ static bool bias_of(const struct table *t, const struct mapping *m, uint64_t *re
 	return false;
 }
 
-/* Writes what the BPF side should know of one mapping. */
+/* Writes one mapping for the BPF walk. */
 static void write_mapping(struct unwinder *u, const struct space *s, struct unwind_mapping *to,
 			  const struct mapping *m)
 {
@@ -190,12 +190,12 @@ static void write_mapping(struct unwinder *u, const struct space *s, struct unwi
 	uint64_t bias = 0;
 
 	if (m->unwind_file == NO_FILE) {
-		slot = s->maker_pending ? UNWIND_PENDING : 0;
+		slot = s->jit_pending ? UNWIND_PENDING : 0;
 	} else if (m->unwind_file) {
 		const struct table *t = table_of(u, m->unwind_file - 1);
-		if (t->state == TABLE_NEVER)
+		if (t->state == TABLE_EMPTY)
 			slot = 0;
-		else if (t->state == TABLE_LOST || t->state == TABLE_PAUSED)
+		else if (t->state == TABLE_FAILED || t->state == TABLE_PAUSED)
 			slot = UNWIND_LOST;
 		else if (t->state == TABLE_READY)
 			slot = bias_of(t, m, &bias) ? t->slot : 0;
@@ -205,20 +205,20 @@ static void write_mapping(struct unwinder *u, const struct space *s, struct unwi
 	if (m->unwind_file == NO_FILE)
 		bias = s->keeps_fp ? UNWIND_KEEPS_FP : 0;
 	if (slot < UNWIND_LOST && (slot || m->unwind_file == NO_FILE))
-		/* Else a walk that still has the file of before may read it. */
+		/* Otherwise it must not change: a walk that still sees the old file may read it. */
 		__atomic_store_n(&to->bias, bias, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->file, slot, __ATOMIC_RELEASE);
 }
 
-/* Tells all installed programs that a file's table has come or gone. */
+/* Updates the installed mappings of a file whose table was added or removed. */
 static void publish(struct unwinder *u, uint32_t file)
 {
 	for (struct space *s = u->spaces; s; s = s->next)
 		for (size_t i = 0; s->maps && i < s->maps->count; i++)
 			if (s->maps->list[i].unwind_file == file + 1) {
 				write_mapping(u, s, &s->run[i], &s->maps->list[i]);
-				/* How the code that it makes is walked may be known now. */
-				s->wanted |= s->maker_pending || u->files[file].is_v8;
+				/* How its JIT code is to be walked may be known now. */
+				s->wanted |= s->jit_pending || u->files[file].is_v8;
 			}
 }
 
@@ -255,8 +255,8 @@ static uint32_t find_least(const struct unwinder *u)
 }
 
 /*
- * Makes room: the tables that were used least for their size go. Some more than needed, since each
- * time takes a grace period of the kernel. False if there is none to go.
+ * Evicts the tables that are used least for their size. Some more than needed, since each time
+ * costs a grace period of the kernel. False if there is none.
  */
 static bool make_room(struct unwinder *u, uint32_t rows)
 {
@@ -268,7 +268,7 @@ static bool make_room(struct unwinder *u, uint32_t rows)
 	while ((!any || room < wanted) && (file = find_least(u)) != NO_FILE) {
 		struct table *t = &u->files[file];
 		if (u->now - t->made_ns > PAUSE_MAX_NS)
-			t->pause_ns = 0; /* it was here for long enough to begin anew */
+			t->pause_ns = 0; /* it was there for long: start over */
 		put_off(u, t);
 		evict(u, file, TABLE_PAUSED);
 		room += t->rows;
@@ -278,7 +278,7 @@ static bool make_room(struct unwinder *u, uint32_t rows)
 	return any;
 }
 
-/* Whether a table that made room is worth more by now than those that would have to go for it. */
+/* Whether an evicted table is used more by now than those that would have to go for it. */
 static bool is_worth_room(const struct unwinder *u, const struct table *t)
 {
 	uint64_t rows = bpf_tables_rows_free(u->tables);
@@ -289,7 +289,7 @@ static bool is_worth_room(const struct unwinder *u, const struct table *t)
 	return rows >= t->rows;
 }
 
-/* Lets those come back that made room: they are made when a walk next comes to their file. */
+/* Lets evicted tables come back: they are built when a walk next reaches their file. */
 static void end_pauses(struct unwinder *u)
 {
 	for (uint32_t i = 0; i < u->file_cap; i++) {
@@ -297,7 +297,7 @@ static void end_pauses(struct unwinder *u)
 		if (t->state != TABLE_PAUSED)
 			continue;
 		bool over = u->now >= t->again_ns;
-		if (t->used_ns + UNUSED_NS < u->now) { /* a new life */
+		if (t->used_ns + UNUSED_NS < u->now) { /* forgotten: start over */
 			t->pause_ns = 0;
 			t->state = TABLE_NONE;
 			publish(u, i);
@@ -317,8 +317,8 @@ static void take_table(struct unwinder *u, struct table_builder_result *r)
 	struct table *t = table_of(u, r->file);
 	int err = r->error;
 
-	/* What is no program for this machine may be code made at run time, in a file. */
-	t->state = err == -ENOENT || err == -EINVAL || err == -ENOTSUP ? TABLE_NEVER : TABLE_LOST;
+	/* A file that is no program for this machine may contain JIT code. */
+	t->state = err == -ENOENT || err == -EINVAL || err == -ENOTSUP ? TABLE_EMPTY : TABLE_FAILED;
 	bpf_tables_put_rules(u->tables, r->first_rule, r->rules, r->rule_count);
 	while (!err && (err = bpf_tables_put(u->tables, r->table, &t->slot)) == -ENOSPC &&
 	       make_room(u, r->table->row_count))
@@ -394,12 +394,12 @@ static struct space *space_of(struct unwinder *u, struct process *p)
 	return hook->data;
 }
 
-/* Whether a JVM was told to keep frame pointers, in its arguments or its environment. */
-static bool was_told_to_keep(uint32_t pid)
+/* Whether a JVM has -XX:+PreserveFramePointer in its arguments or environment. */
+static bool jvm_preserves_fp(uint32_t pid)
 {
 	static const char option[] = "-XX:+PreserveFramePointer";
 	static const char *const files[] = {"cmdline", "environ"};
-	char path[64], text[TOLD_MAX];
+	char path[64], text[ARGUMENTS_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		snprintf(path, sizeof(path), "/proc/%u/%s", pid, files[i]);
@@ -411,43 +411,43 @@ static bool was_told_to_keep(uint32_t pid)
 	return false;
 }
 
-/* Whether a file may be what makes code at run time, and it is not known yet if it is. */
-static bool is_maker_pending(struct unwinder *u, struct process *p, struct mapping *m)
+/* Whether a mapped file may be a JIT, and its table, which will tell, is still being built. */
+static bool is_jit_pending(struct unwinder *u, struct process *p, struct mapping *m)
 {
-	if (m->end - m->start < MAKER_BYTES_MIN)
+	if (m->end - m->start < JIT_BYTES_MIN)
 		return false;
 	resolve_file(u, p, m);
 	if (m->unwind_file == NO_FILE)
 		return false;
 	uint32_t file = m->unwind_file - 1;
 	if (table_of(u, file)->state == TABLE_NONE && !table_of(u, file)->made_ns)
-		want_table(u, file);
+		request_table(u, file);
 	return table_of(u, file)->state == TABLE_WANTED;
 }
 
-/* Finds out how code is walked that the program makes at run time. */
-static void look_at_makers(struct unwinder *u, struct space *s)
+/* Finds out how to walk the JIT code of a process. */
+static void check_jit(struct unwinder *u, struct space *s)
 {
 	const struct maps *maps = s->process->maps;
 
 	s->keeps_fp = s->jvm_keeps_fp;
-	s->maker_pending = false;
+	s->jit_pending = false;
 	for (size_t i = 0; maps && i < maps->count; i++) {
 		struct mapping *m = &maps->list[i];
-		if (s->makes_code && is_maker_pending(u, s->process, m))
-			s->maker_pending = true;
+		if (s->runs_jit_code && is_jit_pending(u, s->process, m))
+			s->jit_pending = true;
 		if (m->unwind_file == NO_FILE)
 			continue;
 		if (m->unwind_file && table_of(u, m->unwind_file - 1)->is_v8)
 			s->keeps_fp = true;
 		const char *name = strrchr(process_path(u->processes, m), '/');
-		if (s->asked_jvm || !name || strcmp(name, "/libjvm.so") != 0)
+		if (s->jvm_checked || !name || strcmp(name, "/libjvm.so") != 0)
 			continue;
-		s->asked_jvm = true;
-		s->jvm_keeps_fp = was_told_to_keep(s->process->pid);
+		s->jvm_checked = true;
+		s->jvm_keeps_fp = jvm_preserves_fp(s->process->pid);
 		s->keeps_fp |= s->jvm_keeps_fp;
 	}
-	s->maker_pending &= !s->keeps_fp;
+	s->jit_pending &= !s->keeps_fp;
 }
 
 static void space_install(struct unwinder *u, struct space *s)
@@ -480,7 +480,7 @@ static void space_install(struct unwinder *u, struct space *s)
 		u->stats.spaces_full++;
 		return;
 	}
-	if (s->maps) { /* the old run is no longer named */
+	if (s->maps) { /* nothing refers to the old ones any more */
 		bpf_tables_drop_mappings(u->tables, s->first, s->count);
 		retire(u, s->version, s->maps);
 	}
@@ -494,19 +494,19 @@ static void space_install(struct unwinder *u, struct space *s)
 }
 
 /*
- * A program that has just mapped a library where another was will do so again. Until a drain tells
- * the BPF side, it walks by what was there before, and the stack is cut. What it does not know at
- * all brings its stack along, and is walked here by what was true then.
+ * A process that has just mapped a library over another will probably do so again. Each time, the
+ * BPF walk uses the old mappings until the next drain, and the stack is cut. If it has no mappings
+ * of the process at all, samples come with a copy of the stack and are walked here, correctly.
  */
-static bool is_restless(const struct process *p, uint64_t now)
+static bool was_remapped(const struct process *p, uint64_t now)
 {
-	return p->replaced_ns && now < p->replaced_ns + RESTLESS_NS;
+	return p->replaced_ns && now < p->replaced_ns + REMAPPED_PAUSE_NS;
 }
 
-/* Brings what the BPF side knows of a program up to date. */
+/* Brings the installed mappings of a process up to date. */
 static void space_update(struct unwinder *u, struct space *s)
 {
-	/* What was found without knowing of frame pointers goes with its version. */
+	/* A new version also discards what walks remember from before keeps_fp was known. */
 	if (s->maps != s->process->maps || s->installed_exec != s->exec ||
 	    s->installed_keeps_fp != s->keeps_fp)
 		space_install(u, s);
@@ -515,7 +515,7 @@ static void space_update(struct unwinder *u, struct space *s)
 			write_mapping(u, s, &s->run[i], &s->maps->list[i]);
 }
 
-/* The mappings of a version, or NULL when that is too long ago. */
+/* The mappings of a version; NULL if that is too old. */
 static struct maps *maps_of_version(const struct unwinder *u, const struct space *s,
 				    uint32_t version)
 {
@@ -537,7 +537,7 @@ static bool same_mapping(const struct mapping *a, const struct mapping *b)
 {
 	return a && b && a->start - a->offset == b->start - b->offset && a->path == b->path &&
 	       a->inode == b->inode && a->device == b->device &&
-	       /* One that was read from /proc has none. */
+	       /* 0 if read from /proc, which does not have it. */
 	       (a->generation == b->generation || !a->generation || !b->generation);
 }
 
@@ -550,7 +550,7 @@ static void note_use(struct unwinder *u, const struct mapping *m)
 	}
 }
 
-/* The frame of that number, of those that came. */
+/* The i-th frame; the frames near the root are a ring if some were left out. */
 static uint64_t frame_of(const struct wire_event *s, const uint64_t *user, unsigned i)
 {
 	if (s->left_out && i >= WIRE_LEAF_FRAMES)
@@ -558,7 +558,7 @@ static uint64_t frame_of(const struct wire_event *s, const uint64_t *user, unsig
 	return user[i];
 }
 
-/* A walk of the BPF side: every frame must lie in a mapping that was true then. */
+/* Checks a walk of the BPF program: each frame must be in a mapping that was right at the time. */
 static void check_walk(struct unwinder *u, struct space *space, struct maps *maps,
 		       const struct wire_event *s, const uint64_t *user, struct unwound *ret)
 {
@@ -568,7 +568,7 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 
 	for (; good < s->user_frames; good++) {
 		uint64_t addr = ret->frames[good] = frame_of(s, user, good);
-		if (!m || addr - m->start >= m->end - m->start) /* calls stay close */
+		if (!m || addr - m->start >= m->end - m->start) /* mostly the same mapping */
 			m = maps_find(maps, addr);
 		if (!installed ||
 		    (installed != maps && !same_mapping(m, maps_find(installed, addr))))
@@ -579,14 +579,14 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 	if (good < s->user_frames) {
 		u->stats.mistrusted++;
 		ret->walk = WIRE_WALK_NO_MAPPING;
-		/* It was reached by true rules: only what follows is not to be trusted. */
+		/* This frame was found by the right rules: only its callers cannot be trusted. */
 		good += good == 0 || maps_find(maps, ret->frames[good]);
 	}
 	ret->count = good;
 	ret->left_out = good > WIRE_LEAF_FRAMES ? s->left_out : 0;
-	bool in_made_code = m && m->unwind_file == NO_FILE && ret->walk == WIRE_WALK_NO_ROW;
-	space->wanted |= installed != maps || (in_made_code && !space->makes_code);
-	space->makes_code |= in_made_code;
+	bool in_jit_code = m && m->unwind_file == NO_FILE && ret->walk == WIRE_WALK_NO_ROW;
+	space->wanted |= installed != maps || (in_jit_code && !space->runs_jit_code);
+	space->runs_jit_code |= in_jit_code;
 }
 
 struct rule_context {
@@ -609,16 +609,16 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	resolve_file(u, c->process, m);
 	if (m->unwind_file == NO_FILE) {
 		struct space *s = space_of(u, c->process);
-		if (!s->makes_code) {
-			s->makes_code = true;
-			look_at_makers(u, s);
+		if (!s->runs_jit_code) {
+			s->runs_jit_code = true;
+			check_jit(u, s);
 		}
 		*ret = s->keeps_fp ? &by_fp : NULL;
-		return s->maker_pending && !c->last ? -EAGAIN : 0;
+		return s->jit_pending && !c->last ? -EAGAIN : 0;
 	}
 	uint32_t file = m->unwind_file - 1;
 	if (table_of(u, file)->state == TABLE_NONE)
-		want_table(u, file);
+		request_table(u, file);
 	const struct table *t = table_of(u, file);
 	uint64_t bias;
 	switch (t->state) {
@@ -627,14 +627,14 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 		*ret = bias_of(t, m, &bias) ? bpf_tables_find(u->tables, t->slot, addr - bias)
 					    : NULL;
 		return 0;
-	case TABLE_NEVER:
+	case TABLE_EMPTY:
 		*ret = NULL;
 		return 0;
 	case TABLE_PAUSED:
 		note_use(u, m);
 		*ret = &missing;
 		return 0;
-	case TABLE_LOST:
+	case TABLE_FAILED:
 		*ret = &missing;
 		return 0;
 	default:
@@ -643,7 +643,7 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 	}
 }
 
-/* Code of a process that is still there: what walks in it must see. */
+/* Reads code of a process, if that is still running. */
 static bool read_code(void *ctx, uint64_t addr, uint64_t *ret)
 {
 	const struct rule_context *c = ctx;
@@ -654,7 +654,7 @@ static bool read_code(void *ctx, uint64_t addr, uint64_t *ret)
 	       process_vm_readv((pid_t)c->process->pid, &to, 1, &from, 1, 0) == sizeof(*ret);
 }
 
-/* Whether code by this rule has its caller where frame pointers lead to, for sure. */
+/* Whether this rule is the same as a step by frame pointers. */
 static bool keeps_frame_pointer(const struct unwind_rule *r)
 {
 	return r && r->cfa == UNWIND_FP && r->cfa_offset == 16 && r->fp == UNWIND_FP_AT_CFA &&
@@ -662,8 +662,9 @@ static bool keeps_frame_pointer(const struct unwind_rule *r)
 }
 
 /*
- * The kernel's own walk, where there is nothing better: addresses are return addresses, and true as
- * long as the code that they come from keeps frame pointers. 0, or -EAGAIN as for walks.
+ * Takes the kernel's own walk by frame pointers, where there is nothing better. Its return
+ * addresses are right as long as the code keeps frame pointers. 0, or -EAGAIN while a table is
+ * being built.
  */
 static int take_frame_pointers(struct rule_context *c, const struct wire_event *s,
 			       const uint64_t *user, struct unwound *ret)
@@ -673,7 +674,7 @@ static int take_frame_pointers(struct rule_context *c, const struct wire_event *
 	for (unsigned i = 0; i < s->user_frames; i++) {
 		bool exact = i == 0 && !(s->flags & WIRE_SYSCALL);
 		const struct unwind_rule *r;
-		if (!ARCH_HAS_WALK) { /* all that there is; it does not count as complete */
+		if (!ARCH_HAS_WALK) { /* there is nothing better; never counts as complete */
 			if (!maps_find(c->maps, user[i] - !exact))
 				break;
 			ret->frames[ret->count++] = user[i] - !exact;
@@ -695,7 +696,7 @@ static int take_frame_pointers(struct rule_context *c, const struct wire_event *
 	return 0;
 }
 
-/* A walk of the copy that came with a sample: 0, or -EAGAIN. */
+/* Walks the copy of the stack that came with a sample: 0, or -EAGAIN. */
 static int walk_copy(struct rule_context *c, const struct wire_event *s, const uint64_t *user,
 		     struct unwound *ret)
 {
@@ -736,7 +737,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 	space->exec = s->exec;
 	if (wire_stack_bytes(s)) {
 		if (!space->wanted)
-			look_at_makers(u, space);
+			check_jit(u, space);
 		space->wanted = true;
 		r = walk_copy(&c, s, user, ret);
 	} else if (s->version) {
@@ -777,14 +778,14 @@ void unwinder_settle(struct unwinder *u, uint64_t now)
 	}
 	for (struct space *s = u->spaces; s; s = s->next) {
 		if (s->wanted)
-			look_at_makers(u, s);
-		if (s->wanted && is_restless(s->process, now))
+			check_jit(u, s);
+		if (s->wanted && was_remapped(s->process, now))
 			space_uninstall(s);
 		else if (s->wanted && !s->process->exited && !s->process->dropped)
 			space_update(u, s);
 		s->wanted = false;
 	}
-	if (now - u->grace_ns >= GRACE_EVERY_NS) { /* each one waits for all CPUs */
+	if (now - u->grace_ns >= GRACE_EVERY_NS) { /* each grace period waits for all CPUs */
 		u->grace_ns = now;
 		bpf_tables_grace(u->tables);
 	}

@@ -165,7 +165,7 @@ static int step(struct state *s, const struct unwind_rule *r)
 	case UNWIND_SIGNAL:
 		return step_signal(s);
 	default:
-		return WIRE_WALK_FAULT; /* another stack, of which there is no copy: Go's */
+		return WIRE_WALK_FAULT; /* Go switched stacks, and only this one was copied */
 	}
 }
 
@@ -199,8 +199,8 @@ int walk_stack(const struct walk_input *in, walk_rule_fn *rule, walk_code_fn *co
 		}
 		frames[count++] = addr;
 		if (r && r->cfa == UNWIND_SIGNAL && count > 1)
-			frames[count - 1] = s.walk.pc; /* nothing called it: its first instruction
-							  is returned to */
+			frames[count - 1] = s.walk.pc; /* nothing called it: it is returned to
+							  at its first instruction */
 		result = step(&s, r);
 	}
 	*ret_count = count;

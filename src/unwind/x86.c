@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* An instruction cut into its parts. */
+/* The parts of an instruction. */
 struct parts {
 	const uint8_t *at, *end;
 	unsigned map; /* 0: one byte; 1: 0f; 2: 0f 38; 3: 0f 3a */

@@ -1,8 +1,8 @@
 /*
- * x86: one instruction of x86-64 code: how long it is, and what it does to rsp and rbp.
+ * x86: decodes one x86-64 instruction: its length, and what it does to rsp and rbp.
  *
- * Made for code that compilers and assemblers write; what it does not know is X86_BAD. Reads at
- * most `len` bytes, whatever they are.
+ * Made for code of compilers and assemblers; an instruction that it does not know is X86_BAD. Reads
+ * at most `len` bytes, whatever they are.
  */
 #pragma once
 
@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 enum x86_kind {
-	X86_BAD,     /* not known, or cut */
-	X86_OTHER,   /* leaves both as they are */
-	X86_LEA_RIP, /* also; the address of what is at `value`, relative to the next instruction */
+	X86_BAD,     /* unknown, or incomplete */
+	X86_OTHER,   /* changes neither rsp nor rbp */
+	X86_LEA_RIP, /* nor does this; loads the address `value`, relative to the next instruction
+		      */
 	X86_PUSH,    /* 8 bytes; of register `reg`, or X86_NO_REG */
 	X86_POP,
 	X86_ADD_RSP,      /* rsp += value */
-	X86_SET_RSP,      /* to something that cannot be followed */
+	X86_SET_RSP,      /* to an unknown value */
 	X86_RSP_FROM_RBP, /* rsp = rbp + value */
 	X86_RBP_FROM_RSP, /* rbp = rsp + value */
 	X86_LEAVE,
@@ -26,8 +27,8 @@ enum x86_kind {
 	X86_STORE_RBP, /* into memory */
 	X86_CALL,      /* to `value`, relative to the next instruction, if `direct` */
 	X86_JUMP,
-	X86_BRANCH, /* `value` or the next */
-	X86_END,    /* ret, ud2, hlt, int3: what follows is not reached from here */
+	X86_BRANCH, /* to `value`, or on to the next instruction */
+	X86_END,    /* ret, ud2, hlt, int3: does not continue after it */
 };
 
 enum { X86_RBX = 3, X86_RSP = 4, X86_RBP = 5, X86_NO_REG = 255 };
