@@ -227,7 +227,7 @@ class Graph:
         return HEAD + "\n" + "\n".join(self.body)
 
     @staticmethod
-    def _padding(rows):
+    def padding(rows):
         return (f'__asm__(".text\\n.cfi_startproc\\n.rept {rows // 2}\\nnop\\n'
                 f'.cfi_adjust_cfa_offset 8\\nnop\\n.cfi_adjust_cfa_offset -8\\n.endr\\n'
                 f'ud2\\n.cfi_endproc");\n') if rows else ""
@@ -242,7 +242,7 @@ class Graph:
         self.kinds.update({f"{tag}_back": "back", f"{tag}_entry": "entry"})
         self.edges |= {(f"{tag}_entry", f"{tag}_once"), (f"{tag}_entry", f"{tag}_back"),
                        (f"{tag}_back", "drive_callback"), ("drive_library", f"{tag}_entry")}
-        return self._sources() + once + self._padding(rows) + f"""
+        return self._sources() + once + self.padding(rows) + f"""
 F static long {tag}_back(long x, long (*call)(long))
 {{
 	volatile char b[{self.random.choice([8, 72, 300])}];
@@ -269,7 +269,7 @@ F long {tag}_entry(long x, long (*call)(long))
         self.kinds.update((f, "drive") for f in DRIVE_FUNCTIONS)
         self.edges |= DRIVE | {(f, f"{self.tag}_once") for f in
                                ("drive_loop", "drive_callback", "drive_handler", "main")}
-        return (self._sources() + once + self._padding(rows) +
+        return (self._sources() + once + self.padding(rows) +
                 f'\n#define ONCE {self.tag}_once\n#include "drive.h"\n')
 
 

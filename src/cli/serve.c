@@ -1,7 +1,6 @@
 #include "cli/serve.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,8 +89,6 @@ int serve_run(const struct serve_options *o)
 	struct server_error err;
 	struct server *server;
 
-	/* Threads come and go with questions: their memory is better shared. */
-	mallopt(M_ARENA_MAX, 2);
 	s.loop = loop_new();
 	loop_end_signals(s.loop, o->end_signal, on_signal, &s);
 	int r = server_new(s.loop, &options, &server, &err);

@@ -46,8 +46,8 @@ struct assembler {
 	uint64_t passed_ns;  /* all events up to here have come */
 	struct stack_cache *cache;
 	struct maps *nothing; /* of a process of which nothing is sure */
-	struct held *held;
-	size_t held_count, held_cap, held_bytes;
+	struct held *held;    /* the oldest first, from held_first on */
+	size_t held_first, held_count, held_cap, held_bytes;
 
 	bool timed;
 	uint64_t lap_ns; /* when the stage at hand began; 0: this drain is not timed */
@@ -138,7 +138,7 @@ void assembler_free(struct assembler *a)
 {
 	if (!a)
 		return;
-	for (size_t i = 0; i < a->held_count; i++)
+	for (size_t i = a->held_first; i < a->held_count; i++)
 		held_done(a, &a->held[i]);
 	unwinder_free(a->unwinder);
 	resolver_free(a->resolver);
@@ -344,9 +344,27 @@ static void add_event(struct assembler *a, const struct wire_event *s, struct pr
 	lap(a, STAGE_AGGREGATE);
 }
 
+/* The oldest waits no longer: what is not there by now is slow to come, and others wait less long.
+ */
+static void give_up_oldest(struct assembler *a)
+{
+	struct held *h = &a->held[a->held_first++];
+	const uint64_t *frames = wire_frames(h->event) + h->event->kernel_frames;
+	/* Without the events up to then nothing is sure. */
+	struct maps *maps = h->after_ns > a->passed_ns ? a->nothing : h->maps;
+	struct unwound user;
+
+	unwinder_walk(a->unwinder, h->process, maps, h->event, frames, true, &user);
+	add_event(a, h->event, h->process, maps, &user);
+	held_done(a, h);
+	a->stats.given_up++;
+}
+
 static void hold(struct assembler *a, const struct wire_event *s, struct process *p,
 		 struct maps *maps)
 {
+	while (a->held_first < a->held_count && a->held_bytes >= HELD_BYTES_MAX)
+		give_up_oldest(a);
 	MEM_GROW(a->held, a->held_count, a->held_cap);
 	a->held[a->held_count++] = (struct held){
 		.event = mem_dup(s, s->bytes),
@@ -378,19 +396,17 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 	}
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->pc;
 	process_find(a->processes, p, leaf, s->time); /* reads mappings anew if need be */
-	bool last = a->held_bytes >= HELD_BYTES_MAX;
 	lap(a, STAGE_PROCESS);
-	if (p->early && !last) {
+	if (p->early) {
 		hold(a, s, p, p->early);
 		return;
 	}
-	struct maps *maps = p->early ? p->early : p->maps;
+	struct maps *maps = p->maps;
 	if (s->time < p->changed_ns) { /* late: what it had mapped then is not known any more */
 		maps = a->nothing;
 		a->stats.late++;
-	} else if (p->early) /* too many wait already, so nothing is sure */
-		maps_remove(maps, 0, UINT64_MAX);
-	int r = unwinder_walk(a->unwinder, p, maps, s, user_frames, last, &user);
+	}
+	int r = unwinder_walk(a->unwinder, p, maps, s, user_frames, false, &user);
 	lap(a, STAGE_UNWIND);
 	if (r == -EAGAIN)
 		hold(a, s, p, maps);
@@ -403,7 +419,7 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < a->held_count; i++) {
+	for (size_t i = a->held_first; i < a->held_count; i++) {
 		struct held *h = &a->held[i];
 		struct unwound user;
 		bool enough = last || now > h->event->time + HELD_NS_MAX;
@@ -418,6 +434,7 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 		add_event(a, h->event, h->process, h->maps, &user);
 		held_done(a, h);
 	}
+	a->held_first = 0;
 	a->held_count = kept;
 }
 
@@ -459,8 +476,8 @@ void assembler_finish(struct assembler *a, unsigned wait_ms)
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_ms * 1000000ull;
 
 	a->passed_ns = UINT64_MAX;
-	while (a->held_count) {
-		size_t before = a->held_count;
+	while (a->held_count > a->held_first) {
+		size_t before = a->held_count - a->held_first;
 		uint64_t now = clock_ns(CLOCK_MONOTONIC), left = end - MIN(end, now);
 		uint64_t made = unwinder_finish(a->unwinder, (unsigned)(left / 1000000));
 		retry_held(a, 0, !made);

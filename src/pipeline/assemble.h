@@ -87,6 +87,7 @@ struct assembler_stats {
 	uint64_t stage_ns[STAGES];
 	uint64_t events;
 	uint64_t held;      /* samples that waited for an unwind table */
+	uint64_t given_up;  /* … and were walked without it, as too many did */
 	uint64_t late;      /* … that came after their process had changed its mappings: cut */
 	uint64_t maps_read; /* of /proc/PID/maps */
 	uint64_t processes; /* known now */

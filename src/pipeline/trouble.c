@@ -91,6 +91,10 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 		 "stacks of new programs did not fit the ring, and were walked "
 		 "by frame pointers",
 		 "", true},
+	[TROUBLE_STACKS_GIVEN_UP] = {"stacks_given_up",
+				     "stacks were cut, as too many waited for unwind tables that "
+				     "were being made",
+				     "", true},
 	[TROUBLE_MAPPINGS_CHANGED] = {"mappings_changed",
 				      "stacks were cut, as mappings had changed under the walk", "",
 				      true},
@@ -146,6 +150,7 @@ void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]
 	ret[TROUBLE_TABLE_CACHE] = (uint64_t)-u->cache_error;
 	ret[TROUBLE_FRAME_POINTERS] = u->by_frame_pointers;
 	ret[TROUBLE_STACKS_NOT_COPIED] = s->counts.not_copied;
+	ret[TROUBLE_STACKS_GIVEN_UP] = a->given_up;
 	ret[TROUBLE_MAPPINGS_CHANGED] = u->mistrusted;
 	ret[TROUBLE_PROCESSES_CAPPED] = a->processes_capped;
 	ret[TROUBLE_MAPPINGS_DROPPED] = a->mappings_dropped;

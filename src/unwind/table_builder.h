@@ -1,6 +1,7 @@
 /*
- * table_builder: builds the unwind tables of files on a thread of its own, with a somewhat lower
- * priority, so that parsing a library with a million rows never delays draining the rings.
+ * table_builder: builds the unwind tables of files on two threads of its own, with a somewhat lower
+ * priority, so that parsing a library with a million rows never delays draining the rings. One of
+ * them builds only small tables: a program that has just started does not wait for a browser's.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ struct table_builder_result {
 	struct table_builder_segment segments[TABLE_BUILDER_SEGMENTS_MAX];
 	uint32_t segment_count;
 	bool is_v8; /* it contains V8, the JavaScript engine */
-	/* The rules that this table added to those of earlier results. */
+	/* The rules that are new since the previous result. */
 	struct unwind_rule *rules;
 	uint32_t first_rule, rule_count;
 };
@@ -36,7 +37,7 @@ void table_builder_result_done(struct table_builder_result *r);
 /* `cache_dir`: where tables are kept between runs (unwind_table_cache.h); NULL: nowhere. */
 struct table_builder *table_builder_new(const char *cache_dir);
 int table_builder_cache_error(const struct table_builder *b); /* 0, or why tables are not kept */
-void table_builder_free(struct table_builder *b);             /* waits for the table being built */
+void table_builder_free(struct table_builder *b); /* waits for the tables that are being made */
 
 /* Requests a table. Takes fd (-1: our own vdso); `file` comes back with the result. */
 void table_builder_want(struct table_builder *b, uint32_t file, int fd);

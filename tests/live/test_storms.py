@@ -9,7 +9,9 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import callgraph  # noqa: E402
 import folded  # noqa: E402
+import generated  # noqa: E402
 import workloads  # noqa: E402
 from always import always, until  # noqa: E402
 from recording import live, record, wait_cpu  # noqa: E402
@@ -35,6 +37,33 @@ def run_keeps_up_with_thousands_of_programs_a_second():
             stacks = until("samples of the one that goes on", enough)
         lost = sum(a.collectors("smolder_collector_sideband_lost_total"))
     assert marked(stacks) < 0.2, f"{marked(stacks):.3f} are not whole, {lost:.0f} records lost"
+
+
+LARGE = r"""
+#include <alloca.h>
+#include <string.h>
+#define F __attribute__((noinline))
+F int spin(volatile char *at) { for (;;) at[0]++; }
+F int deep(void) { char *b = alloca(100000); memset(b, 1, 100000); return spin(b) + b[7]; }
+int main(void) { return deep(); }
+"""
+
+
+@live
+def a_new_program_does_not_wait_behind_a_large_one():
+    """Its table is made while that of the other is, whose stacks leave it room to wait in."""
+    large = generated.build("large", LARGE + callgraph.Graph.padding(3000000), generated.GCC)
+    graph, small = generated.program("aa", 3)
+    with tempfile.TemporaryDirectory(dir=workloads.OUT) as d:
+        both = [os.path.join(d, os.path.basename(path)) for path in (large, small)]
+        for path, to in zip((large, small), both):
+            generated.distinct(path, to, time.time_ns())  # no table of it is on disk
+        os.truncate(both[0], 16 << 20)
+        r = record("-F", 997, "--annotations", "--", "sh", "-c",
+                   "$0 & one=$!; sleep 0.05; $1 loop >/dev/null & sleep 0.7; kill $! $one", *both).ok()
+    judge = callgraph.Judge(graph).stacks(r.stacks.of(os.path.basename(small)))
+    assert not judge.bad, judge
+    assert judge.total > 100 and judge.marked < 0.2 * judge.total, f"{judge}: {r.err}"
 
 
 @live
