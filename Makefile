@@ -79,14 +79,16 @@ build/.deps-test: tools/deps tests/browser/package-lock.json
 MACHINE  := $(if $(filter arm64,$(ARCH)),aarch64,$(shell uname -m))
 BPF_ARCH := -D__TARGET_ARCH_$(if $(filter aarch64,$(MACHINE)),arm64,x86) $(if $(ARCH),\
 	-I$(BUILD)/sysroot/usr/$(MACHINE)-linux-gnu/include,) -I/usr/include/$(MACHINE)-linux-gnu
+BPF_CC = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(CI),-Werror) \
+	-fdebug-prefix-map=$(CURDIR)=. $(BPF_ARCH) -Isrc -MMD -MP
 $(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c
 	@mkdir -p $(@D)
-	$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra $(if $(CI),-Werror) \
-		-fdebug-prefix-map=$(CURDIR)=. \
-		$(BPF_ARCH) -Isrc -MMD -MP \
-		-c $< -o $@
-$(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $* > $@
+	$(BPF_CC) -c $< -o $@
+$(BUILD)/tests/gen/%.bpf.o: tests/unit/%.bpf.c
+	@mkdir -p $(@D)
+	$(BPF_CC) -c $< -o $@
+%.skel.h: %.bpf.o
+	$(BPFTOOL) gen skeleton $< name $(*F) > $@
 
 # ---- the same program for arm64, in build/arm64 -------------------------------------------------
 
@@ -136,7 +138,8 @@ $(BIN): $(BUILD)/src/cli/main.o $(LIB)
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests $(LDFLAGS) -o $@ $< $(LIB) -lcmocka $(LDLIBS)
+	$(CC) $(ALL_CFLAGS) -Itests -I$(BUILD)/tests/gen $(LDFLAGS) -o $@ $< $(LIB) -lcmocka $(LDLIBS)
+$(BUILD)/tests/unit/test_sources: $(BUILD)/tests/gen/syscalls.skel.h
 $(BUILD)/bench/%: bench/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
