@@ -42,6 +42,7 @@ PROGRAMS = {
     "shares-apart": ("shares.c", C + ["-static", "-Wl,--build-id=0x" + 10 * "deb2"]),
     "threads": ("threads.c", C),
     "syscalls": ("syscalls.c", C),
+    "faults": ("faults.c", C),
     "pingpong": ("pingpong.c", C),
     "forks": ("forks.c", C),
     "updates": ("updates.c", C),

@@ -19,8 +19,9 @@ static void help(void)
 	     "or 'smolder run' elsewhere) every ten seconds. While the server is away, windows "
 	     "wait\n"
 	     "in memory. Needs root, and keeps only the capabilities it uses.\n");
-	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_HOST, SET_TABLES, SET_LINES,
-					    SET_THREADS, SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
+	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_EVENTS, SET_HOST, SET_TABLES,
+					    SET_LINES, SET_THREADS, SET_TOKEN_FILE, SET_CA_FILE,
+					    SETTINGS});
 }
 
 static int confine(struct collecting_options *o)

@@ -29,7 +29,8 @@ static void help(void)
 	     "How:\n"
 	     "  -d SECONDS        how long; the same as the plain argument\n"
 	     "  -F HZ             samples per second per CPU (99)\n"
-	     "  -c PERIOD         instead: one sample every PERIOD events (ns for clocks)\n"
+	     "  -c PERIOD         instead: one sample every PERIOD events (ns for clocks); of\n"
+	     "                    page-faults it is 100 unless you say otherwise\n"
 	     "  -e EVENT          what to sample by (cpu-clock); page-faults, cycles, ...\n"
 	     "  -U, -K            only user frames, only kernel frames\n"
 	     "  -I                the idle task as well\n"
@@ -339,8 +340,13 @@ int cmd_record(int argc, char **argv)
 		help();
 		return 0;
 	}
-	if (!a->recording.sampler.sources[0].period && !a->recording.sampler.sources[0].frequency)
-		a->recording.sampler.sources[0].frequency = RATE;
+	struct sampler_source *source = &a->recording.sampler.sources[0];
+	if (!source->period && !source->frequency)
+		source->period = source->kind->period;
+	if (!source->period && !source->frequency)
+		source->frequency = RATE;
+	if (!source->kind->is_clock) /* how many there were, not how many of them were seen */
+		a->output.options.tree.column = TREE_VALUE;
 	choose_detail(a);
 	const struct renderer *renderer = cli_renderer(&a->output, "svg");
 	if (!renderer)

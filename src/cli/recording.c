@@ -213,7 +213,7 @@ static int start_sampling(struct recording *r)
 	r->profile = profile_new();
 	int err = pipeline_new(r->profile, &r->options->sampler, &options, &r->pipeline, &why);
 	if (err)
-		probe_cannot_sample(err, &why, r->options->sampler.sources[0].kind->name);
+		probe_cannot_sample(err, &why);
 	return err ? 1 : 0;
 }
 

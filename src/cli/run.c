@@ -61,8 +61,9 @@ struct run {
 	struct access_list allowed;
 	struct loop *loop;
 	struct half halves[HALVES];
-	int pair[HALVES]; /* each half's end */
-	int counters_fd;
+	int pair[HALVES];                                      /* each half's end */
+	struct collecting_source counters[SENDER_SOURCES_MAX]; /* that were ever asked for */
+	unsigned counters_count;
 	uint8_t lineage[8]; /* names the counters */
 	bool said_ready, stopping, reloading;
 	uint64_t stopping_ns; /* since when */
@@ -76,17 +77,54 @@ static int confine(struct collecting_options *o)
 	return service_confine_collector(false, &o->missing_capabilities);
 }
 
+static int find_counters(const struct run *r, const struct source_kind *kind)
+{
+	for (unsigned i = 0; i < r->counters_count; i++)
+		if (r->counters[i].kind == kind)
+			return r->counters[i].counters_fd;
+	return 0;
+}
+
+static void close_counters(const struct run *r)
+{
+	for (unsigned i = 0; i < r->counters_count; i++)
+		close(r->counters[i].counters_fd);
+}
+
+/* Counters of what is sampled outlive collectors, so that nothing is lost uncounted. 0 or 1. */
+static int make_counters(struct run *r)
+{
+	struct collecting_options o = {};
+	CLEANUP(freep) char *cache = service_collecting_options(&r->settings, &o);
+
+	for (unsigned i = 0; i < o.source_count; i++) {
+		if (find_counters(r, o.sources[i].kind) ||
+		    r->counters_count == ARRAY_SIZE(r->counters))
+			continue;
+		int fd = sampler_counters();
+		if (fd < 0) {
+			struct sampler_error why = {.doing = "make a BPF map"};
+			probe_cannot_sample(fd, &why);
+			return 1;
+		}
+		r->counters[r->counters_count++] =
+			(struct collecting_source){o.sources[i].kind, fd};
+	}
+	return 0;
+}
+
 static int be_collector(const struct run *r, int alive_fd)
 {
 	struct fd_transport t = {.fd = r->pair[COLLECTOR]};
 	struct collecting_options o = {.alive_fd = alive_fd,
-				       .counters_fd = r->counters_fd,
 				       .lineage = r->lineage,
 				       .end_signal = END_HALF,
 				       .transport = fd_transport(&t),
 				       .confine = confine};
 	CLEANUP(freep) char *cache = service_collecting_options(&r->settings, &o);
 
+	for (unsigned i = 0; i < o.source_count; i++)
+		o.sources[i].counters_fd = find_counters(r, o.sources[i].kind);
 	close(r->pair[SERVER]);
 	prctl(PR_SET_NAME, "smolder-collect");
 	return collecting_run(&o);
@@ -104,7 +142,7 @@ static int be_server(const struct run *r, int alive_fd)
 				  .end_signal = END_HALF};
 
 	close(r->pair[COLLECTOR]);
-	close(r->counters_fd);
+	close_counters(r);
 	prctl(PR_SET_NAME, "smolder-serve");
 	int code = secrets_read(&r->settings, &secrets);
 	if (code)
@@ -355,7 +393,8 @@ static void on_reload(void *ctx, int signo)
 		return;
 	}
 	struct access_list allowed;
-	if (!service_reload(&r->settings) || access_list_read(&r->settings, &allowed))
+	if (!service_reload(&r->settings) || access_list_read(&r->settings, &allowed) ||
+	    make_counters(r))
 		return;
 	access_list_done(&r->allowed);
 	r->allowed = allowed;
@@ -388,13 +427,7 @@ static int start(struct run *r)
 		log_error("there is no randomness: %s", strerror(errno));
 		return 1;
 	}
-	r->counters_fd = sampler_counters();
-	if (r->counters_fd < 0) {
-		struct sampler_error why = {.doing = "make a BPF map"};
-		probe_cannot_sample(r->counters_fd, &why, "cpu-clock");
-		return 1;
-	}
-	return 0;
+	return make_counters(r);
 }
 
 static int watch(struct run *r)
@@ -431,7 +464,7 @@ static void help(void)
 	     "end it, SIGHUP reads the configuration again.\n");
 	service_help((const enum setting[]){
 		SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE, SET_TIMES, SET_FREQUENCY,
-		SET_USER, SET_HOST, SET_TABLES, SET_LINES, SET_THREADS, SET_TOKEN_FILE,
+		SET_EVENTS, SET_USER, SET_HOST, SET_TABLES, SET_LINES, SET_THREADS, SET_TOKEN_FILE,
 		SET_ALLOW_USER, SET_ALLOW_GROUP, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
 }
 
@@ -440,8 +473,7 @@ int cmd_run(int argc, char **argv)
 	struct run r = {.halves = {[SERVER] = {.name = "server", .pid = -1, .alive_fd = -1},
 				   [COLLECTOR] = {.name = "collector", .pid = -1, .alive_fd = -1}},
 			.pair = {-1, -1},
-			.terminal_fd = -1,
-			.counters_fd = -1};
+			.terminal_fd = -1};
 	int code = service_options("run", argc, argv, help, &r.settings);
 
 	if (code < 0)
@@ -458,7 +490,7 @@ int cmd_run(int argc, char **argv)
 	}
 out:
 	loop_free(r.loop);
-	fd_closep(&r.counters_fd);
+	close_counters(&r);
 	fd_closep(&r.pair[0]);
 	fd_closep(&r.pair[1]);
 	access_list_done(&r.allowed);

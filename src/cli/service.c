@@ -122,11 +122,25 @@ char *service_store_dir(const struct settings *s)
 	return told ? mem_strdup(told) : store_dir_default();
 }
 
+/* Each once, however often it was asked for. */
+static void add_source(struct collecting_options *o, const struct source_kind *kind)
+{
+	for (unsigned i = 0; i < o->source_count; i++)
+		if (o->sources[i].kind == kind)
+			return;
+	o->sources[o->source_count++].kind = kind;
+}
+
 char *service_collecting_options(const struct settings *s, struct collecting_options *o)
 {
 	char *cache = cli_cache_dir();
 
+	const struct settings_list *events = settings_list(s, SET_EVENTS);
+
 	o->frequency = settings_number(s, SET_FREQUENCY);
+	add_source(o, source_find(SOURCE_ALWAYS));
+	for (size_t i = 0; i < events->count; i++)
+		add_source(o, source_find(events->items[i]));
 	o->host = settings_text(s, SET_HOST);
 	o->table_bytes = settings_number(s, SET_TABLES);
 	o->lines = (const char *const *)settings_list(s, SET_LINES)->items;

@@ -9,6 +9,8 @@
 #include "base/fetch.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "collect/source.h"
+#include "pipeline/sender.h"
 #include "query/timerange.h"
 #include "serve/listen.h"
 #include "serve/server.h"
@@ -25,7 +27,7 @@
 #define TIMES            WRITTEN(STORE_TIMES_HOURS) "h"
 #define DEADLINE         WRITTEN(SERVER_DEADLINE_S) "s"
 
-enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, LISTEN, URL };
+enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, EVENTS, LISTEN, URL };
 
 static const struct {
 	const char *name;
@@ -42,6 +44,8 @@ static const struct {
 	[SET_TIMES] = {"times", DURATION, TIMES,
 		       "TIME  how long each sample's time is kept (" TIMES ")"},
 	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples per second per CPU (99)"},
+	[SET_EVENTS] = {"events", EVENTS, NULL,
+			"EVENT  sample these as well: page-faults, ...; may be repeated"},
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  whom the server runs as (the store's owner, smolder, who called sudo, "
 		      "or nobody)"},
@@ -141,11 +145,18 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 		return listen_is_valid(value);
 	case URL:
 		return fetch_is_url(value);
+	case EVENTS: /* but for another clock: that is sampled in any case */
+		return source_find(value) && !source_find(value)->is_clock;
 	case TEXT:
 	case LIST:
 		break;
 	}
 	return value[0];
+}
+
+static bool is_list(enum setting which)
+{
+	return table[which].kind == LIST || table[which].kind == EVENTS;
 }
 
 static bool put(struct settings *s, enum setting which, const char *value,
@@ -157,6 +168,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[SIZE] = "a size like 2GiB or 500MB, of 1 MiB at least",
 		[NUMBER] = "a number from 1 to 10000",
 		[LIST] = "a name",
+		[EVENTS] = "an event such as page-faults",
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[URL] = "a URL such as http://collector:7117",
 	};
@@ -167,15 +179,16 @@ static bool put(struct settings *s, enum setting which, const char *value,
 			 table[which].name, wants[table[which].kind], value);
 		return false;
 	}
-	if (table[which].kind != LIST) {
+	if (!is_list(which)) {
 		free(s->values[which]);
 		s->values[which] = mem_strdup(value);
 		return true;
 	}
 	struct settings_list *l = &s->lists[which];
-	if (l->count == LIST_MAX) {
-		snprintf(ret_err->text, sizeof(ret_err->text), "%s takes at most %d names",
-			 table[which].name, LIST_MAX);
+	size_t most = table[which].kind == EVENTS ? SENDER_SOURCES_MAX - 1 : LIST_MAX;
+	if (l->count == most) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s takes at most %zu names",
+			 table[which].name, most);
 		return false;
 	}
 	l->items = mem_resize_array(l->items, l->count + 2, sizeof(*l->items));
@@ -211,7 +224,7 @@ static bool put_node(struct settings *s, yaml_document_t *doc, int which, yaml_n
 		return true;
 	if (value->type == YAML_SCALAR_NODE)
 		return put(s, (enum setting)which, (const char *)value->data.scalar.value, e);
-	if (value->type == YAML_SEQUENCE_NODE && table[which].kind == LIST) {
+	if (value->type == YAML_SEQUENCE_NODE && is_list((enum setting)which)) {
 		for (yaml_node_item_t *i = value->data.sequence.items.start;
 		     i < value->data.sequence.items.top; i++) {
 			yaml_node_t *item = yaml_document_get_node(doc, *i);

@@ -5,16 +5,18 @@
 
 #include "page_fault.skel.h"
 
-#define FAULTS(name, type, which)                                                                  \
+#define ONE_IN 100 /* a program that starts has some hundreds; the kernel does 100,000 a second */
+
+#define FAULTS(name, type, which, period)                                                          \
 	{                                                                                          \
 		name, type, "events", page_fault__elf_bytes, "page_fault", &perf_source,           \
-			PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS##which, false                \
+			PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS##which, false, period        \
 	}
 
 extern const struct source_kind page_fault_sources[];
 const struct source_kind page_fault_sources[] = {
-	FAULTS("page-faults", "page_faults", ),
-	FAULTS("minor-faults", "minor_faults", _MIN),
-	FAULTS("major-faults", "major_faults", _MAJ),
+	FAULTS("page-faults", "page_faults", , ONE_IN),
+	FAULTS("minor-faults", "minor_faults", _MIN, ONE_IN),
+	FAULTS("major-faults", "major_faults", _MAJ, 1),
 	{},
 };

@@ -68,7 +68,7 @@ int probe_explain(int err, char *buf, size_t size);
 int probe_explain_facts(const struct probe_facts *f, int err, char *buf, size_t size);
 
 /* Says why sampling could not begin, and what would help. */
-void probe_cannot_sample(int err, const struct sampler_error *why, const char *event);
+void probe_cannot_sample(int err, const struct sampler_error *why);
 
 /* How this process, or one in its place, would get the capabilities: commands to run. */
 void probe_remedy(const struct probe_facts *f, char *buf, size_t size);

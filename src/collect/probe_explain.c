@@ -136,13 +136,13 @@ int probe_explain(int err, char *buf, size_t size)
 	return probe_explain_facts(&f, err, buf, size);
 }
 
-void probe_cannot_sample(int err, const struct sampler_error *why, const char *event)
+void probe_cannot_sample(int err, const struct sampler_error *why)
 {
 	bool is_event = strcmp(why->doing, SAMPLER_OPENING_EVENT) == 0;
 	char text[1024];
 
 	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
-		log_error("cannot %s '%s': %s", why->doing, event,
+		log_error("cannot %s '%s': %s", why->doing, why->event,
 			  err == -EINVAL
 				  ? "the kernel does not take this rate or period"
 				  : "this machine does not have it; cpu-clock works everywhere");

@@ -214,6 +214,7 @@ static int start(struct sampler *s, struct sampler_error *e)
 	for (unsigned i = 0; i < s->count; i++) {
 		const char *doing;
 		int r = s->sources[i].kind->driver->start(&s->sources[i], &doing);
+		e->event = s->sources[i].kind->name;
 		if (r)
 			return fail(e, doing, r);
 	}
@@ -342,6 +343,11 @@ static void add_source(const struct source *src, struct sampler_counts *to)
 	to->failed_cpus += src->failed_cpus;
 	to->beyond_cpus += src->beyond_cpus;
 	to->cpus = MAX(to->cpus, src->cpus);
+}
+
+const struct source_kind *sampler_source(const struct sampler *s, unsigned source)
+{
+	return source < s->count ? s->sources[source].kind : NULL;
 }
 
 void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret)

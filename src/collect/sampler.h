@@ -42,6 +42,7 @@ struct sampler_options {
 /* Why sampler_new failed: what was being done, for the user's sentence. */
 struct sampler_error {
 	const char *doing; /* static: "load the BPF program", SAMPLER_OPENING_EVENT, … */
+	const char *event; /* of the source that it was for; NULL: of none */
 	char detail[512];  /* the kernel's or libbpf's own words, may be empty */
 };
 
@@ -95,6 +96,9 @@ struct sampler_counts {
 	uint64_t failed_cpus;      /* came online but could not be sampled … */
 	uint64_t beyond_cpus;      /* … as they were not even there at the start: begin anew */
 };
+
+/* By number: NULL when there are no more. */
+const struct source_kind *sampler_source(const struct sampler *s, unsigned source);
 
 void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret);
 void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret); /* of all sources */

@@ -40,8 +40,11 @@ struct source_kind {
 	const struct source_driver *driver;
 	uint32_t perf_type; /* perf_event_attr.type and .config, for perf_source.c */
 	uint64_t perf_config;
-	bool is_clock; /* a period is nanoseconds */
+	bool is_clock;   /* a period is nanoseconds */
+	uint64_t period; /* one event in so many, unless told otherwise; 0: by frequency */
 };
+
+#define SOURCE_ALWAYS "cpu-clock" /* what `run` and `agent` sample whatever else they do */
 
 /* NULL: there is none by that name. */
 const struct source_kind *source_find(const char *name);

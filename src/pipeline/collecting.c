@@ -42,9 +42,9 @@ struct collecting {
 	struct profile *dict;
 	struct pipeline *pipeline;
 	struct cgroups *cgroups;
-	struct windows *windows;
+	struct windows *windows[SENDER_SOURCES_MAX]; /* by source */
 	struct sender *sender;
-	struct sampler_counts first; /* the kernel's counters when we began */
+	struct sampler_counts first[SENDER_SOURCES_MAX]; /* the kernel's counters when we began */
 	uint64_t began_ns;
 	uint64_t sent_ns; /* the message on its way; 0: none */
 	uint64_t pause_until_ns, pause_ns;
@@ -72,7 +72,7 @@ static void on_assembled(void *ctx, const struct assembled *a)
 {
 	struct collecting *c = ctx;
 
-	windows_add(c->windows, pipeline_processes(c->pipeline), a);
+	windows_add(c->windows[a->event->source], pipeline_processes(c->pipeline), a);
 }
 
 /* What the server's /metrics shows of us; and whether something has grown past its cap. */
@@ -81,7 +81,7 @@ static void measure(struct collecting *c)
 	struct measured now = {
 		.frequency = c->options->frequency,
 		.uptime_ns = clock_ns(CLOCK_MONOTONIC) - c->began_ns,
-		.first = &c->first,
+		.first = c->first,
 		.drain_ns = c->cpu_ns[0],
 		.window_ns = c->cpu_ns[1],
 		.send_ns = c->cpu_ns[2],
@@ -91,7 +91,8 @@ static void measure(struct collecting *c)
 	};
 
 	pipeline_stats(c->pipeline, &now.pipeline);
-	windows_stats(c->windows, &now.windows);
+	for (unsigned i = 0; i < c->options->source_count; i++)
+		windows_stats(c->windows[i], &now.windows);
 	sender_stats(c->sender, &now.sender);
 	measure_all(&c->measure, &now);
 	sender_metrics(c->sender, c->measure.metrics, c->measure.count);
@@ -101,16 +102,15 @@ static void measure(struct collecting *c)
 		   a->names.places > PLACES_MAX || now.pipeline.counts.beyond_cpus;
 }
 
-static struct window_counts counts_now(const struct collecting *c)
+static void counts_now(const struct collecting *c, struct window_counts *ret)
 {
-	struct sampler_counts now;
-	struct window_counts ret = {.base = c->first.taken};
-
-	sampler_counts_sum(pipeline_sampler(c->pipeline), &now);
-	ret.taken = now.taken;
-	ret.lost[WINDOW_LOST_RING] = now.lost - c->first.lost;
-	ret.lost[WINDOW_LOST_MALFORMED] = now.malformed;
-	return ret;
+	for (unsigned i = 0; i < c->options->source_count; i++) {
+		struct sampler_counts now;
+		sampler_counts(pipeline_sampler(c->pipeline), i, &now);
+		ret[i] = (struct window_counts){.base = c->first[i].taken, .taken = now.taken};
+		ret[i].lost[WINDOW_LOST_RING] = now.lost - c->first[i].lost;
+		ret[i].lost[WINDOW_LOST_MALFORMED] = now.malformed;
+	}
 }
 
 /* Sends what waits, one message at a time. */
@@ -127,8 +127,9 @@ static void pump(struct collecting *c)
 	sender_stats(c->sender, &s);
 	if (c->sent_ns || !s.waiting || now < c->pause_until_ns)
 		return;
-	struct window_counts counts = counts_now(c);
-	const struct pack *m = sender_message(c->sender, &counts);
+	struct window_counts counts[SENDER_SOURCES_MAX];
+	counts_now(c, counts);
+	const struct pack *m = sender_message(c->sender, counts);
 	if (!m)
 		return;
 	if (t->send(t->ctx, m->bytes, m->len) == 0) {
@@ -139,14 +140,23 @@ static void pump(struct collecting *c)
 	}
 }
 
+/* The CPU's last: once those have arrived, so have the others of that time. */
 static void take_windows(struct collecting *c, bool flush)
 {
 	struct window w;
 
-	while (windows_take(c->windows, pipeline_processes(c->pipeline), flush, &w)) {
-		measure(c);
-		sender_push(c->sender, &w);
+	for (unsigned i = c->options->source_count; i-- > 0;) {
+		while (windows_take(c->windows[i], pipeline_processes(c->pipeline), flush, &w)) {
+			measure(c);
+			sender_push(c->sender, i, &w);
+		}
 	}
+}
+
+static void set_length(struct collecting *c, uint32_t ms)
+{
+	for (unsigned i = 0; i < c->options->source_count; i++)
+		windows_set_length(c->windows[i], ms);
 }
 
 static void end_if_sent(struct collecting *c)
@@ -158,10 +168,18 @@ static void end_if_sent(struct collecting *c)
 		loop_stop(c->loop);
 }
 
+static void look_at_clock(struct collecting *c)
+{
+	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), boottime = clock_ns(CLOCK_BOOTTIME),
+		 wall = clock_ns(CLOCK_REALTIME);
+
+	for (unsigned i = 0; i < c->options->source_count; i++)
+		windows_clock(c->windows[i], monotonic, boottime, wall);
+}
+
 static void drain(struct collecting *c)
 {
-	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
-		      clock_ns(CLOCK_REALTIME));
+	look_at_clock(c);
 	pipeline_drain(c->pipeline);
 }
 
@@ -169,7 +187,7 @@ static void control(struct collecting *c, const struct window_reply *r)
 {
 	c->live_until_ms = r->live_until_ms;
 	bool live = r->live_until_ms > clock_ms(CLOCK_REALTIME);
-	windows_set_length(c->windows, live ? LIVE_WINDOW_MS : WINDOW_MS);
+	set_length(c, live ? LIVE_WINDOW_MS : WINDOW_MS);
 	if (r->flush && !c->stopping) {
 		drain(c); /* up to this moment: someone waits for it */
 		take_windows(c, true);
@@ -235,8 +253,7 @@ static void stop(struct collecting *c)
 	c->stopping = true;
 	c->stop_ns = clock_ns(CLOCK_MONOTONIC) +
 		     (c->heard || c->options->alive_fd >= 0 ? STOP_NS : STOP_NOBODY_NS);
-	windows_clock(c->windows, clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME),
-		      clock_ns(CLOCK_REALTIME));
+	look_at_clock(c);
 	pipeline_stop(c->pipeline, TABLES_MS);
 	take_windows(c, true);
 	pump(c);
@@ -256,7 +273,7 @@ static void on_tick(void *ctx, int what)
 	}
 	if (c->live_until_ms && c->live_until_ms < clock_ms(CLOCK_REALTIME)) {
 		c->live_until_ms = 0;
-		windows_set_length(c->windows, WINDOW_MS);
+		set_length(c, WINDOW_MS);
 	}
 	/* A drain that a filling ring caused just before will do; but not twice, for the clock's
 	 * sake. */
@@ -288,16 +305,38 @@ static void on_stop(void *ctx, int signo)
 	stop(ctx);
 }
 
+/* What each source's events become: windows of its type. */
+static void open_windows(struct collecting *c, const char *host, struct sampler_options *sampler)
+{
+	const struct collecting_options *o = c->options;
+
+	for (unsigned i = 0; i < o->source_count; i++) {
+		const struct collecting_source *src = &o->sources[i];
+		struct windows_options windows = {
+			.type = src->kind->type,
+			.unit = src->kind->unit,
+			.period =
+				src->kind->is_clock ? 1000000000 / o->frequency : src->kind->period,
+			.labels = {.host = host, .cgroups = c->cgroups, .threads = o->threads},
+		};
+		c->windows[i] = windows_new(c->dict, &windows);
+		sampler->sources[i] = (struct sampler_source){
+			.kind = src->kind,
+			.frequency = src->kind->period ? 0 : o->frequency,
+			.period = src->kind->period,
+			.counters_fd = src->counters_fd,
+		};
+		if (src->counters_fd > 0)
+			sampler_counters_read(src->counters_fd, &c->first[i]);
+	}
+	sampler->source_count = o->source_count;
+}
+
 static int start(struct collecting *c)
 {
 	const struct collecting_options *o = c->options;
 	static const char *const none[] = {NULL};
-	struct sampler_options sampler = {
-		.sources = {{source_find("cpu-clock"), o->frequency, 0, o->counters_fd}},
-		.source_count = 1,
-		.cpu = -1,
-		.nice = NICE,
-	};
+	struct sampler_options sampler = {.cpu = -1, .nice = NICE};
 	bool lines = o->lines && o->lines[0];
 	struct collecting_options *own = (struct collecting_options *)o;
 	struct assembler_options assemble = {
@@ -327,24 +366,12 @@ static int start(struct collecting *c)
 
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->dict = profile_new();
-	struct windows_options windows = {
-		.type = "cpu",
-		.unit = "nanoseconds",
-		.period = 1000000000 / o->frequency,
-		.labels = {.host = o->host ? o->host : host,
-			   .cgroups = c->cgroups,
-			   .threads = o->threads},
-	};
-	c->windows = windows_new(c->dict, &windows);
+	open_windows(c, o->host ? o->host : host, &sampler);
 	c->sender = sender_new(c->dict, instance, 0);
-	if (o->counters_fd > 0)
-		sampler_counters_read(o->counters_fd, &c->first);
 	int err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
-	if (err) {
-		probe_cannot_sample(err, &why, "cpu-clock");
-		return err;
-	}
-	return 0;
+	if (err)
+		probe_cannot_sample(err, &why);
+	return err;
 }
 
 static int watch(struct collecting *c)
@@ -389,7 +416,8 @@ int collecting_run(const struct collecting_options *options)
 		return 0; /* our parent waits for our end, and a table may be in the making */
 	loop_free(c.loop);
 	sender_free(c.sender);
-	windows_free(c.windows);
+	for (unsigned i = 0; i < o.source_count; i++)
+		windows_free(c.windows[i]);
 	pipeline_free(c.pipeline);
 	cgroups_free(c.cgroups);
 	profile_free(c.dict);

@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collect/source.h"
+#include "pipeline/sender.h"
+
 #define COLLECTING_RENEW 75 /* exit code: start me again, all is well */
 
 struct loop;
@@ -27,15 +30,21 @@ struct transport {
 	void *ctx;
 };
 
+struct collecting_source {
+	const struct source_kind *kind;
+	int counters_fd; /* that outlive us; 0: none */
+};
+
 struct collecting_options {
 	uint64_t frequency;
+	struct collecting_source sources[SENDER_SOURCES_MAX]; /* the CPU's clock first */
+	unsigned source_count;
 	const char *host; /* NULL: the machine's own name */
 	size_t table_bytes;
 	const char *const
 		*lines; /* names of processes whose source lines are kept; ends with NULL */
 	const char *const *threads; /* those each of whose threads is a series; the same, or NULL */
 	const char *cache_dir;      /* NULL: none */
-	int counters_fd;            /* that outlive us; 0: none */
 	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
 	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */
 	int end_signal; /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */

@@ -71,8 +71,11 @@ static void measure_stages(struct measure *m, const struct measured *now)
 	const uint64_t *ns = s->assembler.stage_ns;
 	uint64_t known =
 		ns[STAGE_PROCESS] + ns[STAGE_UNWIND] + ns[STAGE_SYMBOL] + ns[STAGE_AGGREGATE];
-	uint64_t run = s->counts.run_ns - now->first->run_ns,
-		 walk = s->counts.walk_ns - now->first->walk_ns;
+	uint64_t run = s->counts.run_ns, walk = s->counts.walk_ns;
+	for (unsigned i = 0; i < s->source_count; i++) {
+		run -= now->first[i].run_ns;
+		walk -= now->first[i].walk_ns;
+	}
 	const struct {
 		const char *name;
 		uint64_t ns;
@@ -90,6 +93,23 @@ static void measure_stages(struct measure *m, const struct measured *now)
 	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
 		metric_label(m, "stage_seconds_total", "stage", stages[i].name,
 			     (double)stages[i].ns / 1e9);
+}
+
+static void measure_sources(struct measure *m, const struct measured *now)
+{
+	for (unsigned i = 0; i < now->pipeline.source_count; i++) {
+		const char *name = now->pipeline.sources[i].kind->name;
+		const struct sampler_counts *c = &now->pipeline.sources[i].counts;
+		const struct sampler_counts *first = &now->first[i];
+		metric_label(m, "bpf_seconds_total", "program", i ? name : "sample",
+			     (double)(c->run_ns - first->run_ns) / 1e9);
+		metric_label(m, "collector_events_taken_total", "event", name,
+			     (double)(c->taken - first->taken));
+		metric_label(m, "collector_events_lost_total", "event", name,
+			     (double)(c->lost - first->lost + c->malformed));
+		metric_label(m, "collector_events_nested_total", "event", name,
+			     (double)(c->nested - first->nested));
+	}
 }
 
 /* System calls that our own filter would not let us make. None, or something is not shown. */
@@ -165,8 +185,7 @@ void measure_all(struct measure *m, const struct measured *now)
 	metric(m, "uptime_seconds", uptime);
 	metric_label(m, "cpu_seconds_total", "process", "collector", cpu_seconds(&self));
 	metric_label(m, "resident_bytes", "process", "collector", resident_bytes());
-	metric_label(m, "bpf_seconds_total", "program", "sample",
-		     (double)(s->counts.run_ns - now->first->run_ns) / 1e9);
+	measure_sources(m, now);
 	metric(m, "timer_seconds_total",
 	       uptime * (double)now->frequency * s->counts.cpus * TIMER_NS / 1e9);
 	measure_stages(m, now);

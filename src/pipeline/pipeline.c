@@ -232,6 +232,10 @@ void pipeline_stats(const struct pipeline *p, struct pipeline_stats *ret)
 				       .priority_error = p->priority_error,
 				       .hotplug_error = p->hotplug_error};
 	sampler_counts_sum(p->sampler, &ret->counts);
+	for (unsigned i = 0; (ret->sources[i].kind = sampler_source(p->sampler, i)); i++) {
+		sampler_counts(p->sampler, i, &ret->sources[i].counts);
+		ret->source_count++;
+	}
 	assembler_stats(p->assembler, &ret->assembler);
 	stream_stats(p->stream, &ret->stream);
 	sampler_ticks(p->sampler, &ret->ticks_due, &ret->ticks_missed);

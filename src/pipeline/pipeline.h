@@ -45,6 +45,11 @@ struct processes *pipeline_processes(const struct pipeline *p);
 
 struct pipeline_stats {
 	struct sampler_counts counts; /* of all sources */
+	struct {
+		const struct source_kind *kind;
+		struct sampler_counts counts;
+	} sources[SAMPLER_SOURCES_MAX];
+	unsigned source_count;
 	struct assembler_stats assembler;
 	uint64_t sideband_lost;
 	struct stream_stats stream;

@@ -12,6 +12,7 @@
 
 struct waiting {
 	struct window window;
+	unsigned source;
 	uint64_t samples; /* in the parts that are left */
 	uint32_t row;     /* the first row of the part to send */
 	size_t time;      /* … and its first sample time */
@@ -35,6 +36,9 @@ struct sender {
 	size_t part_times;
 	uint64_t part_samples;
 	uint64_t message_sequence;
+	struct {
+		uint64_t dropped, refused; /* samples */
+	} lost[SENDER_SOURCES_MAX];
 	struct sender_stats stats;
 };
 
@@ -95,15 +99,17 @@ static void make_room(struct sender *s)
 		}
 		s->stats.dropped_windows++;
 		s->stats.dropped_samples += s->first->samples;
+		s->lost[s->first->source].dropped += s->first->samples;
 		remove_first(s);
 	}
 }
 
-void sender_push(struct sender *s, struct window *w)
+void sender_push(struct sender *s, unsigned source, struct window *w)
 {
 	struct waiting *new = mem_alloc(sizeof(*new));
 
 	new->window = *w;
+	new->source = MIN(source, SENDER_SOURCES_MAX - 1);
 	*w = (struct window){};
 	memcpy(new->window.instance, s->instance, sizeof(s->instance));
 	new->window.sequence = ++s->sequence;
@@ -145,9 +151,9 @@ static void encode(struct sender *s, const struct window_counts *counts, bool en
 	struct window part = w->window;
 
 	part.epoch = s->epoch;
-	part.counts = *counts;
-	part.counts.lost[WINDOW_LOST_BUFFER] += s->stats.dropped_samples;
-	part.counts.lost[WINDOW_LOST_REFUSED] += s->stats.refused_samples;
+	part.counts = counts[w->source];
+	part.counts.lost[WINDOW_LOST_BUFFER] += s->lost[w->source].dropped;
+	part.counts.lost[WINDOW_LOST_REFUSED] += s->lost[w->source].refused;
 	part.row_count = 0;
 	part.times = NULL;
 	part.part = s->part = WINDOW_NO_PART;
@@ -203,6 +209,7 @@ static void part_is_done(struct sender *s, bool refused)
 	w->samples -= s->part_samples;
 	s->stats.waiting_samples -= s->part_samples;
 	*(refused ? &s->stats.refused_samples : &s->stats.sent_samples) += s->part_samples;
+	s->lost[w->source].refused += refused ? s->part_samples : 0;
 	if (w->row < w->window.row_count)
 		return;
 	s->stats.refused_windows += refused;

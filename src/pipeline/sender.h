@@ -6,8 +6,8 @@
  * sent until it is answered. While the server is away windows wait, up to a cap of bytes: then the
  * oldest are dropped, and counted.
  *
- *	sender_push(s, &window);
- *	while ((m = sender_message(s, &counts))) { send m->bytes, m->len; receive; }
+ *	sender_push(s, source, &window);
+ *	while ((m = sender_message(s, counts))) { send m->bytes, m->len; receive; }
  *	sender_reply(s, bytes, len, &reply);    or sender_again(s) when no reply came
  */
 #pragma once
@@ -20,20 +20,23 @@
 
 struct sender;
 
+#define SENDER_SOURCES_MAX 8
+
 /* The dictionary is borrowed. `instance` names this collector process, at random. max_bytes 0: 16
  * MB. */
 struct sender *sender_new(const struct profile *dict, const uint8_t instance[16], size_t max_bytes);
 void sender_free(struct sender *s);
 
-/* Takes the window's rows and times, and leaves it empty. */
-void sender_push(struct sender *s, struct window *w);
+/* Takes the window's rows and times, and leaves it empty. `source`: whose events it has, of all
+ * that have its type. */
+void sender_push(struct sender *s, unsigned source, struct window *w);
 
 /* What goes with the last part of each window, from now on; names are borrowed. */
 void sender_metrics(struct sender *s, struct window_metric *metrics, uint32_t count);
 
 /*
  * The message to send now; NULL: nothing waits, or one is on its way. Borrowed until the reply.
- * `counts` as of now; the losses that the sender itself knows are added to them.
+ * `counts` as of now, by source; the losses that the sender itself knows are added to them.
  */
 const struct pack *sender_message(struct sender *s, const struct window_counts *counts);
 

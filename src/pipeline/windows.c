@@ -47,6 +47,7 @@ struct windows {
 	uint64_t floor_ms;   /* after the clock stepped back: nothing taken since lies before … */
 	uint64_t floor_ns;   /* … taken since this, CLOCK_MONOTONIC */
 	uint64_t drained_ns; /* the last drain, CLOCK_MONOTONIC */
+	uint64_t tick_ns;    /* between a clock's; 0: it is none */
 	uint32_t length_ms;
 	bool cut; /* the length changed: close what is open */
 	struct labeller *labeller;
@@ -62,6 +63,7 @@ struct windows *windows_new(struct profile *dict, const struct windows_options *
 	ws->options.rows_max = o->rows_max ? o->rows_max : ROWS_MAX;
 	ws->options.owners_max = o->owners_max ? o->owners_max : OWNERS_MAX;
 	ws->length_ms = WINDOW_MS;
+	ws->tick_ns = strcmp(o->unit, "nanoseconds") == 0 ? o->period : 0;
 	ws->labeller = labeller_new(dict, &o->labels);
 	for (size_t i = 0; i < OPEN_MAX; i++)
 		ws->open[i].start_ms = NO_TIME;
@@ -167,7 +169,7 @@ static uint64_t wall_of(const struct windows *ws, uint64_t monotonic)
 static uint64_t tick_of(const struct windows *ws, uint64_t monotonic)
 {
 	uint64_t wall = (uint64_t)((int64_t)monotonic + ws->offset_ns), in_second = wall % NS;
-	uint64_t period = ws->options.period;
+	uint64_t period = ws->tick_ns;
 
 	if (period && period <= NS)
 		in_second = MIN(in_second / period, NS / period - 1) * period;
@@ -334,8 +336,10 @@ bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct w
 	return true;
 }
 
-void windows_stats(const struct windows *ws, struct windows_stats *ret)
+void windows_stats(const struct windows *ws, struct windows_stats *sum)
 {
-	*ret = ws->stats;
-	ret->folded = labeller_folded(ws->labeller);
+	sum->other += ws->stats.other;
+	sum->open += ws->stats.open;
+	sum->steps = MAX(sum->steps, ws->stats.steps); /* all see the same clock */
+	sum->folded += labeller_folded(ws->labeller);
 }

@@ -30,7 +30,7 @@ struct windows;
 
 struct windows_options {
 	const char *type, *unit; /* of the profile: "cpu", "nanoseconds" */
-	uint64_t period;         /* ns of a sample */
+	uint64_t period;         /* the value of a sample; 0: it varies */
 	struct labeller_options labels;
 	uint32_t rows_max;   /* 0: 20,000 */
 	uint32_t owners_max; /* 0: 8,192 */
@@ -61,4 +61,5 @@ struct windows_stats {
 	uint64_t folded; /* samples of threads that should be a series, for threads_max */
 };
 
-void windows_stats(const struct windows *ws, struct windows_stats *ret);
+/* Adds them to *sum. */
+void windows_stats(const struct windows *ws, struct windows_stats *sum);

@@ -56,7 +56,8 @@ enum window_lost {
 extern const char *const window_lost_names[WINDOW_LOST_REASONS]; /* "ring_full", … */
 
 /*
- * Cumulative: taken - base = what was sent so far + lost + what is still on its way, exactly.
+ * Of the samples of the window's type, cumulative: taken - base = what was sent so far + lost +
+ * what is still on its way, exactly.
  * `base` is what the kernel's counter stood at when this instance began; the counter itself
  * outlives collectors, so what one left behind is known from the next one's base.
  */

@@ -40,6 +40,28 @@ static struct account *add(struct accounts *a)
 	return &a->all[a->count++];
 }
 
+/* As it is in the file: the instance, and the type behind it, but for that of most. */
+#define USUAL_TYPE "cpu"
+
+static void write_key(const struct account *n, struct pack *out)
+{
+	pack_raw(out, n->instance, sizeof(n->instance));
+	if (strcmp(n->type, USUAL_TYPE) != 0)
+		pack_raw(out, n->type, strlen(n->type));
+}
+
+static bool read_key(struct account *n, const void *key, size_t len)
+{
+	if (!key || len < sizeof(n->instance) || len >= sizeof(n->instance) + sizeof(n->type))
+		return false;
+	memcpy(n->instance, key, sizeof(n->instance));
+	snprintf(n->type, sizeof(n->type), "%s", USUAL_TYPE);
+	if (len > sizeof(n->instance))
+		snprintf(n->type, sizeof(n->type), "%.*s", (int)(len - sizeof(n->instance)),
+			 (const char *)key + sizeof(n->instance));
+	return true;
+}
+
 static int load_accounts(struct accounts *a)
 {
 	int r;
@@ -51,11 +73,11 @@ static int load_accounts(struct accounts *a)
 	while ((r = sql_step(&a->db, st)) > 0) {
 		struct account *n = add(a);
 		const void *instance = sqlite3_column_blob(st, 0);
-		if (!instance || sqlite3_column_bytes(st, 0) != 16 || a->count > ACCOUNTS_MAX + 1 ||
+		if (a->count > ACCOUNTS_MAX + 1 ||
+		    !read_key(n, instance, (size_t)sqlite3_column_bytes(st, 0)) ||
 		    !accounts_unpack(sqlite3_column_blob(st, 1),
 				     (size_t)sqlite3_column_bytes(st, 1), &n->counts, &n->stored))
 			return -EUCLEAN;
-		memcpy(n->instance, instance, 16);
 		n->last_ms = (uint64_t)sqlite3_column_int64(st, 2);
 		n->followed = sqlite3_column_type(st, 3) != SQLITE_NULL;
 		n->next_base = (uint64_t)sqlite3_column_int64(st, 3);
@@ -115,18 +137,20 @@ void accounts_done(struct accounts *a)
 static int write_account(struct accounts *a, uint32_t i)
 {
 	struct account *n = &a->all[i];
-	struct pack counts = {};
+	struct pack counts = {}, key = {};
 
+	write_key(n, &key);
 	accounts_pack(&n->counts, n->stored, &counts);
 	int r = n->followed
 			? sql_run(&a->db, "INSERT OR REPLACE INTO accounts VALUES(?, ?, ?, ?, ?)",
-				  "ibbii", (int64_t)i, n->instance, (size_t)16, counts.bytes,
-				  counts.len, (int64_t)n->last_ms, (int64_t)n->next_base)
+				  "ibbii", (int64_t)i, key.bytes, key.len, counts.bytes, counts.len,
+				  (int64_t)n->last_ms, (int64_t)n->next_base)
 			: sql_run(&a->db,
 				  "INSERT OR REPLACE INTO accounts VALUES(?, ?, ?, ?, NULL)",
-				  "ibbi", (int64_t)i, n->instance, (size_t)16, counts.bytes,
-				  counts.len, (int64_t)n->last_ms);
+				  "ibbi", (int64_t)i, key.bytes, key.len, counts.bytes, counts.len,
+				  (int64_t)n->last_ms);
 	pack_done(&counts);
+	pack_done(&key);
 	return r;
 }
 
@@ -202,10 +226,11 @@ static uint64_t lost_sum(const struct window_counts *c)
 	return sum;
 }
 
-static struct account *find(const struct accounts *a, const uint8_t instance[static 16])
+static struct account *find(const struct accounts *a, const struct window *w)
 {
 	for (uint32_t i = a->count; i-- > 1;)
-		if (memcmp(a->all[i].instance, instance, 16) == 0)
+		if (memcmp(a->all[i].instance, w->instance, 16) == 0 &&
+		    strcmp(a->all[i].type, w->type) == 0)
 			return &a->all[i];
 	return NULL;
 }
@@ -219,7 +244,8 @@ static struct account *before(const struct accounts *a, const struct window *w)
 	for (uint32_t i = 1; w->counts.base && i < a->count; i++) {
 		struct account *n = &a->all[i];
 		bool kin = memcmp(n->instance, w->instance, 8) == 0;
-		if (n->followed || n->counts.taken > w->counts.base ||
+		if (n->followed || strcmp(n->type, w->type) != 0 ||
+		    n->counts.taken > w->counts.base ||
 		    n->counts.base + n->stored + lost_sum(&n->counts) > w->counts.base)
 			continue;
 		if (!best || kin > best_kin ||
@@ -250,7 +276,7 @@ static uint64_t died(const struct account *n, uint64_t next_base)
 
 void accounts_look(const struct accounts *a, const struct window *w, struct accounts_entry *ret)
 {
-	const struct account *n = find(a, w->instance), *last = n ? NULL : before(a, w);
+	const struct account *n = find(a, w), *last = n ? NULL : before(a, w);
 	uint64_t lost = lost_sum(&w->counts), was = n ? lost_sum(&n->counts) : 0;
 
 	ret->restarted = !n;
@@ -285,7 +311,7 @@ static void forget(struct accounts *a)
 void accounts_add(struct accounts *a, const struct window *w, uint64_t samples, int64_t day,
 		  int64_t id, int64_t row)
 {
-	struct account *n = find(a, w->instance);
+	struct account *n = find(a, w);
 
 	if (!n) {
 		struct account *last = before(a, w);
@@ -297,6 +323,7 @@ void accounts_add(struct accounts *a, const struct window *w, uint64_t samples, 
 			forget(a);
 		n = add(a);
 		memcpy(n->instance, w->instance, 16);
+		snprintf(n->type, sizeof(n->type), "%s", w->type);
 		n->counts = w->counts;
 	}
 	n->counts.taken = MAX(n->counts.taken, w->counts.taken);

@@ -1,10 +1,10 @@
 /*
  * accounts: what collectors took, and what became of it: taken = stored + lost, exactly.
  *
- * Every message brings its collector's counts since it began. The kernel's counter outlives a
+ * Every message brings its collector's counts of one type's samples since it began. The kernel's counter outlives a
  * collector, so the next one's `base` says how much the one before took in all; what of that was
  * neither stored nor lost for another reason died with it. Collectors that follow one another on
- * the same counter are known by the first 8 bytes of their instance id, where those are equal, else
+ * the same counters are known by the first 8 bytes of their instance id, where those are equal, else
  * by the counts: the latest that stood at or below the new one's base. A base of 0, or below all,
  * begins a new account.
  *
@@ -21,6 +21,7 @@
 
 struct account {
 	uint8_t instance[16];
+	char type[WINDOW_TYPE_MAX]; /* of the samples it is about */
 	struct window_counts counts;
 	uint64_t stored;
 	uint64_t last_ms;   /* the latest window's start */

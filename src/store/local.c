@@ -293,11 +293,13 @@ static int recount(struct local_store *s, int64_t day, bool latest)
 		return r;
 	int64_t through = accounts_through(&s->accounts, day, b->id);
 	CLEANUP(sql_endp)
-	sqlite3_stmt *st = sql_ask(&b->db,
-				   "SELECT w.id, i.instance, w.counts, w.slot FROM windows w"
-				   " JOIN instances i ON i.id = w.instance WHERE w.id > ?"
-				   " ORDER BY w.id",
-				   "i", through);
+	sqlite3_stmt *st =
+		sql_ask(&b->db,
+			"SELECT w.id, i.instance, w.counts, w.slot, t.type FROM windows w"
+			" JOIN instances i ON i.id = w.instance"
+			" JOIN types t ON t.id = w.type WHERE w.id > ?"
+			" ORDER BY w.id",
+			"i", through);
 	while ((r = sql_step(&b->db, st)) > 0) {
 		struct window w = {.start_ms = (uint64_t)sqlite3_column_int64(st, 3) * 1000};
 		uint64_t samples;
@@ -307,6 +309,7 @@ static int recount(struct local_store *s, int64_t day, bool latest)
 				     (size_t)sqlite3_column_bytes(st, 2), &w.counts, &samples))
 			return -EUCLEAN;
 		memcpy(w.instance, instance, 16);
+		snprintf(w.type, sizeof(w.type), "%s", (const char *)sqlite3_column_text(st, 4));
 		accounts_add(&s->accounts, &w, samples, day, b->id, sqlite3_column_int64(st, 0));
 	}
 	return r;

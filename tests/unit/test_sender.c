@@ -122,7 +122,7 @@ static void windows_arrive_whatever_happens(void **state)
 		uint64_t count = 1 + (uint64_t)(rand_r(&seed) % 3);
 		struct window w = make(dict, rows, count);
 		total += rows * count;
-		sender_push(s, &w);
+		sender_push(s, 0, &w);
 		assert_null(w.rows);
 
 		const struct pack *m;
@@ -171,7 +171,7 @@ static void the_oldest_go_when_nobody_listens(void **state)
 
 	for (int i = 0; i < 1000; i++) {
 		struct window w = make(dict, 1000, 2);
-		sender_push(s, &w);
+		sender_push(s, 0, &w);
 		if (i == 3) /* one is on its way: it may be stored already, so it stays */
 			assert_non_null(sender_message(s, &counts));
 	}
@@ -209,7 +209,7 @@ static void one_row_of_very_many_samples_goes_without_times(void **state)
 	struct window w = make(dict, 3, 200000);
 	const struct pack *m;
 
-	sender_push(s, &w);
+	sender_push(s, 0, &w);
 	while ((m = sender_message(s, &counts))) {
 		receive(server, m, &reply);
 		struct pack bytes = {};
@@ -233,7 +233,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	struct window_counts counts = {.base = 5, .taken = 9};
 	struct window w = make(dict, 20, 2);
 
-	sender_push(s, &w);
+	sender_push(s, 0, &w);
 	const struct pack *m = sender_message(s, &counts);
 	for (size_t len = 0; len < m->len; len++) { /* half a message */
 		struct profile *d = profile_new();

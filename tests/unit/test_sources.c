@@ -5,6 +5,7 @@
 #include "unit/unit.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -50,9 +51,11 @@ static pid_t start_caller(long number)
 {
 	pid_t pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			syscall(number);
+	}
 	return pid;
 }
 

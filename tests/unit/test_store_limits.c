@@ -340,6 +340,49 @@ static void every_sample_is_accounted_for(void **state)
 	sender_done(&d);
 }
 
+/* One collector samples two things: what it lost of the one is no loss of the other. */
+static void losses_are_of_their_type(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender cpu, faults;
+	uint64_t now = BEGIN, lost_faults = 0;
+
+	sender_init(&cpu, 1);
+	sender_init(&faults, 1);  /* the same instance … */
+	faults.w.sequence = 1000; /* … with windows of their own */
+	faults.w.counts.base = faults.w.counts.taken = 5000;
+	for (int i = 0; i < 5; i++, now += WINDOW_MS) {
+		make(&cpu, now, 6);
+		append(s, &cpu, NULL, now);
+		make(&faults, now, 6);
+		snprintf(faults.w.type, sizeof(faults.w.type), "page_faults");
+		faults.w.counts.lost[WINDOW_LOST_RING] += 7;
+		faults.w.counts.taken += 7;
+		lost_faults += 7;
+		append(s, &faults, NULL, now);
+		if (i == 2) {
+			store_close(s);
+			s = open_with(NULL);
+		}
+	}
+	uint64_t taken = cpu.w.counts.taken - cpu.w.counts.base + faults.w.counts.taken - 5000;
+	check_sum(s, taken, lost_faults, 0);
+	for (int i = 0; i < 2; i++) {
+		struct profile *p = profile_new();
+		struct store_answer a;
+		struct store_query q = {
+			.type = i ? "page_faults" : "cpu", .from_ms = BEGIN, .to_ms = now};
+		assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
+		assert_true(a.samples > 0);
+		assert_int_equal(a.lost, i ? lost_faults : 0);
+		profile_free(p);
+	}
+	store_close(s);
+	sender_done(&cpu);
+	sender_done(&faults);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +395,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_limit_of_size_takes_raw_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(age_takes_days_and_months, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_sample_is_accounted_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(losses_are_of_their_type, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

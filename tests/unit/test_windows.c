@@ -173,7 +173,7 @@ static void a_clock_that_steps_back_makes_no_window_twice(void **state)
 		window_done(&w);
 	}
 	assert_int_equal(total, put_in);
-	struct windows_stats s;
+	struct windows_stats s = {};
 	windows_stats(f.windows, &s);
 	assert_int_equal(s.steps, 2);
 	assert_int_equal(s.open, 0);
@@ -247,7 +247,7 @@ static void too_many_rows_are_others(void **state)
 			found = true;
 		}
 	assert_true(found);
-	struct windows_stats s;
+	struct windows_stats s = {};
 	windows_stats(f.windows, &s);
 	assert_int_equal(s.other, 100 - 9);
 	window_done(&w);
@@ -380,7 +380,7 @@ static void threads_that_are_asked_for_are_series(void **state)
 				    .unit = "nanoseconds",
 				    .period = 10,
 				    .labels = {.host = "h", .threads = names, .threads_max = 3}};
-	struct windows_stats stats;
+	struct windows_stats stats = {};
 	struct window w;
 
 	windows_free(f.windows);
