@@ -13,13 +13,13 @@ enum source_type { SOURCE_FD, SOURCE_SIGNAL };
 
 struct source {
 	enum source_type type;
-	int fd; /* -1: forgotten */
+	int fd; /* -1: removed */
 	loop_fn *fn;
 	void *ctx;
 	struct source *next;
 };
 
-/* Timers are how long to wait, not fds: that saves a system call each time one is due. */
+/* Timers are not fds but the timeout of epoll_wait(), which saves a system call each time. */
 struct timer {
 	uint64_t due_ms, every_ms; /* CLOCK_MONOTONIC; every 0: once */
 	loop_fn *fn;
@@ -84,7 +84,7 @@ int loop_fd(struct loop *l, int fd, loop_fn *fn, void *ctx)
 	return watch(l, SOURCE_FD, fd, fn, ctx);
 }
 
-void loop_forget_fd(struct loop *l, int fd)
+void loop_remove_fd(struct loop *l, int fd)
 {
 	for (struct source *s = l->sources; s; s = s->next) {
 		if (s->type == SOURCE_FD && s->fd == fd) {
@@ -114,8 +114,7 @@ static int next_due(const struct loop *l)
 	return least == UINT64_MAX ? -1 : (int)MIN(least, (uint64_t)INT_MAX);
 }
 
-/* A timer that was missed (a debugger, a busy machine) is due once, not as often as it was missed.
- */
+/* A timer that is late by several periods (debugger, busy machine) fires only once. */
 static void run_due(struct loop *l)
 {
 	uint64_t now = clock_ms(CLOCK_MONOTONIC);

@@ -110,7 +110,7 @@ static void on_target_end(void *ctx, int fd)
 {
 	struct recording *r = ctx;
 
-	loop_forget_fd(r->loop, fd);
+	loop_remove_fd(r->loop, fd);
 	if (--r->alive == 0)
 		loop_stop(r->loop);
 }

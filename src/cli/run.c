@@ -248,7 +248,7 @@ static void on_alive(void *ctx, int fd)
 			h->heard_ns = clock_ns(CLOCK_MONOTONIC);
 			h->ready = true;
 		} else if (n == 0) {
-			loop_forget_fd(r->loop, fd);
+			loop_remove_fd(r->loop, fd);
 		}
 	}
 	say_ready(r);
@@ -287,7 +287,7 @@ static void half_ended(struct run *r, struct half *h, int status)
 
 	h->pid = -1;
 	if (h->alive_fd >= 0) {
-		loop_forget_fd(r->loop, h->alive_fd);
+		loop_remove_fd(r->loop, h->alive_fd);
 		close(TAKE_FD(h->alive_fd));
 	}
 	if (r->stopping) {

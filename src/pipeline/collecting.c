@@ -210,12 +210,12 @@ void collecting_reply(struct collecting *c, const void *bytes, size_t len)
 		c->pause_ns = c->pause_ns ? MIN(2 * c->pause_ns, LATER_MAX_NS) : LATER_NS;
 		c->pause_until_ns = clock_ns(CLOCK_MONOTONIC) + c->pause_ns;
 		log_warn("the server cannot store a window now: %s; it is kept and sent again",
-			 r.words);
+			 r.reason);
 	} else {
 		c->pause_ns = 0;
 	}
 	if (r.status == WINDOW_REFUSED)
-		log_warn("the server refused a window: %s", r.words);
+		log_warn("the server refused a window: %s", r.reason);
 	c->heard = true;
 	control(c, &r);
 	pump(c);
@@ -441,7 +441,7 @@ static void on_packet(void *ctx, int fd)
 	if (n > 0)
 		collecting_reply(t->collecting, bytes, (size_t)n);
 	else if (n == 0)
-		loop_forget_fd(t->loop, fd);
+		loop_remove_fd(t->loop, fd);
 }
 
 static int fd_watch(void *ctx, struct loop *l, struct collecting *c)

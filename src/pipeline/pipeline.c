@@ -183,7 +183,7 @@ static void on_cpu(void *ctx, unsigned cpu, bool online)
 	sampler_cpu(p->sampler, cpu, online);
 	if (!p->sideband)
 		return;
-	loop_forget_fd(p->loop, sideband_fd(p->sideband, cpu));
+	loop_remove_fd(p->loop, sideband_fd(p->sideband, cpu));
 	sideband_cpu(p->sideband, cpu, online);
 	if (online)
 		watch_sideband(p, cpu);

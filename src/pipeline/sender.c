@@ -230,7 +230,7 @@ int sender_reply(struct sender *s, const void *bytes, size_t len, struct window_
 	s->encoded = r.status == WINDOW_LATER;
 	switch (r.status) {
 	case WINDOW_STORED:
-	case WINDOW_KNOWN:
+	case WINDOW_DUPLICATE:
 		s->acked = s->sent;
 		part_is_done(s, false);
 		break;

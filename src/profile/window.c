@@ -264,14 +264,14 @@ void window_reply_write(const struct window_reply *r, struct pack *out)
 	pack_u64(out, r->live_until_ms);
 	pack_u64(out, r->flush);
 	pack_u64(out, 0); /* was a control once */
-	pack_str(out, r->words, strlen(r->words));
+	pack_str(out, r->reason, strlen(r->reason));
 }
 
 int window_reply_read(const void *bytes, size_t len, struct window_reply *ret)
 {
 	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
 	struct window_reply r = {};
-	size_t words;
+	size_t reason_len;
 
 	int err = read_head(&in, reply_magic, r.instance, &r.sequence, &r.part);
 	if (err)
@@ -280,8 +280,8 @@ int window_reply_read(const void *bytes, size_t len, struct window_reply *ret)
 	r.live_until_ms = unpack_u64(&in);
 	r.flush = unpack_max(&in, 1);
 	unpack_u64(&in);
-	const char *s = unpack_str(&in, sizeof(r.words) - 1, &words);
-	memcpy(r.words, s, words);
+	const char *s = unpack_str(&in, sizeof(r.reason) - 1, &reason_len);
+	memcpy(r.reason, s, reason_len);
 	if (in.bad || in.at != in.end)
 		return -EBADMSG;
 	*ret = r;

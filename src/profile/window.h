@@ -116,17 +116,17 @@ void window_done(struct window *w);
 
 /*
  * The answer to a message: "SMR", version (1 byte), instance, sequence, part, status, live until
- * (ms since 1970, 0: no), flush, 0, words.
+ * (ms since 1970, 0: no), flush, 0, reason.
  *
  * With sequence 0 it answers no message and brings controls alone: a server sends one at any time
  * to a collector that listens all the time (`run`). Others learn them with their next answer.
  */
 enum window_status {
 	WINDOW_STORED,
-	WINDOW_KNOWN,   /* stored before */
-	WINDOW_RESET,   /* begin a new epoch */
-	WINDOW_LATER,   /* cannot be stored now (disk full): send it again */
-	WINDOW_REFUSED, /* will never be stored: give it up */
+	WINDOW_DUPLICATE, /* stored before */
+	WINDOW_RESET,     /* begin a new epoch */
+	WINDOW_LATER,     /* cannot be stored now (disk full): send it again */
+	WINDOW_REFUSED,   /* will never be stored: give it up */
 };
 
 struct window_reply {
@@ -137,7 +137,7 @@ struct window_reply {
 	/* Controls. */
 	uint64_t live_until_ms; /* windows of 1 s until then */
 	bool flush;             /* send what there is now */
-	char words[256];        /* why, for LATER and REFUSED */
+	char reason[256];       /* why, for LATER and REFUSED */
 };
 
 void window_reply_write(const struct window_reply *r, struct pack *out);

@@ -405,9 +405,9 @@ void http_free(struct http *h)
 		return;
 	http_stop(h);
 	if (h->epoll >= 0)
-		loop_forget_fd(h->loop, h->epoll);
+		loop_remove_fd(h->loop, h->epoll);
 	if (h->wake >= 0)
-		loop_forget_fd(h->loop, h->wake);
+		loop_remove_fd(h->loop, h->wake);
 	if (h->daemon) {
 		send_last(h);
 		MHD_stop_daemon(h->daemon);

@@ -143,7 +143,7 @@ void jobs_free(struct jobs *js)
 	for (unsigned i = 0; i < js->thread_count; i++)
 		pthread_join(js->threads[i], NULL);
 	on_ended(js, 0);
-	loop_forget_fd(js->loop, js->event);
+	loop_remove_fd(js->loop, js->event);
 	close(js->event);
 	pthread_cond_destroy(&js->more);
 	pthread_mutex_destroy(&js->lock);

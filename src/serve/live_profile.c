@@ -436,7 +436,7 @@ void live_profiles_free(struct live_profiles *p)
 		http_fail(a->q.request, 503, "the server is shutting down");
 		request_free(&a->q);
 	}
-	loop_forget_fd(p->server->loop, p->timer);
+	loop_remove_fd(p->server->loop, p->timer);
 	close(p->timer);
 	free(p);
 }

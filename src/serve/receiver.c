@@ -146,7 +146,7 @@ static void keep_metrics(struct instance *i, struct window *w)
 }
 
 static enum window_status store_it(struct receiver *r, struct instance *i, struct window *w,
-				   uint64_t now_ms, char words[static 256])
+				   uint64_t now_ms, char reason[static 256])
 {
 	struct store_error err = {};
 
@@ -155,23 +155,23 @@ static enum window_status store_it(struct receiver *r, struct instance *i, struc
 	int e = store_append(r->store, i->dict, w, now_ms, &err);
 	if (!e || e == -EEXIST) {
 		r->stats.last_error = 0;
-		return e ? WINDOW_KNOWN : WINDOW_STORED;
+		return e ? WINDOW_DUPLICATE : WINDOW_STORED;
 	}
-	snprintf(words, 256, "%.255s", *err.text ? err.text : strerror(-e));
+	snprintf(reason, 256, "%.255s", *err.text ? err.text : strerror(-e));
 	if (e == -ERANGE || e == -EINVAL || e == -EBADMSG)
 		return WINDOW_REFUSED;
 	r->stats.last_error = e;
-	snprintf(r->stats.last_words, sizeof(r->stats.last_words), "%s", words);
+	snprintf(r->stats.last_words, sizeof(r->stats.last_words), "%s", reason);
 	return WINDOW_LATER;
 }
 
 /* A message that came before: it is stored, or now it may be. */
 static enum window_status again(struct receiver *r, struct instance *i, uint64_t now_ms,
-				char words[static 256])
+				char reason[static 256])
 {
 	if (i->last_stored)
-		return WINDOW_KNOWN;
-	enum window_status status = store_it(r, i, &i->later, now_ms, words);
+		return WINDOW_DUPLICATE;
+	enum window_status status = store_it(r, i, &i->later, now_ms, reason);
 	if (status != WINDOW_LATER) {
 		window_done(&i->later);
 		i->last_stored = true;
@@ -189,7 +189,7 @@ static uint64_t covered_by(const struct window *w, uint64_t now_ms)
 }
 
 static enum window_status read_new(struct receiver *r, struct instance *i, const void *bytes,
-				   size_t len, uint64_t now_ms, char words[static 256])
+				   size_t len, uint64_t now_ms, char reason[static 256])
 {
 	struct window w;
 
@@ -199,7 +199,7 @@ static enum window_status read_new(struct receiver *r, struct instance *i, const
 		return WINDOW_RESET;
 	if (e) {
 		r->stats.malformed++;
-		snprintf(words, 256, "%s",
+		snprintf(reason, 256, "%s",
 			 e == -EFBIG ? "the message or its dictionary is larger, or a stack in it "
 				       "deeper, than a server takes"
 				     : "the message cannot be read");
@@ -207,8 +207,8 @@ static enum window_status read_new(struct receiver *r, struct instance *i, const
 	}
 	bool is_last_part = w.metric_count;
 	keep_metrics(i, &w);
-	enum window_status status = store_it(r, i, &w, now_ms, words);
-	if (is_last_part && (status == WINDOW_STORED || status == WINDOW_KNOWN))
+	enum window_status status = store_it(r, i, &w, now_ms, reason);
+	if (is_last_part && (status == WINDOW_STORED || status == WINDOW_DUPLICATE))
 		i->covered_ms = MAX(i->covered_ms, covered_by(&w, now_ms));
 	window_done(&i->later);
 	if (status == WINDOW_LATER)
@@ -230,7 +230,7 @@ static enum window_status handle(struct receiver *r, const void *bytes, size_t l
 
 	if (e) {
 		r->stats.malformed++;
-		snprintf(reply->words, sizeof(reply->words), "%s",
+		snprintf(reply->reason, sizeof(reply->reason), "%s",
 			 e == -EPROTONOSUPPORT ? "this server speaks another version of the message"
 			 : e == -EFBIG         ? "the message is too large"
 					       : "this is not a window message");
@@ -252,9 +252,9 @@ static enum window_status handle(struct receiver *r, const void *bytes, size_t l
 	i->flush = false;
 	enum window_status status;
 	if (i->last_len == len && i->last_hash == hash_of(bytes, len))
-		status = again(r, i, now_ms, reply->words);
+		status = again(r, i, now_ms, reply->reason);
 	else
-		status = read_new(r, i, bytes, len, now_ms, reply->words);
+		status = read_new(r, i, bytes, len, now_ms, reply->reason);
 	if (i->broken)
 		forget(r, find(r, head.instance));
 	return status;

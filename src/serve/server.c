@@ -48,7 +48,7 @@ static void on_windows(void *ctx, int fd)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) { /* the other end is gone for good */
-			loop_forget_fd(s->loop, fd);
+			loop_remove_fd(s->loop, fd);
 			s->windows_fd = -1;
 			return;
 		}
@@ -223,9 +223,9 @@ void server_free(struct server *s)
 		return;
 	http_stop(s->http);
 	if (s->windows_fd >= 0)
-		loop_forget_fd(s->loop, s->windows_fd);
+		loop_remove_fd(s->loop, s->windows_fd);
 	if (s->maintain_fd >= 0) {
-		loop_forget_fd(s->loop, s->maintain_fd);
+		loop_remove_fd(s->loop, s->maintain_fd);
 		close(s->maintain_fd);
 	}
 	cost_free(s->cost);

@@ -55,7 +55,7 @@ static void receive(struct server *s, const struct pack *m, struct window_reply 
 	assert_int_equal(r, 0);
 	reply->status = WINDOW_STORED;
 	if (w.part != WINDOW_NO_PART && seen(s, w.sequence, w.part)) {
-		reply->status = WINDOW_KNOWN;
+		reply->status = WINDOW_DUPLICATE;
 		s->known++;
 	} else if (w.part != WINDOW_NO_PART) {
 		s->seen[s->seen_count][0] = w.sequence;

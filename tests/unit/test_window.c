@@ -265,7 +265,7 @@ static void a_reply_arrives_as_it_was_sent(void **state)
 				 .status = WINDOW_LATER,
 				 .live_until_ms = 1ull << 45,
 				 .flush = true,
-				 .words = "the disk is full"},
+				 .reason = "the disk is full"},
 			    r;
 	struct pack out = {};
 
@@ -277,7 +277,7 @@ static void a_reply_arrives_as_it_was_sent(void **state)
 	assert_int_equal(r.status, WINDOW_LATER);
 	assert_int_equal(r.live_until_ms, w.live_until_ms);
 	assert_true(r.flush);
-	assert_string_equal(r.words, w.words);
+	assert_string_equal(r.reason, w.reason);
 	for (size_t len = 0; len < out.len; len++)
 		assert_true(window_reply_read(out.bytes, len, &r) < 0);
 	pack_done(&out);
