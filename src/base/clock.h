@@ -1,8 +1,8 @@
 /*
- * clock: what time it is, in one number.
+ * clock: the time as one number.
  *
- * CLOCK_MONOTONIC for how long something takes, CLOCK_REALTIME for what people call the time (since
- * 1970; it may be set back).
+ * CLOCK_MONOTONIC for durations, CLOCK_REALTIME for the time of day (since 1970; it may be set
+ * back).
  */
 #pragma once
 
@@ -11,12 +11,17 @@
 
 #define DAY_MS 86400000ull
 
+static inline uint64_t clock_timespec_ns(struct timespec t)
+{
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
 	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return clock_timespec_ns(t);
 }
 
 static inline uint64_t clock_ms(clockid_t clock)

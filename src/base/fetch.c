@@ -7,12 +7,12 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/mem.h"
 
 #define HEAD_MAX (64u << 10)
@@ -21,7 +21,7 @@
 struct fetching {
 	const struct fetch_request *request;
 	uint64_t began_ms;
-	char *bytes; /* of the answer, head included */
+	char *bytes; /* of the answer, with its headers */
 	size_t len, cap;
 	struct fetch_error *err;
 };
@@ -38,13 +38,13 @@ static int go_on(struct fetching *f)
 	uint64_t waited = clock_ms(CLOCK_MONOTONIC) - f->began_ms;
 
 	if (r->wait && !r->wait(r->wait_ctx, waited, f->len))
-		return failed(f->err, -ECANCELED, "it was interrupted");
+		return failed(f->err, -ECANCELED, "interrupted");
 	if (r->timeout_ms && waited > r->timeout_ms)
-		return failed(f->err, -ETIMEDOUT, "it took too long");
+		return failed(f->err, -ETIMEDOUT, "timed out");
 	return 0;
 }
 
-/* Until the socket is ready, or there is no more patience. */
+/* Waits until the socket is ready, or the request is given up. */
 static int wait_for(struct fetching *f, int fd, short events)
 {
 	for (;;) {
@@ -74,14 +74,14 @@ static int put(struct fetching *f, const void *bytes, size_t len)
 	return 0;
 }
 
-/* ---- plain --------------------------------------------------------------------------------- */
+/* ---- without TLS ---------------------------------------------------------------------------- */
 
 struct endpoint {
 	char host[256], port[8];
 	const char *path;
 };
 
-/* getaddrinfo() takes larger ones, and makes another port of them. */
+/* getaddrinfo() accepts larger numbers, and truncates them to another port. */
 static bool is_port(const char *text)
 {
 	size_t len = strlen(text);
@@ -124,10 +124,10 @@ static bool split_url(const char *url, struct endpoint *ret)
 
 bool fetch_is_url(const char *url)
 {
-	struct endpoint place;
+	struct endpoint endpoint;
 
 	return (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) &&
-	       split_url(url, &place);
+	       split_url(url, &endpoint);
 }
 
 static int try_connect(struct fetching *f, const struct addrinfo *a, int *ret_fd)
@@ -153,12 +153,12 @@ static int try_connect(struct fetching *f, const struct addrinfo *a, int *ret_fd
 	return 0;
 }
 
-/* A name that is being looked up: freed by the last of the two who have it. */
+/* A name being resolved; freed by whichever of the two threads is done last. */
 struct lookup {
-	struct endpoint place;
+	struct endpoint endpoint;
 	int result;
 	struct addrinfo *found;
-	int event; /* an eventfd: it is done */
+	int event; /* an eventfd that says it is done */
 	atomic_int users;
 };
 
@@ -177,22 +177,17 @@ static void *look_up(void *ctx)
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	struct lookup *l = ctx;
 
-	l->result = getaddrinfo(l->place.host, l->place.port, &hints, &l->found);
+	l->result = getaddrinfo(l->endpoint.host, l->endpoint.port, &hints, &l->found);
 	eventfd_write(l->event, 1);
 	lookup_drop(l);
 	return NULL;
 }
 
-/* Signals are for whoever started us. */
 static int start_lookup(struct lookup *l)
 {
-	sigset_t all, before;
 	pthread_t thread;
+	int r = loop_thread(&thread, look_up, l);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = -pthread_create(&thread, NULL, look_up, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!r)
 		pthread_detach(thread);
 	return r;
@@ -204,14 +199,14 @@ static int resolve(struct fetching *f, const struct endpoint *p, struct addrinfo
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
 
 	if (getaddrinfo(p->host, p->port, &hints, ret) == 0)
-		return 0; /* an address: there is nothing to look up */
+		return 0; /* it is an address, not a name */
 	struct lookup *l = mem_alloc(sizeof(*l));
-	l->place = *p;
+	l->endpoint = *p;
 	l->event = eventfd(0, EFD_CLOEXEC);
 	atomic_store(&l->users, 2);
 	int r = l->event < 0 ? -errno : start_lookup(l);
 	if (r) {
-		atomic_store(&l->users, 1); /* there is no thread */
+		atomic_store(&l->users, 1); /* the thread does not exist */
 		lookup_drop(l);
 		return failed(f->err, r, strerror(-r));
 	}
@@ -250,7 +245,7 @@ static int send_all(struct fetching *f, int fd, const char *bytes, size_t len)
 			if (r)
 				return r;
 		} else if (n < 0 && errno == EPIPE) {
-			return 0; /* it may have answered before it had read everything */
+			return 0; /* the server may have answered early */
 		} else if (n < 0 && errno != EINTR) {
 			return failed(f->err, -errno, strerror(errno));
 		}
@@ -264,7 +259,7 @@ static int send_request(struct fetching *f, int fd, const struct endpoint *p)
 	const char *slash = *p->path == '/' ? "" : "/";
 	bool v6 = strchr(p->host, ':');
 
-	/* 1.0: the answer comes in one piece, and its end is the end of the connection. */
+	/* With HTTP/1.0 the answer is not chunked and ends with the connection. */
 	CLEANUP(freep)
 	char *head = mem_printf("%s %s%.*s HTTP/1.0\r\nHost: %s%s%s:%s\r\n"
 				"User-Agent: smolder/%s\r\n",
@@ -312,14 +307,14 @@ static int receive(struct fetching *f, int fd)
 	}
 }
 
-/* The head of the answer apart from its body. */
+/* Splits the answer into headers and body. */
 static int split_answer(struct fetching *f, struct fetch_answer *ret)
 {
 	char *end = f->len ? memmem(f->bytes, f->len, "\r\n\r\n", 4) : NULL;
 	unsigned status;
 
 	if (!end || sscanf(f->bytes, "HTTP/%*u.%*u %u", &status) != 1)
-		return failed(f->err, -EBADMSG, "that is no HTTP server");
+		return failed(f->err, -EBADMSG, "the answer is not HTTP");
 	size_t head = (size_t)(end - f->bytes) + 4;
 	struct fetch_answer a = {.status = status, .headers = mem_strndup(f->bytes, head)};
 	a.len = f->len - head;
@@ -327,7 +322,8 @@ static int split_answer(struct fetching *f, struct fetch_answer *ret)
 	if (length && a.len < length &&
 	    (!f->request->method || strcmp(f->request->method, "HEAD"))) {
 		fetch_answer_done(&a);
-		return failed(f->err, -EBADMSG, "the connection ended before the answer did");
+		return failed(f->err, -EBADMSG,
+			      "the connection was closed before the answer was complete");
 	}
 	a.body = mem_alloc(a.len + 1);
 	memcpy(a.body, f->bytes + head, a.len);
@@ -338,20 +334,20 @@ static int split_answer(struct fetching *f, struct fetch_answer *ret)
 static int fetch_plain(struct fetching *f, struct fetch_answer *ret)
 {
 	CLEANUP(fd_closep) int fd = -1;
-	struct endpoint place;
+	struct endpoint endpoint;
 
-	if (!split_url(f->request->url, &place))
+	if (!split_url(f->request->url, &endpoint))
 		return failed(f->err, -EINVAL,
-			      "it should be http://HOST:PORT, with a port up to 65535");
-	int r = connect_to(f, &place, &fd);
+			      "not a URL of the form http://HOST:PORT, with a port up to 65535");
+	int r = connect_to(f, &endpoint, &fd);
 	if (!r)
-		r = send_request(f, fd, &place);
+		r = send_request(f, fd, &endpoint);
 	if (!r)
 		r = receive(f, fd);
 	return r ? r : split_answer(f, ret);
 }
 
-/* ---- by libcurl ---------------------------------------------------------------------------- */
+/* ---- with libcurl --------------------------------------------------------------------------- */
 
 struct curl {
 	__typeof__(curl_easy_init) *easy_init;
@@ -394,7 +390,7 @@ static size_t on_header(const char *bytes, size_t one, size_t len, void *ctx)
 {
 	struct fetching *head = ctx;
 
-	/* Of several answers (a redirect, 100 Continue) the last one's count. */
+	/* Of several answers (redirect, 100 Continue) only the last counts. */
 	if (len > 5 && strncmp(bytes, "HTTP/", 5) == 0)
 		head->len = 0;
 	return put(head, bytes, one * len) ? 0 : one * len;
@@ -425,7 +421,7 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	CURL *easy = c.easy_init();
 	c.easy_setopt(easy, CURLOPT_URL, r->url);
 	c.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	c.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* waits for no name that is looked up */
+	c.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* does not wait for name resolution */
 	if (r->ca_file)
 		c.easy_setopt(easy, CURLOPT_CAINFO, r->ca_file);
 	c.easy_setopt(easy, CURLOPT_USERAGENT, "smolder/" SMOLDER_VERSION);
@@ -462,7 +458,7 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	c.slist_free_all(headers);
 	if (code == CURLE_ABORTED_BY_CALLBACK) {
 		free(head.bytes);
-		return -ECANCELED; /* said already */
+		return -ECANCELED; /* go_on() has set the error */
 	}
 	if (code) {
 		free(head.bytes);
@@ -486,7 +482,7 @@ int fetch(const struct fetch_request *r, struct fetch_answer *ret, struct fetch_
 	else if (strncmp(r->url, "https://", 8) == 0)
 		e = fetch_by_curl(&f, ret);
 	else
-		e = failed(ret_err, -EINVAL, "it should begin with http:// or https://");
+		e = failed(ret_err, -EINVAL, "the URL does not begin with http:// or https://");
 	free(f.bytes);
 	return e;
 }

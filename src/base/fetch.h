@@ -1,11 +1,11 @@
 /*
- * fetch: one HTTP request, and its answer in memory.
+ * fetch: sends one HTTP request and returns the answer in memory.
  *
- * http:// goes over a plain socket. https:// needs libcurl, which is loaded when it is first asked
- * for (Debian: libcurl4): linked, it would cost every run of smolder some megabytes.
+ * http:// uses a plain socket. https:// needs libcurl (Debian: libcurl4), which is loaded when it
+ * is first needed: linking it would cost every run of smolder some megabytes.
  *
- * Names are looked up on a thread, which may outlive the call: a name server that does not answer
- * keeps nobody who gives up.
+ * Host names are resolved on a thread that may outlive the call, so that a name server that does
+ * not answer does not keep the caller from giving up.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Asked ten times a second while waiting: false gives up with -ECANCELED. */
+/* Called ten times a second while waiting; false gives up with -ECANCELED. */
 typedef bool fetch_wait_fn(void *ctx, uint64_t waited_ms, size_t received);
 
 struct fetch_request {
@@ -23,17 +23,17 @@ struct fetch_request {
 	size_t body_len;
 	const char *content_type;  /* of the body */
 	const char *authorization; /* header; NULL: none */
-	const char *ca_file;       /* PEM, of https: certificates to trust; NULL: the system's */
+	const char *ca_file;       /* for https: CA certificates in PEM; NULL: the system's */
 	uint64_t timeout_ms;       /* 0: none */
-	size_t max;                /* bytes of the answer; more is -EFBIG */
+	size_t max;                /* most bytes of the answer; more is -EFBIG */
 	fetch_wait_fn *wait;       /* may be NULL */
 	void *wait_ctx;
 };
 
 struct fetch_answer {
 	unsigned status;
-	char *headers; /* as they came, NUL-terminated */
-	char *body;    /* NUL-terminated behind `len` */
+	char *headers; /* as received, NUL-terminated */
+	char *body;    /* followed by a NUL */
 	size_t len;
 };
 
@@ -41,12 +41,12 @@ struct fetch_error {
 	char text[256]; /* why, without the URL */
 };
 
-/* Whether it can be asked at all: http:// or https://, a host, and a port up to 65535 if any. */
+/* Whether it is a valid URL: http:// or https://, a host, and a port up to 65535 if any. */
 bool fetch_is_url(const char *url);
 
-/* 0 with whatever status; -errno with *ret_err when there was no answer. */
+/* 0 for an answer of any status; -errno with *ret_err if there was no answer. */
 int fetch(const struct fetch_request *r, struct fetch_answer *ret, struct fetch_error *ret_err);
 void fetch_answer_done(struct fetch_answer *a);
 
-/* The value of a header of the answer as a number; 0 if it is not there. */
+/* The value of a header as a number; 0 if it is missing. */
 uint64_t fetch_header_number(const struct fetch_answer *a, const char *name);

@@ -58,7 +58,7 @@ int file_pread(int fd, void *buf, size_t len, uint64_t offset)
 	return 0;
 }
 
-/* A file in the directory of o->path, with no name if that can be, else with a temporary one. */
+/* A file in the directory of o->path, without a name if possible, else with a temporary one. */
 static int open_temp(struct file_out *o)
 {
 	CLEANUP(freep) char *dir = mem_strdup(o->path);
@@ -106,7 +106,8 @@ int file_out_open(struct file_out *o, const char *path)
 		return fd;
 	}
 	if (there) {
-		/* A file keeps its mode and owner; failing to give it away is no failure. */
+		/* The new file keeps mode and owner; without the right to set the owner it is ours.
+		 */
 		fchmod(fd, st.st_mode & 07777);
 		if (fchown(fd, st.st_uid, st.st_gid) < 0)
 			errno = 0;
@@ -119,7 +120,7 @@ int file_out_open(struct file_out *o, const char *path)
 	return 0;
 }
 
-/* Gives a file without a name a temporary one, from which it can be renamed over another. */
+/* Gives a file without a name a temporary one, so that it can be renamed. */
 static int name_temp(struct file_out *o)
 {
 	char self[64];
@@ -137,7 +138,7 @@ static int name_temp(struct file_out *o)
 	return -EEXIST;
 }
 
-/* Why an earlier write failed is not kept; that a pipe's reader is gone can still be seen. */
+/* stdio does not keep why a write failed, but a closed pipe can still be detected. */
 static int why_failed(FILE *f)
 {
 	struct pollfd fd = {.fd = fileno(f), .events = POLLOUT};

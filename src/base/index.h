@@ -1,8 +1,8 @@
 /*
- * index: a hash index from content to a dense id, for interning.
+ * index: a hash table from content to a dense id, for interning.
  *
- * It stores (hash, id) pairs only; the content lives in the caller's array, and the caller
- * compares. Ids are never 0. Embedded; zero-initialised is empty. Nothing is removed one by one.
+ * It stores only (hash, id) pairs; the content is in the caller's array, and the caller compares.
+ * Ids are never 0. Entries cannot be removed one by one. Embedded; zero-initialised is empty.
  *
  *	uint32_t id;
  *	INDEX_EACH(&ix, hash, id)
@@ -22,11 +22,11 @@ struct index {
 };
 
 void index_put(struct index *ix, uint32_t hash, uint32_t id);
-void index_clear(struct index *ix); /* keeps the room */
+void index_clear(struct index *ix); /* removes all entries, but keeps the memory */
 void index_done(struct index *ix);
 size_t index_bytes(const struct index *ix);
 
-/* The id in slot *pos or after it whose hash is `hash`; 0 at the end. Used by INDEX_EACH. */
+/* The next id with that hash, from slot *pos on; 0: no more. Used by INDEX_EACH. */
 static inline uint32_t index_next(const struct index *ix, uint32_t hash, uint32_t *pos)
 {
 	if (!ix->slots)
@@ -46,7 +46,7 @@ static inline uint32_t index_next(const struct index *ix, uint32_t hash, uint32_
 
 uint32_t index_hash_bytes(const void *p, size_t len);
 
-/* Mixes two words into a hash; good enough for ids and addresses. */
+/* Hashes two words; good enough for ids and addresses. */
 static inline uint32_t index_hash2(uint64_t a, uint64_t b)
 {
 	uint64_t h = (a ^ (b * 0x9e3779b97f4a7c15ull)) * 0xff51afd7ed558ccdull;

@@ -15,20 +15,20 @@ struct arena_block {
 static void *check(void *p, size_t size)
 {
 	if (!p && size) {
-		fprintf(stderr, "smolder: out of memory (%zu bytes asked for)\n", size);
+		fprintf(stderr, "smolder: out of memory (%zu bytes requested)\n", size);
 		abort();
 	}
 	return p;
 }
 
-/* Large arrays are walked in no order: fewer, larger pages save a third of their cost. */
+/* Large arrays are accessed at random: huge pages save a third of the cost. */
 static void *prefer_large_pages(void *p, size_t count, size_t size)
 {
 	uintptr_t from = ((uintptr_t)p + PAGE_LARGE - 1) & ~(PAGE_LARGE - 1);
 	uintptr_t to = ((uintptr_t)p + count * size) & ~(PAGE_LARGE - 1);
 
 	if (p && count * size >= 2 * PAGE_LARGE && from < to)
-		madvise((void *)from, to - from, MADV_HUGEPAGE); /* a wish: failing is fine */
+		madvise((void *)from, to - from, MADV_HUGEPAGE); /* optional: failure is ignored */
 	return p;
 }
 

@@ -1,8 +1,8 @@
 /*
- * mem: memory that is there or the program is not, and cleanup by scope.
+ * mem: allocation that never fails, and cleanup by scope.
  *
- * Every allocation here aborts on OOM, with one line on stderr: callers never check. Memory whose
- * size an outsider controls is capped before it gets here.
+ * When memory runs out, these functions print one line and abort, so callers need not check. Sizes
+ * that come from outside must be capped by the caller.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t len);
 __attribute__((format(printf, 1, 2))) char *mem_printf(const char *fmt, ...);
 
-/* Makes room for one more element in a growing array; doubles its capacity when it is full. */
+/* Ensures space for one more element; doubles the capacity of a full array. */
 #define MEM_GROW(array, count, cap)                                                                \
 	do {                                                                                       \
 		if ((count) >= (cap)) {                                                            \
@@ -38,7 +38,7 @@ __attribute__((format(printf, 1, 2))) char *mem_printf(const char *fmt, ...);
 	} while (0)
 
 /*
- * Cleanup by scope: CLEANUP(freep) char *s = …; and TAKE_PTR(s) to hand it on.
+ * Cleanup by scope: CLEANUP(freep) char *s = …; frees it, unless TAKE_PTR(s) passes it on.
  */
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
@@ -59,7 +59,7 @@ static inline void file_closep(FILE **f)
 		fclose(*f);
 }
 
-/* Defines NAMEp for use with CLEANUP from a destructor that takes NULL. */
+/* Defines destroyp(), for CLEANUP, from a destructor that accepts NULL. */
 #define DEFINE_CLEANUP(type, destroy)                                                              \
 	static inline void destroy##p(type *p)                                                     \
 	{                                                                                          \
@@ -80,17 +80,17 @@ static inline void file_closep(FILE **f)
 	})
 
 /*
- * An arena: many small allocations, freed together. Embedded; zero-initialised is empty.
+ * An arena: many small allocations that are freed together. Embedded; zero-initialised is empty.
  */
 struct arena {
 	struct arena_block *head;
 	size_t used;  /* in head */
-	size_t bytes; /* allocated from the system in all */
+	size_t bytes; /* allocated from the system */
 };
 
 void *arena_alloc(struct arena *a, size_t size); /* aligned to 8, not zeroed */
 void *arena_dup(struct arena *a, const void *p, size_t size);
-char *arena_strndup(struct arena *a, const char *s, size_t len); /* byte-aligned, NUL added */
-void arena_undo(struct arena *a, void *last); /* gives back the latest arena_alloc */
-void arena_reset(struct arena *a);            /* empties it, but keeps a block to go on with */
+char *arena_strndup(struct arena *a, const char *s, size_t len); /* not aligned; NUL-terminated */
+void arena_undo(struct arena *a, void *last); /* frees the latest arena_alloc() */
+void arena_reset(struct arena *a);            /* empties it, but keeps one block */
 void arena_done(struct arena *a);

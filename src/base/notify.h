@@ -1,6 +1,6 @@
 /*
- * notify: tells systemd how a service is, by the protocol of sd_notify(3): a datagram to the socket
- * that NOTIFY_SOCKET names. Nothing happens where there is none.
+ * notify: tells systemd the state of a service by the protocol of sd_notify(3): a datagram to the
+ * socket in NOTIFY_SOCKET. Does nothing if that is not set.
  */
 #pragma once
 
@@ -8,5 +8,5 @@
 
 void notify(const char *state); /* "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1" */
 
-/* How often systemd wants WATCHDOG=1, in ms: half of its limit. 0: it does not. */
+/* How often to send WATCHDOG=1, in ms: half of systemd's limit. 0: never. */
 uint64_t notify_watchdog_ms(void);

@@ -1,9 +1,8 @@
 /*
- * pack: integers and strings as bytes, for what we keep on disk or send.
+ * pack: encodes integers and strings as bytes, for files and messages, and decodes them.
  *
- * Integers are little-endian base 128 (LEB128), a string is its length and its bytes. A reader
- * never goes past its end: once something does not fit, `bad` is set, and every further read gives
- * 0 or "".
+ * Integers are LEB128 (7 bits per byte), a string is its length and its bytes. Decoding never reads
+ * past the end: if something does not fit, `bad` is set, and every further read returns 0 or "".
  */
 #pragma once
 
@@ -19,7 +18,7 @@ struct pack { /* embedded; zero-initialised is empty */
 void pack_done(struct pack *p);
 void pack_raw(struct pack *p, const void *bytes, size_t len);
 void pack_u64(struct pack *p, uint64_t v);
-void pack_i64(struct pack *p, int64_t v); /* zigzag: small either way is short */
+void pack_i64(struct pack *p, int64_t v); /* zigzag: small negative numbers are short, too */
 void pack_str(struct pack *p, const char *s, size_t len);
 
 struct unpack {
@@ -27,14 +26,14 @@ struct unpack {
 	bool bad;
 };
 
-uint64_t unpack_long(struct unpack *u); /* of more than one byte, or bad */
+uint64_t unpack_long(struct unpack *u); /* for unpack_u64(): more than one byte, or bad */
 
 static inline uint64_t unpack_u64(struct unpack *u)
 {
 	return u->at < u->end && *u->at < 0x80 && !u->bad ? *u->at++ : unpack_long(u);
 }
 
-/* Past `max` is bad. */
+/* More than `max` is bad. */
 static inline uint64_t unpack_max(struct unpack *u, uint64_t max)
 {
 	uint64_t v = unpack_u64(u);

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 
 #ifndef SYS_SECCOMP
-#define SYS_SECCOMP 1 /* a signal's code; not in glibc's headers of today */
+#define SYS_SECCOMP 1 /* si_code of SIGSYS; not in glibc's headers */
 #endif
 
 static int look_up(const char *name, struct privilege_user *ret)
@@ -83,7 +83,8 @@ static int keep(const cap_value_t *caps, int count, struct missing *missing)
 	for (int i = 0; !r && i < count; i++) {
 		cap_flag_value_t has = CAP_CLEAR;
 		if (cap_get_flag(now, caps[i], CAP_PERMITTED, &has) != 0 || has != CAP_SET) {
-			add_missing(missing, caps[i]); /* a container, or a unit's bounds */
+			add_missing(missing,
+				    caps[i]); /* in a container, or bounded by a systemd unit */
 			continue;
 		}
 		if (cap_set_flag(want, CAP_PERMITTED, 1, &caps[i], CAP_SET) != 0 ||
@@ -175,9 +176,9 @@ static const int collector_calls[] = {
 	CALL(geteuid),
 	CALL(getgid),
 	CALL(getegid),
-	/* code of others, where a walk comes to some without tables */
+	/* code of other processes, where a walk meets code without tables */
 	CALL(process_vm_readv),
-	/* files: those of others to read, the cache of tables to write */
+	/* files: those of other processes to read, the cache of unwind tables to write */
 	CALL(read),
 	CALL(write),
 	CALL(pread64),
@@ -215,7 +216,7 @@ static const int collector_calls[] = {
 	CALL(fsync),
 	CALL(fdatasync),
 	CALL(fchmod),
-	CALL(fchown), /* a file that is replaced keeps its owner; without CAP_CHOWN no other */
+	CALL(fchown), /* a replaced file keeps its owner */
 	CALL(linkat),
 	CALL(link),
 	CALL(unlink),
@@ -248,7 +249,7 @@ static const int collector_calls[] = {
 	CALL(bpf),
 	CALL(perf_event_open),
 	CALL(pidfd_open),
-	/* the socket that was handed to us */
+	/* the socket to the server, which we inherit */
 	CALL(sendto),
 	CALL(sendmsg),
 	CALL(recvfrom),
@@ -259,7 +260,7 @@ static const int collector_calls[] = {
 static const int network_calls[] = {
 	CALL(socket),      CALL(connect),     CALL(getsockopt), CALL(setsockopt),
 	CALL(getpeername), CALL(getsockname), CALL(sendmmsg),   CALL(recvmmsg),
-	CALL(socketpair),  CALL(bind), /* netlink, to see which addresses this host has */
+	CALL(socketpair),  CALL(bind), /* netlink: getaddrinfo() lists the addresses of this host */
 };
 
 static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
@@ -273,7 +274,7 @@ static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* Leaks are looked for at the end by tracing this process, which the filter does not let it do. */
+/* The leak checker traces this process at exit, which the filter does not allow. */
 static bool filtered;
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
@@ -283,22 +284,22 @@ int __lsan_is_turned_off(void)
 #endif
 
 /*
- * A call that the filter refuses comes back as a signal on the thread that made it, which counts it
- * and answers in the kernel's place. So it is known, costs nothing while nothing is refused, and
- * needs nobody else to be alive; a supervisor (seccomp's notifications) would, and an errno from
- * the filter itself is seen by no one. The price: no thread may block SIGSYS (see loop_thread()).
+ * A refused call raises a signal on the thread that made it; the handler counts it and sets the
+ * result of the call. So refusals are noticed, cost nothing as long as there are none, and need no
+ * second process, as a supervisor (seccomp notifications) would; an errno set by the filter itself
+ * would go unnoticed. The price: no thread may block SIGSYS (see loop_thread()).
  *
- * Written by a signal's handler, so these are global: in order of the first refusal, the last one
- * for all that have no room.
+ * Global, because a signal handler writes them: in order of the first refusal; the last entry
+ * counts all calls that did not fit.
  */
 static struct {
-	_Atomic int call; /* its number, and 1; 0: free */
+	_Atomic int call; /* its number + 1; 0: free */
 	_Atomic uint64_t count;
 } refused[PRIVILEGE_REFUSED_MAX];
 
 static void on_refused(int signo, siginfo_t *info, void *context)
 {
-	/* Numbers from here on are newer than any libc that could not do without them. */
+	/* Calls from this number on are so recent that libraries work without them. */
 	enum { FIRST_NEW_CALL = 424 };
 	ucontext_t *u = context;
 	int call = info->si_syscall + 1;

@@ -1,5 +1,5 @@
 /*
- * privilege: giving up what is not needed, for good.
+ * privilege: permanently drops the privileges that are not needed.
  */
 #pragma once
 
@@ -15,45 +15,44 @@ struct privilege_user {
 };
 
 /*
- * Whom an unprivileged half runs as: `name`; if that is NULL, the user smolder if there is one,
- * else who called sudo, else nobody. -ENOENT: there is no such user.
+ * The user that an unprivileged process runs as: `name` or, if that is NULL, the user smolder if it
+ * exists, else the caller of sudo, else nobody. 0, or -ENOENT: there is no such user.
  */
 int privilege_find_user(const char *name, struct privilege_user *ret);
 
-/* The user of that number; without a name in the list of users, it is called "uid N". */
+/* The user with that uid; one without a name is called "uid N". */
 void privilege_user_of(uid_t uid, gid_t gid, struct privilege_user *ret);
 
-/* Becomes that user, without any capability. Does nothing when not root. 0 or -errno. */
+/* Becomes that user (if we are root) and drops all capabilities. 0 or -errno. */
 int privilege_become(const struct privilege_user *u);
 
 /*
- * Keeps what the collector needs: BPF (programs and maps), PERFMON (perf events), SYS_PTRACE
- * (/proc/PID of others), DAC_READ_SEARCH (their files), SYSLOG (kernel addresses),
- * CHECKPOINT_RESTORE (/proc/PID/map_files). `admin`: SYS_ADMIN as well, where the kernel leaves no
- * choice. Those it does not have it does without, and lists them: "CAP_SYSLOG, CAP_BPF". 0 or
- * -errno.
+ * Drops all capabilities except those that a collector needs: BPF (programs and maps), PERFMON
+ * (perf events), SYS_PTRACE (/proc/PID of others), DAC_READ_SEARCH (their files), SYSLOG (kernel
+ * addresses), CHECKPOINT_RESTORE (/proc/PID/map_files); with `admin` also SYS_ADMIN, which some
+ * kernels require. Missing ones are no error; they are listed: "CAP_SYSLOG, CAP_BPF". 0 or -errno.
  */
 int privilege_keep_collector(bool admin, char *ret_missing, size_t size, unsigned *ret_count);
 
 /*
- * From here on only the system calls that a collector makes; others fail with EPERM, new ones
- * (which libraries know to do without) with ENOSYS, and are counted. It can start no program, and
- * no socket but, with `network`, to connect one. 0 or -errno.
+ * Restricts this process to the system calls that a collector makes. Others fail with EPERM (recent
+ * ones, which libraries can do without, with ENOSYS) and are counted. It cannot start programs, nor
+ * open sockets, except, with `network`, to connect. 0 or -errno.
  *
- * Refusals are signals (SIGSYS): a thread that blocks that one dies of them, so start threads with
- * loop_thread(). Once a process: the filter refuses another one.
+ * A refused call raises SIGSYS, and a thread that blocks SIGSYS is killed by it, so start threads
+ * with loop_thread(). Can be called only once: the filter refuses a second one.
  */
 int privilege_filter_collector(bool network);
 
 #define PRIVILEGE_REFUSED_MAX 16
 
-/* What the filter has refused so far. Always nothing, or the list of calls lacks one. */
+/* System calls that the filter has refused so far. Any is a bug: the list of calls lacks it. */
 struct privilege_refused {
-	int call; /* its number */
+	int call; /* its number; see privilege_call_name() */
 	uint64_t count;
 };
 
-/* In order of the first time; how many there are. `ret` has room for PRIVILEGE_REFUSED_MAX. */
+/* In order of the first refusal; returns how many. `ret` has room for PRIVILEGE_REFUSED_MAX. */
 size_t privilege_refused(struct privilege_refused *ret);
 
 char *privilege_call_name(int call); /* "openat2"; caller frees */

@@ -21,7 +21,8 @@ int root_open(const char *root, const char *path, int nofollow, struct stat *ret
 	if (dir < 0)
 		return -errno;
 	CLEANUP(fd_closep) int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS && !root) /* sandboxes without openat2; our root is ours */
+	if (fd < 0 && errno == ENOSYS &&
+	    !root) /* a sandbox without openat2; our own root is trusted */
 		fd = open(path, (int)how.flags);
 	if (fd < 0)
 		return -errno;

@@ -1,5 +1,5 @@
 /*
- * sha256: FIPS 180-4, and HMAC with it (RFC 2104), by nettle; nothing of a secret stays behind.
+ * sha256: SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), by nettle. Wipes its state after use.
  */
 #pragma once
 

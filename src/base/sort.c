@@ -6,9 +6,9 @@
 
 #define DIGIT_BITS 11
 #define DIGITS     (1u << DIGIT_BITS)
-#define FEW_BYTES  16384 /* fewer than a digit's counters take */
+#define FEW_BYTES  16384 /* fewer bytes than the counters of one digit */
 
-/* All are inlined, so that sizes are constants in the loops below. */
+/* Inlined, so that sizes are constants in the loops. */
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE uint64_t key_of(const uint8_t *rec, size_t key_size)
@@ -19,7 +19,7 @@ INLINE uint64_t key_of(const uint8_t *rec, size_t key_size)
 	return key;
 }
 
-/* Where the run of records that are in order ends. */
+/* The end of the sorted run that starts at `at`. */
 INLINE const uint8_t *run_end(const uint8_t *at, const uint8_t *end, size_t size, size_t key_size)
 {
 	if (at == end)
@@ -30,7 +30,7 @@ INLINE const uint8_t *run_end(const uint8_t *at, const uint8_t *end, size_t size
 	return at;
 }
 
-/* Merges each two runs that follow each other, until there is one. */
+/* Merges adjacent runs in pairs until there is only one. */
 INLINE void merge(uint8_t *recs, size_t count, size_t size, size_t key_size)
 {
 	uint8_t room[FEW_BYTES], *from = recs, *to = room;

@@ -1,7 +1,6 @@
 /*
- * sort: puts records in order by the integer that each begins with. Stable, and linear in their
- * number; records that are in order already (most tables are, nearly) cost one look, and few runs
- * of such records little more.
+ * sort: sorts records by the integer that each begins with. Stable, in linear time; records that
+ * are already in order (most tables nearly are) take one pass, and a few sorted runs little more.
  */
 #pragma once
 

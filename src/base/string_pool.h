@@ -1,8 +1,8 @@
 /*
- * string_pool: a pool that keeps each distinct string once and names it by a dense id.
+ * string_pool: stores each distinct string once and gives it a dense id.
  *
- * Ids start at 1; 0 is the empty string. Strings may hold any bytes but NUL ends them for readers.
- * Bounded only by what callers put in. Not thread-safe.
+ * Ids start at 1; 0 is the empty string. Strings may contain any bytes, but string_pool_get() ends
+ * at a NUL. Has no cap of its own. Not thread-safe.
  */
 #pragma once
 
@@ -21,13 +21,13 @@ struct string_pool { /* embedded; zero-initialised is empty */
 	struct index index;
 	struct arena bytes;
 	struct str *by_id;
-	uint32_t count; /* ids handed out, 0 included once anything was put */
+	uint32_t count; /* ids in use, including 0 once there is any */
 	uint32_t cap;
 };
 
 uint32_t string_pool_put(struct string_pool *s, const char *str, size_t len);
 uint32_t string_pool_find(const struct string_pool *s, const char *str,
-			  size_t len); /* 0 if it is not there */
+			  size_t len); /* 0: not there */
 const char *string_pool_get(const struct string_pool *s,
 			    uint32_t id); /* borrowed, NUL-terminated */
 size_t string_pool_len(const struct string_pool *s, uint32_t id);

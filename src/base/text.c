@@ -41,7 +41,7 @@ static size_t decode(const unsigned char *s, size_t len, uint32_t *ret_cp)
 	return n;
 }
 
-/* Controls, and the marks that change the direction of the text around them. */
+/* Control characters, and marks that change the direction of text. */
 static bool unfit(uint32_t cp)
 {
 	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x61c || cp == 0x200e ||

@@ -1,9 +1,9 @@
 /*
- * text: names from outside, made fit to show.
+ * text: makes names from outside safe to show.
  *
- * Process names, symbols and file names are whatever a program chose. text_clean() turns any bytes
- * into text that every renderer may carry: valid UTF-8, no control or bidirectional-override
- * characters (each becomes U+FFFD), at most TEXT_MAX bytes (longer ones are cut, with "…").
+ * Process names, symbols and file names can be anything. text_clean() turns any bytes into text
+ * that is safe in every output format: valid UTF-8, without control or bidirectional-override
+ * characters (each becomes U+FFFD), at most TEXT_MAX bytes (longer text is cut, and ends in "…").
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 /* Writes at most TEXT_MAX bytes and a NUL to `ret`; returns the length. */
 size_t text_clean(const char *s, size_t len, char ret[static TEXT_MAX + 1]);
 
-/* Whether text_clean() would return the string unchanged; the usual case, and quick to see. */
+/* Whether it is printable ASCII that text_clean() would not change: a quick test. */
 int text_is_plain(const char *s, size_t len);
 
 /* Parses hex digits: where they end (`s` if there are none); NULL past 64 bits. */

@@ -8,6 +8,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/index.h"
 #include "base/mem.h"
 #include "process/elf_file.h"
@@ -156,7 +157,7 @@ static uint32_t find_build_id_file(const struct mapped_files *f, const uint8_t *
 
 static uint64_t mtime_ns(const struct stat *st)
 {
-	return (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
+	return clock_timespec_ns(st->st_mtim);
 }
 
 static uint32_t inode_hash(const struct stat *st)

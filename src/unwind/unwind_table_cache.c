@@ -8,6 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -48,7 +49,7 @@ static void identify(const struct elf_file *e, struct unwind_table_file_origin *
 	o->device = st.st_dev;
 	o->inode = st.st_ino;
 	o->size = (uint64_t)st.st_size;
-	o->changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec;
+	o->changed_ns = clock_timespec_ns(st.st_ctim);
 }
 
 static bool is_same_file(const struct elf_file *e, const struct unwind_table_file_origin *o)
@@ -177,8 +178,7 @@ static size_t list(const struct unwind_table_cache *c, struct entry **ret)
 			continue;
 		MEM_GROW(all, count, cap);
 		all[count++] = (struct entry){
-			.used = (uint64_t)st.st_mtim.tv_sec * 1000000000 +
-				(uint64_t)st.st_mtim.tv_nsec,
+			.used = clock_timespec_ns(st.st_mtim),
 			.bytes = (uint64_t)st.st_size,
 			.name = mem_strdup(de->d_name),
 		};
