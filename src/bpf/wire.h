@@ -52,6 +52,22 @@ enum wire_walk {
 	WIRE_WALKS,
 };
 
+/*
+ * A frame, by what its value means. The kinds that are addresses travel as such, in two lists, and
+ * are given their kind when they are read.
+ */
+enum wire_frame_kind {
+	WIRE_FRAME_USER,   /* an address in the process; of a caller, inside its call */
+	WIRE_FRAME_KERNEL, /* an address in the kernel; the same */
+	WIRE_FRAME_KINDS,
+};
+
+struct wire_frame {
+	__u64 value;
+	__u32 cookie; /* what else a kind needs: none of the above does */
+	__u32 kind;   /* enum wire_frame_kind */
+};
+
 struct wire_event {
 	__u64 time;   /* CLOCK_MONOTONIC */
 	__u32 bytes;  /* of the whole record */

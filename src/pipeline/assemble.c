@@ -186,12 +186,18 @@ static uint32_t series_of(struct assembler *a, const struct wire_event *s)
 	return who.series;
 }
 
-/* The addresses of a sample as they are looked up, callers first. */
+/* The frames of an event as they are looked up, callers first. */
 struct path {
-	unsigned user, count; /* the first are the process's own */
-	unsigned gap;         /* between so many of the first and the others some are left out */
-	uint64_t addresses[WIRE_USER_FRAMES + WIRE_FRAMES];
+	unsigned count;
+	unsigned gap; /* between so many of the first and the others some are left out */
+	struct wire_frame frames[WIRE_USER_FRAMES + WIRE_FRAMES];
 };
+
+static uint64_t hash_frame(uint64_t hash, const struct wire_frame *f)
+{
+	return stack_cache_hash(hash,
+				f->value ^ (uint64_t)f->cookie << 24 ^ (uint64_t)f->kind << 56);
+}
 
 /* Returns the hash of all of them. */
 static uint64_t path_init(struct path *path, const struct wire_event *s, const struct unwound *user,
@@ -201,16 +207,15 @@ static uint64_t path_init(struct path *path, const struct wire_event *s, const s
 	unsigned n = 0;
 
 	for (unsigned i = user->count; i-- > 0;)
-		path->addresses[n++] = user->frames[i];
-	path->user = n;
+		path->frames[n++] = (struct wire_frame){user->frames[i], 0, WIRE_FRAME_USER};
 	path->gap = user->left_out ? n - WIRE_LEAF_FRAMES : 0;
 	hash = stack_cache_hash(hash, path->gap);
 	/* A return address stands after its call: look one byte before it, but not at a leaf. */
 	for (unsigned i = MIN(s->kernel_frames, (unsigned)WIRE_FRAMES); i-- > 0;)
-		path->addresses[n++] = kernel[i] - (i > 0);
+		path->frames[n++] = (struct wire_frame){kernel[i] - (i > 0), 0, WIRE_FRAME_KERNEL};
 	path->count = n;
 	for (unsigned i = 0; i < n; i++)
-		hash = stack_cache_hash(hash, path->addresses[i]);
+		hash = hash_frame(hash, &path->frames[i]);
 	return hash;
 }
 
@@ -222,7 +227,7 @@ static uint32_t root_of(struct assembler *a, bool cut, bool incomplete)
 	return incomplete ? profile_stack(a->profile, 0, a->incomplete_frame) : 0;
 }
 
-/* Who the addresses of a path belong to, and what else their frames depend on. */
+/* Who the frames of a path belong to, and what else their names depend on. */
 struct context {
 	struct process *process;
 	struct maps *maps;
@@ -244,11 +249,8 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 		       struct step *steps, uint64_t hash)
 {
 	for (unsigned i = 0; i < path->count; i++) {
-		uint64_t addr = path->addresses[i];
-		struct site site = {SITE_KERNEL, addr, NULL};
-		if (i < path->user)
-			site = resolve_site(a->resolver, c->process, c->maps, addr);
-		else if (i == path->user)
+		struct site site = resolve_site(a->resolver, c->process, c->maps, &path->frames[i]);
+		if (site.file == SITE_KERNEL)
 			hash = stack_cache_hash(hash, resolver_kernel_version(a->resolver));
 		if (path->gap && i == path->gap)
 			hash = ~hash;

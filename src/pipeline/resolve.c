@@ -410,9 +410,19 @@ static const struct resolved *file_place(struct resolver *r, const struct proces
 	return at;
 }
 
-struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
-			 uint64_t addr)
+static struct site kernel_site(struct resolver *r, struct process *p, const struct maps *maps,
+			       const struct wire_frame *f)
 {
+	(void)r;
+	(void)p;
+	(void)maps;
+	return (struct site){SITE_KERNEL, f->value, NULL};
+}
+
+static struct site user_site(struct resolver *r, struct process *p, const struct maps *maps,
+			     const struct wire_frame *f)
+{
+	uint64_t addr = f->value;
 	struct mapping *m = maps_find(maps, addr);
 	if (!m)
 		return (struct site){SITE_NOWHERE, addr, NULL};
@@ -424,6 +434,20 @@ struct site resolve_site(struct resolver *r, struct process *p, const struct map
 	if (process_is_vdso(r->processes, m))
 		return (struct site){SITE_VDSO, offset, m};
 	return (struct site){SITE_MEMORY, addr, m};
+}
+
+/* One for each kind of frame. */
+typedef struct site site_fn(struct resolver *r, struct process *p, const struct maps *maps,
+			    const struct wire_frame *f);
+static site_fn *const sites[WIRE_FRAME_KINDS] = {
+	[WIRE_FRAME_USER] = user_site,
+	[WIRE_FRAME_KERNEL] = kernel_site,
+};
+
+struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
+			 const struct wire_frame *f)
+{
+	return sites[f->kind](r, p, maps, f);
 }
 
 size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,

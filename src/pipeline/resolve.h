@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/wire.h"
 #include "process/process.h"
 #include "profile/profile.h"
 #include "symbol/source_lines.h"
@@ -35,7 +36,7 @@ struct resolver *resolver_new(struct profile *p, struct processes *ps,
 			      const struct resolver_options *o);
 void resolver_free(struct resolver *r);
 
-/* Where an address lies. In a file, its frames are the same in every process. */
+/* Where a frame is. In a file, its functions are the same in every process. */
 struct site {
 	uint32_t file;                 /* of struct mapped_files, or one of those below */
 	uint64_t offset;               /* in the file, else the address */
@@ -48,9 +49,12 @@ struct site {
 #define SITE_MEMORY   (RESOLVE_FILES - 3) /* not of a file: its frames depend on the process, too */
 #define RESOLVE_FILES (1u << 30)
 
-/* `maps`: what the process had mapped at the time, and keeps while the site is in use. */
+/*
+ * Where a frame is, by its kind. `maps`: what the process had mapped at the time, and keeps while
+ * the site is in use; NULL, as `p` is, where there are no frames but the kernel's.
+ */
 struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
-			 uint64_t addr);
+			 const struct wire_frame *f);
 
 /*
  * The frames of a site. `p`: NULL for the kernel's. `time`: of the sample. `detail`: with inlined
