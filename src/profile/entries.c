@@ -59,7 +59,7 @@ static void write_series(const struct profile *p, uint32_t id, struct pack *out)
 	}
 }
 
-/* One section, from *mark on, as far as `end` bytes of output; whether that is all of it. */
+/* Writes one section from *mark on, until the output has `end` bytes; true: to its end. */
 static bool write_section(const struct profile *p, uint32_t *mark, uint32_t count, bool wanted,
 			  size_t end, struct pack *out,
 			  void (*write)(const struct profile *, uint32_t, struct pack *))
@@ -156,7 +156,7 @@ static bool read_series(struct unpack *in, uint32_t id, const struct entries_mar
 	return !in->bad && count && to->series(to->ctx, id, labels, count);
 }
 
-/* *at, of *have, is where the section should begin. */
+/* *at, a member of *have, is where the section should start. */
 static inline __attribute__((always_inline)) int
 read_section(struct unpack *in, uint32_t *at, uint32_t max, const struct entries_mark *have,
 	     const struct entries_sink *to, read_fn *read)
@@ -169,7 +169,7 @@ read_section(struct unpack *in, uint32_t *at, uint32_t max, const struct entries
 		return -ESTALE;
 	if (count > max - MIN(max, *at))
 		return -EFBIG;
-	if (count > (size_t)(in->end - in->at)) /* each takes a byte at least */
+	if (count > (size_t)(in->end - in->at)) /* each has at least one byte */
 		return -EBADMSG;
 	for (uint32_t id = *at; count; count--, *at = ++id)
 		if (!read(in, id, have, to))
@@ -191,7 +191,7 @@ int entries_decode(struct unpack *in, struct entries_mark *h, const struct entri
 	return r ? r : read_section(in, &h->series, ENTRIES_SERIES_MAX, h, to, read_series);
 }
 
-/* Into a profile: what it has already gets no new id. */
+/* A sink that adds to a profile. An entry that it already has would not get a new id. */
 
 static bool add_string(void *ctx, uint32_t id, const char *s, size_t len)
 {

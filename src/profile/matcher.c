@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-#define STEPS_LIMIT 100000 /* a sane pattern on a name of 100 bytes takes some hundreds */
+#define STEPS_LIMIT 100000 /* a sane pattern needs some hundreds for a name of 100 bytes */
 #define DEPTH_LIMIT 2000
 #define HEAP_LIMIT  1024 /* KiB */
 
@@ -20,7 +20,7 @@ static int compile(struct matcher *m, struct matcher_error *ret_err)
 
 	if (len > MATCHER_PATTERN_MAX) {
 		snprintf(ret_err->text, sizeof(ret_err->text),
-			 "a regular expression has at most %d bytes", MATCHER_PATTERN_MAX);
+			 "a regular expression may have at most %d bytes", MATCHER_PATTERN_MAX);
 		return -EINVAL;
 	}
 	m->compiled =
@@ -32,7 +32,7 @@ static int compile(struct matcher *m, struct matcher_error *ret_err)
 		return 0;
 	pcre2_get_error_message(code, why, sizeof(why));
 	snprintf(ret_err->text, sizeof(ret_err->text),
-		 "the regular expression of %.40s is wrong (%s, after %zu bytes of it)", m->label,
+		 "the regular expression for %.40s is invalid: %s (at byte %zu)", m->label,
 		 (const char *)why, offset);
 	return -EINVAL;
 }
@@ -88,7 +88,7 @@ static bool fits_regex(struct matching *m, const struct matcher *one, const char
 					 m->data, m->limits)
 			   : PCRE2_ERROR_NOMEMORY;
 
-	/* A value that is not UTF-8 matches no pattern; all else is a limit. */
+	/* A value that is not UTF-8 matches no pattern; all other errors are limits. */
 	if (r < 0 && r != PCRE2_ERROR_NOMATCH &&
 	    !(r <= PCRE2_ERROR_UTF8_ERR1 && r >= PCRE2_ERROR_UTF8_ERR21)) {
 		m->failed = one;
@@ -138,7 +138,7 @@ bool matching_failed(const struct matching *m, struct matcher_error *ret_err)
 		return false;
 	pcre2_get_error_message(m->why, why, sizeof(why));
 	snprintf(ret_err->text, sizeof(ret_err->text),
-		 "the regular expression of %.60s takes too long (%s); write a simpler one",
+		 "the regular expression for %.60s takes too long (%s): use a simpler one",
 		 m->failed->label, (const char *)why);
 	return true;
 }

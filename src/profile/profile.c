@@ -10,8 +10,8 @@
 _Static_assert(PROFILE_DEPTH_MAX <= UINT16_MAX, "depths are 16 bits");
 
 /*
- * The arrays behind the public pointers, with room to grow, and the indexes that make each entry
- * unique. `view()` publishes an array after it may have moved.
+ * The growing arrays behind the public pointers, and the indexes that make entries unique. view()
+ * updates the pointers after an array may have moved.
  */
 struct profile_tables {
 	struct string_pool strings;
@@ -81,7 +81,7 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-/* Apart, so that the usual case below needs no room for a copy. */
+/* A function of its own, so that the usual case needs no stack space for the copy. */
 static __attribute__((noinline)) uint32_t put_clean(struct profile *p, const char *s, size_t len)
 {
 	char clean[TEXT_MAX + 1];
@@ -91,7 +91,7 @@ static __attribute__((noinline)) uint32_t put_clean(struct profile *p, const cha
 
 uint32_t profile_string(struct profile *p, const char *s, size_t len)
 {
-	/* What is in the pool is clean, and most strings are seen again and again. */
+	/* Most strings are in the pool already, which holds clean ones only. */
 	uint32_t id = string_pool_find(&p->tables->strings, s, len);
 	if (id)
 		return id;
@@ -174,8 +174,9 @@ uint32_t profile_stack(struct profile *p, uint32_t parent, uint32_t frame)
 	uint32_t id = parent + 1, hash = 0;
 
 	/*
-	 * A child made right after its parent is found by its place, and needs no entry; the stack
-	 * made last has no child yet. So a new path of frames is made without looking anything up.
+	 * A child that was added right after its parent has the next id, so it needs no index
+	 * entry; and the stack added last has no child yet. So a new path is added without any
+	 * lookup.
 	 */
 	if (id < p->stack_count) {
 		if (t->stacks[id].parent == parent && t->stacks[id].frame == frame)

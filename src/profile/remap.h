@@ -1,7 +1,7 @@
 /*
- * remap: ids of one dictionary as those of another, each looked up once.
+ * remap: translates the ids of one dictionary into those of another, looking up each only once.
  *
- * Ids keep their meaning for as long as a dictionary lives, so a map is good for as long as both.
+ * Ids never change their meaning, so a map stays valid as long as both dictionaries exist.
  */
 #pragma once
 
@@ -12,8 +12,9 @@
 
 #define REMAP_FULL UINT32_MAX
 
-struct remap {                                        /* embedded; zero-initialised is empty */
-	uint32_t *stacks, *frames, *modules, *series; /* 0: not looked up yet */
+struct remap { /* embedded; zero-initialised is empty */
+	uint32_t *stacks, *frames, *modules,
+		*series; /* by old id: the new one; 0: not looked up yet */
 	uint32_t stack_cap, frame_cap, module_cap, series_cap;
 };
 
@@ -23,21 +24,22 @@ struct remap_caps {
 
 void remap_done(struct remap *m);
 
-struct remap_from { /* what the ids of the one mean; borrowed */
+struct remap_from { /* the dictionary to translate from; borrowed */
 	const struct module *modules;
 	const struct frame *frames;
 	const char *(*string)(const void *ctx, uint32_t id, size_t *ret_len);
 	const void *ctx;
 };
 
-struct remap_from remap_from_profile(const struct profile *p); /* until it is added to */
+struct remap_from
+remap_from_profile(const struct profile *p); /* valid until something is added to p */
 
-/* The id in `to`, where it is made if it is new; 0 is 0. */
+/* The id in `to`, where the entry is added if it is new. 0 stays 0. */
 uint32_t remap_string(const struct remap_from *from, uint32_t id, struct profile *to);
 uint32_t remap_module(struct remap *m, const struct remap_from *from, uint32_t id,
 		      struct profile *to);
 
-/* The same, but REMAP_FULL if it is new and there is no room. caps NULL: there is. */
+/* The same, but REMAP_FULL if the entry is new and `to` is full. caps NULL: no caps. */
 uint32_t remap_frame(struct remap *m, const struct remap_from *from, uint32_t id,
 		     struct profile *to, const struct remap_caps *caps);
 uint32_t remap_series(struct remap *m, const struct profile *from, uint32_t id, struct profile *to,
@@ -45,5 +47,5 @@ uint32_t remap_series(struct remap *m, const struct profile *from, uint32_t id, 
 uint32_t remap_stack(struct remap *m, const struct profile *from, uint32_t id, struct profile *to,
 		     const struct remap_caps *caps); /* not NULL */
 
-/* {comm="(other)"}, for what there was no room for. */
+/* The series {comm="(other)"}, for what did not fit. */
 uint32_t remap_other(struct profile *to);

@@ -45,8 +45,8 @@ static const char *read_word(struct unpack *in, struct profile *p)
 }
 
 /*
- * Entries first: keeping the words of the head would give their strings ids that the entries are
- * to give.
+ * Entries are added before type and unit: interning these first would give them ids that the
+ * entries must have.
  */
 int snapshot_read(const void *bytes, size_t len, struct profile *p)
 {

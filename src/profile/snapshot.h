@@ -1,6 +1,6 @@
 /*
- * whole: a profile with its samples as bytes, and nothing lost: what a server hands to the command
- * that asked, which renders it.
+ * snapshot: a complete profile, with samples, as bytes. A server sends it to the command that
+ *asked, which renders it.
  *
  *	"SMP", version (1 byte)
  *	type, unit, period, start_ns, duration_ns, lost, truncated, capped
@@ -16,5 +16,5 @@
 
 void snapshot_write(const struct profile *p, struct pack *out);
 
-/* Into an empty profile. 0; -EBADMSG malformed, -EPROTONOSUPPORT of another version, -EFBIG. */
+/* Into an empty profile. 0; -EBADMSG: malformed; -EPROTONOSUPPORT: another version; -EFBIG. */
 int snapshot_read(const void *bytes, size_t len, struct profile *p);

@@ -117,7 +117,7 @@ static void read_word(struct unpack *in, char ret[static WINDOW_TYPE_MAX])
 		in->bad = true;
 }
 
-/* Up to the entries. */
+/* Reads up to the entries. */
 static int read_fixed(struct unpack *in, struct window *w)
 {
 	int r = read_head(in, magic, w->instance, &w->sequence, &w->part);
@@ -166,7 +166,7 @@ static bool read_rows(struct unpack *in, const struct profile *dict, struct wind
 		if (series >= dict->series_count || stack < 0 || stack >= dict->stack_count)
 			return false;
 		if (i && !step && move <= 0)
-			return false; /* not in order, or twice */
+			return false; /* out of order, or twice */
 		w->rows[i] = (struct window_row){(uint32_t)series, (uint32_t)stack, count, value};
 		w->time_count += count;
 	}
@@ -263,7 +263,7 @@ void window_reply_write(const struct window_reply *r, struct pack *out)
 	pack_u64(out, r->status);
 	pack_u64(out, r->live_until_ms);
 	pack_u64(out, r->flush);
-	pack_u64(out, 0); /* was a control once */
+	pack_u64(out, 0); /* a former control */
 	pack_str(out, r->reason, strlen(r->reason));
 }
 
