@@ -1,60 +1,61 @@
 /*
- * arch: what is known of the processor, in one header for each. Nothing else in src/ names its
- * registers, its system calls or its instructions, but for the files that read machine code, each
- * of one architecture (tools/lint has their list, and checks). The BPF programs and user space
- * both include this.
+ * arch: everything that depends on the processor, in one header per architecture. No other file in
+ * src/ names registers, system calls or instructions, except those that decode machine code, each
+ *of one architecture (tools/lint has the list, and checks). Included by BPF programs and by user
+ *space.
  *
- * Registers go by what they are to a walk:
+ * Registers are named by their role in a stack walk:
  *
  *	pc, sp, fp  program counter, stack pointer, frame pointer
- *	kept        one more that calls leave as it is, and some rules go by (x86-64: rbx)
- *	leaf        one that is of use up to the next call, so in a leaf only (x86-64: r10,
- *	            the stack before it was realigned; arm64: the link register)
+ *	kept        one more callee-saved register that some unwind rules use (x86-64: rbx)
+ *	leaf        a register that is valid only until the next call, so only in the leaf (x86-64:
+ *	            r10, which holds sp from before a realignment; arm64: the link register)
  *
- * A new architecture is src/arch/NAME.h with what follows, and two lines at the end of this file.
+ * A new architecture is src/arch/NAME.h with the following, and two lines at the end of this file.
  *
  *	ARCH_NAME, ARCH_ELF_MACHINE
- *	ARCH_KERNEL        the oldest Linux that loads the programs: 5.ARCH_KERNEL
+ *	ARCH_KERNEL        the oldest Linux that can load the programs: 5.ARCH_KERNEL
  *	ARCH_HAS_WALK      1: user stacks are walked by unwind tables (bpf/walk.bpf.h).
- *	                   0: not yet. They are the kernel's own walk, by frame pointers
- *	                   that nothing proves, and doctor says so
- *	ARCH_USER_BITS     of an address in user space: what has more is none
- *	ARCH_DWARF_…       the registers by their DWARF numbers; RA: the return address
- *	ARCH_RETURN_AT     where a call leaves the return address, from the CFA
- *	ARCH_SIGNAL_…      where the kernel saves them for a signal, from sp in that frame
- *	ARCH_AROUND        words of code that arch_bare() sees, from 8 bytes before pc on
+ *	                   0: not yet: the kernel walks them by frame pointers, without any
+ *	                   proof that these are right, and doctor says so
+ *	ARCH_USER_BITS     of an address in user space: larger values are no addresses
+ *	ARCH_DWARF_…       DWARF numbers of the registers; RA: the return address
+ *	ARCH_RETURN_AT     where a call puts the return address, relative to the CFA
+ *	ARCH_SIGNAL_…      where the kernel saves registers for a signal, relative to sp in
+ *	                   the signal frame
+ *	ARCH_CODE_WORDS    words of code that arch_frame() gets, from 8 bytes before pc on
  *	arch_shape(), …    what instructions tell: declared below
  *
  * In user space:
  *
- *	ARCH_SET_RESULT(ucontext, v)  what a trapped system call returns
- *	ARCH_JUMP(table, slot)        assembly: goes on at the address in table[slot]
+ *	ARCH_SET_RESULT(ucontext, v)  sets the result of a trapped system call
+ *	ARCH_JUMP(table, slot)        assembly: jumps to the address in table[slot]
  *
  * In BPF programs:
  *
- *	struct arch_regs   the user's registers, as the kernel saves them at the end of
- *	                   its stack when it is entered; there they take ARCH_REGS_BYTES
- *	ARCH_KERNEL_STACK  bytes of that stack
- *	ARCH_PC(regs), …   of such registers, and of those of a perf event
- *	ARCH_MODE(regs)    what runs: ARCH_MODE_IS_USER(), ARCH_MODE_IS_64_BIT()
- *	ARCH_MODE_AT       where that is in a struct arch_regs
- *	ARCH_IS_INTERRUPTED(regs)  they are of something interrupted, and not made up
- *	ARCH_SYSCALL(regs) its number; ARCH_EXECVE, ARCH_EXECVEAT
- *	arch_is_after_syscall(regs)   whether the user's pc stands after a system call
- *	                   that is under way, as a return address does. Not after a fault
- *	                   or an interrupt, nor once the kernel has set it to where a signal
- *	                   handler or a new program begins: then it is the next instruction
- *	                   to run, and the byte before it may be another function's
- *	ARCH_TLS(task)     where a thread keeps what is its own
+ *	struct arch_regs   the user's registers, as the kernel saves them on entry at the end
+ *	                   of its stack, where they take ARCH_REGS_BYTES
+ *	ARCH_KERNEL_STACK  size of that stack in bytes
+ *	ARCH_PC(regs), …   read such registers, and those of a perf event
+ *	ARCH_MODE(regs)    the mode of the CPU: ARCH_MODE_IS_USER(), ARCH_MODE_IS_64_BIT()
+ *	ARCH_MODE_AT       its offset in struct arch_regs
+ *	ARCH_IS_INTERRUPTED(regs)  they are of interrupted code, and not made up
+ *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT
+ *	arch_is_after_syscall(regs)   whether the user's pc is just after the instruction of
+ *	                   a system call in progress, like a return address. Not after a
+ *	                   fault or an interrupt, nor once the kernel has set pc to the start
+ *	                   of a signal handler or a new program: then it is the next
+ *	                   instruction, and the byte before it may be in another function
+ *	ARCH_TLS(task)     address of a thread's thread-local storage
  *
- * Shared memory: what one side writes and the other reads (rings, tables) is handed over by a store
- * with release and a load with acquire. User space has the compiler's __atomic functions. BPF has
- * such instructions only from 6.15 on, and 5.10 must load the programs, so each architecture says
- * what does the same:
+ * Shared memory that one side writes and the other reads (rings, tables) is handed over by a store
+ * with release and a load with acquire. User space uses the compiler's __atomic functions. BPF has
+ * such instructions only from Linux 6.15 on, but 5.10 must load the programs, so each architecture
+ * defines an equivalent:
  *
- *	ARCH_LOAD_ACQUIRE(p)      nothing that follows is read before it
- *	ARCH_STORE_RELEASE(p, v)  nothing that came before is written, or read, after it
- *	ARCH_READ_BARRIER()       nothing that follows is read before what came before
+ *	ARCH_LOAD_ACQUIRE(p)      later reads are not done before it
+ *	ARCH_STORE_RELEASE(p, v)  earlier reads and writes are not done after it
+ *	ARCH_READ_BARRIER()       later reads are not done before earlier ones
  */
 #pragma once
 
@@ -64,37 +65,39 @@
 
 #define ARCH_INLINE static inline __attribute__((always_inline))
 
-/* Where a function without rows has its return address, seen by the instruction that it is at. */
+/* Where the return address of a function without unwind rows is, judging by its next instruction.
+ */
 enum arch_shape {
-	ARCH_SHAPE_FRAME, /* nothing special: above what fp points to, if anywhere */
-	ARCH_SHAPE_BARE,  /* at sp: before the frame is made, or at the return */
+	ARCH_SHAPE_FRAME, /* nothing special: above what fp points to, if it is anywhere */
+	ARCH_SHAPE_BARE,  /* at sp: before the frame is set up, or at the return */
 	ARCH_SHAPE_SAVED, /* above the fp that was just pushed */
-	ARCH_SHAPES,      /* it cannot be told */
+	ARCH_SHAPE_UNKNOWN,
 };
 
-/* `code` is the instruction's 8 bytes, from one byte before it on. */
+/* `code` is 8 bytes of code, from one byte before the next instruction on. */
 ARCH_INLINE enum arch_shape arch_shape(__u64 code);
 
 /*
- * What an epilogue that code is at tells, straight up to its return: by how much it raises sp
- * first, plus 1, and if it then pops fp; 0: it is at none. Also of code that is returned to:
- * Python's trampolines (-X perf) have nothing but that behind their call. `code` as above.
+ * If the code is an epilogue, up to its return: 1 + what it adds to sp first, with ARCH_POPS_FP if
+ * it then pops fp. 0: it is not. Also for code that is returned to: Python's trampolines (-X perf)
+ * have nothing but an epilogue after their call. `code` as above.
  */
 #define ARCH_POPS_FP 0x100
 ARCH_INLINE __u32 arch_epilogue(__u64 code);
 
 /*
- * Whether a function that keeps frame pointers seems to be before it has made its frame (it still
- * has to push fp: V8 and the JVM test something first): ARCH_BEFORE; or to have given it up
- * (between pop and return): ARCH_AFTER. `code` is what is around the instruction that it is at.
+ * Whether a function that keeps frame pointers has its frame: not yet (it will still push fp: V8
+ * and the JVM check something first), now, or no more (between pop and return). Judging by the code
+ * around its next instruction.
  */
-enum arch_bare { ARCH_INSIDE, ARCH_AFTER, ARCH_BEFORE };
-ARCH_INLINE enum arch_bare arch_bare(const __u64 *code);
+enum arch_frame { ARCH_IN_FRAME, ARCH_AFTER_FRAME, ARCH_BEFORE_FRAME };
+ARCH_INLINE enum arch_frame arch_frame(const __u64 *code);
 
-/* Whether the 8 bytes before an address end in a call. */
+/* Whether the 8 bytes before an address end in a call instruction. */
 ARCH_INLINE _Bool arch_is_call(__u64 before);
 
-/* What a direct call called that returns to addr; 0 if it was another. `before` as above. */
+/* The target of the direct call that returns to addr; 0 if it is no direct call. `before` as above.
+ */
 ARCH_INLINE __u64 arch_called(__u64 addr, __u64 before);
 
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)

@@ -1,8 +1,9 @@
 /*
- * arm64: see arch.h. What is missing for ARCH_HAS_WALK: a call leaves its return address in the
- * link register (`leaf`), not on the stack, so rules need a place for where it was saved; code that
- * was made at run time and Go's runtime (its g is in a register) need readers of their own; and
- * pointers may be signed (DW_CFA_AARCH64_negate_ra_state).
+ * arm64: see arch.h. Missing for ARCH_HAS_WALK: a call leaves its return address in the link
+ * register
+ * (`leaf`) and not on the stack, so unwind rules must be able to say where it was saved; code
+ * without tables, JIT code and Go's runtime (which has g in a register) need decoders of their own;
+ * and return addresses may be signed (DW_CFA_AARCH64_negate_ra_state).
  */
 #pragma once
 
@@ -20,9 +21,10 @@ enum {
 	ARCH_DWARF_SP = 31,
 };
 
-#define ARCH_RETURN_AT 0 /* no call leaves it on the stack: no rule that says so is taken */
+#define ARCH_RETURN_AT 0 /* calls do not put it on the stack; rules that say so are not accepted   \
+			  */
 
-/* struct rt_sigframe: siginfo (128 bytes), then struct ucontext: x0 to x30, sp and pc. */
+/* Offsets in struct rt_sigframe: siginfo (128 bytes), then struct ucontext: x0 to x30, sp, pc. */
 #define ARCH_SIGNAL_REGISTER(n) (128 + 184 + 8 * (n))
 enum {
 	ARCH_SIGNAL_KEPT = ARCH_SIGNAL_REGISTER(19),
@@ -34,30 +36,30 @@ enum {
 
 /* ---- instructions --------------------------------------------------------------------------- */
 
-/* Where no frame was made, or not yet, the return address may be in the link register. */
+/* Without a frame, or before it is set up, the return address may be in the link register. */
 ARCH_INLINE enum arch_shape arch_shape(__u64 code)
 {
 	(void)code;
-	return ARCH_SHAPES;
+	return ARCH_SHAPE_UNKNOWN;
 }
 
-/* None that leads to an address on the stack. */
+/* No epilogue ends in a return to an address on the stack. */
 ARCH_INLINE __u32 arch_epilogue(__u64 code)
 {
 	(void)code;
 	return 0;
 }
 
-#define ARCH_AROUND 4
+#define ARCH_CODE_WORDS 4
 
-/* Only arch_shape() could lead here. */
-ARCH_INLINE enum arch_bare arch_bare(const __u64 *code)
+/* Not called as long as arch_shape() is always unknown. */
+ARCH_INLINE enum arch_frame arch_frame(const __u64 *code)
 {
 	(void)code;
-	return ARCH_INSIDE;
+	return ARCH_IN_FRAME;
 }
 
-/* bl; blr, and its forms with pointer authentication. */
+/* bl; blr, also with pointer authentication. */
 ARCH_INLINE _Bool arch_is_call(__u64 before)
 {
 	__u32 last = before >> 32;
@@ -88,14 +90,14 @@ ARCH_INLINE __u64 arch_called(__u64 addr, __u64 before)
 
 /* ---- BPF programs --------------------------------------------------------------------------- */
 
-struct arch_regs { /* the beginning of the kernel's struct pt_regs: the same in all of them */
+struct arch_regs { /* the start of the kernel's struct pt_regs, the same in all versions */
 	__u64 regs[31], sp, pc, pstate;
 	__u64 orig_x0;
 	__s32 syscallno;
 	__u32 pad;
 };
 
-struct pt_regs___kernel { /* more of it comes behind, and not always the same */
+struct pt_regs___kernel { /* the rest differs between versions */
 	__u64 orig_x0;
 } __attribute__((preserve_access_index));
 
@@ -138,10 +140,10 @@ struct thread_struct {
 #define ARCH_TLS(task) BPF_CORE_READ(task, thread.uw.tp_value)
 
 /*
- * Loads and stores are seen in any order. An atomic operation that returns what was there is a full
- * barrier: BPF promises that, and JITs make it so. arm64's has them from 5.18 on, so that is the
- * oldest kernel that loads this. (Where the result is not used, the compiler takes a form that
- * returns none and orders nothing: hence the empty asm.)
+ * The CPU may reorder loads and stores. An atomic operation that returns the old value is a full
+ * barrier: BPF guarantees that. arm64's JIT has such operations from Linux 5.18 on, so this is the
+ * oldest kernel that can load the programs. (If the result is not used, the compiler chooses a form
+ * without result, which is no barrier: hence the empty asm.)
  */
 #define ARCH_USED(v)   asm volatile("" : : "r"(v))
 #define ARCH_LOAD_ACQUIRE(p)                                                                       \

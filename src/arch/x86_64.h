@@ -17,7 +17,7 @@ enum {
 
 #define ARCH_RETURN_AT (-8)
 
-/* struct ucontext: its registers, in the order of REG_R8, … */
+/* Offsets in struct ucontext, whose registers are in the order of REG_R8, … */
 enum {
 	ARCH_SIGNAL_LEAF = 40 + 2 * 8,
 	ARCH_SIGNAL_FP = 40 + 10 * 8,
@@ -38,11 +38,11 @@ ARCH_INLINE enum arch_shape arch_shape(__u64 code)
 		return ARCH_SHAPE_BARE; /* ret, ret n, repz ret, jmp *x(%rip), endbr64 */
 	if (four == 0xe5894855 || four == 0xec8b4855) /* push %rbp; mov %rsp,%rbp */
 		return ARCH_SHAPE_BARE;
-	/* V8 drops its caller's arguments with the return address in a register: lea
+	/* V8 drops its arguments while the return address is in a register: lea
 	 * (%rsp,%rcx,8),%rsp; push %r10; ret. */
 	if (three == 0x248d48 || three == 0x648d48 || three == 0xc35241 ||
 	    (here & 0xfff8) == 0xc350)
-		return ARCH_SHAPES;
+		return ARCH_SHAPE_UNKNOWN;
 	if ((code & 0xff) == 0x55 && (three == 0xe58948 || three == 0xec8b48))
 		return ARCH_SHAPE_SAVED;
 	return ARCH_SHAPE_FRAME;
@@ -64,7 +64,7 @@ ARCH_INLINE __u32 arch_epilogue(__u64 code)
 	return (here & 0xffff) == 0xc35d ? (raise + 1) | ARCH_POPS_FP : 0;
 }
 
-#define ARCH_AROUND 4 /* words: the 8 bytes before an instruction, and 24 from it on */
+#define ARCH_CODE_WORDS 4 /* 8 bytes before the instruction, and 24 from it on */
 
 ARCH_INLINE __u32 arch_four(const __u64 *code, int at)
 {
@@ -72,27 +72,27 @@ ARCH_INLINE __u32 arch_four(const __u64 *code, int at)
 	       (at % 8 > 4 ? code[at / 8 + 1] << (64 - at % 8 * 8) : 0);
 }
 
-/* Not 0 if one of the bytes of a word is that. */
+/* Not 0 if one of the bytes of the word has this value. */
 ARCH_INLINE __u64 arch_has_byte(__u64 word, __u8 byte)
 {
 	word ^= byte * 0x0101010101010101ull;
 	return (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
 }
 
-ARCH_INLINE enum arch_bare arch_bare(const __u64 *code)
+ARCH_INLINE enum arch_frame arch_frame(const __u64 *code)
 {
-	/* No branch for each byte: the verifier would look at all combinations of them. */
+	/* Without a branch per byte: the verifier would try all combinations. */
 	__u64 popped = arch_has_byte(code[0], 0x5d) | arch_has_byte(code[0], 0xc9);
 	__u64 returns = 0;
 
-	for (int i = 1; i < ARCH_AROUND; i++)
+	for (int i = 1; i < ARCH_CODE_WORDS; i++)
 		returns |= arch_has_byte(code[i], 0xc3) | arch_has_byte(code[i], 0xc2);
-	for (int i = 8; i < 8 * ARCH_AROUND - 4; i++) {
+	for (int i = 8; i < 8 * ARCH_CODE_WORDS - 4; i++) {
 		__u32 four = arch_four(code, i);
 		if (four == 0xe5894855 || four == 0xec8b4855)
-			return ARCH_BEFORE;
+			return ARCH_BEFORE_FRAME;
 	}
-	return popped && returns ? ARCH_AFTER : ARCH_INSIDE;
+	return popped && returns ? ARCH_AFTER_FRAME : ARCH_IN_FRAME;
 }
 
 /* `call rel32`, or `call *` of any form. */
@@ -103,7 +103,7 @@ ARCH_INLINE _Bool arch_is_call(__u64 before)
 
 	if (b5 == 0xe8)
 		return 1;
-	/* ff /2: which bytes follow is in the two upper and the three lower bits of the second. */
+	/* ff /2: the upper two and lower three bits of the second byte tell what follows. */
 	if (b2 == 0xff && (b1 & 0x38) == 0x10)
 		return (b1 & 0xc0) == 0xc0 || ((b1 & 0xc0) == 0 && (b1 & 7) != 4 && (b1 & 7) != 5);
 	if (b3 == 0xff && (b2 & 0x38) == 0x10)
@@ -144,7 +144,7 @@ ARCH_INLINE __u64 arch_called(__u64 addr, __u64 before)
 #define ARCH_MODE_AT              offsetof(struct pt_regs, cs)
 #define ARCH_MODE_IS_USER(mode)   ((mode)&3)
 #define ARCH_MODE_IS_64_BIT(mode) ((mode) == 0x33)
-#define ARCH_IS_INTERRUPTED(regs) ((regs)->eflags & 2) /* a bit that is always set */
+#define ARCH_IS_INTERRUPTED(regs) ((regs)->eflags & 2) /* this bit is always 1 */
 
 #define ARCH_SYSCALL(regs) ((regs)->orig_rax)
 #define ARCH_EXECVE        59
@@ -156,7 +156,7 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct pt_regs *regs)
 
 	if ((long)regs->orig_rax < 0)
 		return 0;
-	if (regs->rcx == regs->rip) /* as the instruction leaves it, but for CPUs with FRED */
+	if (regs->rcx == regs->rip) /* the instruction sets rcx so, except with FRED */
 		return 1;
 	bpf_probe_read_user(&code, sizeof(code), (void *)(regs->rip - sizeof(code)));
 	return code == 0x050f; /* syscall */
@@ -170,7 +170,8 @@ struct thread_struct {
 
 #define ARCH_TLS(task) BPF_CORE_READ(task, thread.fsbase)
 
-/* Loads are seen in their order, and stores are: only the compiler has to be told. */
+/* The CPU reorders nothing that matters here (only a load before an earlier store): so only the
+ * compiler has to be stopped. */
 #define ARCH_LOAD_ACQUIRE(p)                                                                       \
 	({                                                                                         \
 		__typeof__(*(p) + 0) arch_loaded = *(const volatile __typeof__(*(p)) *)(p);        \

@@ -488,23 +488,23 @@ static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
 __noinline int walk_find_shape(__u64 pc)
 {
 	struct scratch *s = get_scratch();
-	__u64 word, code[ARCH_AROUND];
+	__u64 word, code[ARCH_CODE_WORDS];
 	if (!s)
-		return ARCH_SHAPES;
+		return ARCH_SHAPE_UNKNOWN;
 
 	if (!read_stack(s, &word, s->walk.sp))
-		return ARCH_SHAPES;
+		return ARCH_SHAPE_UNKNOWN;
 	int found = is_no_code(s, word) ? NOT_RETURN : walk_is_return(word);
 	if (found) {
 		if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 8)) != 0)
-			return ARCH_SHAPES;
-		enum arch_bare bare = arch_bare(code);
-		if (bare == ARCH_BEFORE || (bare == ARCH_AFTER && found == IS_RETURN))
+			return ARCH_SHAPE_UNKNOWN;
+		enum arch_frame bare = arch_frame(code);
+		if (bare == ARCH_BEFORE_FRAME || (bare == ARCH_AFTER_FRAME && found == IS_RETURN))
 			return ARCH_SHAPE_BARE;
 		if (found == MAYBE_RETURN)
 			return ARCH_SHAPE_FRAME;
 		if (!is_left_over(s, word))
-			return ARCH_SHAPES;
+			return ARCH_SHAPE_UNKNOWN;
 	}
 	return ARCH_SHAPE_FRAME;
 }
@@ -527,7 +527,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 	}
 	if (shape == ARCH_SHAPE_FRAME && w->exact && known->checked)
 		shape = walk_find_shape(w->pc);
-	if (shape >= ARCH_SHAPES)
+	if (shape >= ARCH_SHAPE_UNKNOWN)
 		return WIRE_WALK_NO_ROW;
 	if (shape == ARCH_SHAPE_FRAME) {
 		if (!prove_frame(s, known))

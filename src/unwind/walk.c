@@ -82,7 +82,7 @@ static bool is_left_over(const struct state *s, uint64_t addr)
 static enum arch_shape find_shape(const struct state *s, bool keeps_fp)
 {
 	uint64_t word;
-	__u64 code[ARCH_AROUND];
+	__u64 code[ARCH_CODE_WORDS];
 	enum arch_shape shape = ARCH_SHAPE_FRAME;
 
 	if (s->code(s->ctx, s->walk.pc - 1, &word))
@@ -91,19 +91,20 @@ static enum arch_shape find_shape(const struct state *s, bool keeps_fp)
 		return shape;
 	__u64 left;
 	if (!read_word(s, &left, s->walk.sp))
-		return ARCH_SHAPES;
+		return ARCH_SHAPE_UNKNOWN;
 	enum returns found = is_return(s, left);
 	if (found == NOT_RETURN)
 		return shape;
-	for (unsigned i = 0; i < ARCH_AROUND; i++) {
+	for (unsigned i = 0; i < ARCH_CODE_WORDS; i++) {
 		if (!s->code(s->ctx, s->walk.pc - 8 + 8 * (uint64_t)i, &word))
-			return ARCH_SHAPES;
+			return ARCH_SHAPE_UNKNOWN;
 		code[i] = word;
 	}
-	enum arch_bare bare = arch_bare(code);
-	if (bare == ARCH_BEFORE || (bare == ARCH_AFTER && found == IS_RETURN))
+	enum arch_frame bare = arch_frame(code);
+	if (bare == ARCH_BEFORE_FRAME || (bare == ARCH_AFTER_FRAME && found == IS_RETURN))
 		return ARCH_SHAPE_BARE;
-	return found == MAYBE_RETURN || is_left_over(s, left) ? ARCH_SHAPE_FRAME : ARCH_SHAPES;
+	return found == MAYBE_RETURN || is_left_over(s, left) ? ARCH_SHAPE_FRAME
+							      : ARCH_SHAPE_UNKNOWN;
 }
 
 static int step_without_row(struct state *s, bool keeps_fp)
@@ -118,7 +119,7 @@ static int step_without_row(struct state *s, bool keeps_fp)
 		sp += (out & 0xff) - 1;
 		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == ARCH_SHAPES)
+	if (shape == ARCH_SHAPE_UNKNOWN)
 		return WIRE_WALK_NO_ROW;
 	if (shape == ARCH_SHAPE_FRAME) {
 		if (!prove_frame(s, keeps_fp))

@@ -50,13 +50,13 @@ static void calls_are_known_by_their_instruction(void **state)
 /* Its walk is not there yet: nothing may be taken for a proof that is none. */
 static void nothing_is_proven_of_frames(void **state)
 {
-	const __u64 code[ARCH_AROUND] = {before(0xd65f03c0), before(0xa9bf7bfd)};
+	const __u64 code[ARCH_CODE_WORDS] = {before(0xd65f03c0), before(0xa9bf7bfd)};
 
 	(void)state;
 	assert_int_equal(ARCH_HAS_WALK, 0);
-	assert_int_equal(arch_shape(code[0] >> 24), ARCH_SHAPES);
+	assert_int_equal(arch_shape(code[0] >> 24), ARCH_SHAPE_UNKNOWN);
 	assert_int_equal(arch_epilogue(code[0] >> 24), 0);
-	assert_int_equal(arch_bare(code), ARCH_INSIDE);
+	assert_int_equal(arch_frame(code), ARCH_IN_FRAME);
 }
 
 static void a_signal_frame_is_as_the_kernel_makes_it(void **state)
