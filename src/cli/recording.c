@@ -305,7 +305,7 @@ static void describe_walks(const struct unwinder_stats *u)
 		  (double)u->tables.bytes / 1e6);
 }
 
-static void say_lines(const struct source_lines_stats *l)
+static void say_lines(const struct debug_lines_stats *l)
 {
 	if (l->files)
 		log_debug("debug info of %llu files: %llu of %llu addresses found (%llu cut), %.1f "

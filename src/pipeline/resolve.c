@@ -30,7 +30,7 @@ struct resolver {
 	struct profile *profile;
 	struct processes *processes;
 	struct symbols *symbols;
-	struct source_lines *lines; /* NULL: not asked for */
+	struct debug_lines *lines; /* NULL: not asked for */
 	struct resolver_options options;
 	struct kallsyms *kernel; /* NULL: not read yet, or not readable */
 	bool kernel_tried;
@@ -70,7 +70,7 @@ struct resolver *resolver_new(struct profile *p, struct processes *ps,
 	r->options = *o;
 	r->symbols = symbols_new(o->symbol_bytes ? o->symbol_bytes : SYMBOL_BYTES);
 	if (o->inlines || o->lines)
-		r->lines = source_lines_new(o->lines_bytes ? o->lines_bytes : LINES_BYTES);
+		r->lines = debug_lines_new(o->lines_bytes ? o->lines_bytes : LINES_BYTES);
 	r->place_count = 1;
 	r->kernel_version = 1;
 	return r;
@@ -81,7 +81,7 @@ void resolver_free(struct resolver *r)
 	if (!r)
 		return;
 	symbols_free(r->symbols);
-	source_lines_free(r->lines);
+	debug_lines_free(r->lines);
 	kallsyms_free(r->kernel);
 	free(r->symbol_files);
 	free(r->modules);
@@ -121,7 +121,7 @@ static void put_frame(struct resolver *r, uint32_t frame)
 	r->chains[r->chain_count++] = frame;
 }
 
-static void set_line(struct resolver *r, struct frame *f, const struct source_lines_frame *at)
+static void set_line(struct resolver *r, struct frame *f, const struct debug_lines_frame *at)
 {
 	if (!r->options.lines)
 		return;
@@ -144,7 +144,7 @@ static const struct resolved *put_resolved(struct resolver *r, uint32_t file, ui
 					   const struct symbol *sym, uint32_t module, bool named,
 					   uint32_t lines)
 {
-	struct source_lines_frame at[SOURCE_LINES_DEPTH];
+	struct debug_lines_frame at[DEBUG_LINES_DEPTH];
 	struct frame f = frame_of(r, sym, module);
 	struct resolved place = {offset, file, r->chain_count, 0, named, 0};
 	uint32_t in_block = (uint32_t)(offset % BLOCK);
@@ -155,7 +155,7 @@ static const struct resolved *put_resolved(struct resolver *r, uint32_t file, ui
 		place.file |= BLOCKS;
 	}
 
-	size_t count = lines ? source_lines_find(r->lines, lines, sym->addr, at) : 0;
+	size_t count = lines ? debug_lines_find(r->lines, lines, sym->addr, at) : 0;
 	for (size_t i = 0; r->options.inlines && i + 1 < count; i++) {
 		struct frame inlined = {
 			.name = intern(r, at[i].name[0] ? at[i].name : "[inlined]"),
@@ -299,9 +299,9 @@ static uint32_t find_lines(struct resolver *r, uint32_t file, const char *root)
 		return 0;
 
 	CLEANUP(fd_closep) int fd = mapped_files_open(files, file);
-	struct source_lines_file spec = {
+	struct debug_lines_file spec = {
 		.fd = fd, .path = mapped_files_get(files, file)->path, .root = root};
-	return source_lines_add_file(r->lines, &spec);
+	return debug_lines_add_file(r->lines, &spec);
 }
 
 /* Makes the symbols' own id of a file, and its module. */
@@ -496,5 +496,5 @@ void resolver_stats(const struct resolver *r, struct resolver_stats *ret)
 	ret->symbol_bytes = ret->symbols.bytes;
 	ret->places = r->place_count;
 	if (r->lines)
-		source_lines_stats(r->lines, &ret->lines);
+		debug_lines_stats(r->lines, &ret->lines);
 }

@@ -15,11 +15,11 @@
 #include "bpf/wire.h"
 #include "process/process.h"
 #include "profile/profile.h"
-#include "symbol/source_lines.h"
+#include "symbol/debug_lines.h"
 #include "symbol/perfmap.h"
 #include "symbol/symbols.h"
 
-#define RESOLVE_MAX SOURCE_LINES_DEPTH /* frames of one address */
+#define RESOLVE_MAX DEBUG_LINES_DEPTH /* frames of one address */
 
 struct resolver;
 
@@ -88,7 +88,7 @@ struct resolver_stats {
 	int kernel_error;      /* 0, or why the kernel's names could not be read: -EPERM, … */
 	uint64_t symbol_bytes; /* held by symbol tables now */
 	uint64_t places;       /* addresses whose frames are known, now */
-	struct source_lines_stats lines;
+	struct debug_lines_stats lines;
 	struct symbols_stats symbols;
 	struct perfmap_stats maps; /* of all processes there were */
 };

@@ -212,7 +212,7 @@ def seeds(name, tmp):
     stack = b"main;a;b 3\nmain;a;c d 4\nmain 1\n"
     if name == "elf":
         return list(elf_seeds(tmp))
-    if name == "source_lines":
+    if name == "debug_lines":
         return list(lines_seeds(tmp))
     if name == "perfmap":
         return [b"400 20 LazyCompile:~f /x.js:1\n420 8 g\n400 8 newer\nzz\n", b"0x1000 0x10 h\n"]

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import BUILD, main, skip, test
 import workloads
 
-FIND = os.path.join(BUILD, "tests", "unit", "test_source_lines")
+FIND = os.path.join(BUILD, "tests", "unit", "test_debug_lines")
 TMP = tempfile.TemporaryDirectory()
 
 C = r"""

@@ -1,4 +1,4 @@
-#include "symbol/source_lines.h"
+#include "symbol/debug_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,27 +19,27 @@ struct debug_file {
 	uint64_t used;
 };
 
-struct source_lines {
+struct debug_lines {
 	struct debug_file *files; /* by id - 1 */
 	uint32_t count, cap;
 	size_t max_bytes;
 	uint64_t clock;
-	struct source_lines_stats stats;
-	char names[SOURCE_LINES_DEPTH][DEMANGLE_MAX];
-	char sources[SOURCE_LINES_DEPTH][SOURCE_MAX];
+	struct debug_lines_stats stats;
+	char names[DEBUG_LINES_DEPTH][DEMANGLE_MAX];
+	char sources[DEBUG_LINES_DEPTH][SOURCE_MAX];
 };
 
-_Static_assert(SOURCE_LINES_DEPTH == DEBUGINFO_DEPTH, "frames are copied one by one");
+_Static_assert(DEBUG_LINES_DEPTH == DEBUGINFO_DEPTH, "frames are copied one by one");
 
-struct source_lines *source_lines_new(size_t max_bytes)
+struct debug_lines *debug_lines_new(size_t max_bytes)
 {
-	struct source_lines *l = mem_alloc(sizeof(*l));
+	struct debug_lines *l = mem_alloc(sizeof(*l));
 
 	l->max_bytes = max_bytes;
 	return l;
 }
 
-static void close_info(struct source_lines *l, struct debug_file *f)
+static void close_info(struct debug_lines *l, struct debug_file *f)
 {
 	if (f->info)
 		l->stats.bytes -= debuginfo_bytes(f->info);
@@ -47,7 +47,7 @@ static void close_info(struct source_lines *l, struct debug_file *f)
 	f->info = NULL;
 }
 
-static void give_up(struct source_lines *l, struct debug_file *f)
+static void give_up(struct debug_lines *l, struct debug_file *f)
 {
 	close_info(l, f);
 	fd_closep(&f->fd);
@@ -55,7 +55,7 @@ static void give_up(struct source_lines *l, struct debug_file *f)
 	f->fd = f->alt_fd = -1;
 }
 
-void source_lines_free(struct source_lines *l)
+void debug_lines_free(struct debug_lines *l)
 {
 	if (!l)
 		return;
@@ -69,7 +69,7 @@ void source_lines_free(struct source_lines *l)
  * Descriptors, or -1: of the file that has the debug info of `spec` (which may be that file
  * itself), and of the one that this shares debug info with (dwz).
  */
-static int find_info(const struct source_lines_file *spec, uint64_t *ret_size, int *ret_alt)
+static int find_info(const struct debug_lines_file *spec, uint64_t *ret_size, int *ret_alt)
 {
 	struct elf_file e;
 	CLEANUP(fd_closep) int fd = fcntl(spec->fd, F_DUPFD_CLOEXEC, 0);
@@ -91,7 +91,7 @@ static int find_info(const struct source_lines_file *spec, uint64_t *ret_size, i
 	return *ret_size ? TAKE_FD(fd) : -1;
 }
 
-uint32_t source_lines_add_file(struct source_lines *l, const struct source_lines_file *spec)
+uint32_t debug_lines_add_file(struct debug_lines *l, const struct debug_lines_file *spec)
 {
 	uint64_t size;
 	CLEANUP(fd_closep) int alt = -1;
@@ -111,7 +111,7 @@ uint32_t source_lines_add_file(struct source_lines *l, const struct source_lines
 }
 
 /* Closes the least recently used files (but not `keep`) until `need` bytes are free. */
-static void make_room(struct source_lines *l, const struct debug_file *keep, size_t need)
+static void make_room(struct debug_lines *l, const struct debug_file *keep, size_t need)
 {
 	while (l->stats.bytes + need > l->max_bytes) {
 		struct debug_file *oldest = NULL;
@@ -124,7 +124,7 @@ static void make_room(struct source_lines *l, const struct debug_file *keep, siz
 	}
 }
 
-static int read_sections(struct source_lines *l, const struct debug_file *f, int fd, size_t max,
+static int read_sections(struct debug_lines *l, const struct debug_file *f, int fd, size_t max,
 			 struct debug_sections *ret)
 {
 	struct elf_file e;
@@ -138,7 +138,7 @@ static int read_sections(struct source_lines *l, const struct debug_file *f, int
 	return r;
 }
 
-static int open_info(struct source_lines *l, struct debug_file *f)
+static int open_info(struct debug_lines *l, struct debug_file *f)
 {
 	struct debug_sections main = {}, alt = {};
 	if (f->opens++ == OPENS_MAX)
@@ -174,8 +174,8 @@ static void put_source(const struct debuginfo_frame *f, char ret[static SOURCE_M
 		 f->directory ? "/" : "", f->source ? f->source : "");
 }
 
-size_t source_lines_find(struct source_lines *l, uint32_t file, uint64_t vaddr,
-			 struct source_lines_frame ret[static SOURCE_LINES_DEPTH])
+size_t debug_lines_find(struct debug_lines *l, uint32_t file, uint64_t vaddr,
+			struct debug_lines_frame ret[static DEBUG_LINES_DEPTH])
 {
 	struct debuginfo_frame frames[DEBUGINFO_DEPTH];
 	struct debug_file *f = file && file <= l->count ? &l->files[file - 1] : NULL;
@@ -195,14 +195,14 @@ size_t source_lines_find(struct source_lines *l, uint32_t file, uint64_t vaddr,
 	for (size_t i = 0; i < count; i++) {
 		put_name(&frames[i], l->names[i]);
 		put_source(&frames[i], l->sources[i]);
-		ret[i] = (struct source_lines_frame){
+		ret[i] = (struct debug_lines_frame){
 			.name = l->names[i],
 			.source = l->sources[i],
 			.line = frames[i].line,
 		};
 	}
 	l->stats.found += count > 0;
-	l->stats.cut += count == SOURCE_LINES_DEPTH;
+	l->stats.cut += count == DEBUG_LINES_DEPTH;
 	if (debuginfo_exhausted(f->info) || debuginfo_bytes(f->info) > 2 * l->max_bytes) {
 		l->stats.refused++;
 		give_up(l, f);
@@ -212,7 +212,7 @@ size_t source_lines_find(struct source_lines *l, uint32_t file, uint64_t vaddr,
 	return count;
 }
 
-void source_lines_stats(const struct source_lines *l, struct source_lines_stats *ret)
+void debug_lines_stats(const struct debug_lines *l, struct debug_lines_stats *ret)
 {
 	*ret = l->stats;
 }

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "process/elf_file.h"
-#include "symbol/source_lines.h"
+#include "symbol/debug_lines.h"
 
 #define STEP 3
 
@@ -19,21 +19,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 
-	struct source_lines *l = source_lines_new(16 << 20);
-	struct source_lines_file f = {.fd = fd};
-	struct source_lines_frame frames[SOURCE_LINES_DEPTH];
-	uint32_t file = source_lines_add_file(l, &f);
+	struct debug_lines *l = debug_lines_new(16 << 20);
+	struct debug_lines_file f = {.fd = fd};
+	struct debug_lines_frame frames[DEBUG_LINES_DEPTH];
+	uint32_t file = debug_lines_add_file(l, &f);
 	const Elf64_Phdr *text = elf_file_text(&e);
 	uint64_t start = text ? text->p_vaddr : 0;
 	for (uint64_t at = start; file && at < start + 1024; at += STEP) {
-		size_t count = source_lines_find(l, file, at, frames);
-		if (count > SOURCE_LINES_DEPTH)
+		size_t count = debug_lines_find(l, file, at, frames);
+		if (count > DEBUG_LINES_DEPTH)
 			__builtin_trap();
 		for (size_t i = 0; i < count; i++)
 			if (strlen(frames[i].name) + strlen(frames[i].source) > 8192)
 				__builtin_trap();
 	}
-	source_lines_free(l);
+	debug_lines_free(l);
 	elf_file_done(&e);
 	close(fd);
 	return 0;
