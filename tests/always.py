@@ -87,7 +87,7 @@ class Always:
     def ready(self):
         def look():
             assert self.process.poll() is None, f"run ended: {self.err}"
-            return "look at http://" in self.err
+            return "open http://" in self.err
         until("run to be ready", look)
         return self
 

@@ -14,11 +14,11 @@ static void help(void)
 {
 	puts("Usage: smolder agent --to URL [options]\n"
 	     "\n"
-	     "Samples this machine all the time and sends what it saw to a server ('smolder "
-	     "serve'\n"
-	     "or 'smolder run' elsewhere) every ten seconds. While the server is away, windows "
-	     "wait\n"
-	     "in memory. Needs root, and keeps only the capabilities it uses.\n");
+	     "Samples every process on this machine continuously and sends the profiles to a\n"
+	     "server ('smolder serve' or 'smolder run' elsewhere) every ten seconds. While the\n"
+	     "server cannot be reached, they wait in memory. Needs root, and keeps only the\n"
+	     "capabilities it uses.\n"
+	     "");
 	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_EVENTS, SET_HOST, SET_TABLES,
 					    SET_LINES, SET_THREADS, SET_TOKEN_FILE, SET_CA_FILE,
 					    SETTINGS});

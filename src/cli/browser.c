@@ -88,14 +88,17 @@ void browser_show(const char *path)
 	close(fds[0]);
 	int code = failed ? 0 : soon(pid);
 	if (failed && err == ENOENT)
-		log_warn("%s is not opened: " OPENER " is not installed (package xdg-utils)", path);
+		log_warn("cannot open %s in a browser: " OPENER
+			 " is not installed (package xdg-utils)",
+			 path);
 	else if (failed)
-		log_warn("%s is not opened: %s", path, strerror(pid < 0 ? errno : err));
+		log_warn("cannot open %s in a browser: %s", path, strerror(pid < 0 ? errno : err));
 	else if (code == NO_DISPLAY)
-		log_warn("%s is not opened: there is no display here; copy it to where there is a "
-			 "browser",
+		log_warn("cannot open %s in a browser: there is no display here; copy it to a "
+			 "machine with a browser",
 			 path);
 	else if (code)
-		log_warn("%s is not opened: " OPENER " found no program for it (exit code %d)",
+		log_warn("cannot open %s in a browser: " OPENER
+			 " found no program for it (exit code %d)",
 			 path, code);
 }

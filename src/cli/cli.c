@@ -25,7 +25,7 @@ static void say_formats(const char *what, const char *arg)
 			names[count++] = r->name;
 	}
 	const char *meant = cli_meant(arg, names);
-	log_error("%s '%s' is not known%s%s%s; use -f with one of %s", what, arg,
+	log_error("unknown %s '%s'%s%s%s; use -f with one of %s", what, arg,
 		  meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "", known);
 }
 
@@ -36,11 +36,11 @@ const struct renderer *cli_renderer(const struct cli_output *o, const char *fall
 	if (o->format) {
 		r = render_by_name(o->format);
 		if (!r)
-			say_formats("the format", o->format);
+			say_formats("format", o->format);
 	} else if (o->path && strcmp(o->path, "-") != 0) {
 		r = render_by_path(o->path);
 		if (!r)
-			say_formats("the extension of", o->path);
+			say_formats("extension of", o->path);
 	} else {
 		r = render_by_name(fallback);
 	}
@@ -118,7 +118,8 @@ static void give_to_invoker(FILE *f)
 
 	if (geteuid() == 0 && uid && gid &&
 	    fchown(fileno(f), (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)) != 0)
-		log_warn("cannot give the file to who called sudo: %s", strerror(errno));
+		log_warn("cannot make the user who called sudo the owner of the file: %s",
+			 strerror(errno));
 }
 
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
@@ -142,12 +143,12 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 	if (err == -EPIPE)
 		return 0;
 	if (err == -EOPNOTSUPP && o->options.tree.base)
-		log_error("the format %s has no way to show a difference; svg, html, top, tree, "
-			  "text, "
-			  "folded, json and columns do%s",
+		log_error("the format %s cannot show a difference; svg, html, top, tree, text, "
+			  "folded, json and columns can%s",
 			  r->name,
-			  strcmp(r->name, "pprof") == 0 ? " (and 'go tool pprof -diff_base' itself)"
-							: "");
+			  strcmp(r->name, "pprof") == 0
+				  ? " (for pprof, use 'go tool pprof -diff_base')"
+				  : "");
 	else if (err)
 		say_unwritable(path, err);
 	return err ? 1 : 0;

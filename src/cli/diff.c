@@ -22,27 +22,28 @@ static void help(void)
 	     "       smolder diff [options] BASE-SELECTOR SELECTOR\n"
 	     "       smolder diff [options] BASE-FILE FILE\n"
 	     "\n"
-	     "Compares two profiles: one selector at two times (the time before, unless "
-	     "--base-from\n"
-	     "tells), two selectors at one time, or two files, the older first. What grew is red, "
-	     "what\n"
-	     "shrank is blue, and functions that are new or gone are in it as well.\n"
+	     "Compares two profiles: of one selector in two time ranges, of two selectors in the "
+	     "same\n"
+	     "range, or two files. The base is the older: by default, the range just before "
+	     "--from.\n"
+	     "What grew is red, what shrank is blue; new and vanished functions are included.\n"
 	     "\n"
-	     "      --from TIME       of the newer: 1h (ago), 14:02, 2026-11-15, … (an hour before "
-	     "--to)\n"
-	     "      --to TIME         the same (now)\n"
-	     "      --base-from TIME  of the older (as long before --from as --to is after it)\n"
-	     "      --base-to TIME    the same (--from, or an hour after --base-from)\n"
-	     "      --normalise       scale the older to the same sum: shares, not amounts\n"
-	     "      --absolute        amounts as they are, also where one range is longer (the "
-	     "older\n"
-	     "                        is scaled to the length of the newer)");
+	     "      --from TIME       start of the newer range: 1h (ago), 14:02, 2026-11-15, …\n"
+	     "                        (an hour before --to)\n"
+	     "      --to TIME         its end (now)\n"
+	     "      --base-from TIME  start of the base (as long before --from as --to is after "
+	     "it)\n"
+	     "      --base-to TIME    its end (--from, or an hour after --base-from)\n"
+	     "      --normalise       scale the base to the same total: compare shares, not "
+	     "amounts\n"
+	     "      --absolute        do not scale; by default, the base is scaled to the length "
+	     "of\n"
+	     "                        the newer range");
 	query_options_help();
-	puts("  -h, --help            this\n"
+	puts("  -h, --help            print this help\n"
 	     "\n"
 	     "Examples:\n"
-	     "  smolder diff 'cpu{comm=\"api\"}' --from now-1h --base-from now-25h --base-to "
-	     "now-24h\n"
+	     "  smolder diff api --from now-1h --base-from now-25h --base-to now-24h\n"
 	     "  smolder diff before.pb.gz after.pb.gz -o diff.svg");
 }
 
@@ -64,7 +65,7 @@ static const struct option long_options[] = {
 static bool both(const struct diff *d)
 {
 	if (d->is_absolute && d->query.out.options.tree.normalised)
-		log_error("--normalise and --absolute are two ways to compare; give one");
+		log_error("--normalise and --absolute exclude each other");
 	return d->is_absolute && d->query.out.options.tree.normalised;
 }
 
@@ -115,8 +116,8 @@ static void scale_base(struct diff *d, const struct profile *base, const struct 
 	    fabs(length - base_length) <= SAME_LENGTH * MAX(length, base_length))
 		return;
 	o->base_scale = length / base_length;
-	log_info("the base is of %s and the other of %s: the base is shown times %.4g "
-		 "(--absolute: as it is)",
+	log_info("the base covers %s and the other %s, so the base is scaled by %.4g (--absolute: "
+		 "not scaled)",
 		 describe_amount(base->info.duration_ns, "nanoseconds", was),
 		 describe_amount(p->info.duration_ns, "nanoseconds", is), o->base_scale);
 }
@@ -145,10 +146,10 @@ static int of_files(struct diff *d, char **files, const struct renderer *r)
 	CLEANUP(profile_freep) struct profile *base = profile_new();
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
-	if (profile_file_read(files[0], base) || profile_file_read(files[1], p))
+	if (profile_file_read(files[0], NULL, base) || profile_file_read(files[1], NULL, p))
 		return 1;
 	if (strcmp(base->info.unit, p->info.unit) != 0) {
-		log_error("%s counts %s and %s counts %s: they cannot be compared", files[0],
+		log_error("%s counts %s but %s counts %s, so they cannot be compared", files[0],
 			  base->info.unit, files[1], p->info.unit);
 		return 1;
 	}

@@ -31,17 +31,20 @@ static const struct {
 
 static void help(void)
 {
-	puts("Usage: smolder doctor [options]\n\n"
-	     "Says, line by line, what this kernel and these permissions allow, and how to fix "
-	     "what\n"
-	     "they do not. Exits with 0 if recording can work, with 1 if not.\n\n"
-	     "With --server it asks a server that runs what it and its collectors had to do "
-	     "without\n"
-	     "(losses, files that could not be read, second choices), and what that means.\n\n"
+	puts("Usage: smolder doctor [options]\n"
+	     "\n"
+	     "Checks what this kernel and your permissions allow, and says how to fix what they "
+	     "do\n"
+	     "not. Exits with 0 if recording works, with 1 if not.\n"
+	     "\n"
+	     "With --server, asks a running server for problems it and its collectors have met, "
+	     "such\n"
+	     "as lost samples, unreadable files and fallbacks, and says what they mean.\n"
+	     "\n"
 	     "      --server URL       ask this server, e.g. http://127.0.0.1:7117\n"
-	     "      --token-file FILE  whose first line is its token\n"
-	     "      --json             the same as JSON\n"
-	     "  -h, --help             this text");
+	     "      --token-file FILE  file whose first line is the server's token\n"
+	     "      --json             print the same as JSON\n"
+	     "  -h, --help             print this help");
 }
 
 /* Prints words from the current column on, wrapped at WIDTH and indented to INDENT. */
@@ -123,24 +126,26 @@ static void probe_access(struct probe_item *it)
 	struct settings_error err;
 	struct access_list allowed;
 
-	*it = (struct probe_item){.name = "who may look", .state = PROBE_INFO};
+	*it = (struct probe_item){.name = "access", .state = PROBE_INFO};
 	settings_read(&s, SERVICE_CONFIG, &err);
 	if (peer_check() != 0) {
 		it->state = PROBE_WARN;
 		snprintf(it->text, sizeof(it->text),
-			 "this kernel does not say which user asks (CONFIG_INET_DIAG): nobody may "
-			 "look at 'run' or 'serve' but who brings a token");
+			 "this kernel does not tell which user opened a connection (it lacks "
+			 "CONFIG_INET_DIAG), so access to 'run' or 'serve' needs a token");
 		snprintf(it->fix, sizeof(it->fix), "--token-file FILE");
 	} else if (access_list_read(&s, &allowed) == 0) {
 		CLEANUP(freep) char *who = access_describe(&allowed.options);
 		snprintf(it->text, sizeof(it->text),
-			 "%.300s, at 'run' or 'serve' that you start here; --allow-user and "
-			 "--allow-group let others%s",
-			 who, settings_text(&s, SET_TOKEN_FILE) ? ", and so does the token" : "");
+			 "%.300s have access to a 'run' or 'serve' that you start here; "
+			 "--allow-user "
+			 "and --allow-group%s give it to others",
+			 who, settings_text(&s, SET_TOKEN_FILE) ? ", and the token," : "");
 		access_list_done(&allowed);
 	} else {
 		it->state = PROBE_WARN;
-		snprintf(it->text, sizeof(it->text), SERVICE_CONFIG " names somebody unknown");
+		snprintf(it->text, sizeof(it->text),
+			 SERVICE_CONFIG " names a user or group that does not exist");
 	}
 	settings_done(&s);
 }
@@ -154,38 +159,39 @@ static const struct counter {
 	const char *means, *help;
 } counters[] = {
 	{"samples_lost_total{reason=\"ring_full\"}", "lost: ring full",
-	 "samples were lost, as the collector did not keep up", "lower --frequency"},
+	 "samples were lost because the collector did not keep up", "lower --frequency"},
 	{"samples_lost_total{reason=\"server_away\"}", "lost: server away",
-	 "samples were lost, as the server was away for too long", ""},
+	 "samples were lost because the server was unreachable for too long", ""},
 	{"samples_lost_total{reason=\"malformed\"}", "lost: malformed",
-	 "samples were lost: records from the kernel made no sense", "please report it"},
+	 "samples were lost because the kernel's records were malformed", "please report it"},
 	{"samples_lost_total{reason=\"refused\"}", "lost: refused",
-	 "samples were lost, as their time was out of range", "look at the clocks of agents"},
+	 "samples were lost because their time was out of range", "check the clocks of agents"},
 	{"samples_lost_total{reason=\"collector_died\"}", "lost: died",
-	 "samples were lost with a collector that was killed", "look for it in the kernel's log"},
+	 "samples were lost when a collector was killed", "check the kernel log"},
 	{"samples_other_total", "other",
-	 "samples are stored as (other), as a day had too many series or stacks", ""},
+	 "samples were stored as (other) because a day had too many series or stacks", ""},
 	{"samples_rolled_other_total", "other, rolled up",
-	 "samples are rolled up as (other), as a month had too many series or stacks", ""},
+	 "samples were rolled up as (other) because a month had too many series or stacks", ""},
 	{"store_failed_total", "store failed", "windows could not be written at first",
-	 "look at the room and the rights of the store's directory"},
-	{"store_refused_total", "store refused", "windows were out of range", "look at the clocks"},
+	 "check free space and permissions of the store's directory"},
+	{"store_refused_total", "store refused", "windows were out of range", "check the clocks"},
 	{"store_damaged_files_total", "damaged files",
-	 "files of the store were damaged and set aside", "look at the disk"},
+	 "files of the store were damaged and set aside", "check the disk"},
 	{"windows_malformed_total", "malformed windows", "window messages could not be read",
-	 "look who sends them"},
+	 "check what sends them"},
 	{"http_refused_total", "requests refused",
-	 "requests were refused: another host's name or origin", "--names NAME allows one"},
+	 "requests were refused: wrong host name, cross-origin, or no such path",
+	 "--names NAME allows one"},
 	{"http_turned_away_total", "turned away",
 	 "requests came without the token, or from users "
-	 "who may not look",
+	 "without access",
 	 "--allow-user NAME, or a token"},
 	{"http_dropped_total", "connections dropped",
-	 "connections were closed for room, or as too slow", ""},
-	{"questions_total{end=\"late\"}", "questions late", "questions took too long",
-	 "ask for a shorter range, or raise --deadline"},
-	{"questions_total{end=\"refused\"}", "questions refused",
-	 "questions found too many others waiting", ""},
+	 "connections were closed because there were too many, or they were too slow", ""},
+	{"questions_total{end=\"late\"}", "late queries", "queries took too long",
+	 "use a shorter time range, or raise --deadline"},
+	{"questions_total{end=\"refused\"}", "refused queries",
+	 "queries were refused because too many were waiting", ""},
 };
 
 static bool starts(const char *text, const char *with)
@@ -269,7 +275,7 @@ static int ask_server(const char *url, const char *token_file, struct probe_item
 	if (ours)
 		*ret_count = read_metrics(answer.body, items);
 	else if (answer.status == 200)
-		log_error("%s is no smolder server", url);
+		log_error("%s is not a smolder server", url);
 	else
 		log_error("%s answered with status %u: %.200s", url, answer.status,
 			  answer.body ? answer.body : "");
@@ -331,7 +337,7 @@ int cmd_doctor(int argc, char **argv)
 	}
 
 	if (token_file && !server) {
-		log_error("--token-file is for --server");
+		log_error("--token-file needs --server");
 		return cli_usage("doctor");
 	}
 

@@ -20,22 +20,23 @@ static void help(void)
 {
 	puts("Usage: smolder flame [options] [FILE|-]...\n"
 	     "\n"
-	     "Turns stacks that another tool collected into a flame graph or any other format.\n"
-	     "Reads folded stacks, pprof, and the text of 'perf script', each also in gzip; "
-	     "several\n"
-	     "files are added up. Without FILE it reads standard input. Needs no privileges.\n"
+	     "Converts profiles of other tools to a flame graph or any other format. Reads folded\n"
+	     "stacks, pprof and the output of 'perf script', also with gzip; several files are "
+	     "added\n"
+	     "up. Without FILE it reads standard input. Needs no privileges.\n"
 	     "\n"
-	     "  -o, --output FILE|-   where to write; its extension tells the format. Otherwise "
-	     "SVG\n"
-	     "                        goes to standard output, or, where that is a terminal, to a\n"
-	     "                        file here named after the first FILE (prof.folded: "
-	     "prof.svg)\n"
+	     "  -o, --output FILE|-   output file; its extension selects the format. By default "
+	     "SVG,\n"
+	     "                        to standard output, or if that is a terminal, to a file "
+	     "here\n"
+	     "                        named after the first FILE (prof.folded: prof.svg)\n"
 	     "  -f, --format FORMAT   one of the formats below\n"
 	     "      --from FORMAT     read as folded, pprof or perf, instead of guessing\n"
-	     "      --sample-type T   pprof: the type to show (inuse_space); perf: the event\n"
+	     "      --sample-type T   pprof: the sample type to show (inuse_space); perf: the "
+	     "event\n"
 	     "      --threads         a frame for each thread, above that of its process");
 	output_options_help();
-	puts("  -h, --help            this\n"
+	puts("  -h, --help            print this help\n"
 	     "\n"
 	     "Formats:");
 	for (const struct renderer *r = renderers; r->name; r++)
@@ -78,44 +79,12 @@ static bool option(struct flame *f, int opt, const char *arg)
 	}
 }
 
-static void say_report(const char *name, const struct ingest_report *report)
-{
-	if (report->skipped)
-		log_warn("%s: %llu lines were not understood and left out, the first is line %llu",
-			 name, (unsigned long long)report->skipped,
-			 (unsigned long long)report->skipped_first);
-	if (report->other_samples)
-		log_warn("%s: %llu samples of other events (%s) were left out; --sample-type "
-			 "chooses the event",
-			 name, (unsigned long long)report->other_samples, report->other_name);
-}
-
-static bool read_file(const struct flame *f, const char *path, struct profile *p)
-{
-	bool std = strcmp(path, "-") == 0;
-	const char *name = std ? "standard input" : path;
-	CLEANUP(file_closep) FILE *opened = std ? NULL : fopen(path, "re");
-	struct ingest_report report;
-
-	if (!std && !opened) {
-		log_error("cannot read %s: %s", path, strerror(errno));
-		return false;
-	}
-	if (ingest_read(std ? stdin : opened, &f->in, p, &report) != 0) {
-		log_error("cannot read %s: %s%s%s", name, report.where, *report.where ? ": " : "",
-			  report.why);
-		return false;
-	}
-	say_report(name, &report);
-	return true;
-}
-
 static bool read_all(const struct flame *f, struct profile *p)
 {
 	if (f->file_count == 0)
-		return read_file(f, "-", p);
+		return profile_file_read("-", &f->in, p) == 0;
 	for (int i = 0; i < f->file_count; i++)
-		if (!read_file(f, f->files[i], p))
+		if (profile_file_read(f->files[i], &f->in, p) != 0)
 			return false;
 	return true;
 }
@@ -143,7 +112,8 @@ static int write_profile(const struct flame *f, const struct renderer *r, const 
 
 	for (int i = 0; i < f->file_count && !f->out.path; i++)
 		if (strcmp(path, "-") != 0 && strcmp(f->files[i], path) == 0) {
-			log_error("will not write over %s, which was read; name the output with -o",
+			log_error("not overwriting %s, which is an input file; name the output "
+				  "with -o",
 				  path);
 			return 1;
 		}
@@ -187,10 +157,11 @@ int cmd_flame(int argc, char **argv)
 		return 1;
 	}
 	if (p->info.capped)
-		log_warn("%llu stacks were cut: there are more than %u different ones",
+		log_warn("%llu samples have a shortened stack, because there are more than %u "
+			 "different stacks",
 			 (unsigned long long)p->info.capped, INGEST_STACKS_MAX);
 	if (p->info.truncated)
-		log_warn("%llu samples were cut to %u frames",
+		log_warn("%llu samples had more than %u frames and were truncated",
 			 (unsigned long long)p->info.truncated, INGEST_DEPTH_MAX);
 	f.out.options.counted = !f.in.sample_type; /* a type that was asked for is what is shown */
 	f.out.options.subject = f.file_count ? profile_file_name(f.files[0]) : NULL;

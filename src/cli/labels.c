@@ -12,16 +12,15 @@ static void help(void)
 {
 	puts("Usage: smolder labels [options] [NAME]\n"
 	     "\n"
-	     "Lists the labels that stored profiles have, or the values of one and what each "
-	     "took.\n"
+	     "Lists the labels of stored profiles, or the values of one label and its totals.\n"
 	     "\n"
 	     "      --from TIME       1h (ago), 14:02, 2026-11-15, … (an hour before --to)\n"
-	     "      --to TIME         the same (now)\n"
-	     "      --query SELECTOR  of these only, such as 'cpu{comm=\"nginx\"}'\n"
-	     "      --names           the values alone, a line each, for scripts");
+	     "      --to TIME         in the same forms (now)\n"
+	     "      --query SELECTOR  only of matching profiles, such as 'cpu{comm=\"nginx\"}'\n"
+	     "      --names           print only the values, one per line, for scripts");
 	query_client_help();
-	puts("  -q, --quiet           no words but errors\n"
-	     "  -h, --help            this\n"
+	puts("  -q, --quiet           print nothing but errors\n"
+	     "  -h, --help            print this help\n"
 	     "\n"
 	     "Examples:\n"
 	     "  smolder labels\n"
@@ -52,12 +51,11 @@ struct labels {
 static void say_none(struct query_client *c, const struct labels *l)
 {
 	if (l->name)
-		log_error("nothing has a label '%s' in that time; 'smolder labels%s' lists those "
-			  "there "
-			  "are",
+		log_error("nothing has a label '%s' in that time range; 'smolder labels%s' lists "
+			  "the labels",
 			  l->name, query_client_hint(c));
 	else
-		log_error("nothing is stored of that time");
+		log_error("nothing is stored for that time range");
 }
 
 static int list_names(struct query_client *c, const struct labels *l)
@@ -70,7 +68,7 @@ static int list_names(struct query_client *c, const struct labels *l)
 	for (uint32_t i = 0; i < names.count; i++)
 		puts(names.names[i]);
 	if (names.cut)
-		log_warn("there are more; these are the first %u", names.count);
+		log_warn("there are more: only the first %u are listed", names.count);
 	if (!names.count) {
 		say_none(c, l);
 		code = 1;
@@ -193,7 +191,7 @@ int cmd_labels(int argc, char **argv)
 			return cli_usage("labels");
 	}
 	if (argc - optind > 1) {
-		log_error("one label at a time");
+		log_error("labels takes at most one NAME");
 		return cli_usage("labels");
 	}
 	if (!query_client_check(l.ask.selector) || !query_options_range(l.from, l.to, &l.ask.range))

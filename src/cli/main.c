@@ -8,28 +8,28 @@
 #include "cli/cli.h"
 
 const struct command commands[] = {
-	{"record", cmd_record, "on-CPU profile of the machine, a process or a program"},
-	{"profile", cmd_profile, "the same, with BCC profile's flags and output"},
-	{"run", cmd_run, "sample every process, all the time, and keep it"},
-	{"agent", cmd_agent, "the same, sent to a server elsewhere"},
-	{"serve", cmd_serve, "keep what collectors send, and answer over HTTP"},
-	{"query", cmd_query, "what was stored, of any time: tables, flame graphs, pprof"},
-	{"diff", cmd_diff, "two times, two selectors or two files compared"},
-	{"labels", cmd_labels, "what there is to select by"},
-	{"flame", cmd_flame, "folded, pprof or perf script in, any format out"},
-	{"doctor", cmd_doctor, "what this kernel and these permissions allow"},
+	{"record", cmd_record, "profile the machine, a process or a program now"},
+	{"profile", cmd_profile, "the same, with the flags and output of BCC's profile"},
+	{"run", cmd_run, "sample every process continuously, and store and serve the profiles"},
+	{"agent", cmd_agent, "sample continuously, and send the profiles to a server"},
+	{"serve", cmd_serve, "store what agents send, and answer queries over HTTP"},
+	{"query", cmd_query, "show stored profiles: tables, flame graphs, pprof"},
+	{"diff", cmd_diff, "compare two time ranges, two selectors or two files"},
+	{"labels", cmd_labels, "list the labels to select by"},
+	{"flame", cmd_flame, "convert folded stacks, pprof or perf script to any format"},
+	{"doctor", cmd_doctor, "check what this kernel and your permissions allow"},
 	{},
 };
 
 static void help(FILE *out)
 {
-	fputs("smolder: what is this machine doing? A profiler for Linux.\n\n"
+	fputs("smolder: what is this machine doing? An always-on profiler for Linux.\n\n"
 	      "Usage: smolder COMMAND [options] [SECONDS] [-- program args...]\n\n",
 	      out);
 	for (const struct command *c = commands; c->name; c++)
 		fprintf(out, "  %-10s %s\n", c->name, c->summary);
-	fputs("\n'smolder COMMAND --help' tells a command's options; 'smolder doctor' what works "
-	      "here.\n",
+	fputs("\n'smolder COMMAND --help' lists a command's options; 'smolder doctor' checks this "
+	      "machine.\n",
 	      out);
 }
 
@@ -58,8 +58,8 @@ static int unknown(const char *word)
 		names[i] = commands[i].name;
 	const char *meant = cli_meant(word, names);
 	if (word[0] == '-')
-		log_error("a command comes before its options, as in 'smolder record %s'; 'smolder "
-			  "--help' lists them",
+		log_error("the command must come before its options, as in 'smolder record %s'; "
+			  "'smolder --help' lists the commands",
 			  word);
 	else if (meant)
 		log_error("there is no command '%s', did you mean 'smolder %s'? 'smolder --help' "

@@ -9,14 +9,14 @@
 
 void output_options_help(void)
 {
-	puts("      --reverse         merge stacks from the leaf on: who calls it\n"
-	     "      --min-fraction F  leave out frames below this share of the whole (0.001)\n"
-	     "      --annotations     mark kernel frames with _[k], inlined _[i], JIT _[j]\n"
-	     "      --title TEXT      above the graph\n"
-	     "      --width PIXELS    of the graph (1200)\n"
-	     "      --icicle          root at the top\n"
-	     "      --top ROWS        of the table 'top' (30)\n"
-	     "  -q, --quiet           no words but errors");
+	puts("      --reverse         merge stacks from the leaf, to show callers\n"
+	     "      --min-fraction F  leave out frames below this share of the total (0.001)\n"
+	     "      --annotations     mark frames: kernel _[k], inlined _[i], JIT _[j]\n"
+	     "      --title TEXT      title of the graph\n"
+	     "      --width PIXELS    width of the graph (1200)\n"
+	     "      --icicle          draw the root at the top\n"
+	     "      --top ROWS        rows in the format top (30)\n"
+	     "  -q, --quiet           print nothing but errors");
 }
 
 bool output_options_owns(int opt)

@@ -12,7 +12,8 @@ static void help(void)
 {
 	puts("Usage: smolder profile [options] [SECONDS]\n"
 	     "\n"
-	     "BCC's profile: the same flags, the same output. 'smolder record' does more.\n"
+	     "A drop-in for BCC's profile: the same flags and the same output. 'smolder record'\n"
+	     "does more.\n"
 	     "\n"
 	     "  -p, --pid PID[,PID]           only these processes\n"
 	     "  -L, --tid TID[,TID]           only these threads\n"
@@ -21,14 +22,14 @@ static void help(void)
 	     "  -F, --frequency HZ            samples per second per CPU (49)\n"
 	     "  -c, --count PERIOD            one sample every PERIOD ns of CPU time\n"
 	     "  -d, --delimited               a delimiter between kernel and user frames\n"
-	     "  -a, --annotations             _[k] behind kernel frames\n"
-	     "  -I, --include-idle            the idle task as well\n"
-	     "  -f, --folded                  one line a stack, for flame graphs\n"
+	     "  -a, --annotations             mark kernel frames with _[k]\n"
+	     "  -I, --include-idle            also sample the idle task\n"
+	     "  -f, --folded                  one line per stack, for flame graphs\n"
 	     "  -C, --cpu CPU                 only this CPU\n"
-	     "      --stack-storage-size N    taken and not needed: storage grows\n"
-	     "  -h, --help                    this\n"
+	     "      --stack-storage-size N    accepted and ignored: storage grows as needed\n"
+	     "  -h, --help                    print this help\n"
 	     "\n"
-	     "--cgroupmap and --mntnsmap are not taken; use smolder record --cgroup PATH.");
+	     "--cgroupmap and --mntnsmap are not supported; use smolder record --cgroup PATH.");
 }
 
 enum { OPT_STORAGE = 256, OPT_CGROUPMAP, OPT_MNTNSMAP };
@@ -99,9 +100,9 @@ static bool parse_option(struct profile_args *a, int c)
 		return cli_number("--stack-storage-size", optarg, 1, UINT32_MAX, &n);
 	case OPT_CGROUPMAP:
 	case OPT_MNTNSMAP:
-		log_error(
-			"%s is not taken; 'smolder record --cgroup PATH' filters by control group",
-			c == OPT_CGROUPMAP ? "--cgroupmap" : "--mntnsmap");
+		log_error("%s is not supported; 'smolder record --cgroup PATH' filters by control "
+			  "group",
+			  c == OPT_CGROUPMAP ? "--cgroupmap" : "--mntnsmap");
 		return false;
 	case 'h':
 		a->help = true;

@@ -11,20 +11,20 @@ static void help(void)
 {
 	puts("Usage: smolder query [options] [SELECTOR | FILE...]\n"
 	     "\n"
-	     "Shows what was stored: of all processes, or of those that SELECTOR names, such as\n"
-	     "'cpu{comm=\"nginx\", pid!=\"1\", unit=~\"web.*\"}', or just nginx: a word that is "
-	     "no\n"
-	     "profile type is a process. FILEs are read instead of the store if given: anything "
-	     "that\n"
-	     "'smolder flame' reads. Needs no privileges but those of the store.\n"
+	     "Shows stored profiles: of all processes, or of those that match SELECTOR, such as\n"
+	     "'cpu{comm=\"nginx\", pid!=\"1\", unit=~\"web.*\"}'. A single word that is not a "
+	     "profile\n"
+	     "type is the name of a process: nginx. With FILEs, shows those instead, in any "
+	     "format\n"
+	     "that 'smolder flame' reads. Needs no privileges beyond reading the store.\n"
 	     "\n"
-	     "      --from TIME       5m (so long ago), 14:02, 'yesterday 14:02', 2026-11-15, RFC "
-	     "3339,\n"
-	     "                        now-1h+5m, or seconds\n"
-	     "                        since 1970 (an hour before --to)\n"
-	     "      --to TIME         the same (now)");
+	     "      --from TIME       start of the time range: 5m (ago), 14:02, 'yesterday "
+	     "14:02',\n"
+	     "                        2026-11-15, now-1h+5m, RFC 3339 or seconds since 1970\n"
+	     "                        (an hour before --to)\n"
+	     "      --to TIME         its end, in the same forms (now)");
 	query_options_help();
-	puts("  -h, --help            this\n"
+	puts("  -h, --help            print this help\n"
 	     "\n"
 	     "Examples:\n"
 	     "  smolder query nginx\n"
@@ -43,7 +43,7 @@ static int of_files(struct query_options *q, char **files, int count, const stru
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
 	for (int i = 0; i < count; i++)
-		if (profile_file_read(files[i], p))
+		if (profile_file_read(files[i], NULL, p))
 			return 1;
 	if (!query_options_cut(&p, q)) {
 		query_options_no_function(p, q);
@@ -95,13 +95,15 @@ int cmd_query(int argc, char **argv)
 	argc -= optind;
 	if (argc && profile_file_exists(argv[0])) {
 		if (q.from || q.to) {
-			log_error("%s is a file: --from and --to are of the store", argv[0]);
+			log_error("%s is a file, but --from and --to only apply to the store",
+				  argv[0]);
 			return cli_usage("query");
 		}
 		return of_files(&q, argv, argc, r);
 	}
 	if (argc > 1) {
-		log_error("one selector is enough; quote it: 'cpu{comm=\"nginx\"}'");
+		log_error("only one selector is allowed; quote it if it has spaces: "
+			  "'cpu{comm=\"nginx\"}'");
 		return cli_usage("query");
 	}
 	return of_store(&q, argc ? argv[0] : NULL, r);

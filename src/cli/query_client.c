@@ -44,11 +44,11 @@ struct query_client {
 
 void query_client_help(void)
 {
-	puts("      --server URL      ask this server instead of the local one or the store\n"
-	     "      --store DIR       read this store itself\n"
-	     "      --token-file FILE the server's token\n"
-	     "      --ca-file FILE    trust the certificates in it, PEM, for https\n"
-	     "      --timeout TIME    give up after that: 30s, 2m (no limit)");
+	puts("      --server URL      ask this server instead of the local one\n"
+	     "      --store DIR       read this store directly, without a server\n"
+	     "      --token-file FILE file with the server's token\n"
+	     "      --ca-file FILE    trust the CA certificates in this PEM file, for https\n"
+	     "      --timeout TIME    give up after this time, such as 30s or 2m (no limit)");
 }
 
 bool query_client_owns(int opt)
@@ -78,7 +78,7 @@ char *query_client_url(const char *given)
 bool query_client_set(struct query_client_options *o, int opt, const char *arg)
 {
 	if ((opt == CLIENT_SERVER && o->store) || (opt == CLIENT_STORE && o->server)) {
-		log_error("--server and --store are two sources; give one");
+		log_error("--server and --store exclude each other");
 		return false;
 	}
 	if (opt == CLIENT_SERVER) {
@@ -131,7 +131,8 @@ static bool server_answers(const char *url, const char *bearer, bool *ret_wants_
 		return false;
 	json_auto_t *said = read_json(&a);
 	bool ours = a.status == 200 && strcmp(json_text(said, "program"), "smolder") == 0;
-	*ret_refuses = a.status == 403 && strstr(json_text(said, "error"), "may not look here");
+	*ret_refuses =
+		a.status == 403 && strstr(json_text(said, "error"), "has no access to this server");
 	*ret_wants_token = a.status == 401 && strstr(a.headers, "realm=\"smolder\"");
 	fetch_answer_done(&a);
 	return ours;
@@ -142,13 +143,12 @@ static void say_no_store(const struct query_client_options *given, const char *d
 			 const struct store_error *why)
 {
 	if (err == -ENOENT && given->store)
-		log_error("there is no store in %s; 'smolder run' makes one, in %s unless told",
+		log_error("there is no store in %s; 'smolder run' creates one, by default in %s",
 			  dir, STORE_DIR_SYSTEM);
 	else if (err == -ENOENT)
-		log_error(
-			"there is no store in %s, and no server answers on %s; 'smolder run' makes "
-			"one, --server and --store tell where else to look",
-			dir, SERVER_LISTEN);
+		log_error("there is no store in %s, and no server answers on %s; 'smolder run' "
+			  "creates and serves one, and --server or --store name another",
+			  dir, SERVER_LISTEN);
 	else if (err == -EACCES || err == -EPERM)
 		log_error("%s; run as that user or with sudo, or ask the server that keeps it "
 			  "(--server URL)",
@@ -204,11 +204,11 @@ struct query_client *query_client_open(const struct query_client_options *o)
 		c->url = mem_strdup(LOCAL_URL);
 		return c;
 	} else if (wants_token && (o->token || access(dir, R_OK) != 0)) {
-		log_error("the server on %s wants %s token: --token-file FILE", SERVER_LISTEN,
+		log_error("the server on %s requires %s token: --token-file FILE", SERVER_LISTEN,
 			  o->token ? "another" : "its");
 	} else if (refuses && access(dir, R_OK) != 0) {
-		log_error("the server on %s does not let this user look: ask who started it for "
-			  "--allow-user, or run this as they do",
+		log_error("the server on %s does not give this user access: ask whoever started it "
+			  "for --allow-user, or run this as a user who has access",
 			  SERVER_LISTEN);
 	} else if (open_store(c, o, dir)) {
 		return c;
@@ -237,7 +237,7 @@ static bool on_wait(void *ctx, uint64_t waited_ms, size_t received)
 {
 	(void)ctx;
 	if (waited_ms > PROGRESS_MS)
-		log_progress("waiting for the server: %.1f c, %.1f MB", (double)waited_ms / 1000,
+		log_progress("waiting for the server: %.1f s, %.1f MB", (double)waited_ms / 1000,
 			     (double)received / 1e6);
 	return true;
 }
@@ -292,7 +292,7 @@ static void say_refusal(const struct query_client *c, const struct fetch_answer 
 	char clean[TEXT_MAX + 1];
 
 	text_clean(text, strlen(text), clean);
-	log_error("%s: %s (status %u)", c->url, *clean ? clean : "the server refused", a->status);
+	log_error("%s: %s (HTTP status %u)", c->url, *clean ? clean : "request refused", a->status);
 }
 
 static int ask_server(struct query_client *c, const char *url, size_t max, struct fetch_answer *ret)
@@ -323,7 +323,7 @@ static int ask_server(struct query_client *c, const char *url, size_t max, struc
 
 static int unreadable(const struct query_client *c, const char *why)
 {
-	log_error("the answer of %s cannot be read: %s", c->url, why);
+	log_error("cannot read the answer of %s: %s", c->url, why);
 	return 1;
 }
 
@@ -339,7 +339,7 @@ static int ask_json(struct query_client *c, const char *url, json_t **ret)
 	fetch_answer_done(&a);
 	if (!json_is_object(answer)) {
 		json_decref(answer);
-		return unreadable(c, "it is no JSON object");
+		return unreadable(c, "it is not a JSON object");
 	}
 	*ret = answer;
 	return 0;
@@ -365,7 +365,7 @@ static int profile_by_server(struct query_client *c, const struct query_request 
 		.damaged = fetch_header_number(&a, "X-Smolder-Damaged"),
 	};
 	fetch_answer_done(&a);
-	return r ? unreadable(c, r == -EPROTONOSUPPORT ? "it is of another version of smolder"
+	return r ? unreadable(c, r == -EPROTONOSUPPORT ? "it comes from another version of smolder"
 						       : strerror(-r))
 		 : 0;
 }

@@ -13,15 +13,13 @@
 
 void query_options_help(void)
 {
-	puts("      --callers NAME    only what leads to this function, merged from it on\n"
-	     "      --callees NAME    only what this function leads to\n"
-	     "  -o, --output FILE|-   where to write; its extension tells the format. Otherwise "
-	     "tables\n"
-	     "                        and text, and all of it in a pipe, go to standard output, "
-	     "the\n"
-	     "                        rest to a file here\n"
+	puts("      --callers NAME    only this function and its callers, merged from it on\n"
+	     "      --callees NAME    only this function and what it calls\n"
+	     "  -o, --output FILE|-   output file; its extension selects the format. By default,\n"
+	     "                        text formats go to standard output, others to a file here,\n"
+	     "                        or to standard output if that is a pipe\n"
 	     "  -f, --format FORMAT   one of the formats of 'smolder flame --help' (top)\n"
-	     "      --by LABEL        root frames from this label instead of comm");
+	     "      --by LABEL        use this label for the root frames instead of comm");
 	output_options_help();
 	query_client_help();
 }
@@ -29,7 +27,7 @@ void query_options_help(void)
 static bool one_function(const struct query_options *o)
 {
 	if (o->callers && o->callees)
-		log_error("--callers and --callees are two questions; ask one");
+		log_error("--callers and --callees exclude each other");
 	return !o->callers || !o->callees;
 }
 
@@ -119,7 +117,7 @@ void query_options_no_function(const struct profile *p, const struct query_optio
 			  n > 1 ? " or '" : "", n > 1 ? near[1] : "", n > 1 ? "'" : "",
 			  n > 2 ? " …" : "");
 	else
-		log_error("no function is called '%s', and none holds it in its name", name);
+		log_error("no function is called '%s', or has that in its name", name);
 }
 
 bool query_options_cut(struct profile **p, const struct query_options *o)
@@ -151,7 +149,7 @@ int query_options_write(const struct profile *p, const struct renderer *r,
 	return code;
 }
 
-/* "nothing is stored of 12:10:00 to 13:10:00; what is stored is from 13:10:00 to 14:02:05" */
+/* "nothing is stored for 12:10:00 to 13:10:00; the store has data from 13:10:00 to 14:02:05" */
 static char *empty_sentence(struct query_client *c, const struct query_request *ask)
 {
 	uint64_t from_ms, to_ms;
@@ -160,11 +158,11 @@ static char *empty_sentence(struct query_client *c, const struct query_request *
 	report_time(ask->range.from_ms, asked_from);
 	report_time(ask->range.to_ms, asked_to);
 	if (!query_client_span(c, &from_ms, &to_ms))
-		return mem_printf("nothing is stored of %s to %s, nor of any other time",
+		return mem_printf("nothing is stored for %s to %s, or for any other time",
 				  asked_from, asked_to);
 	report_time(from_ms, from);
 	report_time(to_ms, to);
-	return mem_printf("nothing is stored of %s to %s; what is stored is from %s to %s",
+	return mem_printf("nothing is stored for %s to %s; the store has data from %s to %s",
 			  asked_from, asked_to, from, to);
 }
 
@@ -207,7 +205,7 @@ void query_options_warn_empty(struct query_client *c, const struct query_request
 
 	if (!was_recorded(c, ask, &names)) {
 		CLEANUP(freep) char *sentence = empty_sentence(c, ask);
-		log_warn("%s: all of the other is shown as new or gone", sentence);
+		log_warn("%s: everything is shown as new or gone", sentence);
 	}
 	store_names_done(&names);
 }
@@ -218,7 +216,7 @@ int query_options_explain_empty(struct query_client *c, const struct query_reque
 	struct store_names names = {};
 
 	if (was_recorded(c, ask, &names)) {
-		log_error("nothing matches; in that time there was e.g. cpu{comm=\"%s\"}; 'smolder "
+		log_error("nothing matches; something that would is cpu{comm=\"%s\"}, and 'smolder "
 			  "labels comm%s' lists all",
 			  names.names[0], query_client_hint(c));
 	} else if (!report_unreadable(a)) {
@@ -229,7 +227,7 @@ int query_options_explain_empty(struct query_client *c, const struct query_reque
 		else
 			log_error("%s (--from, --to)", sentence);
 	} else { /* what cannot be read has been said, and may be all there is */
-		log_error("nothing of that time could be read");
+		log_error("nothing in that time range could be read");
 	}
 	store_names_done(&names);
 	return 1;

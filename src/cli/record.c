@@ -13,51 +13,49 @@ static void help(void)
 {
 	puts("Usage: smolder record [options] [SECONDS] [-- program args...]\n"
 	     "\n"
-	     "Samples what runs on the CPUs, of the whole machine or of a target, until the time "
-	     "is\n"
-	     "up, the target has ended or Ctrl-C, and writes a flame graph.\n"
+	     "Samples what runs on the CPUs until the time is up, the target ends or you press\n"
+	     "Ctrl-C, and writes a flame graph. Without a target it samples the whole machine.\n"
 	     "\n"
-	     "What:\n"
+	     "What to sample:\n"
 	     "  -p PID[,PID]      only these processes\n"
 	     "  -L TID[,TID]      only these threads\n"
-	     "  -a                the whole machine (the default); with a program to start:\n"
-	     "                    not only that\n"
-	     "  --cgroup PATH     only processes in this control group or below\n"
-	     "  --comm NAME       only processes by this name\n"
-	     "  -- program ...    start a program, profile it and its children, pass its exit\n"
-	     "                    code on; under sudo it runs as the user who called sudo\n"
+	     "  -a                the whole machine (default), even when a program is started\n"
+	     "  --cgroup PATH     only processes in this control group or below it\n"
+	     "  --comm NAME       only processes with this name\n"
+	     "  -- program ...    start this program, sample it and its children, and exit with\n"
+	     "                    its exit code; under sudo it runs as the user who called sudo\n"
 	     "How:\n"
 	     "  -d SECONDS        how long; the same as the plain argument\n"
 	     "  -F HZ             samples per second per CPU (99)\n"
-	     "  -c PERIOD         instead: one sample every PERIOD events (ns for clocks); of\n"
-	     "                    page-faults it is 100 unless you say otherwise\n"
-	     "  -e EVENT          what to sample by (cpu-clock); page-faults, cycles, ...\n"
+	     "  -c PERIOD         instead: one sample every PERIOD events (ns for clocks; for\n"
+	     "                    page-faults the default is 100)\n"
+	     "  -e EVENT          event to sample by (cpu-clock); page-faults, cycles, ...\n"
 	     "  -U, -K            only user frames, only kernel frames\n"
-	     "  -I                the idle task as well\n"
+	     "  -I                also sample the idle task\n"
 	     "  --inlines, --no-inlines\n"
-	     "                    inlined calls as frames, where there is debug info; on with\n"
-	     "                    -p, -L and a program, off for the whole machine\n"
+	     "                    show inlined calls as frames where there is debug info; on by\n"
+	     "                    default with -p, -L or a program, off for the whole machine\n"
 	     "  --lines, --no-lines\n"
-	     "                    source files and lines, the same; pprof shows them\n"
-	     "  --tables MB       memory for unwind tables, at most (24); those that were used\n"
-	     "                    least go first\n"
+	     "                    record source files and lines, with the same default; pprof\n"
+	     "                    shows them\n"
+	     "  --tables MB       memory limit for unwind tables (24); the least used go first\n"
 	     "Output:\n"
-	     "  -o FILE           where to; - is standard output. The format is that of its\n"
-	     "                    extension. Otherwise, on a terminal or with a program, a file\n"
-	     "                    here: smolder-COMM-20261115T010203Z.svg; tables and text, and\n"
-	     "                    all of it in a pipe, go to standard output");
+	     "  -o FILE           output file; - is standard output. Its extension selects the\n"
+	     "                    format. By default, text formats go to standard output, others\n"
+	     "                    to a file here (smolder-COMM-20261115T010203Z.svg), or to\n"
+	     "                    standard output if that is a pipe and no program is started");
 	fputs("  -f FORMAT         ", stdout);
 	for (const struct renderer *r = renderers; r->name; r++)
 		printf("%s%s", r == renderers ? "" : ", ", r->name);
 	puts("\n"
-	     "  --open            show the file in a browser when it is written\n"
-	     "  --threads         a frame for each thread under its process\n"
-	     "  --delimited       a '-' between user and kernel frames\n"
-	     "  --annotations     _[k] behind kernel frames, _[i] inlined, _[j] JIT ones\n"
-	     "  --title TEXT      of the graph\n"
-	     "  --top N           rows of the format top (30)\n"
-	     "  -q, -v            fewer words, more words\n"
-	     "  -h, --help        this");
+	     "  --open            open the file in a browser when it is written\n"
+	     "  --threads         a frame for each thread, under that of its process\n"
+	     "  --delimited       a '-' frame between user and kernel frames\n"
+	     "  --annotations     mark kernel frames with _[k], inlined ones _[i], JIT ones _[j]\n"
+	     "  --title TEXT      title of the graph\n"
+	     "  --top N           rows in the format top (30)\n"
+	     "  -q, -v            print less, print more\n"
+	     "  -h, --help        print this help");
 }
 
 enum {
@@ -122,8 +120,8 @@ static bool parse_seconds(const char *arg, uint64_t *ret_ms)
 		seconds = 0;
 	if (!(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
 		if (end == arg && *arg != '-')
-			log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'; a "
-				  "program to start stands after --: smolder record -- %s",
+			log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'; "
+				  "to start a program, put it after --: smolder record -- %s",
 				  arg, arg);
 		else
 			log_error("a duration is a number of seconds such as 5 or 0.5, or 2m, not "
@@ -145,9 +143,9 @@ static bool parse_option(struct record_args *a, int c)
 	switch (c) {
 	case 'p':
 		if (optarg[0] && (optarg[0] < '0' || optarg[0] > '9') && optarg[0] != '-') {
-			log_error("-p takes the number of a process, not '%s'; by name it is "
-				  "--comm %s",
-				  optarg, optarg);
+			log_error(
+				"-p takes a process id, not '%s'; to select by name, use --comm %s",
+				optarg, optarg);
 			return false;
 		}
 		return recording_ids("-p", optarg, r->pids, &r->pid_count);
@@ -165,7 +163,7 @@ static bool parse_option(struct record_args *a, int c)
 	case 'e':
 		s->sources[0].kind = source_find(optarg);
 		if (!s->sources[0].kind)
-			log_error("there is no event '%s'; known are %s", optarg, source_names());
+			log_error("unknown event '%s'; use one of %s", optarg, source_names());
 		return s->sources[0].kind != NULL;
 	case 'U':
 		s->filter.no_kernel = true;
@@ -243,7 +241,7 @@ static bool parse(int argc, char **argv, struct record_args *a)
 	while (words < argc && strcmp(argv[words], "--") != 0)
 		words++;
 	if (words == argc - 1) {
-		log_error("there is no program after --");
+		log_error("no program is given after --");
 		return false;
 	}
 	if (words < argc)
@@ -259,7 +257,7 @@ static bool parse(int argc, char **argv, struct record_args *a)
 	if (optind < words && !parse_seconds(argv[optind++], &a->recording.duration_ms))
 		return false;
 	if (optind < words) {
-		log_error("'%s' is one argument too many; a program to start stands after --",
+		log_error("unexpected argument '%s'; to start a program, put it after --",
 			  argv[optind]);
 		return false;
 	}
@@ -321,7 +319,7 @@ static bool shows_in_browser(const struct cli_output *o, const struct renderer *
 
 	if (is_page && !(o->path && strcmp(o->path, "-") == 0))
 		return true;
-	log_error("--open shows a file of the format svg or html, not %s",
+	log_error("--open needs a file in the format svg or html, not %s",
 		  is_page ? "standard output" : r->name);
 	return false;
 }

@@ -342,7 +342,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 				   "'sudo sysctl kernel.kptr_restrict=0'"
 				 : strerror(-a->names.kernel_error));
 	if (c->failed_cpus)
-		log_warn("%llu CPUs that came online could not be sampled",
+		log_warn("%llu CPUs came online during the recording and could not be sampled",
 			 (unsigned long long)c->failed_cpus);
 	log_debug("BPF programs ran for %.1f ms (%.2f us a sample), symbol tables hold %.1f MB, "
 		  "/proc/PID/maps was read %llu times, %llu side-band records lost",
@@ -440,16 +440,14 @@ void recording_report(const struct recording_result *r, const char *path)
 		 (unsigned long long)r->lost, describe_quality(&q, shares), path ? ": " : "",
 		 path ? path : "");
 	if (r->missed > MISSED_MAX)
-		log_warn("%.1f %% of the clock's ticks did not come: other BPF programs were "
-			 "running, or a host had the CPUs",
+		log_warn("%.1f %% of the timer's ticks were missed: other BPF programs were "
+			 "running, or the hypervisor had taken the CPUs",
 			 100 * r->missed);
 	if (samples == 0)
-		log_warn(
-			"nothing was sampled: the target did not run on a CPU meanwhile, or ended");
+		log_warn("nothing was sampled: the target was not running on a CPU, or had ended");
 	if (p->info.truncated)
-		log_warn("%llu stacks were deeper than %d frames of the program or %d of the "
-			 "kernel: "
-			 "[truncated] stands for what was left out",
+		log_warn("%llu stacks were deeper than %d user frames or %d kernel frames: "
+			 "[truncated] marks where frames were left out",
 			 (unsigned long long)p->info.truncated, WIRE_USER_FRAMES, WIRE_FRAMES);
 	report_missing_names(&q);
 }

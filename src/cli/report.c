@@ -33,19 +33,18 @@ void report_missing_names(const struct quality *q)
 bool report_unreadable(const struct store_answer *a)
 {
 	uint64_t bad = a->damaged - MIN(a->damaged, a->refused + a->newer);
-	const char *where = a->trouble[0] ? a->trouble : "the server's log tells which";
+	const char *where = a->trouble[0] ? a->trouble : "see the server's log";
 
 	if (a->refused)
-		log_warn("%llu files of the store may not be read by this user (%s): there is more "
-			 "than what is shown; run with sudo, or ask the server",
+		log_warn("%llu files of the store are not readable for this user (%s), so the "
+			 "answer is incomplete; run with sudo, or ask the server",
 			 (unsigned long long)a->refused, where);
 	if (a->newer)
-		log_warn("%llu files of the store were written by a newer version of smolder (%s): "
-			 "there is more than what is shown, for that version",
+		log_warn("%llu files of the store were written by a newer version of smolder (%s), "
+			 "so the answer is incomplete; use that version",
 			 (unsigned long long)a->newer, where);
 	if (bad)
-		log_warn("%llu files of the store are damaged (%s): there was more than what is "
-			 "shown",
+		log_warn("%llu files of the store are damaged (%s), so the answer is incomplete",
 			 (unsigned long long)bad, where);
 	return a->damaged;
 }
@@ -64,10 +63,11 @@ void report_answer(const struct profile *p, const struct store_answer *a, const 
 		 describe_quality(&q, shares));
 	report_unreadable(a);
 	if (p->info.truncated)
-		log_warn("%llu stacks were cut where they were too deep",
+		log_warn("%llu stacks were too deep and have been truncated",
 			 (unsigned long long)p->info.truncated);
 	if (p->info.capped)
-		log_warn("%llu samples were cut short: there are too many different stacks",
+		log_warn("%llu samples have a shortened stack, because there are too many "
+			 "different stacks",
 			 (unsigned long long)p->info.capped);
 	report_missing_names(&q);
 }

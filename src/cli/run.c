@@ -216,12 +216,12 @@ static void say_ready(struct run *r)
 		return;
 	r->said_ready = true;
 	notify("READY=1\nSTATUS=sampling every process");
-	log_info("sampling every process at %s Hz, kept for %s or %s in %s",
+	log_info("sampling every process at %s Hz; keeping data for %s, up to %s, in %s",
 		 settings_text(&r->settings, SET_FREQUENCY),
 		 settings_text(&r->settings, SET_RETENTION),
 		 settings_text(&r->settings, SET_MAX_SIZE), r->store);
-	log_info("look at http%s://%s/ or try: smolder query cpu --from now-5m", tls ? "s" : "",
-		 listen);
+	log_info("open http%s://%s/ in a browser, or try: smolder query cpu --from now-5m",
+		 tls ? "s" : "", listen);
 	serve_say_who(&r->allowed, !listen_is_loopback(listen),
 		      settings_text(&r->settings, SET_TOKEN_FILE));
 }
@@ -327,7 +327,7 @@ static void start_due(struct run *r)
 			spawn(r, i);
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		if (h->pid > 0 && now - h->heard_ns > SILENT_NS) {
-			log_warn("the %s does not answer; ending it", h->name);
+			log_warn("the %s does not respond; killing it", h->name);
 			kill(h->pid, SIGKILL);
 			h->heard_ns = now;
 		}
@@ -399,7 +399,7 @@ static void on_reload(void *ctx, int signo)
 	access_list_done(&r->allowed);
 	r->allowed = allowed;
 	notify("RELOADING=1");
-	log_info("the configuration was read again");
+	log_info("configuration reloaded");
 	r->reloading = true;
 	r->reload_ns = clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < HALVES; i++)
@@ -413,18 +413,19 @@ static int start(struct run *r)
 		return 1;
 	r->store = service_store_dir(&r->settings);
 	if (!r->store) {
-		log_error("there is no place for the store: say --store DIR");
+		log_error("this user has no home directory to keep the store in: name one with "
+			  "--store DIR");
 		return 1;
 	}
 	if (store_dir_user(r->store, settings_text(&r->settings, SET_USER), &r->user) ||
 	    store_dir_prepare(r->store, &r->user))
 		return 1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, r->pair) != 0) {
-		log_error("cannot make a socket: %s", strerror(errno));
+		log_error("cannot create a socket: %s", strerror(errno));
 		return 1;
 	}
 	if (getrandom(r->lineage, sizeof(r->lineage), 0) != sizeof(r->lineage)) {
-		log_error("there is no randomness: %s", strerror(errno));
+		log_error("cannot get random numbers: %s", strerror(errno));
 		return 1;
 	}
 	return make_counters(r);
@@ -453,15 +454,14 @@ static void help(void)
 {
 	puts("Usage: smolder run [options]\n"
 	     "\n"
-	     "Samples every process of this machine, all the time, keeps what it saw, and answers\n"
-	     "queries about it: 'smolder query', 'smolder diff', 'smolder labels', and a page in "
-	     "the\n"
-	     "browser. Needs root; what reads other processes keeps only the capabilities it "
+	     "Samples every process on this machine continuously, stores the profiles, and serves\n"
+	     "them to 'smolder query', 'smolder diff', 'smolder labels' and a page in the "
+	     "browser.\n"
+	     "Needs root. The part that reads other processes keeps only the capabilities it "
 	     "uses,\n"
-	     "what answers requests runs as an ordinary user. Ctrl-C, SIGTERM and a terminal that "
-	     "is "
-	     "closed\n"
-	     "end it, SIGHUP reads the configuration again.\n");
+	     "the part that answers requests runs as an ordinary user. Stop it with Ctrl-C or\n"
+	     "SIGTERM, or by closing its terminal; SIGHUP reloads the configuration.\n"
+	     "");
 	service_help((const enum setting[]){
 		SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE, SET_TIMES, SET_FREQUENCY,
 		SET_EVENTS, SET_USER, SET_HOST, SET_TABLES, SET_LINES, SET_THREADS, SET_TOKEN_FILE,

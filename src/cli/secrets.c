@@ -32,8 +32,8 @@ char *secrets_token(const char *path)
 	text[strcspn(text, "\r\n")] = '\0';
 	struct token *t = token_new(text);
 	if (!t) {
-		log_error("the first line of %s is no token: it should be %d to %d letters, digits "
-			  "and signs; 'openssl rand -hex 16' makes one",
+		log_error("the first line of %s is not a token: it must be %d to %d ASCII "
+			  "characters without spaces; 'openssl rand -hex 16' makes one",
 			  path, TOKEN_LEAST, TOKEN_MOST);
 		forget(&text);
 	}
@@ -65,7 +65,7 @@ static void look_at_mode(const char *path)
 	struct stat st;
 
 	if (stat(path, &st) == 0 && st.st_mode & S_IROTH)
-		log_warn("every user of this machine can read %s: 'chmod o-r' it", path);
+		log_warn("every user of this machine can read %s; 'chmod o-r' prevents that", path);
 }
 
 int secrets_read(const struct settings *s, struct secrets *ret)
@@ -75,7 +75,7 @@ int secrets_read(const struct settings *s, struct secrets *ret)
 
 	*ret = (struct secrets){};
 	if (!cert != !key) {
-		log_error("--tls-cert and --tls-key go together");
+		log_error("--tls-cert and --tls-key must be given together");
 		return EXIT_USAGE;
 	}
 	if (token) {

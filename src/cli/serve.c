@@ -54,15 +54,15 @@ static size_t split(char *text, const char *names[static NAMES_MAX])
 void serve_say_who(const struct access_list *a, bool is_public, const char *token)
 {
 	if (is_public) {
-		log_info("who brings the token may look");
+		log_info("access is granted by the token alone");
 		return;
 	}
 	if (peer_check() != 0)
-		log_warn("this kernel does not say which user asks (CONFIG_INET_DIAG): nobody may "
-			 "look but who brings a token; --token-file FILE");
+		log_warn("this kernel does not tell which user opened a connection (it lacks "
+			 "CONFIG_INET_DIAG), so access needs a token: --token-file FILE");
 	CLEANUP(freep) char *who = access_describe(&a->options);
-	log_info("%s may look%s; --allow-user NAME lets others", who,
-		 token ? ", and who brings the token" : "");
+	log_info("access is granted to %s%s; --allow-user NAME adds others", who,
+		 token ? ", and by the token" : "");
 }
 
 int serve_run(const struct serve_options *o)
@@ -98,8 +98,8 @@ int serve_run(const struct serve_options *o)
 		return 1;
 	}
 	if (server_is_public(server) && !options.tls_cert)
-		log_warn("listening beyond this machine without TLS: whoever is on the way can "
-			 "read the token and all answers; --tls-cert and --tls-key help");
+		log_warn("serving other machines without TLS: the token and all profiles can be "
+			 "read on the network; --tls-cert and --tls-key prevent that");
 	if (o->alive_fd >= 0) {
 		loop_timer(s.loop, ALIVE_MS, on_alive, &s);
 		on_alive(&s, 0);
@@ -112,7 +112,7 @@ int serve_run(const struct serve_options *o)
 	server_free(server);
 	loop_free(s.loop);
 	if (r)
-		log_error("waiting failed: %s", strerror(-r));
+		log_error("cannot wait for events: %s", strerror(-r));
 	return r ? 1 : 0;
 }
 
@@ -120,9 +120,10 @@ static void help(void)
 {
 	puts("Usage: smolder serve [options]\n"
 	     "\n"
-	     "Keeps what collectors send and answers questions about it over HTTP: the second half "
-	     "of\n"
-	     "'smolder run' on its own, for collectors on other machines. Needs no privileges.\n");
+	     "Stores the profiles that collectors send and answers queries over HTTP: the server\n"
+	     "half of 'smolder run' on its own, for collectors on other machines. Needs no\n"
+	     "privileges.\n"
+	     "");
 	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
 					    SET_TIMES, SET_DEADLINE, SET_NAMES, SET_WINDOWS_FD,
 					    SET_TOKEN_FILE, SET_ALLOW_USER, SET_ALLOW_GROUP,
@@ -156,7 +157,8 @@ int cmd_serve(int argc, char **argv)
 					  .alive_fd = -1};
 		code = !store;
 		if (!store)
-			log_error("there is no place for the store: say --store DIR");
+			log_error("this user has no home directory to keep the store in: name one "
+				  "with --store DIR");
 		code = code ? code : store_dir_become_owner(store);
 		code = code ? code : store_dir_prepare(store, &self);
 		code = code ? code : serve_run(&o);

@@ -108,11 +108,11 @@ void service_help(const enum setting *which)
 			 settings_name(*which), arg, help);
 		printf("  %-24s %s\n", flag, help + arg + strspn(help + arg, " "));
 	}
-	puts("  --config FILE            the same by name, in YAML; flags win (" SERVICE_CONFIG
-	     ")\n"
-	     "  -q, --quiet              no words but errors\n"
-	     "  -v, --verbose            more words\n"
-	     "  -h, --help               this");
+	puts("  --config FILE            YAML file with these options by name; flags win\n"
+	     "                           (" SERVICE_CONFIG ")\n"
+	     "  -q, --quiet              print nothing but errors\n"
+	     "  -v, --verbose            print more\n"
+	     "  -h, --help               print this help");
 }
 
 char *service_store_dir(const struct settings *s)
@@ -164,17 +164,16 @@ int service_confine_collector(bool network, unsigned *ret_missing)
 	bool admin = needs_admin();
 
 	if (admin)
-		log_info("keeping CAP_SYS_ADMIN, as kernel.perf_event_paranoid is above 2: events "
-			 "of "
-			 "CPUs that come later need it");
+		log_info("keeping CAP_SYS_ADMIN: with kernel.perf_event_paranoid above 2 it is "
+			 "needed to sample CPUs that come online later");
 	char missing[256];
 	int err = privilege_keep_collector(admin, missing, sizeof(missing), ret_missing);
 	if (!err && *ret_missing)
-		log_warn("the collector is without %s, which it was not given: some processes will "
-			 "lack mappings or names; 'smolder doctor' says which",
+		log_warn("the collector was started without %s: functions of some processes will "
+			 "have no names; 'smolder doctor' says more",
 			 missing);
 	err = err ? err : privilege_filter_collector(network);
 	if (err)
-		log_error("cannot give up privileges: %s", strerror(-err));
+		log_error("cannot drop privileges: %s", strerror(-err));
 	return err;
 }

@@ -70,8 +70,7 @@ int store_dir_user(const char *dir, const char *name, struct privilege_user *ret
 	}
 	if (privilege_find_user(name, ret) == 0)
 		return 0;
-	log_error("there is no user '%s' for the server to run as; say one that there is with "
-		  "--user NAME",
+	log_error("there is no user '%s' to run the server as; name another with --user NAME",
 		  name ? name : "nobody");
 	return 1;
 }
@@ -143,16 +142,16 @@ static int check_way(const char *dir, const struct privilege_user *u)
 		return 0;
 	CLEANUP(freep) char *where = mem_printf("%.*s", (int)o.len, dir);
 	if (!o.len)
-		log_error("cannot look at the store %s as the user %s: %s", dir, u->name,
+		log_error("cannot check access to the store %s as user %s: %s", dir, u->name,
 			  strerror(o.error));
 	else if (stat(where, &st) == 0)
-		log_error("the server runs as %s, who may not %s %s (mode %04o, of uid %u): keep "
-			  "the store elsewhere with --store DIR, or run the server as someone who "
+		log_error("the server runs as %s, who may not %s %s (mode %04o, owner uid %u): put "
+			  "the store elsewhere with --store DIR, or run the server as a user who "
 			  "may with --user NAME",
 			  u->name, o.at_store ? "write to" : "enter", where, st.st_mode & 07777,
 			  st.st_uid);
 	else
-		log_error("the server runs as %s, who cannot get to %s: %s", u->name, where,
+		log_error("the server runs as %s, who cannot reach %s: %s", u->name, where,
 			  strerror(o.error));
 	return 1;
 }
@@ -211,7 +210,7 @@ static void give_all(struct handover *h, int dir_fd, const char *path, unsigned 
 			continue;
 		CLEANUP(freep) char *full = mem_printf("%s/%s", path, e->d_name);
 		if (!is_ours(e->d_name, depth)) {
-			h->why = mem_printf("%s is no part of a store", full);
+			h->why = mem_printf("%s is not part of a store", full);
 			break;
 		}
 		int fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -224,7 +223,7 @@ static void give_all(struct handover *h, int dir_fd, const char *path, unsigned 
 		if (st.st_uid != 0 && st.st_uid != h->uid)
 			h->why = mem_printf("%s belongs to uid %u", full, st.st_uid);
 		else if (!folder && !file)
-			h->why = mem_printf("%s is no part of a store", full);
+			h->why = mem_printf("%s is not part of a store", full);
 		if (!h->why && folder && depth + 1 < DEPTH_MAX)
 			give_all(h, fd, full, depth + 1);
 		if (h->why || st.st_uid == h->uid)
@@ -260,7 +259,7 @@ static int hand_over(const char *dir, const struct privilege_user *u)
 	else if (st.st_uid != 0 && st.st_uid != u->uid)
 		h.why = mem_printf("%s belongs to uid %u", dir, st.st_uid);
 	else if (st.st_uid == 0 && st.st_mode & (S_IWGRP | S_IWOTH))
-		h.why = mem_printf("%s is root's and others may write to it", dir);
+		h.why = mem_printf("%s belongs to root, but others may write to it", dir);
 	else
 		give_all(&h, fd, dir, 0);
 	if (!h.why && st.st_uid == 0)
@@ -268,7 +267,7 @@ static int hand_over(const char *dir, const struct privilege_user *u)
 	fd_closep(&fd);
 	for (size_t i = 0; i < h.count; i++) {
 		if (h.why && fchown(h.given[i].fd, 0, h.given[i].group) != 0)
-			log_error("cannot take back what was given to the user %s: %s", u->name,
+			log_error("cannot undo a change of owner to %s: %s", u->name,
 				  strerror(errno));
 		close(h.given[i].fd);
 	}
@@ -276,9 +275,9 @@ static int hand_over(const char *dir, const struct privilege_user *u)
 	setrlimit(RLIMIT_NOFILE, &files);
 	if (!h.why)
 		return 0;
-	log_error("the store %s cannot be given to %s, whom the server runs as: %s; keep it in a "
-		  "directory of its own with --store DIR, or run the server as its owner with "
-		  "--user NAME",
+	log_error("cannot make %2$s, as whom the server runs, the owner of the store %1$s: %3$s; "
+		  "use another directory with --store DIR, or run the server as the store's owner "
+		  "with --user NAME",
 		  dir, u->name, h.why);
 	free(h.why);
 	return 1;
@@ -343,7 +342,7 @@ static int make(const char *dir, const struct privilege_user *u)
 	}
 	fd_closep(&at);
 	if (error)
-		log_error("cannot make the store %s: %s", dir, strerror(error));
+		log_error("cannot create the store %s: %s", dir, strerror(error));
 	for (; count-- > 0; close(made[count].parent))
 		if (error)
 			unlinkat(made[count].parent, made[count].name, AT_REMOVEDIR);
@@ -374,10 +373,10 @@ int store_dir_become_owner(const char *dir)
 		return 1;
 	int err = privilege_become(&u);
 	if (err) {
-		log_error("cannot become the user %s, whose store %s is: %s", u.name, dir,
+		log_error("cannot become user %s, who owns the store %s: %s", u.name, dir,
 			  strerror(-err));
 		return 1;
 	}
-	log_info("serving as %s, whose store %s is", u.name, dir);
+	log_info("running as %s, who owns the store %s", u.name, dir);
 	return 0;
 }

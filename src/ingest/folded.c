@@ -265,8 +265,8 @@ int folded_read(struct reader *r)
 	if (f.two_counts == f.lines) {
 		r->line = f.first_line;
 		return reader_fail(r, -EINVAL,
-				   "two counts, as on every line: this is a difference of two "
-				   "profiles, which has no one flame graph");
+				   "every line has two counts: this is a difference of two "
+				   "profiles, which cannot be one flame graph");
 	}
 	return 0;
 }

@@ -112,7 +112,7 @@ int reader_add(struct reader *r, uint32_t series, uint32_t stack, uint64_t count
 	const struct profile *p = r->p;
 
 	if (__builtin_add_overflow(r->sum, MAX(count, value), &r->sum) || r->sum > INT64_MAX)
-		return reader_fail(r, -EFBIG, "the values add up to more than 63 bits");
+		return reader_fail(r, -EFBIG, "the sum of the values exceeds 63 bits");
 	if (p->frame_count > INGEST_FRAMES_MAX)
 		return reader_fail(r, -EFBIG, "more than %u distinct functions", INGEST_FRAMES_MAX);
 	if (p->series_count > INGEST_SERIES_MAX)
@@ -149,7 +149,7 @@ static int join_info(struct reader *r, bool first)
 	} else if (strcmp(all->type, mine->type) != 0 || strcmp(all->unit, mine->unit) != 0) {
 		r->line = 0;
 		return reader_fail(r, -EINVAL,
-				   "its type is %s/%s, that of the files before it %s/%s; they "
+				   "its type is %s/%s, but the files before it have %s/%s; they "
 				   "cannot be added up",
 				   mine->type, mine->unit, all->type, all->unit);
 	}
@@ -215,16 +215,16 @@ static int guess(struct reader *r, enum ingest_format *ret)
 	if (len == 0)
 		return reader_fail(r, -EINVAL, "it is empty");
 	if (len >= 8 && memcmp(data, "PERFILE2", 8) == 0)
-		return reader_fail(r, -EINVAL,
-				   "it is perf's binary file; give the output of 'perf script'");
+		return reader_fail(
+			r, -EINVAL,
+			"it is a perf.data file; give the output of 'perf script' instead");
 
 	const char *picture = drawn(data, len);
 	if (picture)
-		return reader_fail(
-			r, -EINVAL,
-			"it is %s, which is for looking at; give the profile that it was "
-			"made from (record -o NAME.pb.gz keeps one)",
-			picture);
+		return reader_fail(r, -EINVAL,
+				   "it is %s, not a profile; give the profile it was made from "
+				   "(record -o NAME.pb.gz writes one)",
+				   picture);
 
 	if (pprof_looks_like(data, len))
 		*ret = INGEST_PPROF;

@@ -264,7 +264,7 @@ static int nothing_read(struct perfscript *f)
 				      "there is no sample of event '%s'; it has '%s'",
 				      r->o->sample_type, r->report->other_name);
 	r->line = r->report->skipped_first;
-	return reader_fail(r, -EINVAL, "there is no sample as 'perf script' prints it");
+	return reader_fail(r, -EINVAL, "there is no sample in the format of 'perf script'");
 }
 
 int perfscript_read(struct reader *r)

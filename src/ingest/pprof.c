@@ -295,7 +295,7 @@ static int add_stack(struct pprof *f, const Pprof__Sample *s, uint64_t count, ui
 	f->walked += depth;
 	if (f->walked > WALK_MAX)
 		return pprof_fail(&f->file, "sample", f->sample,
-				  "the samples up to here have more frames than can be read");
+				  "the samples have too many frames");
 	if (depth > INGEST_DEPTH_MAX) {
 		f->file.r->info.truncated += count;
 		stack = reader_truncated(f->file.r, stack);
@@ -310,7 +310,7 @@ static int add_sample(struct pprof *f, const Pprof__Sample *s)
 
 	if (s->n_value != f->file.type_count)
 		return pprof_fail(&f->file, "sample", f->sample,
-				  "it has not as many values as there are sample types");
+				  "the number of values differs from the number of sample types");
 	int64_t value = s->value[f->chosen];
 	int64_t count = f->counted < 0 ? 1 : s->value[f->counted];
 	if (value < 0 || count < 0)

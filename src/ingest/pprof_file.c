@@ -42,8 +42,8 @@ static uint32_t find(const struct pprof_ids *t, uint64_t id)
 static uint32_t put(struct pprof_file *f, struct pprof_ids *t, const char *what, uint64_t id)
 {
 	const char *why = id == 0                       ? "0 cannot be an id"
-			  : t->count > ENTRIES_MAX      ? "one more than can be read"
-			  : t->count && find(t, id) > 0 ? "there are two of this id"
+			  : t->count > ENTRIES_MAX      ? "there are too many"
+			  : t->count && find(t, id) > 0 ? "the same id is used twice"
 							: NULL;
 
 	if (why) {
@@ -134,7 +134,7 @@ static int add_location(struct pprof_file *f, const Pprof__Location *l)
 	if (!at)
 		return -EINVAL;
 	if (l->n_line > LINES_MAX - f->line_count)
-		return pprof_fail(f, "location", l->id, "there are more lines than can be read");
+		return pprof_fail(f, "location", l->id, "there are too many lines");
 	MEM_GROW(f->locations, at, f->location_cap);
 	f->locations[at] = (struct pprof_location){
 		.mapping = l->mapping_id,
@@ -153,7 +153,7 @@ static int add_location(struct pprof_file *f, const Pprof__Location *l)
 static int add_string(struct pprof_file *f, const struct protobuf_field *w)
 {
 	if (f->string_count == STRINGS_MAX)
-		return pprof_fail(f, "string", f->string_count, "one more than can be read");
+		return pprof_fail(f, "string", f->string_count, "there are too many");
 	MEM_GROW(f->strings, f->string_count, f->string_cap);
 	f->strings[f->string_count++] =
 		(struct pprof_slice){(const char *)w->data, (uint32_t)w->len};
@@ -163,7 +163,7 @@ static int add_string(struct pprof_file *f, const struct protobuf_field *w)
 static int add_type(struct pprof_file *f, const Pprof__ValueType *t)
 {
 	if (f->type_count == PPROF_TYPES_MAX)
-		return pprof_fail(f, "sample_type", f->type_count, "one more than can be read");
+		return pprof_fail(f, "sample_type", f->type_count, "there are too many");
 	f->types[f->type_count++] = (struct pprof_type){t->type, t->unit};
 	return 0;
 }
@@ -244,7 +244,7 @@ int pprof_file_load(struct pprof_file *f, struct reader *r)
 	}
 	if (n < 0)
 		return pprof_fail(f, "byte", (uint64_t)(wire.at - f->data),
-				  "there is no protobuf field here; the file is cut or damaged");
+				  "not a valid protobuf field; the file is truncated or damaged");
 	return 0;
 }
 

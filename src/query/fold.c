@@ -124,23 +124,23 @@ static void fold_sample(struct folding *f, const struct sample *s, uint32_t seri
 }
 
 /* Says where in the sources the functions were. */
-static void fold_lines(const struct folding *f, struct source_lines *lines)
+static void fold_lines(const struct folding *f, struct hot_lines *lines)
 {
 	for (uint32_t id = 1; id < f->in->frame_count; id++) {
 		const struct frame *frame = &f->in->frames[id];
 		if (!frame->source || !f->functions[id])
 			continue;
-		struct source_line at = {
+		struct hot_line at = {
 			.source = remap_string(&f->from, frame->source, f->out),
 			.line = frame->line,
 		};
-		source_lines_add(lines, f->functions[id], at, f->weights[id]);
+		hot_lines_add(lines, f->functions[id], at, f->weights[id]);
 	}
 }
 
 /* Adds the samples of a profile to out, as those of `series`. */
 static void fold_into(struct profile *out, const struct profile *p, const struct tree_options *o,
-		      uint32_t series, struct source_lines *lines)
+		      uint32_t series, struct hot_lines *lines)
 {
 	struct folding f = {
 		.in = p,
@@ -162,18 +162,18 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 }
 
 struct profile *fold(const struct profile *p, const struct tree_options *o,
-		     struct source_line **ret_lines)
+		     struct hot_line **ret_lines)
 {
 	struct profile *out = profile_new();
-	struct source_lines lines = {};
+	struct hot_lines lines = {};
 
 	fold_into(out, p, o, 0, &lines);
 	if (o->base) {
 		struct label base = {profile_string(out, "base", 4), profile_string(out, "1", 1)};
 		fold_into(out, o->base, o, profile_series(out, &base, 1), &lines);
 	}
-	*ret_lines = source_lines_most(&lines, out->frame_count);
-	source_lines_done(&lines);
+	*ret_lines = hot_lines_most(&lines, out->frame_count);
+	hot_lines_done(&lines);
 	return out;
 }
 

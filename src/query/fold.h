@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "profile/profile.h"
-#include "query/source_lines.h"
+#include "query/hot_lines.h"
 #include "query/tree.h"
 
 #define FOLD_BASE 1
@@ -23,4 +23,4 @@ bool fold_is_needed(const struct profile *p, const struct tree_options *o);
  * no source is known.
  */
 struct profile *fold(const struct profile *p, const struct tree_options *o,
-		     struct source_line **ret_lines);
+		     struct hot_line **ret_lines);

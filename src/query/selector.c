@@ -106,7 +106,7 @@ static int parse_escape(struct parser *p, char quote, char *out, size_t *len)
 		if (n < 0)
 			break;
 		out[(*len)++] = (char)n;
-		return n ? 0 : wrong(p, "there is no NUL in a value");
+		return n ? 0 : wrong(p, "a value cannot contain NUL");
 	case 'u':
 	case 'U':
 		n = escape_digits_of(p, *p->at++ == 'u' ? 4 : 8, 16);
@@ -121,7 +121,7 @@ static int parse_escape(struct parser *p, char quote, char *out, size_t *len)
 		out[(*len)++] = (char)n;
 		return 0;
 	}
-	return wrong(p, "an escape that is not known");
+	return wrong(p, "unknown escape sequence");
 }
 
 /* A quoted string; an escape is never shorter than what it stands for. */
@@ -159,7 +159,7 @@ static int parse_label(struct parser *p, char **ret)
 	if (*p->at == '"' || *p->at == '\'')
 		return parse_quoted(p, ret);
 	if (!is_word(*p->at, true))
-		return wrong(p, "a label's name is expected");
+		return wrong(p, "a label name is expected");
 	const char *start = p->at;
 	while (is_word(*p->at, false))
 		p->at++;
@@ -233,7 +233,7 @@ static int parse_type(struct parser *p, struct selector *s)
 		p->at++;
 	size_t len = (size_t)(p->at - start);
 	if (len >= sizeof(s->type))
-		return wrong(p, "no type has a name that long: it ends");
+		return wrong(p, "type name too long; it ends");
 	if (!len && *p->at != '{')
 		return wrong(p, "a type (cpu) or { is expected");
 	if (len)
@@ -282,7 +282,7 @@ static int parse(struct parser *p, struct selector *s)
 		p->at++;
 		skip_space(p);
 	}
-	return *p->at ? wrong(p, "nothing is expected") : 0;
+	return *p->at ? wrong(p, "unexpected text") : 0;
 }
 
 int selector_parse(const char *text, struct selector **ret, struct selector_error *ret_err)
@@ -291,8 +291,8 @@ int selector_parse(const char *text, struct selector **ret, struct selector_erro
 	CLEANUP(selector_freep) struct selector *s = mem_alloc(sizeof(*s));
 
 	if (strlen(text) > SELECTOR_MAX) {
-		snprintf(ret_err->text, sizeof(ret_err->text), "a selector has at most %d bytes",
-			 SELECTOR_MAX);
+		snprintf(ret_err->text, sizeof(ret_err->text),
+			 "a selector can have at most %d bytes", SELECTOR_MAX);
 		return -EINVAL;
 	}
 	snprintf(s->type, sizeof(s->type), "cpu");

@@ -233,7 +233,7 @@ struct named {
 };
 
 static struct tree_function describe(const struct profile *p, uint32_t id,
-				     const struct source_line *lines)
+				     const struct hot_line *lines)
 {
 	const struct frame *f = &p->frames[id];
 
@@ -264,7 +264,7 @@ static void set_sums(struct tree *t, const struct profile *p, const struct sums 
  * Lists the functions, sorted, and changes kept[].function from frame to index. They are those of
  * the nodes, or those that `sums` lists; `lines` may be NULL.
  */
-static void name_functions(struct tree *t, const struct profile *p, const struct source_line *lines,
+static void name_functions(struct tree *t, const struct profile *p, const struct hot_line *lines,
 			   const struct sums *sums, struct kept *kept, uint32_t count)
 {
 	CLEANUP(freep) uint32_t *ranks = mem_alloc_array(p->frame_count, sizeof(*ranks));
@@ -375,7 +375,7 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 {
 	struct tree *t = mem_alloc(sizeof(*t));
-	CLEANUP(freep) struct source_line *lines = NULL;
+	CLEANUP(freep) struct hot_line *lines = NULL;
 	struct sums sums = {};
 	uint32_t count;
 

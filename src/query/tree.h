@@ -55,7 +55,7 @@ struct tree_options {
 struct tree_function {
 	const char *name;   /* borrowed from the tree or its profile */
 	const char *module; /* "" if there is none */
-	const char *source; /* where it was seen most (source_lines.h); "" if it is not known */
+	const char *source; /* where it was seen most (hot_lines.h); "" if it is not known */
 	uint32_t line;      /* 0 if it is not known */
 	uint32_t name_len;
 	enum frame_kind kind;

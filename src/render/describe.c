@@ -120,14 +120,14 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 	if (info->lost || info->duration_ns)
 		append(ret, ", %s lost", describe_amount(info->lost, "", amount));
 	append_count(ret, info->truncated, "truncated");
-	append_count(ret, info->capped, "cut short at the cap");
+	append_count(ret, info->capped, "with a shortened stack");
 	if (t->base) {
 		append(ret, "; base: %s",
 		       describe_quantity(t->nodes[0].base_total, t->unit, amount));
 		if (t->base->info.duration_ns)
 			append(ret, " in %.1f s", (double)t->base->info.duration_ns / 1e9);
 		if (t->base_scale > 0)
-			append(ret, ", shown times %.4g", t->base_scale);
+			append(ret, ", scaled by %.4g", t->base_scale);
 		append_count(ret, t->base->info.lost, "lost");
 	}
 	return ret;
@@ -184,10 +184,10 @@ const char *describe_quality(const struct quality *q, char ret[static DESCRIBE_M
 		append(ret, ", %.1f %% of user stacks complete",
 		       percent(q->stacks - q->incomplete - q->truncated, q->stacks));
 	if (q->by_pointers)
-		append(ret, ", %.1f %% by frame pointers through code made at run time",
+		append(ret, ", %.1f %% by frame pointers through run-time code",
 		       percent(q->by_pointers, q->stacks));
 	if (q->frames)
-		append(ret, ", %.1f %% of frames without a name", percent(q->unnamed, q->frames));
+		append(ret, ", %.1f %% of frames unnamed", percent(q->unnamed, q->frames));
 	return ret;
 }
 

@@ -35,7 +35,7 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 const char *describe_title(const struct profile *p, const struct render_options *o,
 			   char ret[static TEXT_MAX + 1]);
 
-/* ", 99.2 % of user stacks complete, 1.2 % of frames without a name": what there is of them. */
+/* ", 99.2 % of user stacks complete, 1.2 % of frames unnamed": what there is of them. */
 const char *describe_quality(const struct quality *q, char ret[static DESCRIBE_MAX]);
 
 /* "user", "kernel", "inlined", … */

@@ -151,9 +151,9 @@ static void put_info(struct writer *w)
 	put(w, &piece);
 
 	put_comment(w, info->lost, "samples were lost");
-	put_comment(w, info->truncated, "samples have a stack that was cut");
+	put_comment(w, info->truncated, "samples have a truncated stack");
 	put_comment(w, info->capped,
-		    "samples have a stack that was cut because the profile was full");
+		    "samples have a shortened stack, because the profile was full");
 }
 
 /* Whether a stack's frame was inlined into its parent's, at the same place. */

@@ -4,19 +4,18 @@
 #include <strings.h>
 
 const struct renderer renderers[] = {
-	{"svg", "svg", "an interactive flame graph for a browser", render_svg},
-	{"html", "html,htm", "the same on a page, with a table of functions", render_html},
-	{"pprof", "pb.gz,pprof,pb", "protobuf for go tool pprof, in gzip", render_pprof},
-	{"folded", "folded", "one line a stack: a;b;c 12", render_folded},
+	{"svg", "svg", "interactive flame graph for a browser", render_svg},
+	{"html", "html,htm", "the same as a page with a table of functions", render_html},
+	{"pprof", "pb.gz,pprof,pb", "gzipped protobuf for go tool pprof", render_pprof},
+	{"folded", "folded", "one line per stack: a;b;c 12", render_folded},
 	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
 	 render_speedscope},
 	{"columns", "columns.json,tree.json",
-	 "the tree as columns of numbers, as the HTTP API answers", render_tree_json},
-	{"json", "json", "the tree for other programs, flat", render_json},
-	{"tree", "tree,tree.txt", "the calls as indented text, what took most first", render_tree},
-	{"text", "txt", "stacks in full, the leaf first, as BCC's profile prints them",
-	 render_text},
-	{"top", "top", "a table of functions: self and total", render_top},
+	 "the call tree as JSON columns, as the HTTP API answers", render_tree_json},
+	{"json", "json", "the call tree as a flat JSON list of nodes", render_json},
+	{"tree", "tree,tree.txt", "the call tree as indented text, largest first", render_tree},
+	{"text", "txt", "whole stacks, leaf first, as BCC's profile prints them", render_text},
+	{"top", "top", "table of functions: self and total", render_top},
 	{},
 };
 

@@ -197,9 +197,8 @@ static bool parse_format(struct api_job *a)
 			size_t n = strlen(known);
 			snprintf(known + n, sizeof(known) - n, " %s,", r->name);
 		}
-		return query_job_wrong(&a->q, 400,
-				       "the format '%.40s' is not known; one of%s profile", format,
-				       known);
+		return query_job_wrong(&a->q, 400, "unknown format '%.40s'; use one of%s profile",
+				       format, known);
 	}
 	is_tree = strcmp(a->renderer->name, "columns") == 0;
 	if (!number(a, "max_nodes", 1, NODES_MAX, is_tree ? NODES_DEFAULT : 0, &nodes) ||

@@ -139,19 +139,16 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 	if (r->http->stopping)
 		return refuse(r, 503, NULL, GOING_DOWN);
 	if (!host_is_fine(r->http, host))
-		return refuse(
-			r, 403, NULL,
-			"the Host of this request is not a name of this server; 'smolder serve "
-			"--names NAME' allows one");
+		return refuse(r, 403, NULL,
+			      "the Host header is not a name of this server; 'smolder serve "
+			      "--names NAME' adds one");
 	if (!origin_is_fine(r, method, host))
-		return refuse(
-			r, 403, NULL,
-			"cross-origin request refused: this server answers its own page alone");
+		return refuse(r, 403, NULL, "cross-origin request refused");
 	r->route = find_route(r->http, method, url, &r->star, &allow);
 	if (!r->route && allow)
-		return refuse(r, 405, allow, "that path takes another method");
+		return refuse(r, 405, allow, "method not allowed for this path");
 	if (!r->route)
-		return refuse(r, 404, NULL, "there is nothing at that path; docs/api.md lists all");
+		return refuse(r, 404, NULL, "no such path; docs/api.md lists them");
 	if (!is_let_in(r)) {
 		r->http->stats.refused++;
 		r->http->stats.turned_away++;

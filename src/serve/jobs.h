@@ -19,9 +19,9 @@ enum job_end { JOB_DONE, JOB_LATE, JOB_GONE, JOB_STOPPED };
 struct job {
 	void (*run)(struct job *j);  /* on a thread */
 	void (*done)(struct job *j); /* afterwards, in the loop; frees it */
-	int fd;                      /* of the client: when it hangs up, nobody waits; or -1 */
-	uint64_t deadline_ms;        /* CLOCK_MONOTONIC */
-	enum job_end end;            /* why it was not to go on; JOB_DONE: it was */
+	int fd;               /* of the client: -1: none; the job ends when it hangs up */
+	uint64_t deadline_ms; /* CLOCK_MONOTONIC */
+	enum job_end end;     /* why it was not to go on; JOB_DONE: it was */
 	/* Private. */
 	struct jobs *jobs;
 	struct job *next;

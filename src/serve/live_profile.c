@@ -104,7 +104,7 @@ static bool parse(struct live_request *a)
 	for (int i = 0; i < WANTS; i++)
 		a->wants[i] = query_job_given(&a->q, want_names[i]);
 	if (!query_job_number(&a->q, "pid", 1, INT32_MAX, 0, &pid))
-		return query_job_wrong(&a->q, 400, "pid is the number of a process");
+		return query_job_wrong(&a->q, 400, "pid must be a process id");
 	if (selector_parse(query ? query : "cpu", &a->selector, &err) != 0)
 		return query_job_wrong(&a->q, 400, "%s", err.text);
 	require_wants(a);
@@ -147,15 +147,15 @@ static bool is_possible(struct live_request *a)
 	if (s->windows_fd < 0 && !reach.remote)
 		return query_job_wrong(
 			&a->q, 503,
-			"no collector sends to this server: 'smolder agent --to URL' "
-			"does, and 'smolder run' has one of its own");
+			"no collector sends profiles to this server; start one with 'smolder agent "
+			"--to URL', or use 'smolder run', which has its own");
 	if (!pid || s->windows_fd < 0 || reach.remote || !knows_pids())
 		return true;
 	if (kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH)
 		return query_job_wrong(&a->q, 404, "there is no process %s on this machine", pid);
 	uint64_t leader = thread_of(pid);
 	return !leader ||
-	       query_job_wrong(&a->q, 404, "%s is a thread of process %" PRIu64 "; ask for that",
+	       query_job_wrong(&a->q, 404, "%s is a thread of process %" PRIu64 "; use that pid",
 			       pid, leader);
 }
 
@@ -376,7 +376,7 @@ static bool is_here(struct live_request *a, uint64_t now)
 static bool step(struct live_request *a, uint64_t now)
 {
 	if (has_gone(a)) {
-		http_fail(a->q.request, 503, "nobody waits");
+		http_fail(a->q.request, 503, "the client has gone");
 		request_free(&a->q);
 		return true;
 	}
@@ -462,7 +462,7 @@ void live_profile_take(void *ctx, struct http_request *r)
 	struct live_request *a = request_new(s, r);
 
 	if (p->count >= WAITING_MAX)
-		query_job_wrong(&a->q, 503, "too many profiles are being taken; ask again");
+		query_job_wrong(&a->q, 503, "too many profiles are being taken; try again");
 	if (a->q.status || !parse(a) || !is_possible(a)) {
 		query_job_refuse(&a->q);
 		return;

@@ -100,8 +100,8 @@ static void forbid(struct http_request *r)
 
 	if (http_owner(r, &uid) != 0) {
 		snprintf(text, sizeof(text),
-			 "it cannot be told which user of this machine asks, so nothing is told; a "
-			 "server with a token (--token-file) lets in who brings it");
+			 "access denied: it is unknown which user of this machine sent the "
+			 "request; a server with a token (--token-file) accepts that instead");
 	} else {
 		const struct passwd *p = getpwuid(uid);
 		if (p)
@@ -110,13 +110,13 @@ static void forbid(struct http_request *r)
 			snprintf(name, sizeof(name), "%u", uid);
 		if (http_sends(r))
 			snprintf(text, sizeof(text),
-				 "user %s may not send windows here; root may, and who brings the "
-				 "token of a server that has one (--token-file)",
+				 "user %s may not send profiles to this server; root may, and "
+				 "anyone with its token if it has one (--token-file)",
 				 name);
 		else
 			snprintf(text, sizeof(text),
-				 "user %s may not look here: root may, and whoever started "
-				 "smolder; --allow-user %s lets them in",
+				 "user %s has no access to this server: root has, and whoever "
+				 "started smolder; --allow-user %s grants it",
 				 name, name);
 	}
 	if (!wants_page(r)) {
@@ -146,8 +146,8 @@ bool login_guard(void *ctx, struct http_request *r)
 	}
 	if (!wants_page(r)) {
 		http_fail(r, 401,
-			  "this server wants its token: Authorization: Bearer TOKEN "
-			  "(--token-file FILE of smolder's own commands)");
+			  "this server requires its token: send 'Authorization: Bearer TOKEN', or "
+			  "give smolder's commands --token-file FILE");
 		return false;
 	}
 	char *where = NULL;

@@ -61,5 +61,5 @@ void page_asset(void *ctx, struct http_request *r)
 		answer(r, a);
 	else
 		http_fail(r, 404,
-			  "that part of the page is of another version; load the page anew");
+			  "that file belongs to another version of the page; reload the page");
 }

@@ -42,7 +42,8 @@ bool query_job_number(struct query_job *q, const char *name, uint64_t least, uin
 	errno = 0;
 	uint64_t n = strtoull(text, &end, 10);
 	if (errno || *end || *text < '0' || *text > '9' || n < least || n > most)
-		return query_job_wrong(q, 400, "%s is a whole number from %" PRIu64 " to %" PRIu64,
+		return query_job_wrong(q, 400,
+				       "%s must be a whole number from %" PRIu64 " to %" PRIu64,
 				       name, least, most);
 	*ret = n;
 	return true;
@@ -93,7 +94,9 @@ static void done(struct job *j)
 	struct query_job *q = (struct query_job *)j;
 
 	if (j->end == JOB_LATE)
-		http_fail(q->request, 504, "this took longer than %" PRIu64 " s; ask for less",
+		http_fail(q->request, 504,
+			  "the query took longer than %" PRIu64
+			  " s (--deadline); ask for a shorter time range",
 			  q->server->deadline_ms / 1000);
 	else if (j->end != JOB_DONE)
 		http_fail(q->request, 503, "the server is shutting down");
@@ -113,7 +116,7 @@ int query_job_start(struct query_job *q)
 	q->status = 0; /* it may be tried again */
 	int r = jobs_add(q->server->jobs, &q->job);
 	if (r)
-		query_job_wrong(q, 503, "too many questions at once; ask again");
+		query_job_wrong(q, 503, "too many queries at once; try again");
 	return r;
 }
 

@@ -200,8 +200,8 @@ static enum window_status read_new(struct receiver *r, struct instance *i, const
 	if (e) {
 		r->stats.malformed++;
 		snprintf(reason, 256, "%s",
-			 e == -EFBIG ? "the message or its dictionary is larger, or a stack in it "
-				       "deeper, than a server takes"
+			 e == -EFBIG ? "the message, its dictionary or a stack in it is larger "
+				       "than the server accepts"
 				     : "the message cannot be read");
 		return WINDOW_REFUSED;
 	}

@@ -14,41 +14,45 @@
 
 static void store_metrics(struct exposition *e, const struct store_stats *s)
 {
-	exposition_counter(e, "samples_taken", "Samples that collectors took.", (double)s->taken);
-	exposition_counter(e, "samples_stored", "Samples of them that are stored.",
-			   (double)s->stored);
-	exposition_counters(e, "samples_lost", "Samples of them that were lost, by reason.");
+	exposition_counter(e, "samples_taken", "Samples taken by collectors.", (double)s->taken);
+	exposition_counter(e, "samples_stored", "Samples stored.", (double)s->stored);
+	exposition_counters(e, "samples_lost", "Samples lost, by reason.");
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
 		exposition_value(e, "reason", window_lost_names[i], (double)s->lost[i]);
-	exposition_counter(e, "samples_other", "Samples stored as (other), for a cap.",
+	exposition_counter(e, "samples_other",
+			   "Samples stored as (other) because a day had too many series or stacks.",
 			   (double)s->other_samples);
-	exposition_counter(e, "samples_rolled_other",
-			   "Samples rolled up as (other), for a month's cap.",
-			   (double)s->rolled_other);
+	exposition_counter(
+		e, "samples_rolled_other",
+		"Samples rolled up as (other) because a month had too many series or stacks.",
+		(double)s->rolled_other);
 	exposition_counter(e, "store_windows", "Window messages stored by this process.",
 			   (double)s->windows);
-	exposition_counter(e, "store_known", "Window messages that were stored before.",
+	exposition_counter(e, "store_known", "Window messages that had been stored before.",
 			   (double)s->known);
-	exposition_counter(e, "store_refused", "Window messages out of range.", (double)s->refused);
+	exposition_counter(e, "store_refused",
+			   "Window messages refused because their time was out of range.",
+			   (double)s->refused);
 	exposition_counter(e, "store_failed", "Appends that could not be written.",
 			   (double)s->failed);
-	exposition_counter(e, "store_damaged_files", "Files set aside.", (double)s->damaged_files);
+	exposition_counter(e, "store_damaged_files", "Damaged files set aside.",
+			   (double)s->damaged_files);
 	exposition_counter(e, "store_untimed_packs",
-			   "Packs whose sample times were too many to be kept.",
+			   "Packs without sample times, because there were too many.",
 			   (double)s->untimed_packs);
 	exposition_counter(e, "store_packs", "Packs made.", (double)s->packs);
 	exposition_counter(e, "store_rolls", "Roll-ups made.", (double)s->rolls);
 	exposition_counter(e, "store_expired_files", "Files removed for age or size.",
 			   (double)s->expired_files);
-	exposition_counter(e, "store_removed_bytes", "Bytes given back for age or size.",
+	exposition_counter(e, "store_removed_bytes", "Bytes removed for age or size.",
 			   (double)s->removed_bytes);
 	exposition_gauges(e, "store_bytes", "Bytes on disk.");
 	exposition_value(e, "part", "raw", (double)s->raw_bytes);
 	exposition_value(e, "part", "roll", (double)s->roll_bytes);
 	exposition_value(e, "part", "times", (double)s->times_bytes);
-	exposition_gauge(e, "store_first_seconds", "Start of what is stored, since 1970.",
+	exposition_gauge(e, "store_first_seconds", "Start of the stored data, as a Unix time.",
 			 (double)s->first_ms / 1000);
-	exposition_gauge(e, "store_last_seconds", "End of what is stored, since 1970.",
+	exposition_gauge(e, "store_last_seconds", "End of the stored data, as a Unix time.",
 			 (double)s->last_ms / 1000);
 }
 
@@ -56,15 +60,17 @@ static void receiver_part(struct exposition *e, const struct receiver_stats *r)
 {
 	static const char *const names[] = {"stored", "known", "reset", "later", "refused"};
 
-	exposition_counters(e, "windows_received", "Window messages, by answer.");
+	exposition_counters(e, "windows_received", "Window messages received, by answer.");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		exposition_value(e, "answer", names[i], (double)r->by_status[i]);
-	exposition_counter(e, "windows_received_bytes", "Bytes of them.", (double)r->bytes);
-	exposition_counter(e, "windows_malformed", "Messages that could not be read.",
+	exposition_counter(e, "windows_received_bytes", "Bytes of window messages received.",
+			   (double)r->bytes);
+	exposition_counter(e, "windows_malformed", "Window messages that could not be parsed.",
 			   (double)r->malformed);
-	exposition_counter(e, "collectors_forgotten", "Dictionaries dropped for a cap.",
+	exposition_counter(e, "collectors_forgotten",
+			   "Dictionaries of collectors dropped to limit memory.",
 			   (double)r->forgotten);
-	exposition_gauge(e, "collectors", "Collectors whose dictionary is held.",
+	exposition_gauge(e, "collectors", "Collectors whose dictionary is in memory.",
 			 (double)r->instances);
 	exposition_gauge(e, "dictionary_bytes", "Bytes of those dictionaries.",
 			 (double)r->dictionary_bytes);
@@ -75,26 +81,27 @@ static void http_part(struct exposition *e, const struct http_stats *h, const st
 	static const char *const classes[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
 
 	exposition_counter(e, "http_requests", "HTTP requests.", (double)h->requests);
-	exposition_counter(e, "http_refused", "Of them refused before a route.",
+	exposition_counter(e, "http_refused", "HTTP requests refused before they were routed.",
 			   (double)h->refused);
-	exposition_counter(e, "http_turned_away", "Of them from those who may not look.",
+	exposition_counter(e, "http_turned_away",
+			   "HTTP requests refused because the client has no access.",
 			   (double)h->turned_away);
 	exposition_counter(e, "http_unowned",
-			   "Connections on loopback whose user could not be told.",
+			   "Loopback connections whose user could not be determined.",
 			   (double)h->unowned);
-	exposition_counter(e, "http_dropped", "Connections closed for room, or as too slow.",
+	exposition_counter(e, "http_dropped",
+			   "Connections closed because there were too many, or they were too slow.",
 			   (double)h->dropped);
-	exposition_counters(e, "http_answers", "Answers, by class of status.");
+	exposition_counters(e, "http_answers", "HTTP answers, by class of status.");
 	for (int i = 2; i <= 5; i++)
 		exposition_value(e, "class", classes[i], (double)h->by_class[i]);
-	exposition_gauge(e, "http_connections", "Connections that are open.",
-			 (double)h->connections);
-	exposition_counters(e, "questions", "Questions to the store, by how they ended.");
+	exposition_gauge(e, "http_connections", "Open connections.", (double)h->connections);
+	exposition_counters(e, "questions", "Queries of the store, by how they ended.");
 	exposition_value(e, "end", "done", (double)j->done);
 	exposition_value(e, "end", "late", (double)j->late);
 	exposition_value(e, "end", "gone", (double)j->gone);
 	exposition_value(e, "end", "refused", (double)j->refused);
-	exposition_gauge(e, "questions_running", "Questions being answered.",
+	exposition_gauge(e, "questions_running", "Queries running or waiting.",
 			 (double)(j->running + j->waiting));
 }
 
@@ -120,7 +127,7 @@ void status_metrics(void *ctx, struct http_request *r)
 			   cost_cpu_seconds());
 	exposition_gauge(e, "server_resident_bytes", "Resident memory of this process.",
 			 (double)(cost_resident_bytes()));
-	exposition_gauge(e, "server_start_seconds", "When it was started, since 1970.",
+	exposition_gauge(e, "server_start_seconds", "Start of the server, as a Unix time.",
 			 (double)s->started_ms / 1000);
 	store_metrics(e, &store);
 	receiver_part(e, &received);

@@ -213,25 +213,26 @@ static int lock(struct local_store *s, struct store_error *e)
 
 	if (mkdir(s->dir, 0750) < 0 && errno != EEXIST) {
 		int r = -errno;
-		say(e, "%s: cannot be made: %s", s->dir, strerror(-r));
+		say(e, "%s: cannot create it: %s", s->dir, strerror(-r));
 		return r;
 	}
 	CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0) {
 		int r = -errno;
-		say(e, "%s: cannot be written: %s", path, strerror(-r));
+		say(e, "%s: cannot write: %s", path, strerror(-r));
 		return r;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (pread(fd, pid, sizeof(pid) - 1, 0) > 0 && e)
 			e->pid = atoi(pid);
-		say(e, "%s: is written to by process %s", s->dir, pid[0] ? strtok(pid, "\n") : "?");
+		say(e, "%s: in use by process %s, which writes to it", s->dir,
+		    pid[0] ? strtok(pid, "\n") : "?");
 		return -EBUSY;
 	}
 	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, strlen(pid), 0) < 0) {
 		int r = -errno;
-		say(e, "%s: cannot be written: %s", path, strerror(-r));
+		say(e, "%s: cannot write: %s", path, strerror(-r));
 		return r;
 	}
 	if (s->lock >= 0)
@@ -382,23 +383,23 @@ static int open_reader(struct local_store *s, struct store_error *e)
 	if (stat(s->dir, &st) < 0) {
 		int r = -errno;
 		say(e,
-		    r == -EACCES ? "%s: may not be looked into by this user: %s"
+		    r == -EACCES ? "%s: not accessible for this user: %s"
 				 : "%s: there is no store: %s",
 		    s->dir, strerror(-r));
 		return r;
 	}
 	if (!S_ISDIR(st.st_mode)) {
-		say(e, "%s: is a file, and a store is a directory", s->dir);
+		say(e, "%s: is a file, not a directory", s->dir);
 		return -ENOTDIR;
 	}
 	if (access(s->dir, R_OK | X_OK) < 0 || (access(raw, R_OK | X_OK) < 0 && errno != ENOENT)) {
 		int r = -errno;
-		say(e, "%s: the store may not be read by this user (it belongs to user %u): %s",
+		say(e, "%s: the store is not readable for this user (it belongs to user %u): %s",
 		    s->dir, (unsigned)st.st_uid, strerror(-r));
 		return r;
 	}
 	if (!looks_like_store(s->dir)) {
-		say(e, "%s: is no store of smolder's: it holds none of its files", s->dir);
+		say(e, "%s: not a store of smolder: none of its files are there", s->dir);
 		return -ENODATA;
 	}
 	return 0;
@@ -412,7 +413,7 @@ static int open_writer(struct local_store *s, struct store_error *e)
 		return r;
 	r = open_accounts(s);
 	if (r) {
-		say(e, "%s/accounts.db: cannot be opened: %s", s->dir, strerror(-r));
+		say(e, "%s/accounts.db: cannot open: %s", s->dir, strerror(-r));
 		return r;
 	}
 	survey(s);
@@ -685,7 +686,7 @@ static int in_range(struct local_store *s, const struct window *w, uint64_t now_
 		return -ERANGE;
 	}
 	if (w->start_ms + s->o.retention_ms < now_ms || w->start_ms < s->accounts.floor_ms) {
-		say(e, "the window is older than what is kept");
+		say(e, "the window is older than the retention time");
 		return -ERANGE;
 	}
 	return 0;
@@ -733,8 +734,8 @@ static int local_append(void *self, const struct profile *dict, const struct win
 		if (r == -EEXIST || !r)
 			break;
 		if (r == -ENOBUFS || r == -EFBIG) {
-			say(ret_err, r == -EFBIG ? "the window is larger than the store keeps"
-						 : "there are too many profile types in a day");
+			say(ret_err, r == -EFBIG ? "the window is larger than the store accepts"
+						 : "there are too many profile types on that day");
 			s->stats.refused++;
 			return -ERANGE;
 		}
@@ -755,7 +756,7 @@ static int local_append(void *self, const struct profile *dict, const struct win
 	if (r) {
 		s->stats.failed++;
 		if (ret_err && !ret_err->text[0])
-			say(ret_err, "%s: cannot be written: %s", s->dir,
+			say(ret_err, "%s: cannot write: %s", s->dir,
 			    r == -EPROTONOSUPPORT ? "it was made by a newer version of smolder"
 						  : strerror(-r));
 		r = r == -ENOSPC || r == -EDQUOT  ? -ENOSPC

@@ -45,7 +45,7 @@ static int explained(int r, struct store_error *e)
 {
 	if (r == -ENODATA && !*e->text)
 		snprintf(e->text, sizeof(e->text),
-			 "when each sample was taken is not kept for that long");
+			 "the times of single samples are not kept for that long (--times)");
 	else if (r && !*e->text)
 		snprintf(e->text, sizeof(e->text), "the store could not be read: %s", strerror(-r));
 	return r;

@@ -160,7 +160,7 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
 	uint64_t to = (MIN(q->to_ms, INT64_MAX / 2) + t.step_ms - 1) / t.step_ms;
 	uint64_t steps = to > t.start_ms / t.step_ms ? to - t.start_ms / t.step_ms : 0;
 	if (!steps || steps > STEPS_MAX) {
-		snprintf(ret_err->text, sizeof(ret_err->text), "a timeline has 1 to %u steps",
+		snprintf(ret_err->text, sizeof(ret_err->text), "a timeline must have 1 to %u steps",
 			 STEPS_MAX);
 		return -EINVAL;
 	}
@@ -267,7 +267,7 @@ int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
 	uint64_t slots = to > h.start_ms / WINDOW_STEP_MS ? to - h.start_ms / WINDOW_STEP_MS : 0;
 
 	if (!slots || slots > CELLS_MAX * 4) {
-		snprintf(ret_err->text, sizeof(ret_err->text), "a heatmap has 1 to %u slots",
+		snprintf(ret_err->text, sizeof(ret_err->text), "a heatmap must have 1 to %u slots",
 			 CELLS_MAX * 4);
 		return -EINVAL;
 	}

@@ -201,7 +201,7 @@ test('the last hour is there at once, and all numbers agree', {skip}, async () =
 	const trust = page.locator('.facts [data-incomplete], .facts [data-by-pointers], .facts [data-unnamed]');
 	assert.deepEqual(await trust.allTextContents(),
 		['1.00 % of stacks incomplete', '12.50 % by frame pointers', '2.50 % of frames unnamed']);
-	assert.equal(await trust.nth(2).getAttribute('title'), 'most frames without a name are in <app>');
+	assert.equal(await trust.nth(2).getAttribute('title'), 'most unnamed frames are in <app>');
 	assert.match(await page.locator('.chosen').textContent(), / 1 h|1 h/);
 	const lines = await page.locator('.legend .value').allTextContents();
 	assert.equal(lines.length, 9, 'eight and the rest');

@@ -201,7 +201,7 @@ def what_a_collector_goes_without_is_said_once_counted_and_explained():
         finally:
             os.unlink(path)
     assert troubles["capabilities"] == 1 and troubles["refused_calls"] == 0, troubles
-    assert "collector is without CAP_CHECKPOINT_RESTORE" in a.words, a.words
+    assert "collector was started without CAP_CHECKPOINT_RESTORE" in a.words, a.words
     assert items["capabilities"]["state"] == "warn" and items["capabilities"]["fix"], items
     assert items["perf_maps_refused"]["state"] == "warn", items
     assert a.words.count("/tmp/perf-PID.map") == 1, a.words
@@ -221,7 +221,7 @@ def what_is_no_server_is_said():
     p = doctor("--server", "http://127.0.0.1:1")
     assert p.returncode == 1 and p.stderr.startswith("smolder: cannot ask http://127.0.0.1:1"), p
     p = doctor("--token-file", "x")
-    assert p.returncode == 2 and "--token-file is for --server" in p.stderr, p
+    assert p.returncode == 2 and "--token-file needs --server" in p.stderr, p
 
 
 main()

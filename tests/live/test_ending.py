@@ -27,7 +27,7 @@ def running(*more, before=()):
         store = os.path.join(d, "store")
         with Terminal("run", "--store", store, "--listen", f"127.0.0.1:{free_port()}", *more,
                       before=before) as t:
-            t.read_until("look at http")
+            t.read_until("open http")
             for pid in tree(t.process.pid):  # sudo's terminal is a session of its own
                 with contextlib.suppress(OSError), open(f"/proc/{pid}/autogroup", "w") as f:
                     f.write("-15")

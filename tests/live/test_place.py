@@ -82,7 +82,7 @@ def root_with_a_private_home_and_umask_starts_at_once():
         with own_var_lib(os.path.join(ROOT, "tools", "run"), SMOLDER,
                          "--listen", f"127.0.0.1:{free_port()}", umask=0o077,
                          env={**env, "HOME": home}) as (p, words, lib):
-            until("run to answer", lambda: p.poll() is not None or "look at http" in words())
+            until("run to answer", lambda: p.poll() is not None or "open http" in words())
             assert p.poll() is None, words()
             assert "/var/lib/smolder" in words(), words()
             st = os.stat(lib + "/smolder")
@@ -130,7 +130,7 @@ def a_directory_of_other_things_is_not_taken():
         os.mkdir(os.path.join(d, "raw"))
         before = picture(d)
         words = refused("--store", d)
-        assert f"{d}/passwords is no part of a store" in words, words
+        assert f"{d}/passwords is not part of a store" in words, words
         assert picture(d) == before
         os.unlink(os.path.join(d, "passwords"))
         os.symlink("/etc/passwd", os.path.join(d, "raw", "x.db"))

@@ -187,14 +187,14 @@ def mistakes_are_said_in_the_way_it_shows():
         unused = 4194303  # one more than there can be
         for path, status, words in (
                 (f"profile?seconds=9&pid={unused}", 404, f"there is no process {unused}"),
-                ("profile?seconds=0", 400, "seconds is a whole number from 1 to 300"),
-                ("profile?seconds=301", 400, "seconds is a whole number"),
-                ("profile?seconds=1.5", 400, "seconds is a whole number"),
-                ("profile?seconds=-1", 400, "seconds is a whole number"),
-                ("profile?pid=me", 400, "pid is the number"),
-                ("profile?pid=0", 400, "pid is the number"),
+                ("profile?seconds=0", 400, "seconds must be a whole number from 1 to 300"),
+                ("profile?seconds=301", 400, "seconds must be a whole number"),
+                ("profile?seconds=1.5", 400, "seconds must be a whole number"),
+                ("profile?seconds=-1", 400, "seconds must be a whole number"),
+                ("profile?pid=me", 400, "pid must be a process id"),
+                ("profile?pid=0", 400, "pid must be a process id"),
                 ("profile?query=cpu%7B", 400, ""),
-                ("heap", 404, "nothing at that path")):
+                ("heap", 404, "no such path")):
             began = time.monotonic()
             got, body, headers = get(a, f"/debug/pprof/{path}")
             assert got == status and words in body.decode(), (path, got, body)

@@ -279,7 +279,7 @@ def a_question_in_the_first_window_is_told_when_to_ask_again():
         with served(d + "/s"):
             pass
         p = subprocess.run([SMOLDER, "query", "--store", d + "/s"], capture_output=True, text=True)
-        assert p.returncode == 1 and "nor of any other time" in p.stderr, p
+        assert p.returncode == 1 and "or for any other time" in p.stderr, p
 
 
 @test

@@ -128,13 +128,13 @@ def commands_bring_it():
         s.request("POST", "/api/v1/windows",
                   Collector().message(recent(), [row(("main", "work"), 3, comm="x")]), BEARER)
         p = smolder("query", "cpu", "--server", s.url, "-f", "folded")
-        assert p.returncode == 1 and "token" in p.stderr and "(status 401)" in p.stderr, p
+        assert p.returncode == 1 and "token" in p.stderr and "(HTTP status 401)" in p.stderr, p
         for command in (["query", "cpu", "-f", "folded"], ["labels", "comm", "--names"]):
             p = smolder(*command, "--server", s.url, "--token-file", s.token_path)
             assert p.returncode == 0 and p.stdout in ("x;main;work 3\n", "x\n"), p
         with token_file("another-token-altogether\n") as other:
             p = smolder("query", "cpu", "--server", s.url, "--token-file", other)
-            assert p.returncode == 1 and "(status 401)" in p.stderr, p
+            assert p.returncode == 1 and "(HTTP status 401)" in p.stderr, p
         p = smolder("query", "cpu", "--server", s.url, "--token-file", "/nonexistent")
         assert p.returncode == 1 and "cannot read the token in /nonexistent" in p.stderr, p
 
@@ -248,7 +248,7 @@ def a_weak_token_is_refused():
         for text in ("", "\n", "short\n", "a token with spaces in it\n", "x" * 600, "\x01" * 20):
             with token_file(text) as path:
                 p = smolder("serve", "--store", d, "--listen", "127.0.0.1:0", "--token-file", path)
-                assert p.returncode == 1 and "is no token" in p.stderr, (text, p)
+                assert p.returncode == 1 and "is not a token" in p.stderr, (text, p)
         with token_file() as path:
             os.chmod(path, 0o644)
             with Server("--token-file", path, store=d) as s:
@@ -312,18 +312,18 @@ LOOKED_AT = ("/", "/metrics", "/api/v1/query", "/api/v1/status", "/api/v1/labels
 @test
 def other_users_may_neither_look_nor_send():
     with Server() as s:
-        assert "root may look; --allow-user NAME" in s.process.stderr.readline()
+        assert "access is granted to root; --allow-user NAME" in s.process.stderr.readline()
         for uid, name in ((NOBODY, "nobody"), (NAMELESS, str(NAMELESS))):
             for path in LOOKED_AT:
                 status, body = curl(s, path, uid)
-                assert status == 403 and f"user {name} may not look here" in body, (path, status, body)
+                assert status == 403 and f"user {name} has no access to this server" in body, (path, status, body)
                 if not path.startswith("/debug"):
                     assert f"--allow-user {name} " in json.loads(body)["error"], body
             status, body = curl(s, "/", uid, "-H", "Accept: text/html")
-            assert status == 403 and "<html" in body and f"user {name} may not look" in body, body
+            assert status == 403 and "<html" in body and f"user {name} has no access" in body, body
             assert sending(s, uid) == 403
             status, body = curl(s, "/login", uid, "-d", "token=x")
-            assert status == 403 and "may not look" in body, body
+            assert status == 403 and "has no access" in body, body
             for path in ("/healthz", "/readyz", "/plain.css"):
                 assert curl(s, path, uid)[0] == 200, path
         for path in LOOKED_AT:
@@ -356,7 +356,7 @@ def who_is_allowed_may_look_but_not_send():
 @test
 def who_called_sudo_may_look():
     with Server(env=dict(os.environ, SUDO_UID=str(NOBODY))) as s:
-        assert "root and nobody may look;" in s.process.stderr.readline()
+        assert "access is granted to root and nobody;" in s.process.stderr.readline()
         assert curl(s, "/metrics", NOBODY)[0] == 200
         assert sending(s, NOBODY) == 200  # there is no collector but those that send
         assert curl(s, "/metrics", 2)[0] == 403
@@ -428,7 +428,7 @@ def who_has_gone_is_a_stranger():
 @live
 def run_says_who_may_look():
     with always("--allow-user", "bin", env={"SUDO_UID": str(NOBODY)}) as a:
-        until("its words", lambda: "root, nobody and bin may look; --allow-user NAME lets others" in a.err)
+        until("its words", lambda: "access is granted to root, nobody and bin; --allow-user NAME adds others" in a.err)
         a.url = f"http://127.0.0.1:{a.port}"
         for uid, want in ((0, 200), (NOBODY, 200), (2, 200), (NAMELESS, 403)):
             assert curl(a, "/metrics", uid)[0] == want, uid
@@ -442,7 +442,7 @@ def run_says_who_may_look():
 @test
 def doctor_says_who_may_look():
     p = smolder("doctor", env={"SUDO_UID": str(NOBODY)})
-    assert re.search(r"info +who may look +root and nobody, ", p.stdout), p.stdout
+    assert re.search(r"info +access +root and nobody have ", p.stdout), p.stdout
 
 
 @live

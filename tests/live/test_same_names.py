@@ -88,12 +88,12 @@ BY_POINTERS = {"node with a perf map": 0.8, "a JVM with a perf map": 0.9, "a con
 
 def by_pointers(words):
     """The share of stacks that a closing line tells of."""
-    m = re.search(r"([\d.]+) % by frame pointers through code made at run time", words)
+    m = re.search(r"([\d.]+) % by frame pointers through run-time code", words)
     return float(m[1]) / 100 if m else 0
 
 
 def unnamed(stacks):
-    """(share of frames without a name, its standard error)"""
+    """(share of frames unnamed, its standard error)"""
     rows = [(n, len(frames) - 1, len([f for f in frames[1:] if folded.is_unnamed(f)]))
             for frames, n in stacks]
     frames = sum(n * all_ for n, all_, _ in rows)

@@ -104,7 +104,7 @@ def what_was_recorded_is_opened_in_the_browser():
     with tempfile.TemporaryDirectory() as d, opener('echo "$# $1 $(id -u)" >>LOG') as (env, log):
         os.chmod(d, 0o755)
         r, out = record_open(d, env)
-        assert written(log) == f"1 {out} {os.getuid()}\n" and "not opened" not in r.err, r.err
+        assert written(log) == f"1 {out} {os.getuid()}\n" and "cannot open" not in r.err, r.err
         # Under sudo it is the browser of who called that.
         os.unlink(log)
         as_nobody = dict(env, SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY))
@@ -120,7 +120,7 @@ def what_was_recorded_is_opened_in_the_browser():
     with tempfile.TemporaryDirectory() as d, opener("echo $$ >LOG; exec sleep 1000") as (env, log):
         r, _ = record_open(d, env)
         pid = int(written(log))
-        assert "not opened" not in r.err and os.getsid(pid) == pid, r.err
+        assert "cannot open" not in r.err and os.getsid(pid) == pid, r.err
         os.kill(pid, 9)
 
 
@@ -128,18 +128,18 @@ def what_was_recorded_is_opened_in_the_browser():
 def what_cannot_be_opened_is_said_and_kept():
     with tempfile.TemporaryDirectory() as d, opener("exit 3") as (env, _):
         r, out = record_open(d, env)
-        assert f"{out} is not opened: xdg-open found no program for it (exit code 3)" in r.err, r.err
+        assert f"cannot open {out} in a browser: xdg-open found no program for it (exit code 3)" in r.err, r.err
         bare = {k: v for k, v in env.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
         r, out = record_open(d, bare)
-        assert f"{out} is not opened: there is no display here" in r.err, r.err
+        assert f"cannot open {out} in a browser: there is no display here" in r.err, r.err
         r = run("record", "--open", "-o", out, "--", "/bin/true", env=dict(env, PATH="/nowhere")).ok()
-        assert f"{out} is not opened: xdg-open is not installed" in r.err, r.err
+        assert f"cannot open {out} in a browser: xdg-open is not installed" in r.err, r.err
         # Who called sudo must be able to read it.
         os.chmod(d, 0o700)
         r, out = record_open(d, dict(env, SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY)))
-        assert f"{out} is not opened: Permission denied" in r.err, r.err
+        assert f"cannot open {out} in a browser: Permission denied" in r.err, r.err
     for more in (("-f", "folded"), ("-o", "-"), ("-o", "x.pb.gz")):
-        r = run("record", "--open", "-d", "0.1", *more).refused("--open shows a file of the format svg or html")
+        r = run("record", "--open", "-d", "0.1", *more).refused("--open needs a file in the format svg or html")
         assert r.code == 2, r.code
 
 
@@ -341,7 +341,7 @@ def compiled_code_in_a_container_is_named():
 
 
 SHARES = re.compile(r"([\d.]+) % of user stacks complete(?:, [\d.]+ % by frame pointers[^,]*)?, "
-                    r"([\d.]+) % of frames without a name")
+                    r"([\d.]+) % of frames unnamed")
 
 
 @live
@@ -354,7 +354,7 @@ def what_has_no_name_is_told_with_what_would_name_it():
     if not re.search(r"\[dash\+0x", r.out.decode()):
         skip("dash has its symbols")
     assert float(SHARES.search(r.err)[2]) > 10, r.err
-    assert r.err.endswith("most frames without a name are in dash: the package dash-dbgsym has them\n")
+    assert r.err.endswith("most unnamed frames are in dash: the package dash-dbgsym has them\n")
     if not shutil.which("node"):
         skip("no node")
     script = "let t=Date.now();function f(n){return n<2?1:f(n-1)+f(n-2)};while(Date.now()-t<900)f(20)"

@@ -45,8 +45,8 @@ static void shares_are_counted_by_samples(void **state)
 	assert_int_equal(q.unnamed, 20 + 10);
 	assert_int_equal(q.worst, 20);
 	assert_string_equal(q.file, "app");
-	assert_string_equal(hint, "most frames without a name are in app: the package app-dbgsym "
-				  "has them");
+	assert_string_equal(hint, "most unnamed frames are in app; install the package app-dbgsym "
+				  "for its symbols");
 	profile_free(p);
 }
 
@@ -65,7 +65,7 @@ static void the_runtime_is_found_by_who_calls_it(void **state)
 		{{"main@app;[j][anon] 5"}, NULL, "/tmp/perf-PID.map"},
 		/* what is in a file outweighs it */
 		{{"main@node;[j][anon] 5", "main@node;[x.so+0x5]@x.so 6"}, NULL, "x.so"},
-		{{"main@app;[k][kernel+0xffff]@[kernel] 5"}, NULL, "the kernel's"},
+		{{"main@app;[k][kernel+0xffff]@[kernel] 5"}, NULL, "in the kernel"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {

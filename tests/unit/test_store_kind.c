@@ -153,7 +153,7 @@ static void what_a_kind_does_not_say_is_said(void **state)
 	assert_string_equal(e.text, "the store could not be read: Input/output error");
 	fake.fails = -ENODATA;
 	assert_int_equal(store_sum(s, &q, NULL, &a, &e), -ENODATA);
-	assert_non_null(strstr(e.text, "is not kept for that long"));
+	assert_non_null(strstr(e.text, "are not kept for that long"));
 	store_close(s);
 	store_close(NULL);
 }

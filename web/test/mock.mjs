@@ -320,7 +320,7 @@ class Mock {
 			by_frame_pointers: Math.floor(samples / 8),
 			frames: samples * 10,
 			unnamed: Math.floor(samples / 4),
-			hint: 'most frames without a name are in <app>',
+			hint: 'most unnamed frames are in <app>',
 			pruned: 0,
 			least: 0,
 			functions: this.functions,

@@ -1,5 +1,5 @@
 /*
- * source_lines: the source line each function was seen at most often.
+ * hot_lines: the source line each function was seen at most often.
  *
  * The samples of one function are spread over many lines of its source. The one shown beside its
  * name has most of the function's samples, those of what it called from that line included; among
@@ -11,20 +11,19 @@
 
 #include "base/index.h"
 
-struct source_line {
+struct hot_line {
 	uint32_t source; /* string; 0: not known */
 	uint32_t line;   /* 0: not known */
 };
 
-struct source_lines {           /* zero-initialised is empty */
+struct hot_lines {              /* zero-initialised is empty */
 	struct seen_line *seen; /* private; entry 0 is none */
 	uint32_t count, cap;
 	struct index index;
 };
 
-void source_lines_add(struct source_lines *s, uint32_t function, struct source_line at,
-		      uint64_t weight);
-void source_lines_done(struct source_lines *s);
+void hot_lines_add(struct hot_lines *s, uint32_t function, struct hot_line at, uint64_t weight);
+void hot_lines_done(struct hot_lines *s);
 
 /* By function, for ids less than `functions`; NULL when nothing was added. Caller frees. */
-struct source_line *source_lines_most(const struct source_lines *s, uint32_t functions);
+struct hot_line *hot_lines_most(const struct hot_lines *s, uint32_t functions);

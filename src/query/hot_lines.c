@@ -1,17 +1,16 @@
-#include "query/source_lines.h"
+#include "query/hot_lines.h"
 
 #include <stdbool.h>
 
 #include "base/mem.h"
 
 struct seen_line {
-	struct source_line at;
+	struct hot_line at;
 	uint32_t function;
 	uint64_t weight;
 };
 
-void source_lines_add(struct source_lines *s, uint32_t function, struct source_line at,
-		      uint64_t weight)
+void hot_lines_add(struct hot_lines *s, uint32_t function, struct hot_line at, uint64_t weight)
 {
 	uint32_t hash = index_hash2((uint64_t)function << 32 | at.line, at.source), id;
 
@@ -30,11 +29,11 @@ void source_lines_add(struct source_lines *s, uint32_t function, struct source_l
 	index_put(&s->index, hash, s->count++);
 }
 
-void source_lines_done(struct source_lines *s)
+void hot_lines_done(struct hot_lines *s)
 {
 	free(s->seen);
 	index_done(&s->index);
-	*s = (struct source_lines){};
+	*s = (struct hot_lines){};
 }
 
 static bool is_before(const struct seen_line *a, const struct seen_line *b)
@@ -44,12 +43,12 @@ static bool is_before(const struct seen_line *a, const struct seen_line *b)
 	return a->at.line != b->at.line ? a->at.line < b->at.line : a->at.source < b->at.source;
 }
 
-struct source_line *source_lines_most(const struct source_lines *s, uint32_t functions)
+struct hot_line *hot_lines_most(const struct hot_lines *s, uint32_t functions)
 {
 	if (!s->count)
 		return NULL;
 	CLEANUP(freep) uint32_t *best = mem_alloc_array(functions, sizeof(*best));
-	struct source_line *lines = mem_alloc_array(functions, sizeof(*lines));
+	struct hot_line *lines = mem_alloc_array(functions, sizeof(*lines));
 
 	for (uint32_t i = 1; i < s->count; i++) {
 		uint32_t *of = &best[s->seen[i].function];
