@@ -47,7 +47,7 @@ static const struct {
 		       "TIME  how long the times of single samples are kept (" TIMES ")"},
 	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples per second per CPU (99)"},
 	[SET_EVENTS] = {"events", EVENTS, NULL,
-			"EVENT  sample these as well: page-faults, ...; may be repeated"},
+			"EVENT  also sample this event, such as page-faults; repeatable"},
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  user to run the server as (the store's owner, or see smolder-run(1))"},
 	[SET_HOST] = {"host", TEXT, NULL, "NAME  value of the label host (this machine's name)"},
