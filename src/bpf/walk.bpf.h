@@ -483,7 +483,7 @@ static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
 	return r && r->cfa != UNWIND_UNKNOWN && !r->checked;
 }
 
-/* Where the caller of a runtime's code that keeps frame pointers is, at an instruction that runs.
+/* Where the caller of a runtime's code that keeps frame pointers is, if its frame may not be there.
  */
 __noinline int walk_find_shape(__u64 pc)
 {
@@ -499,7 +499,8 @@ __noinline int walk_find_shape(__u64 pc)
 		if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 8)) != 0)
 			return ARCH_SHAPE_UNKNOWN;
 		enum arch_frame bare = arch_frame(code);
-		if (bare == ARCH_BEFORE_FRAME || (bare == ARCH_AFTER_FRAME && found == IS_RETURN))
+		if (bare == ARCH_BEFORE_FRAME ||
+		    (bare == ARCH_AFTER_FRAME && found == IS_RETURN && s->walk.exact))
 			return ARCH_SHAPE_BARE;
 		if (found == MAYBE_RETURN)
 			return ARCH_SHAPE_FRAME;
@@ -525,7 +526,8 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		sp += (out & 0xff) - 1;
 		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == ARCH_SHAPE_FRAME && w->exact && known->checked)
+	if (shape == ARCH_SHAPE_FRAME && known->checked &&
+	    (w->exact || sp == open_event(s)->sp + 8))
 		shape = walk_find_shape(w->pc);
 	if (shape >= ARCH_SHAPE_UNKNOWN)
 		return WIRE_WALK_NO_ROW;

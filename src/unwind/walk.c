@@ -85,9 +85,11 @@ static enum arch_shape find_shape(const struct state *s, bool keeps_fp)
 	__u64 code[ARCH_CODE_WORDS];
 	enum arch_shape shape = ARCH_SHAPE_FRAME;
 
-	if (s->code(s->ctx, s->walk.pc - 1, &word))
+	if (s->walk.exact && s->code(s->ctx, s->walk.pc - 1, &word))
 		shape = arch_shape(word);
 	if (shape != ARCH_SHAPE_FRAME || !keeps_fp)
+		return shape;
+	if (!s->walk.exact && s->walk.sp != s->in->sp + 8)
 		return shape;
 	__u64 left;
 	if (!read_word(s, &left, s->walk.sp))
@@ -101,7 +103,8 @@ static enum arch_shape find_shape(const struct state *s, bool keeps_fp)
 		code[i] = word;
 	}
 	enum arch_frame bare = arch_frame(code);
-	if (bare == ARCH_BEFORE_FRAME || (bare == ARCH_AFTER_FRAME && found == IS_RETURN))
+	if (bare == ARCH_BEFORE_FRAME ||
+	    (bare == ARCH_AFTER_FRAME && found == IS_RETURN && s->walk.exact))
 		return ARCH_SHAPE_BARE;
 	return found == MAYBE_RETURN || is_left_over(s, left) ? ARCH_SHAPE_FRAME
 							      : ARCH_SHAPE_UNKNOWN;
@@ -111,7 +114,7 @@ static int step_without_row(struct state *s, bool keeps_fp)
 {
 	uint64_t code, sp = s->walk.sp;
 	uint32_t out = 0;
-	enum arch_shape shape = s->walk.exact ? find_shape(s, keeps_fp) : ARCH_SHAPE_FRAME;
+	enum arch_shape shape = find_shape(s, keeps_fp);
 
 	if (!keeps_fp && s->code(s->ctx, s->walk.pc - 1, &code))
 		out = arch_epilogue(code);

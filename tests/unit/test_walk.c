@@ -215,6 +215,30 @@ static void a_step_without_a_row_is_proven(void **state)
 	assert_int_equal(walk(&w, CODE + 16 * 4, 0, true, frames, &count), WIRE_WALK_NO_ROW);
 }
 
+/* Of a runtime that keeps frame pointers, a frame may be made by what its function calls first. */
+static void a_frame_that_a_callee_makes_is_not_there_yet(void **state)
+{
+	(void)state;
+	struct world w = {.rules = {[1] = {.cfa = UNWIND_END},
+				    [4] = {.cfa = UNWIND_SP, .cfa_offset = 8, .checked = 1},
+				    [5] = {.cfa = UNWIND_UNKNOWN, .checked = 1}}};
+	uint64_t frames[16], bp = STACK + 8 * 10;
+	size_t count;
+
+	w.stack[0] = RA(5);
+	w.stack[11] = RA(1);
+	assert_int_equal(walk(&w, CODE + 16 * 4, bp, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 3);
+	w.stack[1] = RA(2); /* then bp is still that of a caller */
+	assert_int_equal(walk(&w, CODE + 16 * 4, bp, true, frames, &count), WIRE_WALK_NO_ROW);
+	assert_int_equal(count, 2);
+	w.rules[4].cfa_offset = 16; /* a callee with a frame of its own is not the first */
+	w.stack[2] = RA(2);
+	w.stack[1] = RA(5);
+	assert_int_equal(walk(&w, CODE + 16 * 4, bp, true, frames, &count), WIRE_WALK_COMPLETE);
+	assert_int_equal(count, 3);
+}
+
 static uint64_t before(const char *bytes, size_t len)
 {
 	uint8_t all[8] = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90};
@@ -369,6 +393,7 @@ int main(void)
 		cmocka_unit_test(runs_never_overlap),
 		cmocka_unit_test(rules_are_followed),
 		cmocka_unit_test(a_step_without_a_row_is_proven),
+		cmocka_unit_test(a_frame_that_a_callee_makes_is_not_there_yet),
 		cmocka_unit_test(calls_are_known_by_their_bytes),
 		cmocka_unit_test(rbx_is_found_where_a_callee_saved_it),
 		cmocka_unit_test(a_table_that_is_not_there_is_waited_for),
