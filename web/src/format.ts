@@ -46,6 +46,16 @@ export function amount(n: number, unit: string): string {
 	return `${n < 0 ? '−' : ''}${least === 1 ? size : digits(size / least)} ${suffix}`;
 }
 
+/* Where the unit is plain from what stands above: a count goes without its word. */
+export function bare(n: number, unit: string): string {
+	return SCALES[unit] ? amount(n, unit) : grouped.format(n);
+}
+
+const compact = new Intl.NumberFormat('en-US', {notation: 'compact', maximumSignificantDigits: 3});
+
+/* For an axis, where there is room for a few letters: "250K". */
+export const short = (n: number): string => compact.format(n);
+
 export const bytes = (n: number): string => amount(n, 'bytes');
 
 export function signed(n: number, unit: string): string {

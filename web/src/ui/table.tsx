@@ -6,7 +6,7 @@ import {computed} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import {hits, isComparing, profile, state, tree, update, weight} from '../data';
-import {amount, clip, count, percent, signed} from '../format';
+import {bare, clip, count, percent, signed} from '../format';
 import type {Column, Sort} from '../state';
 import {type FunctionSum, keyOf, sumFunctions, type Tree} from '../tree';
 import {openSandwich} from './actions';
@@ -63,7 +63,7 @@ function makeRow(r: FunctionSum): HTMLTableRowElement {
 	const all = t.total[0];
 	const row = document.createElement('tr');
 	const numbers = (n: number): void => {
-		cell(row, amount(n, unit), 'number', String(n));
+		cell(row, bare(n, unit), 'number', String(n));
 		if (!t.baseTotal) cell(row, percent(n, all), 'number share');
 	};
 	const change = (now: number, base: number): void => {
@@ -198,7 +198,7 @@ export function Functions(): JSX.Element {
 				<tfoot>
 					<tr>
 						<td class="number" title={String(sum)}>
-							{amount(sum, unit)}
+							{bare(sum, unit)}
 						</td>
 						{!isWide && (
 							<td class="number share">

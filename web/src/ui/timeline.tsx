@@ -23,7 +23,7 @@ import {
 	timeline,
 	update,
 } from '../data';
-import {amount, clip, clock, date, percent, range as rangeText, span} from '../format';
+import {amount, clip, clock, date, percent, range as rangeText, short, span} from '../format';
 import {format, withMatcher} from '../selector';
 import {type Range, snap} from '../state';
 import {Choice} from './parts';
@@ -283,7 +283,13 @@ class Plot {
 					space: 64,
 					values: (_u, at) => tickLabels(at),
 				},
-				{...axis, size: 42, gap: 4, space: 26},
+				{
+					...axis,
+					size: 42,
+					gap: 4,
+					space: 26,
+					values: (_u, ticks) => ticks.map(short),
+				},
 			],
 			series: [
 				{},
