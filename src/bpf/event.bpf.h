@@ -5,11 +5,14 @@
  * A source is a BPF object of its own that includes this file, calls event_take() where its events
  * happen, and shares with the others only what is read: the tables of the walk (walk.bpf.h) and the
  * targets of the filter. Its rings, counters and the state of a walk under way are its own, so
- * sources may interrupt each other: a timer a system call, an NMI both. That a source interrupts
- * itself is not known to happen: the kernel runs no perf program inside another one on the same
- * CPU, and what a program does here passes none of the tracepoints that it may stand at. Should it
- * happen nevertheless, the inner event is given up and counted (WIRE_NESTED), and the outer one
- * stays whole.
+ * sources may interrupt each other: both events are written.
+ *
+ * Which can? The kernel runs no perf program (a timer's, or an NMI's) while another perf program, a
+ * kprobe's or a plain tracepoint's runs on the same CPU: such a tick is skipped, and counted as one
+ * that did not come (sampler_ticks()). It does run them inside programs at raw tracepoints. That a
+ * source interrupts itself is not known to happen: what a program does here triggers none of the
+ * tracepoints that a source may be attached to. Should it happen nevertheless, the inner event is
+ * given up and counted (WIRE_NESTED), and the outer one stays whole.
  */
 #pragma once
 
@@ -151,8 +154,7 @@ static __always_inline void begin_anew(struct wire_ring *ring)
 	ARCH_STORE_RELEASE(&ring->head, at);
 }
 
-/* Also for the head of the next one: some of that is written before it is known if there is room.
- */
+/* With room for one more head: names are written there before it is known if there is room. */
 static __always_inline bool has_room(struct wire_ring *ring, __u64 bytes)
 {
 	return ring_used(ring) + bytes + sizeof(struct wire_event) <= ring_bytes;
@@ -255,8 +257,7 @@ static __always_inline __u64 before_nul(__u64 word)
 	return nuls ? word & (((nuls & -nuls) >> 7) - 1) : word;
 }
 
-/* Two loads where the kernel lets us: a helper's code is a miss or two, and the name is behind it.
- */
+/* Two loads where the kernel allows them: calling a helper costs a cache miss or two. */
 static __always_inline void read_comm(char *to, struct task_struct *task)
 {
 	__u64 *words = (__u64 *)to;
@@ -391,7 +392,7 @@ static __always_inline int event_take(void *ctx, const bpf_user_pt_regs_t *inter
 
 	if (!counts)
 		return 0; /* cannot be: the loader made one for each CPU */
-	counts->n[WIRE_TICKS]++;
+	counts->n[WIRE_RUNS]++;
 	if (e.pid == 0 && !filter.idle)
 		return 0;
 	if (filter.pid_namespace) {

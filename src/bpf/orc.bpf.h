@@ -56,7 +56,7 @@ enum orc_result { ORC_GO_ON, ORC_DONE, ORC_LEAVE };
 static __always_inline bool orc_is_usable(void)
 {
 	if (!orc.count || !bpf_core_field_exists(((struct orc_entry *)0)->signal))
-		return false; /* before 6.3 */
+		return false; /* before 6.4 */
 	return FIELD_BITS(sp_reg, 60, 60) && FIELD_BITS(bp_reg, 56, 60) &&
 	       FIELD_BITS(type, 53, 61) && FIELD_BITS(signal, 52, 63) &&
 	       bpf_core_type_size(struct orc_entry) == WIRE_ORC_ENTRY;

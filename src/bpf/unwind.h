@@ -99,8 +99,9 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 /*
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
  * was in use is not written again before a grace period is over, so a walk never sees half of one.
- * (Processes are, and have versions for it.) A mapping's file and a process's version are stored
- * with release, after all that they lead to, and loaded with acquire.
+ * Entries of processes are the exception: they are
+ * overwritten in place, and guarded by their version. A mapping's file and a process's version are
+ *stored with release, after all that they lead to, and loaded with acquire.
  *
  *	processes  by pid, which mappings are its; see struct unwind_bucket
  *	mappings   sorted runs of struct unwind_mapping, one run a process

@@ -20,8 +20,9 @@
 #define WIRE_TIMED  16
 #define WIRE_FRAMES 127 /* the kernel's own: kernel.perf_event_max_stack unless raised */
 /*
- * Of a deeper user stack the middle is left out: those next to the leaf are kept, and the last ones
- * that the walk came by, up to the root, each in the place of the one WIRE_ROOT_FRAMES before it.
+ * Of a deeper user stack the middle is left out. The first WIRE_LEAF_FRAMES frames are kept; behind
+ * them the last WIRE_ROOT_FRAMES places are a circle that the walk goes on writing to, up to the
+ * root. unwinder.c turns it so that callers follow in order.
  */
 #define WIRE_USER_FRAMES  1024
 #define WIRE_ROOT_FRAMES  256
@@ -29,7 +30,7 @@
 #define WIRE_WALK_FRAMES  4096 /* further a walk does not go: it takes its time from the program */
 #define WIRE_FRAMES_MASK  2047 /* more than there can be */
 #define WIRE_STACK_CHUNK  1024
-#define WIRE_STACK_CHUNKS 64 /* at most 64 KB of stack travel with a sample */
+#define WIRE_STACK_CHUNKS 64 /* at most 64 KB of stack travel with an event */
 
 enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
@@ -57,8 +58,8 @@ enum wire_walk {
  * are given their kind when they are read.
  */
 enum wire_frame_kind {
-	WIRE_FRAME_USER,   /* an address in the process; of a caller, inside its call */
-	WIRE_FRAME_KERNEL, /* an address in the kernel; the same */
+	WIRE_FRAME_USER,   /* an address in the process; in a caller, of its call instruction */
+	WIRE_FRAME_KERNEL, /* the same in the kernel (it travels as the address after the call) */
 	WIRE_FRAME_KINDS,
 };
 
@@ -92,7 +93,7 @@ struct wire_event {
 	/* then __u64 frames[kernel_frames + user_frames], then a copy of the stack, to the end */
 };
 
-_Static_assert(sizeof(struct wire_event) == 144, "the head of a sample");
+_Static_assert(sizeof(struct wire_event) == 144, "the head of an event");
 
 #ifndef __bpf__
 /* The address of the copy of the stack. */
@@ -124,16 +125,16 @@ static inline size_t wire_stack_bytes(const struct wire_event *e)
 #define WIRE_EVENT_MAX (WIRE_PLAIN_MAX + WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK)
 
 /*
- * A CPU's ring of a source's events. Positions only grow; where a sample is in the ring is its
+ * A CPU's ring of a source's events. Positions only grow; where an event is in the ring is its
  * position modulo the ring's size, which is a power of two, and behind the ring is room for the end
  * of the last one. A ring that was read to the end is begun anew, with memory that the cache may
  * still have: `base` is the position from then on.
  */
 struct wire_ring {
-	__u64 head; /* the end of the last sample: stored with release, after it and after base */
+	__u64 head; /* the end of the last event: stored with release, after it and after base */
 	__u64 base;
 	__u64 tail;    /* how far user space has read, with release; the only one that it writes */
-	__u64 writing; /* not 0: a program is at it */
+	__u64 writing; /* not 0: a program is writing an event */
 };
 
 /*
@@ -141,19 +142,19 @@ struct wire_ring {
  * ring_full, exactly.
  */
 enum wire_counter {
-	WIRE_TICKS,      /* the program ran: before any filter, and when the CPU is idle too */
-	WIRE_TAKEN,      /* samples that passed the filters */
-	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
-	WIRE_NESTED,     /* came while the same source's program was at another one: never */
-	WIRE_NOT_COPIED, /* stacks that were not, since the ring was rather full: by frame pointers
-			  */
+	WIRE_RUNS,      /* how often the program ran: before any filter, on an idle CPU too */
+	WIRE_TAKEN,     /* events that passed the filters */
+	WIRE_RING_FULL, /* … and were lost because user space did not keep up */
+	WIRE_NESTED, /* came while the same source was writing another one, and given up: never seen
+		      */
+	WIRE_NOT_COPIED, /* stacks not copied, as the ring was too full: walked by frame pointers */
 	WIRE_RUN_NS,     /* the programs' own time, by their own clock */
-	WIRE_WALK_NS,    /* of that, walking user stacks: of one sample in WIRE_TIMED, and scaled */
+	WIRE_WALK_NS, /* of that, walking user stacks: one event in WIRE_TIMED is timed, and scaled
+		       */
 	WIRE_KERNEL_WALKED,    /* kernel stacks walked by orc.bpf.h … */
 	WIRE_KERNEL_ASKED,     /* … and those that the kernel was asked for */
 	WIRE_KERNEL_COMPARED,  /* of the former, compared with what the kernel says … */
-	WIRE_KERNEL_DIFFERENT, /* … and not the same: none is, but if so, nothing is walked so any
-				* more */
+	WIRE_KERNEL_DIFFERENT, /* … and not the same: should be 0; else this CPU stops using ORC */
 	WIRE_COUNTERS,
 };
 

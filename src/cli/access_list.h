@@ -1,5 +1,5 @@
 /*
- * allowed: who may look at a server on loopback, as the settings and the command's caller say.
+ * access_list: who may look at a server on loopback, as the settings and the command's caller say.
  */
 #pragma once
 

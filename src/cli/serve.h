@@ -1,5 +1,5 @@
 /*
- * serving: the server half, as `serve` and `run` start it.
+ * serve: the server half, as `serve` and `run` start it.
  */
 #pragma once
 

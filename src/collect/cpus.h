@@ -8,8 +8,8 @@
 
 typedef void cpus_fn(void *ctx, unsigned cpu, bool online);
 
-/* How many CPUs there can be without adding hardware: the highest number of one that is there,
- * and 1. Firmware may say that many more are possible. Or -errno. */
+/* How many CPUs there can be without adding hardware: the highest number of one that is present,
+ * plus 1. Firmware may say that many more are possible. Or -errno. */
 int cpus_present(void);
 
 /* Calls fn for each CPU that is online: 0 or -errno. */

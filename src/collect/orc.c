@@ -65,7 +65,7 @@ static bool is_recent(void)
 	       (major > 6 || (major == 6 && minor >= 4));
 }
 
-int orc_find(struct wire_orc *ret)
+int orc_locate(struct wire_orc *ret)
 {
 	if (!is_recent())
 		return -ENOTSUP;

@@ -10,4 +10,4 @@
  * 0; else -errno, with *ret as it was: the kernel hides its addresses, has no such tables, or is
  * older than their form of today (6.4). Nothing is lost then: bpf_get_stack() walks.
  */
-int orc_find(struct wire_orc *ret);
+int orc_locate(struct wire_orc *ret);

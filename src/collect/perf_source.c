@@ -35,7 +35,7 @@ static void add_ticks(struct source *s, unsigned cpu, uint64_t idle_ns)
 	if (!p->is_clock || !e->link ||
 	    read(e->fd, &now.clock_ns, sizeof(now.clock_ns)) != sizeof(now.clock_ns))
 		return;
-	now.came = source_counter(s, cpu, WIRE_TICKS);
+	now.came = source_counter(s, cpu, WIRE_RUNS);
 	ticks_add(&e->ticks, p->attr.sample_period, &now, &p->due, &p->missed);
 }
 
@@ -74,7 +74,7 @@ static int open_cpu(struct source *s, unsigned cpu)
 		return -errno;
 
 	e->fd = fd;
-	ticks_begin(&e->ticks, source_counter(s, cpu, WIRE_TICKS));
+	ticks_begin(&e->ticks, source_counter(s, cpu, WIRE_RUNS));
 	e->link = bpf_program__attach_perf_event(s->program, fd);
 	if (!e->link) {
 		int r = -errno;

@@ -193,7 +193,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	if (r)
 		return fail(e, SAMPLER_TELLING_PROCESSES, r);
 	if (!filter.no_kernel)
-		orc_find(&orc);
+		orc_locate(&orc);
 	for (unsigned i = 0; i < o->source_count; i++) {
 		r = load_source(s, i, o, &filter, &orc, e);
 		if (r)

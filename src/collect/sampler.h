@@ -51,8 +51,12 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 		struct sampler_error *ret_err);
 void sampler_free(struct sampler *s);
 
-/* Counters that outlive a sampler: an fd that its owner closes, or -errno. */
+/* Counters of one source that outlive a sampler: an fd that its owner closes, or -errno. */
 int sampler_counters(void);
+
+/* What all samplers that used them have counted together. */
+struct sampler_counts;
+void sampler_counters_read(int fd, struct sampler_counts *ret);
 
 /* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
 struct sampler_maps {
@@ -110,9 +114,6 @@ void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret); /*
  * each CPU, so not for each drain.
  */
 void sampler_ticks(struct sampler *s, uint64_t *ret_due, uint64_t *ret_missed);
-
-/* The same of counters that outlive samplers: all that used them together. */
-void sampler_counters_read(int fd, struct sampler_counts *ret);
 
 /* A CPU came online or went (see cpus.h). */
 void sampler_cpu(struct sampler *s, unsigned cpu, bool online);

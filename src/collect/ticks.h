@@ -18,7 +18,8 @@ struct ticks {
 struct ticks_now {
 	uint64_t clock_ns; /* for how long the clock has been running */
 	uint64_t came;     /* ticks, ever */
-	uint64_t idle_ns;  /* for how long the CPU has idled, ever; in such steps: */
+	uint64_t
+		idle_ns; /* for how long the CPU has idled, ever; in steps of TICKS_IDLE_GRAIN_NS */
 };
 
 /* A clock that begins now, on a CPU where so many came before. */

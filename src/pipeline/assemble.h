@@ -19,7 +19,7 @@
 
 struct assembler;
 
-/* Where a sample goes instead of into the profile; all but `stack` borrowed for the call. */
+/* An event whose stack is known, as the sink gets it; all but `stack` borrowed for the call. */
 struct assembled {
 	const struct wire_event *event;
 	const struct process *process; /* NULL: a thread of the kernel's, or a process at its end */
@@ -54,7 +54,8 @@ void assembler_record(struct assembler *a, const struct sideband_record *e);
 /* Modules of the kernel came or went: their addresses may be another's. */
 void assembler_kernel_changed(struct assembler *a);
 
-/* Events were lost: mappings are read anew, and what was sampled before that has no user stack. */
+/* Side-band records were lost: mappings are read anew, and what was sampled before that has no user
+ * stack. */
 void assembler_lost(struct assembler *a);
 
 /* After each drain. */

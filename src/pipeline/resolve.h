@@ -65,7 +65,8 @@ struct site resolve_site(struct resolver *r, struct process *p, const struct map
 size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,
 		      bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX]);
 
-/* Changes when a program has named more of the code that it made itself; of no other process. */
+/* Changes when a program has named more of the code that it made itself (a perf map); else the same
+ * for ever. */
 uint64_t resolver_version(const struct process *p);
 
 /* Code of the kernel's came or went there: what was known of it is asked for again. */

@@ -52,7 +52,7 @@ void sender_again(struct sender *s);
 struct sender_stats {
 	uint64_t waiting;         /* windows not wholly sent */
 	uint64_t waiting_samples; /* … in them */
-	uint64_t sent_samples;    /* answered with stored, or known */
+	uint64_t sent_samples;    /* answered with STORED or DUPLICATE */
 	uint64_t dropped_windows, dropped_samples;
 	uint64_t refused_windows, refused_samples;
 	uint64_t messages, bytes, resets, repeats;

@@ -1,10 +1,11 @@
 /*
- * known: stacks that were resolved before.
+ * stack_cache: stacks that were resolved before.
  *
- * A program is mostly where it was before, or calls something else from there. What a stack is in
- * the profile is kept here by a hash, 64 bits: of its addresses in one process, and of the sites
- * (resolve.h) that it and each of its callers went through in any, so that only what is new at its
- * end is looked up. One table of a fixed size: a stack takes the place of one not met for longer.
+ * A program is mostly where it was before, or calls something else from there. So the profile's id
+ * of a stack is kept here under two hashes of 64 bits: one of its addresses in this process, and
+ * one of the sites (resolve.h) that it and its callers are at, the same in every process, so that
+ * only the end of a stack that is new has to be looked up. The table has a fixed size: a new stack
+ * takes the place of the one in its set that was not met for longest.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /*
- * question: a request that a job answers from the store.
+ * query_job: a request that a job answers from the store.
  *
  * In the loop it is parsed (a wrong one is answered at once) and handed over; on a thread its
  * `read` writes the body; in the loop again `answer` sends that, unless something failed: then
- * question sends why. Embedded, as the first member of what a route knows beside it; a route sets
+ * query_job sends why. Embedded, as the first member of what a route knows beside it; a route sets
  * all above the answer.
  */
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * parts: what the files of the server share: its state, and the routes.
+ * server_internal: what the files of the server share: its state, and the routes.
  */
 #pragma once
 

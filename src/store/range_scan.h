@@ -1,5 +1,5 @@
 /*
- * walk: the blobs that a range of time is made of, file by file, each sample once.
+ * range_scan: the blobs that a range of time is made of, file by file, each sample once.
  *
  * For each five minutes it takes one of: the sum of the hour they lie in, their own sum, or their
  * windows. A sum is taken only if it has all that the day has (maintain.c says how that is known),
