@@ -56,6 +56,7 @@ PROGRAMS = {
     "jitted": ("jitted.c", C),
     "jitted-static": ("jitted.c", C + ["-static"]),
     "nested": ("nested.c", C + NO_FP),
+    "jumps": ("jumps.c", C + NO_FP),
     "trampoline": ("trampoline.c", C + NO_FP),
     "noreturn": ("noreturn.c", C + ["-falign-functions=1", "-fno-toplevel-reorder"]),
     "vdso": ("vdso.c", C),

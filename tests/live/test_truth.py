@@ -278,6 +278,28 @@ def what_is_missing_is_seen():
     assert seen > 0.4 * total and ends == total, (seen, ends, total)
 
 
+JUMPS = ["jump", "jump_first", "jump_second", "jump_third"]
+
+
+def jumps_order(judge, stacks):
+    """The functions of jumps.c are there in the one order that they call each other in, also while
+    glibc's __longjmp has left some of them already."""
+    assert any(s.frames[0].name == "__longjmp" for s in stacks), "no sample in __longjmp"
+    for s in stacks:
+        names = [f.name for f in reversed(s.frames)]
+        own = [n for n in names if n in JUMPS]
+        below = [n for n in names if "longjmp" in n.lower() or n == "__pthread_cleanup_upto"]
+        whole = all(f.addr for f in s.frames)
+        if whole and own != JUMPS[:len(JUMPS) if below else len(own)]:
+            judge.bad.setdefault("jumps.c's functions are not in their order", []).append(
+                (s.count, ";".join(names)))
+
+
+@live
+def longjmp():
+    check("longjmp", workloads.start("jumps"), 0.8, more=jumps_order)
+
+
 @live
 def libraries_that_come_and_go():
     g, path = generated.program("aa", 3)
