@@ -235,15 +235,14 @@ def idle_seconds():
 
 
 @live
-def ticks_that_an_idle_machine_skips_are_not_missed():
+def no_tick_is_missed_whether_the_machine_idles_or_not():
+    """tests/vm has one that surely idles."""
     seconds, cpus = 3, len(os.sched_getaffinity(0))
     before = idle_seconds()
     r = record("-v", "-F", 997, "-d", seconds).ok()
     idle = (idle_seconds() - before) / (seconds * cpus)
     missed, due = map(int, re.search(r"(\d+) of (\d+) ticks did not come", r.err).groups())
     print(f"# {100 * idle:.0f} % idle: {missed} of {due} ticks missed")
-    if idle < 0.5:
-        skip("this machine does not idle")
     assert due > 0.9 * 997 * seconds * cpus, r.err
     # A host may take some; of those that an idle kernel skips there would be far more.
     assert missed < 0.03 * due, r.err

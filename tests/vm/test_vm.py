@@ -60,6 +60,14 @@ def doctor_finds_nothing_wrong(report):
     assert not wrong, report["doctor"]
 
 
+def ticks_that_an_idle_machine_skips_are_not_missed(report):
+    m = re.search(r"(\d+) of (\d+) ticks did not come", report.err("idle"))
+    missed, due = map(int, m.groups())
+    assert due > 0.9 * 499 * 3 * 2, report.err("idle")
+    assert folded.parse(report["idle"]).total < 0.5 * due, "this machine does not idle"
+    assert missed < 0.03 * due, m[0]
+
+
 def stacks_of_a_process_are_whole(report):
     stacks = chains(report, "process")
     words = report.err("process")
@@ -135,7 +143,8 @@ def the_kernel_has_no_complaint(report):
     assert not found, after[max(0, found.start() - 200):][:4000]
 
 
-CHECKS = [doctor_finds_nothing_wrong, stacks_of_a_process_are_whole,
+CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_missed,
+          stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
           memory_is_by_the_cpus_that_are_there,
