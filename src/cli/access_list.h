@@ -1,5 +1,6 @@
 /*
- * access_list: who may look at a server on loopback, as the settings and the command's caller say.
+ * access_list: who has access to a server on loopback: the users and groups from the settings, and
+ * whoever starts the server.
  */
 #pragma once
 
@@ -13,8 +14,8 @@ struct access_list { /* embedded */
 };
 
 /*
- * Names become numbers; who started this is the user that called sudo, or whose process it is. 0,
- * or the exit code after it was said which name there is not.
+ * Looks up the names. Whoever starts the server is the user who called sudo, else the process'
+ * user. 0, or the exit code after reporting a name that does not exist.
  */
 int access_list_read(const struct settings *s, struct access_list *ret);
 void access_list_done(struct access_list *a);

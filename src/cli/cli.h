@@ -1,9 +1,9 @@
 /*
- * cli: the commands. One file a command, one table of them in main.c.
+ * cli: the commands. One file per command, one table of them in main.c.
  *
  * A command gets argv with "smolder NAME" in argv[0], which getopt's messages begin with, and
- * returns the exit code: 0, 1 for a failure it has said in one sentence on stderr, 2 for arguments
- * that make no sense, whatever else is so on this machine.
+ * returns the exit code: 0; 1 for a failure that it has reported in one sentence on stderr; 2 for
+ * arguments that are wrong on any machine.
  */
 #pragma once
 
@@ -43,48 +43,49 @@ int cmd_agent(int argc, char **argv);
 struct cli_output {
 	const char *path;   /* -o; NULL: the command's default */
 	const char *format; /* -f; NULL: by the extension of path */
-	bool to_invoker;    /* under sudo the file belongs to who called it */
+	bool to_invoker;    /* under sudo, the file belongs to the user who called it */
 	struct render_options options;
 };
 
-/* Finds the renderer, or says which are known; `fallback` when neither -f nor -o names one. */
+/* Finds the renderer, `fallback` if neither -f nor -o names one. NULL after listing the formats. */
 const struct renderer *cli_renderer(const struct cli_output *o, const char *fallback);
 
-/* Whether a file can be made there, before work that would be for nothing; says why if not. */
+/* Whether a file can be created there, to be checked before the work; reports why if not. */
 bool cli_writable(const char *path);
 
 /*
- * Where the output goes without -o, by one rule for all commands: what people read (top, tree,
- * text, folded) to standard output, and so every format where that is a pipe or a file; otherwise,
- * on a terminal or where a program that was started writes there (`shared`), to NAME.EXTENSION in
- * this folder. Caller frees.
+ * Where the output goes without -o, the same for all commands: text formats (top, tree, text,
+ * folded) go to standard output. So do the others if that is a pipe or a file; if it is a
+ * terminal, or a program that was started writes to it (`shared`), they go to NAME.EXTENSION in the
+ * current directory. Caller frees.
  */
 char *cli_path(const struct cli_output *o, const struct renderer *r, const char *name, bool shared);
 
-/* "smolder-nginx-20261115T010203Z", with only what is safe in a file name. Caller frees. */
+/* "smolder-nginx-20261115T010203Z", with only characters that are safe in a file name. Caller
+ * frees. */
 char *cli_file_name(const char *of);
 
 /*
- * Writes the profile whole or not at all: 0, or 1 after saying why. "-" is stdout; a reader of it
- * that goes away (| head) has had enough, which is no failure.
+ * Writes the complete profile or nothing: 0, or 1 after reporting why. "-" is stdout; if its reader
+ * goes away (| head), that is not a failure.
  */
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path);
 
-/* For what commands print with stdio: 0, or 1 after saying why it could not be written. */
+/* Flushes what a command printed with stdio: 0, or 1 after reporting why that failed. */
 int cli_printed(void);
 
-/* Columns of the terminal that standard output is; 0: it is none. */
+/* Width of the terminal on standard output; 0 if that is not a terminal. */
 unsigned cli_terminal_columns(void);
 
-/* The one of `names` (ends with NULL) that a word with a slip or two was meant to be, or NULL. */
+/* The one of `names` (ends with NULL) that a misspelt word was probably meant to be, or NULL. */
 const char *cli_meant(const char *word, const char *const *names);
 
-/* Parses a number of an option; says what is wrong with it and returns false. */
+/* Parses the number given to an option; false after reporting what is wrong with it. */
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret);
 
 /* "Try 'smolder COMMAND --help'." on stderr; returns EXIT_USAGE. */
 int cli_usage(const char *command);
 
-/* Where unwind tables stay from run to run: NULL if there is no such place. Caller frees. */
+/* The directory that caches unwind tables between runs; NULL if there is none. Caller frees. */
 char *cli_cache_dir(void);

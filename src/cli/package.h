@@ -1,11 +1,11 @@
 /*
- * package: which package has the symbols of a file, as the packager of this machine knows it.
+ * package: which Debian package has the debug symbols of a file.
  */
 #pragma once
 
 /*
- * Of the file at `path`, if it is the one with that build id (in hex): "nginx-dbgsym". Caller
- * frees; NULL if dpkg does not know the file, or there is no dpkg here. Reads dpkg's lists: first
- * those of packages with a name like the file's, and all of them, some 20 MB, if it is in none.
+ * "nginx-dbgsym" for the file at `path`, provided that has this build id (in hex). Caller frees;
+ * NULL if dpkg does not know the file, or is not installed. Searches dpkg's file lists: first those
+ * of packages named like the file, then all of them, some 20 MB.
  */
 char *package_of_symbols(const char *path, const char *build_id);

@@ -1,6 +1,6 @@
 /*
- * recording: what `record` and `profile` share. Samples from now until the time is up, the target
- * has ended or the user has had enough, and returns the profile.
+ * recording: what `record` and `profile` share. Samples from now on until the time is up, the
+ * target ends or the user presses Ctrl-C, and returns the profile.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #define RECORDING_TARGETS_MAX 1024
 
 struct recording_options {
-	struct sampler_options sampler; /* its targets and filter are filled in from what follows */
+	struct sampler_options sampler; /* targets and filter are set from the fields below */
 	uint32_t pids[RECORDING_TARGETS_MAX], tids[RECORDING_TARGETS_MAX];
 	unsigned pid_count, tid_count;
 	const char *cgroup;   /* path, NULL: any */
@@ -31,14 +31,14 @@ struct recording_result {
 	int exit_code;           /* of the program that was started, else 0 */
 	double seconds;
 	uint64_t lost;
-	double missed; /* the share of the clock's ticks that did not come */
+	double missed; /* the share of timer ticks that were missed */
 };
 
-/* Reads "1,2,3" of an option into a list; says what is wrong and returns false. */
+/* Parses "1,2,3" given to an option; false after reporting what is wrong. */
 bool recording_ids(const char *option, const char *arg, uint32_t *list, unsigned *count);
 
-/* 0, or an exit code after saying why. */
+/* 0, or an exit code after reporting why. */
 int recording_run(struct recording_options *o, struct recording_result *ret);
 
-/* "1980 samples in 10.0 s, 0 lost" and what else the user must know, on stderr. */
+/* Prints "1980 samples in 10.0 s, 0 lost" and warnings on stderr. */
 void recording_report(const struct recording_result *r, const char *path);

@@ -1,5 +1,5 @@
 /*
- * secrets: what is in files that not everybody may read: a token, and the key of a certificate.
+ * secrets: what is read from files that not everybody may read: a token, and a certificate's key.
  *
  * `run` reads them as root, before its server becomes an ordinary user.
  */
@@ -7,17 +7,17 @@
 
 #include "cli/settings.h"
 
-struct secrets { /* embedded; NULL: not asked for */
+struct secrets { /* embedded; NULL: the settings name no such file */
 	char *token;
 	char *tls_cert, *tls_key; /* PEM */
 };
 
-/* What the settings name. 0, or an exit code after saying why. */
+/* Reads the files that the settings name. 0, or an exit code after reporting why not. */
 int secrets_read(const struct settings *s, struct secrets *ret);
 void secrets_done(struct secrets *s);
 
-/* The first line of a file, if it can be a token; caller frees. NULL after saying why. */
+/* The token in the first line of a file; caller frees. NULL after reporting why not. */
 char *secrets_token(const char *path);
 
-/* The same as the value of an Authorization header. */
+/* The same, as the value of an Authorization header. */
 char *secrets_bearer(const char *path);

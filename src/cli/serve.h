@@ -7,20 +7,21 @@
 #include "cli/secrets.h"
 #include "cli/settings.h"
 
-#define SERVE_BUSY 76 /* exit code: another server has the store; it was said which */
+#define SERVE_BUSY 76 /* exit code: another server uses the store; reported which */
 
 struct serve_options {
 	const struct settings *settings;
 	const struct secrets *secrets;
 	const struct access_list *allowed;
 	const char *store; /* the directory */
-	int windows_fd;    /* a SOCK_SEQPACKET socket that messages come by; -1: only HTTP */
-	int alive_fd;      /* a byte when it answers, then every few seconds; -1: none */
-	int end_signal;    /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */
+	int windows_fd;    /* a SOCK_SEQPACKET socket for window messages; -1: only HTTP */
+	int alive_fd;      /* gets a byte once it answers, then every few seconds; -1: none */
+	int end_signal; /* the only one that ends it; 0: SIGTERM, SIGINT, and SIGHUP unless ignored
+			 */
 };
 
-/* Says who may look at it. */
+/* Logs who has access to the server. */
 void serve_say_who(const struct access_list *a, bool is_public, const char *token);
 
-/* Runs until a signal ends it. The exit code. */
+/* Runs until a signal ends it; returns the exit code. */
 int serve_run(const struct serve_options *o);

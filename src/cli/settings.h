@@ -1,5 +1,5 @@
 /*
- * settings: what `run`, `agent` and `serve` can be told, on the command line or in a YAML file. One
+ * settings: the settings of `run`, `agent` and `serve`, from the command line or a YAML file. One
  * table holds every name; a flag --NAME and a key NAME are the same thing, and the flag wins.
  */
 #pragma once
@@ -45,9 +45,9 @@ struct settings_list { /* zero-initialised: empty */
 
 struct settings { /* embedded; zero-initialised: nothing is set */
 	char *values[SETTINGS];
-	struct settings_list lists[SETTINGS]; /* of those that may be repeated */
+	struct settings_list lists[SETTINGS]; /* of the repeatable ones */
 	bool by_flag[SETTINGS];
-	char *config; /* --config; NULL: the usual place */
+	char *config; /* --config; NULL: the default file */
 };
 
 void settings_done(struct settings *s);
@@ -55,14 +55,14 @@ void settings_done(struct settings *s);
 const char *settings_name(enum setting which); /* "max-size" */
 const char *settings_help(enum setting which); /* "BYTES  of the store, e.g. 2GiB (2GiB)" */
 
-/* By a flag. False with *ret_err when the value makes no sense. */
+/* Sets one from a flag. False with *ret_err if the value is invalid. */
 bool settings_set(struct settings *s, enum setting which, const char *value,
 		  struct settings_error *ret_err);
 
-/* A file. 0; -ENOENT; -EINVAL and others with *ret_err. What a flag set stays. */
+/* Reads a file; flags win. 0; -ENOENT; -EINVAL and others with *ret_err. */
 int settings_read(struct settings *s, const char *path, struct settings_error *ret_err);
 
-/* As it was given, or the default (which may be NULL). */
+/* As given, or the default (which may be NULL). */
 const char *settings_text(const struct settings *s, enum setting which);
 uint64_t settings_number(const struct settings *s, enum setting which); /* ms, bytes, or as it is */
 

@@ -1,13 +1,13 @@
 /*
- * ingest: profiles that other tools wrote, read into our own model.
+ * ingest: reads profiles of other tools into our own model.
  *
  *	folded   "frame;frame;frame N", root first, as stackcollapse-*.pl and BCC's -f print it
- *	pprof    what `go tool pprof` and net/http/pprof speak
- *	perf     the text of `perf script`
+ *	pprof    the format of `go tool pprof` and net/http/pprof
+ *	perf     the output of `perf script`
  *
- * Each may be in gzip. Input is hostile: every size has a cap, named below, and whatever is wrong
- * is answered by one sentence that says where. Text is read as it streams in; only pprof, whose
- * parts point at each other in both directions, is held in memory.
+ * Each may be gzipped. Input is hostile: every size has a cap, listed below, and every error is one
+ * sentence that says where. Text is parsed as a stream; only pprof, whose parts refer to each other
+ * in both directions, is held in memory.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 #define INGEST_LINE_MAX    (4u << 20)    /* bytes in a line of text */
 #define INGEST_TEXT_MAX    (16ull << 30) /* bytes of text after gunzip */
 #define INGEST_PPROF_MAX   (256u << 20)  /* bytes of pprof after gunzip */
-#define INGEST_DEPTH_MAX   8192u         /* frames in a stack; the rest is cut and counted */
+#define INGEST_DEPTH_MAX   8192u         /* frames in a stack; the rest is truncated and counted */
 #define INGEST_STACKS_MAX  (1u << 24)    /* distinct stack nodes; then profile.info.capped counts */
 #define INGEST_FRAMES_MAX  (1u << 22)    /* distinct functions */
 #define INGEST_SERIES_MAX  (1u << 20)    /* distinct sets of labels */
@@ -35,24 +35,24 @@ struct ingest_options {
 };
 
 struct ingest_report {
-	enum ingest_format format; /* what it was read as */
+	enum ingest_format format; /* the format it was read as */
 	char where[64];            /* of an error: "line 12", "location 7"; may be empty */
 	char why[256];             /* of an error: the rest of the sentence */
-	uint64_t skipped;          /* lines not understood, and left out */
+	uint64_t skipped;          /* lines not understood, and skipped */
 	uint64_t skipped_first;    /* the number of the first of them */
 	uint64_t other_samples;    /* samples of other events than the one read */
 	char other_name[64];       /* one such event */
 };
 
 /*
- * Adds what `in` holds to `p`, which may hold other files' samples of the same type already.
- * 0; -EINVAL when it is malformed, -EFBIG past a cap, or the errno of reading, with `where` and
- * `why` saying it; `p` then holds a part of the file and is of no more use.
+ * Adds the samples of `in` to `p`, which may already hold those of other files of the same type.
+ * 0; -EINVAL if it is malformed, -EFBIG past a cap, or the errno of reading, explained in `where`
+ * and `why`; `p` then holds part of the file and must not be used.
  *
  *	folded  fractions of counts are carried to the next line, so that sums are right to one; the
- *	        marks _[k], _[i] and _[j] behind a name become the frame's kind; blank lines and
- *	        lines that start with # are passed over. Two counts on every line (a difference of
- *	        two profiles) are refused.
+ *	        marks _[k], _[i] and _[j] after a name become the frame's kind; blank lines and
+ *	        lines that start with # are skipped. Two counts on every line (a difference of two
+ *	        profiles) are an error.
  *	pprof   sample.value is the type chosen, sample.count the nearest type before it whose unit
  *	        is "count" (1 if there is none). Labels become labels of the series.
  *	perf    each sample counts 1. Labels are comm, tid, and pid where `perf script -F +pid` gave

@@ -1,5 +1,5 @@
 /*
- * input: the bytes of a file as lines, or as a whole; gunzipped on the way when they are gzip.
+ * input: the bytes of a file, by line or all at once; gunzipped if they are gzip.
  *
  * Reads ahead in large blocks, so that a pipe works as well as a file. Embedded; not thread-safe.
  */
@@ -28,8 +28,8 @@ struct input {
 void input_init(struct input *in, FILE *f);
 void input_done(struct input *in);
 
-/* The next bytes, at least `want` of them unless the input ends; handed out again by what follows.
- * 0, -EINVAL when gzip is damaged (see why), or the errno of reading. */
+/* The next bytes, at least `want` unless the input ends; the next call returns them again.
+ * 0, -EINVAL if the gzip data is damaged (see why), or the errno of reading. */
 int input_peek(struct input *in, size_t want, const char **ret, size_t *ret_len);
 
 /* The next line without its end ("\n" or "\r\n"), valid until the next call: 1, 0 at the end of

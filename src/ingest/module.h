@@ -1,5 +1,5 @@
 /*
- * module: what the name of a mapped file, as other tools write it, says about the code in it.
+ * module: what kind of code is in a mapped file, judged by its name as other tools write it.
  */
 #pragma once
 
@@ -11,5 +11,5 @@
  * "/tmp/perf-1.map"; FRAME_BPF for "bpf_prog_…"; else FRAME_USER. */
 enum frame_kind module_kind(const char *path, size_t len);
 
-/* The part behind the last '/', all of a name in brackets. */
+/* The part after the last '/'; a name in brackets stays whole. */
 const char *module_basename(const char *path, size_t len, size_t *ret_len);

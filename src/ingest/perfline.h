@@ -1,11 +1,11 @@
 /*
- * perfline: one line of what `perf script` prints, taken apart.
+ * perfline: parses one line of the output of `perf script`.
  *
  *	header   "  comm  pid/tid [cpu]  time:  period event:  addr sym+off (dso)"
  *	frame    "\t  addr sym+off (dso)", or "addr sym (inlined)"
- *	source   "  file.c:12", behind its frame
+ *	source   "  file.c:12", after its frame
  *
- * Which of the fields are there depends on perf's -F; a comm may have spaces and digits in it.
+ * Which fields there are depends on perf's -F; a comm may contain spaces and digits.
  * All text is borrowed from the line.
  */
 #pragma once
@@ -33,7 +33,7 @@ struct perf_header {
 	struct perf_text event;
 	uint64_t time_ns;
 	bool has_time, has_cpu, has_frame;
-	bool sure;               /* has a time, a CPU or an event: no other text looks like this */
+	bool sure;               /* it has a time, a CPU or an event, so it cannot be other text */
 	struct perf_frame frame; /* of a recording without call chains */
 };
 

@@ -1,9 +1,10 @@
 /*
- * pprof_file: the tables of a pprof file (all but its samples), by place.
+ * pprof_file: the tables of a pprof file (all but its samples), indexed by position.
  *
- * Ids of the file are any numbers; here each thing has a place in its table, from 1 on, and place 0
- * is "none". Ids are usually 1, 2, 3, …, so that an id is its own place; others are found through
- * an index. References are checked where they are followed: pprof_string(), pprof_place().
+ * Ids in the file can be any numbers; here each thing has a position in its table, from 1 on, and
+ * position 0 means "none". Ids are usually 1, 2, 3, …, so that an id is its own position; others
+ * are found through an index. References are checked when they are followed: pprof_string(),
+ * pprof_place().
  */
 #pragma once
 
@@ -29,7 +30,7 @@ enum pprof_field { /* of the outermost message */
 };
 
 struct pprof_ids {
-	uint64_t *id; /* by place */
+	uint64_t *id; /* by position */
 	uint32_t count, cap;
 	struct index index;
 };
@@ -82,21 +83,21 @@ struct pprof_file {
 	int64_t period, default_type, time_ns, duration_ns;
 };
 
-/* Reads all of the input and fills the tables: 0, or an error that has been said. */
+/* Reads all of the input and fills the tables: 0, or an error that has been reported. */
 int pprof_file_load(struct pprof_file *f, struct reader *r);
 void pprof_file_done(struct pprof_file *f);
 
-/* Says "WHAT N: why" and returns -EINVAL. */
+/* Reports "WHAT N: why" and returns -EINVAL. */
 int pprof_fail(struct pprof_file *f, const char *what, uint64_t n, const char *why);
 
-/* The place of an id that `field` of thing `what` `n` names; an error if there is none such. */
+/* The position of `id`, which `field` of `what` number `n` refers to; an error if there is none. */
 int pprof_place(struct pprof_file *f, const struct pprof_ids *ids, uint64_t id, const char *what,
 		uint64_t n, const char *field, uint32_t *ret);
 
-/* The string that `field` of thing `what` `n` names; likewise. */
+/* The string that `field` of `what` number `n` refers to; likewise. */
 int pprof_string(struct pprof_file *f, int64_t string, const char *what, uint64_t n,
 		 const char *field, struct pprof_slice *ret);
 
-/* A submessage of the outermost message, valid until the next call; NULL after saying why not. */
+/* A submessage of the outermost message, valid until the next call; NULL after reporting why. */
 const void *pprof_unpack(struct pprof_file *f, const ProtobufCMessageDescriptor *type,
 			 const struct protobuf_field *w);

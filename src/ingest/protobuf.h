@@ -1,11 +1,11 @@
 /*
- * protobuf: the fields of one protobuf message, one after the other, and submessages unpacked
- * within bounds.
+ * protobuf: the fields of one protobuf message, one after the other, and bounded unpacking of
+ * submessages.
  *
- * protobuf-c unpacks a message as a tree of heap objects, many times the size of its bytes: two
- * bytes of input make an object of a hundred. So the outermost message, which is the whole file, is
- * walked here field by field, and protobuf-c sees one small submessage at a time, in memory of a
- * fixed size that the next one uses again.
+ * protobuf-c unpacks a message into a tree of heap objects, many times the size of its bytes: two
+ * bytes of input become an object of a hundred. So the outermost message, which is the whole file,
+ * is read here field by field, and protobuf-c sees one small submessage at a time, in memory of a
+ * fixed size that is reused for the next.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct protobuf_field {
 	size_t len; /* of PROTOBUF_BYTES */
 };
 
-/* The next field: 1; 0 at the end; -EINVAL when the bytes are no protobuf, with `at` where. */
+/* The next field: 1; 0 at the end; -EINVAL if it is not protobuf, with `at` where. */
 int protobuf_next(struct protobuf *w, struct protobuf_field *ret);
 
 struct protobuf_unpacker;
@@ -44,6 +44,6 @@ struct protobuf_unpacker;
 struct protobuf_unpacker *protobuf_unpacker_new(void);
 void protobuf_unpacker_free(struct protobuf_unpacker *u);
 
-/* The field as a message, valid until the next call; NULL if it is none or too large. */
+/* The field as a message, valid until the next call; NULL if it is malformed or too large. */
 void *protobuf_unpack(struct protobuf_unpacker *u, const ProtobufCMessageDescriptor *type,
 		      const struct protobuf_field *f);

@@ -1,9 +1,10 @@
 /*
- * fold: a profile merged by function, its stacks in the shape that was asked for.
+ * fold: merges a profile by function, with its stacks in the shape that a tree asks for.
  *
- * The result has no labels and no detail: its frames are functions (name, module, kind), its stacks
- * the nodes of a flame tree. With a base (tree_options) both are in it, and the base's samples are
- * those of the series FOLD_BASE. Source lines, which a function has many of, are beside it.
+ * The result has no labels: its frames are functions (name, module, kind), and its stacks are the
+ * nodes of a flame tree. With a base (tree_options) it holds both profiles, and the base's samples
+ * are those of the series FOLD_BASE. Source lines, of which a function has many, are returned
+ * separately.
  */
 #pragma once
 
@@ -15,12 +16,12 @@
 
 #define FOLD_BASE 1
 
-/* Whether the profile's own stacks are not yet of that shape. */
+/* Whether the profile's own stacks do not have that shape yet. */
 bool fold_is_needed(const struct profile *p, const struct tree_options *o);
 
 /*
- * Caller frees both. *ret_lines is by frame of the result, its strings are the result's; NULL if
- * no source is known.
+ * Caller frees both. *ret_lines is indexed by frame of the result, with strings of the result; NULL
+ * if no source line is known.
  */
 struct profile *fold(const struct profile *p, const struct tree_options *o,
 		     struct hot_line **ret_lines);

@@ -1,17 +1,17 @@
 /*
- * selector: which series are meant, in the syntax of Prometheus.
+ * selector: selects series, in the syntax of Prometheus.
  *
- *	cpu                                        all of type cpu
- *	cpu{comm="nginx", pod!="", unit=~"a.*"}    of these labels; != and !~ are their opposites
- *	{comm="nginx"}                             the type is "cpu" then
- *	postgres                                   a word that is no type: cpu{comm="postgres"}
+ *	cpu                                        everything of type cpu
+ *	cpu{comm="nginx", pod!="", unit=~"a.*"}    by labels; != and !~ negate
+ *	{comm="nginx"}                             the type defaults to cpu
+ *	postgres                                   a word that is not a type: cpu{comm="postgres"}
  *
  * A label that a series does not have is "". Regular expressions match the whole value. Values
- * are quoted with ", ' or `; in the first two \ is an escape as in Go. A label's name may be
- * quoted too, for those that are not [a-zA-Z_][a-zA-Z0-9_]*.
+ * are quoted with ", ' or `; in the first two \ is an escape as in Go. A label name that is not
+ * [a-zA-Z_][a-zA-Z0-9_]* must be quoted too.
  *
- * A word alone is a type if something of that type is stored, and the name of a process otherwise,
- * cut as the kernel cuts names. Only the store knows, so who reads it says so: selector_settle().
+ * A word alone is a type if something of that type is stored, else the name of a process, cut to 15
+ * bytes as the kernel does. Only the store knows, so its reader decides: selector_settle().
  */
 #pragma once
 
@@ -36,22 +36,22 @@ void selector_free(struct selector *s);
 DEFINE_CLEANUP(struct selector *, selector_free)
 
 /*
- * Before a selector is used: decides what a word alone means. `types` are those of what is stored;
- * "cpu" is always one. A word that is no type is from then on the process of that name.
+ * Decides what a word alone means; to be called before a selector is used. `types` are the stored
+ * types; "cpu" is always one. A word that is none of them is taken for a process name.
  */
 void selector_settle(struct selector *s, const struct store_names *types);
 
-/* The same by the types of a range. 0, or what the store said; nothing is read unless needed. */
+/* The same, with the types stored in a range. 0 or the store's error; reads only if needed. */
 int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms,
 		       struct store_error *ret_err);
 
-/* Whether a word was taken for the name of a process. */
+/* Whether a word was taken for a process name. */
 bool selector_is_process(const struct selector *s);
 
-/* One condition more, before the others: the label has this value, or begins with it. */
+/* Adds a condition before the others: the label has this value, or begins with it. */
 void selector_require(struct selector *s, const char *label, const char *value);
 void selector_require_prefix(struct selector *s, const char *label, const char *value);
 void selector_require_comm(struct selector *s, const char *name); /* cut as the kernel cuts names */
 
-/* Sets type and matchers of a query, borrowed until selector_free(). Once it is settled. */
+/* Sets type and matchers of a query, borrowed until selector_free(). Settle it first. */
 void selector_query(const struct selector *s, struct store_query *q);

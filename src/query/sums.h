@@ -1,11 +1,12 @@
 /*
- * sums: what each function took over the whole of a tree, whatever is left out of it later.
+ * sums: the totals of each function over a complete tree, before any node is left out of it.
  *
- * Rows are by frame of a profile whose frames are functions (fold.h); row 0 is the root's: its self
- * is what has no frames. So all selves, `rest` included, add up to the root's total.
+ * Rows are indexed by frame of a profile whose frames are functions (fold.h). Row 0 belongs to the
+ * root: its self is that of samples without frames. So all selves, including `rest`, add up to the
+ * root's total.
  *
- * Functions are listed up to a cap, the others are one row, `rest`. Its total is that of stacks in
- * which one of them is, each counted once, as the total of any function is.
+ * Functions are listed up to a cap; all others share one row, `rest`. Its total is the sum of all
+ * stacks that contain any of them, each counted once, as for the total of any function.
  */
 #pragma once
 
@@ -19,13 +20,13 @@ struct sums {
 	struct tree_sum *rows; /* by frame */
 	bool *listed;          /* by frame */
 	struct tree_sum rest;
-	uint32_t unlisted; /* functions that are in `rest` */
+	uint32_t unlisted; /* functions in `rest` */
 };
 
 void sums_init(struct sums *s, const struct profile *p);
 void sums_done(struct sums *s);
 
-/* Sums that do not fit stop at the largest number that does. */
+/* Adds with saturation. */
 static inline uint64_t sums_add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -34,9 +35,9 @@ static inline uint64_t sums_add(uint64_t a, uint64_t b)
 }
 
 /*
- * Fills in rows' totals, of those of stacks (`bases` may be NULL); then, selves being there, lists
- * functions until there are `max` (0: no cap): half of the room is for the largest totals, the rest
- * for the largest selves. What the caller has listed before stays, even beyond the cap.
+ * sums_totals() fills in the rows' totals from those of stacks (`bases` may be NULL). Then, with
+ * the selves filled in, sums_list() lists up to `max` functions (0: no cap): half for the largest
+ * totals, half for the largest selves. What the caller listed before stays, even beyond the cap.
  */
 void sums_totals(struct sums *s, const struct profile *p, const uint64_t *totals,
 		 const uint64_t *bases);

@@ -1,12 +1,12 @@
 /*
- * timerange: moments as people write them.
+ * timerange: parses times as people write them.
  *
  *	now, now-1h, now-1d12h, now-1h+5m        ms, s, m or min, h, d, w
  *	1h, -1h                                  the same as now-1h
- *	14:02, 14:02:05                          the latest such time that has passed
- *	today 14:02, yesterday, yesterday 14:02  a day alone is its beginning
- *	2026-11-15, 2026-11-15 14:02:05.250      in the local time zone …
- *	2026-11-15T14:02:05Z, …+01:00            … or in the one that is given (RFC 3339)
+ *	14:02, 14:02:05                          the most recent such time
+ *	today 14:02, yesterday, yesterday 14:02  a day alone means its beginning
+ *	2026-11-15, 2026-11-15 14:02:05.250      local time
+ *	2026-11-15T14:02:05Z, …+01:00            RFC 3339
  *	1763186400, 1763186400000                since 1970, in seconds or milliseconds
  */
 #pragma once
@@ -18,7 +18,7 @@ struct timerange {
 };
 
 struct timerange_error {
-	char text[256]; /* one sentence, which says what is understood */
+	char text[256]; /* one sentence, which lists the accepted forms */
 };
 
 /* 0; -EINVAL with *ret_err. */
@@ -26,9 +26,9 @@ int timerange_moment(const char *s, uint64_t now_ms, uint64_t *ret_ms,
 		     struct timerange_error *ret_err);
 
 /*
- * The range between two moments. NULL or "": from an hour before `to`, to now. A clock time of `to`
- * is the first one after `from`, so that --from 23:50 --to 00:10 is twenty minutes. A `to` in the
- * future is kept. -EINVAL also when the range is empty.
+ * Parses a range. If NULL or "", `from` is an hour before `to`, and `to` is now. A clock time in
+ * `to` means the first one after `from`, so that --from 23:50 --to 00:10 is twenty minutes. A `to`
+ * in the future is kept. -EINVAL also if the range is empty.
  */
 int timerange_parse(const char *from, const char *to, uint64_t now_ms, struct timerange *ret,
 		    struct timerange_error *ret_err);

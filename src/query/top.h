@@ -1,5 +1,5 @@
 /*
- * top: what each function took, itself and with all that it called.
+ * top: what each function took, by itself and with everything it called.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct top_row {
 };
 
 /*
- * The functions of a tree, largest self first, or, of two profiles, the largest change of self
- * first; marks are not functions. Caller frees.
+ * The functions of a tree, largest self first; when comparing, largest change of self first. Marks
+ * such as [truncated] are left out. Caller frees.
  */
 struct top_row *top_new(const struct tree *t, uint32_t *ret_count);

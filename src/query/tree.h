@@ -1,23 +1,23 @@
 /*
  * tree: the flame tree that every renderer reads.
  *
- * A tree is a profile's samples merged by function: each node is one function reached by one path,
- * with its own value (self) and that of everything it called (total). Nodes are laid out in depth
- * first order: a node's children follow it, nodes[0] is the root and has no function. Children are
- * sorted by name (so that the same code stands at the same place in two graphs).
+ * A tree is a profile's samples merged by function: each node is one function reached by one call
+ * path, with its own value (self) and that of it and everything it called (total). Nodes are in
+ * depth-first order: a node's children follow it; nodes[0] is the root and has no function.
+ * Children are sorted by name, so that the same code is at the same place in two graphs.
  *
  * Nodes whose total is less than `min_fraction` of the root's are left out, and more of the small
- * ones if there would be more than `max_nodes`. Siblings that were left out are one node of the
- * function TREE_MERGED instead, behind the others, so sums are exact in every format; `pruned`
- * counts them, and `least` says which total was the least to stay. Nodes of 0 are left out always.
- * Sums that do not fit into 64 bits stop at the largest number that does.
+ * ones if there would be more than `max_nodes`. Siblings that were left out are replaced by one
+ * node of the function TREE_MERGED, after the others, so that sums stay exact in every format;
+ * `pruned` counts them, and `least` is the smallest total that was kept. Nodes with a total of 0
+ * are always left out. Sums saturate at 64 bits.
  *
- * With a second profile, `base`, the tree is of both: each node has the numbers of the base beside
- * its own, and either may be 0 (a function that is new, or gone). What is left out is decided by
- * the larger of the two.
+ * With a second profile, `base`, the tree holds both: each node has the numbers of the base beside
+ * its own, and either may be 0 (a function that is new, or gone). Which nodes are left out depends
+ * on the larger of the two.
  *
- * Sums of functions over what was left are not those of the profile. So `sums` asks for those of
- * the whole tree, taken before anything is left out (sums.h).
+ * The functions' sums over the nodes that are left are not those of the profile. So `sums` asks for
+ * those of the complete tree, taken before anything is left out (sums.h).
  */
 #pragma once
 
@@ -36,20 +36,20 @@ struct tree_options {
 	bool by_comm;    /* root frames from labels: the process, as "COMM" … */
 	bool by_process; /* … or as "COMM (PID)" … */
 	bool by_thread;  /* … then the thread, as "THREAD (TID)" */
-	const char *by;  /* … or the value of this label instead of them; NULL: no. Of "pid", with
-			    the series' comm: "COMM (PID)" */
+	const char *by;  /* … or instead the value of this label; NULL: no. For "pid" it is "COMM
+			    (PID)" */
 	bool delimited;  /* a "-" frame between user and kernel frames, as BCC's -d */
 	bool reversed;   /* leaf first: callers */
 	double min_fraction;
-	uint32_t max_nodes;         /* without those of TREE_MERGED; 0: no cap */
-	const struct profile *base; /* what it is compared with; NULL: nothing */
-	/* The base's numbers are scaled to the same sum as the others', each stack's rounded: for
-	   ranges or loads of different lengths. */
+	uint32_t max_nodes;         /* not counting TREE_MERGED; 0: no cap */
+	const struct profile *base; /* profile to compare with; NULL: none */
+	/* Scale the base's numbers to the same sum as the others', rounding each stack: to compare
+	   shares. */
 	bool normalised;
-	/* Or scaled by this: to the same length of time. 0: as they are. */
+	/* Or scale them by this factor: to the same length of time. 0: do not. */
 	double base_scale;
-	bool sums; /* of functions, too; not only those of nodes are listed then, … */
-	uint32_t max_functions; /* … others until there are so many; 0: all */
+	bool sums;              /* also sum up functions, and list more than those of nodes … */
+	uint32_t max_functions; /* … up to this number; 0: all */
 };
 
 struct tree_function {
@@ -63,7 +63,7 @@ struct tree_function {
 
 struct tree_sum { /* of one function */
 	uint64_t self;
-	uint64_t total; /* inside of itself it counts once */
+	uint64_t total; /* where it calls itself, counted once */
 	uint64_t base_self, base_total;
 };
 
@@ -86,7 +86,7 @@ struct tree {
 	   name. */
 	struct tree_function *functions;
 	uint32_t function_count;
-	/* By function, if asked for; that of TREE_MERGED is of the functions not listed. */
+	/* By function, if asked for; that of TREE_MERGED is for all functions not listed. */
 	struct tree_sum *sums;
 	uint32_t unlisted; /* how many those are */
 	uint32_t merged;   /* the function that is TREE_MERGED; 0: nothing was left out */

@@ -1,5 +1,5 @@
 /*
- * describe: amounts and facts of a profile, in words that people read.
+ * describe: amounts and facts about a profile, in words for people.
  */
 #pragma once
 
@@ -13,39 +13,39 @@
 
 #define DESCRIBE_MAX 256
 
-/* "1,234", "1.50 s", "3.2 MiB": an amount of a unit, without the unit's name where it is plain. */
+/* "1,234", "1.50 s", "3.2 MiB": an amount of a unit, without the unit's name if that is obvious. */
 const char *describe_amount(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX]);
 
-/* The same with it: "1,234 samples", "1 sample", "1.50 s". */
+/* The same with the unit: "1,234 samples", "1 sample", "1.50 s". */
 const char *describe_quantity(uint64_t amount, const char *unit, char ret[static DESCRIBE_MAX]);
 
-/* "+1.50 s", "-3": what changed from `base` to `now`. */
+/* "+1.50 s", "-3": the change from `base` to `now`. */
 const char *describe_change(uint64_t now, uint64_t base, const char *unit,
 			    char ret[static DESCRIBE_MAX]);
 
-/* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": all that the numbers rest on;
- * of two profiles "; base: …" behind it. */
+/* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": where the numbers
+ * come from; when comparing, followed by "; base: …". */
 const char *describe_profile(const struct profile *p, const struct tree *t,
 			     char ret[static DESCRIBE_MAX]);
 
 /*
- * The title given, made fit to show; else whose profile it is and of when, in local time:
+ * The title given, made printable; else whose profile it is and its time range, in local time:
  * "nginx (1234) on web-1, 2026-11-15 14:02:05 UTC".
  */
 const char *describe_title(const struct profile *p, const struct render_options *o,
 			   char ret[static TEXT_MAX + 1]);
 
-/* ", 99.2 % of user stacks complete, 1.2 % of frames unnamed": what there is of them. */
+/* ", 99.2 % of user stacks complete, 1.2 % of frames unnamed": as far as known. */
 const char *describe_quality(const struct quality *q, char ret[static DESCRIBE_MAX]);
 
 /* "user", "kernel", "inlined", … */
 const char *describe_kind(enum frame_kind kind);
 
-/* flamegraph.pl's mark behind a name: "_[k]", "_[i]", "_[j]" or "". */
+/* flamegraph.pl's mark after a name: "_[k]", "_[i]", "_[j]" or "". */
 const char *describe_annotation(enum frame_kind kind);
 
-/* What the tree of lines that end in a number is made with: see `counted`. */
+/* Tree options for formats whose lines end in a number: see `counted`. */
 struct tree_options describe_lines(const struct profile *p, const struct render_options *o);
 
-/* The bytes of s that show in `columns` columns, and how many columns those take. */
+/* How many bytes of s fit into `columns` columns, and how many columns those take. */
 size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_columns);

@@ -1,7 +1,7 @@
 /*
- * escape: text of a profile, written so that a format takes it as text and nothing else.
+ * escape: writes text of a profile so that the output format takes it as text and nothing else.
  *
- * The profile has already made it valid UTF-8 without controls (base/text.h).
+ * The profile has already made it valid UTF-8 without control characters (base/text.h).
  */
 #pragma once
 
@@ -15,10 +15,10 @@ void escape_json(FILE *out, const char *s, size_t len);
 /* Text or an attribute value (either quote) of XML and HTML. */
 void escape_xml(FILE *out, const char *s, size_t len);
 
-/* A part of a URL: all but letters, digits and -._~ is encoded. */
+/* Part of a URL: everything but letters, digits and -._~ is percent-encoded. */
 void escape_url(FILE *out, const char *s);
 
-/* A decimal number, quicker than printf: to a file, or without a NUL to memory (the length). */
+/* A decimal number, faster than printf: to a file; or to memory, without a NUL (its length). */
 #define ESCAPE_DIGITS 20 /* of the largest */
 void escape_number(FILE *out, uint64_t n);
 size_t escape_digits(char ret[static ESCAPE_DIGITS], uint64_t n);

@@ -1,8 +1,8 @@
 /*
- * palette: the colours of frames. A hue says what kind of code it is, a shade tells neighbours
- * apart; both come from the function alone, so that it looks the same in every graph.
+ * palette: the colours of frames. The hue shows what kind of code it is, the shade tells neighbours
+ * apart; both depend on the function alone, so that it looks the same in every graph.
  *
- * A class of CSS is a letter for the kind and a digit for the shade: "k3".
+ * A CSS class is a letter for the kind and a digit for the shade: "k3".
  */
 #pragma once
 
@@ -29,8 +29,8 @@ const char *palette_name(enum palette_kind kind); /* for the legend: "library" *
 void palette_class(enum palette_kind kind, unsigned shade, char ret[static 3]);
 unsigned palette_shade(const struct tree_function *f);
 
-/* Of two profiles: how a frame changed, "d0" (gone) over "d4" (the same) to "d8" (new). */
+/* When comparing: how a frame changed, "d0" (gone) over "d4" (the same) to "d8" (new). */
 void palette_change(uint64_t now, uint64_t base, char ret[static 3]);
 
-/* The rules of all classes, for a light and a dark page. */
+/* The CSS rules of all classes, for light and dark pages. */
 void palette_css(FILE *out);

@@ -1,5 +1,5 @@
 /*
- * render: a profile becomes a file. One function a format, one table of them.
+ * render: writes a profile in a file format. One function per format, one table of them.
  */
 #pragma once
 
@@ -10,17 +10,17 @@
 #include "query/tree.h"
 
 struct render_options {
-	const char *title;   /* NULL: made from the subject and the profile's time */
-	const char *subject; /* whose profile: "nginx (1234) on web-1"; NULL: not known */
+	const char *title;   /* NULL: made from the subject and the time range */
+	const char *subject; /* whose profile: "nginx (1234) on web-1"; NULL: unknown */
 	struct tree_options tree;
-	bool annotations; /* "_[k]" behind kernel frames, "_[j]", "_[i]": flamegraph.pl's marks */
-	unsigned width;   /* svg: pixels; 0: 1200 */
-	unsigned top;     /* top: rows; 0: 30. tree: the same, 0: all */
+	bool annotations;          /* flamegraph.pl's marks after names: "_[k]", "_[j]", "_[i]" */
+	unsigned width;            /* svg: pixels; 0: 1200 */
+	unsigned top;              /* top: rows; 0: 30. tree: the same, 0: all */
 	unsigned terminal_columns; /* top, tree: of the terminal; 0: there is none, and 100 are
 				      meant */
 	bool icicle;               /* svg, html: root at the top */
-	/* folded, text: where all samples are worth the same time, their number, as perf's and
-	   BCC's tools print it */
+	/* folded, text: if all samples stand for the same time, print their number, as perf and
+	   BCC's tools do */
 	bool counted;
 };
 
@@ -28,8 +28,8 @@ struct renderer {
 	const char *name;
 	const char *extensions; /* comma-separated, without the dot: "svg", "pb.gz,pprof" */
 	const char *help;       /* one line */
-	/* 0 or -errno; errors of writing may be left to ferror(out). -EOPNOTSUPP: the format has
-	   no way to show a difference (tree.base). */
+	/* 0 or -errno; write errors may be left to ferror(out). -EOPNOTSUPP: the format cannot
+	   show a difference (tree.base). */
 	int (*render)(const struct profile *p, const struct render_options *o, FILE *out);
 };
 

@@ -1,9 +1,9 @@
 /*
- * access: which users of this machine may look, and who may send windows, without a token.
+ * access: which users of this machine have access without a token, and which may send windows.
  *
- * Root and whoever started the server may look, and those that were allowed; root may send windows,
- * and whoever started the server where it has no collector of its own. Members of a group are those
- * that the system's database names; what it said of a user is good for a minute.
+ * Root and whoever started the server may read profiles, and those who were allowed to. Root may
+ * send windows, and so may whoever started the server if it has no collector of its own. The
+ * members of a group are looked up in the system's user database, and cached for a minute.
  */
 #pragma once
 
@@ -13,9 +13,9 @@
 #include <sys/types.h>
 
 struct access_options {
-	uid_t starter;      /* who started it; under sudo, who called that */
-	bool starter_sends; /* windows */
-	const uid_t *users; /* that are allowed to look; borrowed, as are groups */
+	uid_t starter;      /* who started the server; under sudo, who called that */
+	bool starter_sends; /* whether the starter may send windows */
+	const uid_t *users; /* allowed to read profiles; borrowed, as are groups */
 	const gid_t *groups;
 	size_t user_count, group_count;
 };

@@ -1,9 +1,9 @@
 /*
- * assets: the web page, in the binary. web/build.mjs bundles and packs it when the program is
- * built.
+ * assets: the files of the web page, embedded in the binary. web/build.mjs bundles and packs them
+ * when the program is built.
  *
- * Bytes are gzipped and there is no other form of them: every browser that can run the page takes
- * gzip. An asset whose name holds its hash never changes; "/" names the others, and does.
+ * They are stored gzipped only: every browser that can run the page accepts gzip. An asset with a
+ * hash in its name never changes; "/", which refers to the others by name, does.
  */
 #pragma once
 
@@ -16,10 +16,10 @@ struct asset {
 	const char *etag; /* with its quotes */
 	const unsigned char *bytes;
 	size_t len;
-	bool fixed; /* may be cached for ever */
+	bool fixed; /* may be cached forever */
 };
 
-/* What every answer that a browser may show as a page says it may do. */
+/* The Content-Security-Policy of every answer that a browser may show as a page. */
 #define ASSETS_CSP                                                                                 \
 	"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "        \
 	"object-src 'none'"

@@ -1,10 +1,10 @@
 /*
- * exposition: metrics as Prometheus reads them, in such a way that they are right.
+ * exposition: metrics in the text format of Prometheus, always well-formed.
  *
- * Names are given without the prefix smolder_, those of counters without _total: both are added
- * here, and each family has its HELP and TYPE. What collectors send of themselves comes from
- * outside: names and labels that are none are left out, each family is written once for all
- * collectors, and none that is the server's own, so that nobody can spoil the whole.
+ * Names are given without the prefix smolder_, and those of counters without _total: both are added
+ * here, and each family gets its HELP and TYPE. The metrics that collectors send are untrusted:
+ * invalid names and labels are dropped, each family is written once for all collectors, and none
+ * may use the name of one of the server's own, so that no collector can break the whole page.
  */
 #pragma once
 
@@ -14,12 +14,12 @@
 struct exposition;
 
 struct exposition *exposition_new(FILE *out); /* borrowed */
-void exposition_free(struct exposition *e);   /* writes what collectors said, first */
+void exposition_free(struct exposition *e);   /* writes the collectors' metrics first */
 
 void exposition_counter(struct exposition *e, const char *name, const char *help, double value);
 void exposition_gauge(struct exposition *e, const char *name, const char *help, double value);
 
-/* A family with one label: its head, and then each value. */
+/* A family with one label: first its head, then each value. */
 void exposition_counters(struct exposition *e, const char *name, const char *help);
 void exposition_gauges(struct exposition *e, const char *name, const char *help);
 void exposition_value(struct exposition *e, const char *label, const char *is, double value);

@@ -1,19 +1,18 @@
 /*
- * gzip: bodies of answers, packed for those who take it.
+ * gzip: compresses the bodies of answers, for clients that accept it.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GZIP_LEAST 1400 /* bytes; less fits into one packet as it is */
+#define GZIP_LEAST 1400 /* bytes; anything shorter fits into one packet anyway */
 
-/* Whether an Accept-Encoding (NULL: none) takes gzip. */
+/* Whether an Accept-Encoding header (NULL: none) accepts gzip. */
 bool gzip_accepted(const char *accept);
 
-/* Packs a body in place of the old, which is freed. 0; -ENOMEM: it is as it was. */
+/* Replaces a body by its compressed form. 0; -ENOMEM: it is unchanged. */
 int gzip_pack(char **body, size_t *len);
 
-/* The plain text of something packed that is known to be sound; from malloc. -EBADMSG if it is not.
- */
+/* Decompresses trusted data; *ret is from malloc. 0, or -EBADMSG. */
 int gzip_unpack(const void *packed, size_t len, char **ret, size_t *ret_len);

@@ -1,8 +1,8 @@
 /*
- * jobs: work that takes long, on threads of its own, so that the loop goes on.
+ * jobs: long work on threads of its own, so that the event loop is not held up.
  *
- * Few run at once and few wait; beyond that a job is not taken. Each has a deadline, and whoever it
- * is for may go away: the work asks now and then whether to go on. Threads begin with the first
+ * A few run at once and a few wait; beyond that a job is refused. Each has a deadline, and its
+ * client may hang up: the work asks now and then whether to go on. Threads start with the first
  * job.
  */
 #pragma once
@@ -18,21 +18,21 @@ enum job_end { JOB_DONE, JOB_LATE, JOB_GONE, JOB_STOPPED };
 
 struct job {
 	void (*run)(struct job *j);  /* on a thread */
-	void (*done)(struct job *j); /* afterwards, in the loop; frees it */
-	int fd;               /* of the client: -1: none; the job ends when it hangs up */
-	uint64_t deadline_ms; /* CLOCK_MONOTONIC */
-	enum job_end end;     /* why it was not to go on; JOB_DONE: it was */
+	void (*done)(struct job *j); /* afterwards, in the loop; frees the job */
+	int fd;                      /* of the client: -1: none; the job ends when it hangs up */
+	uint64_t deadline_ms;        /* CLOCK_MONOTONIC */
+	enum job_end end;            /* why it had to stop; JOB_DONE: it did not */
 	/* Private. */
 	struct jobs *jobs;
 	struct job *next;
 };
 
 struct jobs *jobs_new(struct loop *l, unsigned threads, unsigned waiting);
-void jobs_free(struct jobs *js); /* ends what runs, and calls `done` of every job; NULL is fine */
+void jobs_free(struct jobs *js); /* stops all jobs and calls their `done`; NULL is fine */
 
-int jobs_add(struct jobs *js, struct job *j); /* 0, -EAGAIN when there are too many */
+int jobs_add(struct jobs *js, struct job *j); /* 0; -EAGAIN: too many are waiting */
 
-/* Whether the work is still wanted; called by `run`, as often as it likes. */
+/* Whether the result is still wanted; `run` may ask as often as it likes. */
 bool job_goes_on(struct job *j);
 
 struct jobs_stats {

@@ -1,10 +1,10 @@
 /*
  * query_job: a request that a job answers from the store.
  *
- * In the loop it is parsed (a wrong one is answered at once) and handed over; on a thread its
- * `read` writes the body; in the loop again `answer` sends that, unless something failed: then
- * query_job sends why. Embedded, as the first member of what a route knows beside it; a route sets
- * all above the answer.
+ * In the loop the request is parsed (a wrong one is answered at once) and handed over; on a thread
+ * `read` writes the body; back in the loop `answer` sends it. If something failed, query_job sends
+ * the error instead. Embedded as the first member of a route's own struct; the route sets all
+ * fields above "The answer".
  */
 #pragma once
 
@@ -20,12 +20,14 @@ struct query_job {
 	struct http_request *request;
 	struct server *server;
 	void (*read)(struct query_job *q, struct store *s, FILE *out);
-	void (*finish)(struct query_job *q); /* on the thread, with the whole body; NULL: nothing */
+	void (*finish)(
+		struct query_job *q); /* on the thread, once the body is complete; may be NULL */
 	void (*answer)(struct query_job *q);
-	void (*free)(struct query_job *q); /* what it is embedded in; calls query_job_done() */
+	void (*free)(struct query_job
+			     *q); /* frees the struct it is embedded in; calls query_job_done() */
 	/* The answer. */
-	struct store_error store_error; /* for the store to write to */
-	unsigned status;                /* 0: all is well */
+	struct store_error store_error; /* filled in by the store */
+	unsigned status;                /* HTTP status of an error; 0: none */
 	char error[640];
 	char *body;
 	size_t len;
@@ -34,32 +36,32 @@ struct query_job {
 
 void query_job_done(struct query_job *q);
 
-/* A parameter that is there and not empty, or NULL. */
+/* The value of a parameter; NULL if it is missing or empty. */
 const char *query_job_given(const struct query_job *q, const char *name);
 
-/* Says what is wrong; returns false. */
+/* Sets the error to be answered; returns false. */
 __attribute__((format(printf, 3, 4))) bool query_job_wrong(struct query_job *q, unsigned status,
 							   const char *fmt, ...);
 
-/* A parameter that is a whole number, or the fallback; false after saying what it should be. */
+/* Parses a parameter as a whole number; false after setting an error that says the range. */
 bool query_job_number(struct query_job *q, const char *name, uint64_t least, uint64_t most,
 		      uint64_t fallback, uint64_t *ret);
 
-/* Whether the store did what it was asked (0 or -errno); the answer is its sentence otherwise. */
+/* Whether a call to the store succeeded (0); if not, its message becomes the error. */
 bool query_job_went_well(struct query_job *q, int err);
 
 /*
- * Hands it over: 0; -EAGAIN when too many wait: it is the caller's still, and says so when it is
- * refused.
+ * Hands it to the jobs: 0; -EAGAIN if too many wait: then it still belongs to the caller, with an
+ * error set that says so.
  */
 int query_job_start(struct query_job *q);
 
-/* Answers what is wrong with it, and frees it. */
+/* Answers with the error, and frees it. */
 void query_job_refuse(struct query_job *q);
 
 /*
- * Tells in headers of what the store answered, and of one more number. They are the first
- * QUERY_JOB_HEADERS of *ret, and borrowed from q.
+ * Adds headers that describe the store's answer, and one with another number. They become the first
+ * QUERY_JOB_HEADERS of *ret, and are borrowed from q.
  */
 void query_job_headers(struct query_job *q, const struct store_answer *a, const char *more,
 		       uint64_t number, struct http_answer *ret);

@@ -1,9 +1,9 @@
 /*
- * server: receives windows, keeps them, and answers questions about them.
+ * server: receives windows, stores them, and answers queries about them.
  *
- * One thread appends and serves HTTP, in the caller's loop; questions that read the store run on a
- * few threads (serve/jobs.h) with a store handle of their own, so that a long one holds up nothing.
- * docs/api.md describes what is served.
+ * One thread appends and serves HTTP, in the caller's loop. Queries of the store run on a few
+ * threads (serve/jobs.h), each with its own handle of the store, so that a long one holds up
+ * nothing else. docs/api.md describes what is served.
  */
 #pragma once
 
@@ -18,21 +18,21 @@
 
 struct server;
 
-#define SERVER_DEADLINE_S 30 /* of a question, unless told */
+#define SERVER_DEADLINE_S 30 /* default time limit of a query */
 
 struct server_options {
 	const char *store_dir;
 	const char *listen;       /* NULL: SERVER_LISTEN */
-	const char *const *hosts; /* names that Host may have, beside our own (serve/http.h) */
+	const char *const *hosts; /* allowed names in Host, besides our own (serve/http.h) */
 	size_t host_count;
-	/* That lets those in whom `access` does not, and beyond loopback everybody must bring. */
+	/* Gives access to those without `access`; except on loopback, everybody needs it. */
 	const char *token;              /* serve/token.h; NULL: none */
-	struct access_options access;   /* users of this machine; copied */
+	struct access_options access;   /* of users of this machine; copied */
 	const char *tls_cert, *tls_key; /* PEM, borrowed until server_free; NULL: no TLS */
 	struct store_options store;
 	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
-	uint64_t deadline_ms; /* of a question; 0: SERVER_DEADLINE_S */
-	unsigned threads;     /* questions at once; 0: 2 */
+	uint64_t deadline_ms; /* of a query; 0: SERVER_DEADLINE_S */
+	unsigned threads;     /* queries at once; 0: 2 */
 };
 
 struct server_error {
@@ -46,13 +46,13 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 void server_free(struct server *s); /* before the loop it is in */
 
 const char *server_address(const struct server *s); /* "127.0.0.1:7117" */
-bool server_is_public(const struct server *s);      /* it listens beyond this machine */
+bool server_is_public(const struct server *s);      /* other machines can reach it */
 
 /*
- * Windows of 1 s until then (ms since 1970), from collectors that send here. The one of `run` is
- * told at once, others with their next window.
+ * Asks all collectors for windows of 1 s until then (ms since 1970). That of `run` is told at once,
+ * others with the answer to their next window.
  */
 void server_live(struct server *s, uint64_t until_ms);
 
-/* The same way: each sends what it has, up to now. */
+/* Likewise asks each to send what it has up to now. */
 void server_flush(struct server *s);

@@ -1,5 +1,5 @@
 /*
- * server_internal: what the files of the server share: its state, and the routes.
+ * server_internal: what the files of the server share: its state and its routes.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct server {
 	struct loop *loop;
-	struct store *store; /* the writer's; of this thread */
+	struct store *store; /* the writer's handle, for this thread only */
 	char *store_dir;
 	struct receiver *receiver;
 	struct jobs *jobs;
@@ -32,7 +32,7 @@ struct server {
 
 extern const struct http_route server_routes[];
 
-/* api.c: what reads the store */
+/* api.c: queries of the store */
 void api_query(void *ctx, struct http_request *r);
 void api_diff(void *ctx, struct http_request *r);
 void api_types(void *ctx, struct http_request *r);
@@ -45,15 +45,16 @@ void api_heatmap(void *ctx, struct http_request *r);
 void page_index(void *ctx, struct http_request *r);
 void page_asset(void *ctx, struct http_request *r);
 
-/* live_profile.c: any process answers as a Go program does */
+/* live_profile.c: /debug/pprof/ as a Go program has it, for any process */
 struct live_profiles *live_profiles_new(struct server *s);
-void live_profiles_free(struct live_profiles *p); /* answers who waits; before the jobs end */
+void live_profiles_free(
+	struct live_profiles *p); /* answers those who wait; to be called before jobs_free() */
 void live_profile_index(void *ctx, struct http_request *r);
 void live_profile_take(void *ctx, struct http_request *r);
 void live_profile_cmdline(void *ctx, struct http_request *r);
 void live_profile_symbol(void *ctx, struct http_request *r);
 
-/* login.c: who may ask; pages without scripts look like its form, and load nothing else */
+/* login.c: access control. Pages without scripts share its style sheet, and load nothing else. */
 bool login_guard(void *ctx, struct http_request *r);
 void login_form(void *ctx, struct http_request *r);
 void login_post(void *ctx, struct http_request *r);
@@ -70,7 +71,7 @@ void cost_write(struct cost *c, const struct store_stats *store, FILE *out); /* 
 double cost_cpu_seconds(void);                                               /* of this process */
 uint64_t cost_resident_bytes(void);
 
-/* status.c: what the server knows of itself */
+/* status.c: the server's own state and metrics */
 void status_metrics(void *ctx, struct http_request *r);
 void status_json(void *ctx, struct http_request *r);
 void status_healthz(void *ctx, struct http_request *r);

@@ -1,10 +1,10 @@
 /*
- * token: a secret that requests must bring, in a header or as a cookie.
+ * token: a secret that requests must carry, in a header or as a cookie.
  *
- * Comparing takes the same time whatever is wrong with what was brought: both sides are hashed, and
- * all bytes of the hashes looked at. The cookie is not the token but a time and what the token
- * makes of it (HMAC), so whoever sees it has neither the token nor access for ever; it outlives a
- * restart of the server, and ends when the token is changed.
+ * Comparing takes the same time whatever is wrong: both sides are hashed, and all bytes of the
+ * hashes compared. The cookie is not the token but a time and its HMAC with the token, so that
+ * whoever sees it has neither the token nor access forever. It survives a restart of the server,
+ * and becomes invalid when the token changes.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #define TOKEN_LEAST  16 /* characters */
 #define TOKEN_MOST   512
 #define TOKEN_COOKIE 96
-#define TOKEN_LASTS  (30u * 86400) /* seconds, of a cookie */
+#define TOKEN_LASTS  (30u * 86400) /* seconds that a cookie is valid */
 
 struct token;
 
@@ -22,8 +22,8 @@ struct token;
 struct token *token_new(const char *text);
 void token_free(struct token *t);
 
-bool token_is(const struct token *t, const char *text);         /* NULL: it is not */
-bool token_in_bearer(const struct token *t, const char *value); /* of Authorization */
+bool token_is(const struct token *t, const char *text);         /* text may be NULL */
+bool token_in_bearer(const struct token *t, const char *value); /* value of Authorization */
 
 void token_cookie(const struct token *t, uint64_t now_s, char ret[static TOKEN_COOKIE]);
 bool token_in_cookie(const struct token *t, const char *value, uint64_t now_s);

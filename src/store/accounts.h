@@ -1,12 +1,12 @@
 /*
  * accounts: what collectors took, and what became of it: taken = stored + lost, exactly.
  *
- * Every message brings its collector's counts of one type's samples since it began. The kernel's counter outlives a
- * collector, so the next one's `base` says how much the one before took in all; what of that was
- * neither stored nor lost for another reason died with it. Collectors that follow one another on
- * the same counters are known by the first 8 bytes of their instance id, where those are equal, else
- * by the counts: the latest that stood at or below the new one's base. A base of 0, or below all,
- * begins a new account.
+ * Every message brings its collector's counts of one type's samples since it began. The kernel's
+ * counter outlives a collector, so the next one's `base` says how much the one before took in all;
+ * what of that was neither stored nor lost for another reason died with it. Collectors that follow
+ * one another on the same counters are known by the first 8 bytes of their instance id, where those
+ * are equal, else by the counts: the latest that stood at or below the new one's base. A base of 0,
+ * or below all, begins a new account.
  *
  * The file accounts.db is written now and then. What was appended since is told by the windows
  * themselves: for each day it says up to which id of `windows` it counts, and those after it are

@@ -1,8 +1,8 @@
 /*
- * columns: what windows hold, as a blob: zstd over columns of packed integers (base/pack.h).
+ * columns: windows as a blob: columns of packed integers (base/pack.h), compressed with zstd.
  *
- * One blob holds some windows of one type: a single message, the five minutes of a pack, or one sum
- * of a roll-up. Rows are (series, stack, window) -> count and value, in that order. A blob is, in
+ * A blob holds windows of one type: a single message, the five minutes of a pack, or one sum of a
+ * roll-up. Rows are (series, stack, window) -> count and value, in that order. A blob is, in
  * one zstd frame:
  *
  *	version (1), flags (1: there is a column of values)
@@ -21,11 +21,11 @@
  *
  *	version (1), rows, samples
  *	bytes of each column that follows, three of them
- *	known       for each row: of how many of its samples the time is known; empty: of all
+ *	known       for each row: how many of its samples have a known time; empty: all
  *	low, high   for each such sample two bytes: steps of WINDOW_STEP_MS since the start of the
  *	            window, the first of a row as it is, then differences
  *
- * Blobs come from disk: whatever does not fit is an error, never a crash.
+ * Blobs come from disk: anything malformed is an error, never a crash.
  */
 #pragma once
 
@@ -38,18 +38,17 @@
 
 #define COLUMNS_WINDOWS_MAX (1u << 20)
 #define COLUMNS_BYTES_MAX                                                                          \
-	(64u << 20) /* of a blob before zstd: no larger one is written, nor read */
+	(64u << 20) /* of an uncompressed blob: no larger one is written or read */
 
 struct columns_window {
 	uint64_t start_ms;
 	uint32_t length_ms;
 	uint32_t messages;
 	uint64_t lost;
-	bool restarted; /* a collector began in it */
+	bool restarted; /* a collector started in it */
 };
 
-/* Series, stack and window in one word, which is their order; ids are under the caps of entries.h.
- */
+/* Series, stack and window in one word, in sort order; ids are below the caps of entries.h. */
 #define COLUMNS_KEY(series, stack, window)                                                         \
 	((uint64_t)(series) << 44 | (uint64_t)(stack) << 20 | (window))
 #define COLUMNS_SERIES(key) ((uint32_t)((key) >> 44))
@@ -59,7 +58,7 @@ struct columns_window {
 struct columns_row {
 	uint64_t key;
 	uint64_t count, value;
-	uint32_t time, known; /* sample times, where they are kept: the first, and how many */
+	uint32_t time, known; /* sample times, if kept: index of the first, and how many */
 };
 
 /* Windows and rows in memory; zero-initialised is empty. */
@@ -73,20 +72,20 @@ struct columns {
 };
 
 void columns_done(struct columns *c);
-void columns_clear(struct columns *c); /* keeps the room */
+void columns_clear(struct columns *c); /* keeps the memory */
 
-/* The index of the window with that start and length, which is added if it is new. */
+/* The index of the window with this start and length, added if it is new. */
 uint32_t columns_window(struct columns *c, uint64_t start_ms, uint32_t length_ms);
 void columns_add(struct columns *c, uint32_t series, uint32_t stack, uint32_t window,
 		 uint64_t count, uint64_t value, const uint16_t *times, uint32_t known);
 
-/* Puts windows in order of time, rows in their order, each once. */
+/* Sorts windows by time and rows by key, and merges duplicates. */
 void columns_settle(struct columns *c);
 
-/* The smaller half of the rows counted together as (other), by window; the samples of it. */
+/* Merges the smaller half of the rows, by window, into `other`; returns their samples. */
 uint64_t columns_cut(struct columns *c, uint32_t other);
 
-/* As blobs, appended to `out`; settled before. 0; -EFBIG past COLUMNS_BYTES_MAX: nothing is. */
+/* Append a settled table to `out` as a blob. 0; -EFBIG past COLUMNS_BYTES_MAX: unchanged. */
 int columns_write(const struct columns *c, uint64_t period, int level, struct compressor *z,
 		  struct pack *out);
 int columns_write_times(const struct columns *c, int level, struct compressor *z, struct pack *out);
@@ -106,8 +105,8 @@ struct columns_reader {
 
 /* 0 or -EBADMSG. */
 int columns_open(struct columns_reader *r, const void *blob, size_t len, uint64_t period);
-bool columns_next(struct columns_reader *r, struct columns_row *ret); /* false: end, or bad */
-bool columns_next_series(struct columns_reader *r, uint32_t *ret);    /* series only, instead */
+bool columns_next(struct columns_reader *r, struct columns_row *ret); /* false: end, or `bad` */
+bool columns_next_series(struct columns_reader *r, uint32_t *ret);    /* instead: series only */
 void columns_reader_done(struct columns_reader *r);
 
 struct columns_times {
@@ -122,8 +121,8 @@ struct columns_times {
 
 int columns_times_open(struct columns_times *t, const void *blob, size_t len);
 /*
- * The times of the next row, which has `count` samples: how many are known, as steps from the start
- * of its window, in *ret. False when the blob does not fit.
+ * The times of the next row, which has `count` samples: *ret_known of them, as steps from the start
+ * of its window, in *ret. False if the blob does not match.
  */
 bool columns_times_next(struct columns_times *t, uint64_t count, uint16_t **ret, size_t *ret_cap,
 			uint32_t *ret_known);

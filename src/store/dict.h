@@ -1,12 +1,12 @@
 /*
- * dict: the dictionary of a file: what its ids of series and stacks mean.
+ * dict: the dictionary of a file of the store: what its ids of series and stacks mean.
  *
  * On disk it is a log, the table `dictionary`: each row is a zstd frame with one or more batches of
- * entries (profile/entries.h), in the order of their ids. As rows grow many, runs of small ones are
- * joined into one.
+ * entries (profile/entries.h), in the order of their ids. When there are many small rows, runs of
+ * them are joined into one.
  *
- * A writer holds it as a struct profile, which finds what is there already. A reader needs no such
- * finding, and has it as plain arrays.
+ * A writer holds it as a struct profile, which finds existing entries. A reader does not need that,
+ * and loads it into plain arrays.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #define DICT_SCHEMA "CREATE TABLE dictionary(id INTEGER PRIMARY KEY, entries BLOB NOT NULL);"
 
-/* The writer's. */
+/* For writing. */
 struct dict {
 	struct profile *p;
 	struct entries_mark mark; /* what is on disk */
@@ -25,21 +25,21 @@ struct dict {
 	struct compressor compressor;
 };
 
-/* 0, -EUCLEAN when it makes no sense, or -errno. */
+/* 0, -EUCLEAN if it is damaged, or -errno. */
 int dict_load(struct dict *d, struct sql *s);
 void dict_done(struct dict *d);
 
 /*
- * Writes what was added, in a transaction of the caller's; *ret_mark is to be given to
- * dict_written() when that is committed.
+ * Writes what was added, in the caller's transaction; pass *ret_mark to dict_written() once that is
+ * committed.
  */
 int dict_write(struct dict *d, struct sql *s, struct entries_mark *ret_mark);
 void dict_written(struct dict *d, const struct entries_mark *mark);
 
-/* Joins small rows, if there are many: returns 1 when it did, 0 or -errno. */
+/* Joins small rows if there are many: 1 if it did, 0 if not, or -errno. */
 int dict_join(struct dict *d, struct sql *s);
 
-/* The reader's: arrays, by id. */
+/* For reading: arrays indexed by id. */
 struct dict_string {
 	const char *bytes; /* not NUL-terminated */
 	uint32_t len;
@@ -66,6 +66,6 @@ struct dict_view {
 };
 
 int dict_view_load(struct dict_view *v, struct sql *s);
-/* One row of the table. 0 or -EBADMSG, also for a stack that is deeper than PROFILE_DEPTH_MAX. */
+/* Adds one row of the table. 0; -EBADMSG, also for a stack deeper than PROFILE_DEPTH_MAX. */
 int dict_view_add(struct dict_view *v, const void *blob, size_t len);
 void dict_view_done(struct dict_view *v);

@@ -1,20 +1,21 @@
 /*
- * local_internal: the store that is a directory of this machine, SQLite and zstd behind it;
- *docs/store.md describes the files. Here is what the files of its code share; others use store.h.
+ * local_internal: what the files of the local store share. That store is a directory on this
+ * machine, of SQLite files with zstd blobs; docs/store.md describes their format. Others use
+ *store.h.
  *
  *	raw/DAY.db     every window of a day (UTC), and the day's dictionary
- *	roll/MONTH.db  sums of 5 minutes and of an hour, with a dictionary of their own
+ *	roll/MONTH.db  sums over 5 minutes and over an hour, with a dictionary of their own
  *	times/HOUR.db  when each sample was taken, in steps of 20 ms, for the last day
  *
- * The writer locks the directory, `pid` holds who it is. Readers never block it. A damaged file is
- * set aside (NAME.damaged-N), counted, and a new one begun.
+ * The writer locks the directory, and its process id is in the file `pid`. Readers never block it.
+ * A damaged file is set aside (renamed to NAME.damaged-N) and counted, and a new one is started.
  *
- *	local.c     opening, appending
- *	maintain.c      packing and roll-ups
- *	retain.c    what goes when its time or its room is over, and how much there is
- *	range_scan.c which parts of which files a range of time is made of
- *	sum.c       a range of time as a profile
- *	timeline.c  numbers over time, and the names there are
+ *	local.c       opening, appending
+ *	maintain.c    packing and roll-ups
+ *	retain.c      deleting what is too old or too much, and measuring the store
+ *	range_scan.c  which parts of which files make up a time range
+ *	sum.c         a time range as a profile
+ *	timeline.c    numbers over time, and lists of names
  */
 #pragma once
 
@@ -23,14 +24,14 @@
 #include "store/partition.h"
 #include "store/store.h"
 
-#define LOCAL_DAYS         2 /* open for writing at a time */
+#define LOCAL_DAYS         2 /* open for writing at the same time */
 #define LOCAL_TRANSLATIONS 8
 
 struct translation { /* from the dictionary of a sender to that of a day */
 	uint8_t instance[16];
 	uint32_t epoch;
 	const struct profile *from;
-	uint32_t stacks, series; /* of it, when it was last seen */
+	uint32_t stacks, series; /* how many it had when last seen */
 	int64_t to;              /* id of the day's file */
 	struct remap map;
 	uint64_t used;
@@ -50,52 +51,52 @@ struct local_store {
 	struct partition *month;
 	struct accounts accounts;
 	struct translation translations[LOCAL_TRANSLATIONS];
-	uint64_t clock; /* of uses, for what goes first */
+	uint64_t clock; /* counts uses, to find the least recently used */
 	struct columns columns;
 	struct compressor compressor;
 	struct pack bytes, more;
 	struct store_stats stats;
-	char *set_aside;               /* the latest file that was, by its new name; NULL: none */
-	uint64_t said_damaged;         /* files set aside that a warning has told of */
-	struct local_todo pack_days;   /* that have windows which are not packed */
-	struct local_todo audit_days;  /* whose roll-ups may be missing */
-	struct local_todo hour_months; /* that may lack sums of an hour */
-	uint64_t look_ms, retain_ms;   /* when it was last done */
-	bool busy;                     /* there was more to do then */
+	char *set_aside;               /* new name of the latest damaged file; NULL: none */
+	uint64_t said_damaged;         /* files set aside that have been reported */
+	struct local_todo pack_days;   /* days with windows that are not packed yet */
+	struct local_todo audit_days;  /* days whose roll-ups may be missing */
+	struct local_todo hour_months; /* months that may lack sums over an hour */
+	uint64_t look_ms, retain_ms;   /* when each was last done */
+	bool busy;                     /* there was more to do */
 };
 
 /*
- * A partition for writing, made if there is none; a damaged one is set aside first. Borrowed: it
- * may be closed when another is asked for.
+ * A partition for writing, created if needed; a damaged one is set aside first. Borrowed: it may be
+ * closed when another one is opened.
  */
 int local_day(struct local_store *s, int64_t day, struct partition **ret);
 int local_month(struct local_store *s, int64_t month, struct partition **ret);
-/* Closes a partition; with -EUCLEAN its file is set aside, so that a new one begins. */
+/* Closes a partition; if `why` is -EUCLEAN, sets its file aside. */
 void local_drop(struct local_store *s, struct partition *b, int why);
 void local_set_aside(struct local_store *s, const char *path);
 void local_todo(struct local_store *s, int64_t day);
 void local_todo_audit(struct local_store *s, int64_t day);
 void local_todo_month(struct local_store *s, int64_t month);
 
-/* Packs and rolls up all that a day has, so that it may go: 0 or -errno. */
+/* Packs and rolls up everything of a day, so that it can be deleted: 0 or -errno. */
 int local_settle_day(struct local_store *s, int64_t day);
 
 char *local_times_path(const char *dir, int64_t hour); /* hours since 1970; caller frees */
 int64_t local_times_number(const char *name);          /* or -1 */
 
-/* A reader's: what the writer has said so far. */
+/* For readers: what the writer has recorded so far. */
 void local_load_accounts(struct local_store *s);
-uint64_t local_writer_ms(const struct local_store *s); /* as store_stats has it */
+uint64_t local_writer_ms(const struct local_store *s); /* see store_stats */
 void local_look_at_span(struct local_store *s); /* sets first_ms, and last_ms if it is not known */
 
-/* Age and size: one step, whether there is more to do. */
+/* One step of enforcing age and size limits; returns whether there is more to do. */
 bool local_retain(struct local_store *s, uint64_t now_ms);
 
-/* Numbers (of days, months, hours) of the files of a folder, in order; caller frees. */
+/* The numbers (of days, months, hours) of a folder's files, sorted; caller frees. */
 enum local_folder { LOCAL_RAW, LOCAL_ROLL, LOCAL_TIMES };
 uint32_t local_list(const char *dir, enum local_folder folder, int64_t **ret);
 
-/* Operations (operations.h) that are not in local.c. */
+/* Operations (operations.h) outside local.c. */
 bool local_maintain(void *self, uint64_t now_ms);
 int local_sum(void *self, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err);

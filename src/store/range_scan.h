@@ -1,12 +1,12 @@
 /*
- * range_scan: the blobs that a range of time is made of, file by file, each sample once.
+ * range_scan: visits the blobs that make up a time range, file by file, each sample once.
  *
- * For each five minutes it takes one of: the sum of the hour they lie in, their own sum, or their
- * windows. A sum is taken only if it has all that the day has (maintain.c says how that is known),
- * so the answer does not depend on which was taken. A range that begins or ends inside five minutes
- * takes their windows; where those are gone, the whole five minutes.
+ * For each five minutes it uses one of: the sum over their hour, their own sum, or their windows. A
+ * sum is used only if it is complete with regard to the day (maintain.c says how that is known), so
+ * the answer does not depend on which one was used. Where a range begins or ends inside five
+ * minutes, their windows are used; if those are gone, the whole five minutes.
  *
- * A window counts where it begins: ranges that follow one another share no window.
+ * A window belongs to the range it begins in: adjacent ranges share no window.
  */
 #pragma once
 
@@ -16,17 +16,17 @@ struct scanned_blob {
 	const struct partition_type *type;
 	struct columns_reader *rows;
 	struct columns_times *times; /* NULL: none are kept */
-	uint64_t from_ms, to_ms;     /* windows that begin here are wanted */
-	bool sum;                    /* of five minutes or an hour */
+	uint64_t from_ms, to_ms;     /* windows that begin in this range count */
+	bool sum;                    /* a sum over five minutes or an hour */
 };
 
 struct range_scan {
 	struct local_store *s;
 	const struct store_query *q;
-	uint64_t from_ms, to_ms; /* as asked for, in steps of a window */
-	bool prefer_raw;         /* windows, wherever there are any */
-	bool hours;              /* sums of an hour will do; else those of five minutes at most */
-	bool times;              /* sample times as well: windows only */
+	uint64_t from_ms, to_ms; /* as asked for, rounded to windows */
+	bool prefer_raw;         /* use windows wherever there are any */
+	bool hours;              /* sums over an hour may be used; else only over five minutes */
+	bool times;              /* read sample times too: windows only */
 	bool all_types;          /* not only q->type */
 	/* 0 or a negative errno, which ends the walk. */
 	int (*file)(void *ctx, const struct dict_view *v);

@@ -1,6 +1,6 @@
 /*
- * series_filter: which series of a file a query wants, and as what in its answer. Each is asked
- * once.
+ * series_filter: which series of a file a query selects, and their ids in its answer; each is
+ * matched once.
  */
 #pragma once
 
@@ -13,23 +13,23 @@ struct series_filter { /* embedded */
 	struct profile *into;
 	struct matching matching;
 	const struct dict_view *view;
-	uint32_t *to; /* by series: 0 not asked yet, 1 not wanted, else 2 + the answer's */
+	uint32_t *to; /* by series: 0 not matched yet, 1 not selected, else 2 + id in the answer */
 	struct arena arena;
-	char **strings; /* with a NUL */
+	char **strings; /* NUL-terminated */
 };
 
-/* Series of the answer are made in `into`; NULL: only whether they are wanted is of interest. */
+/* Series of the answer are created in `into`; NULL: only tell which are selected. */
 void series_filter_init(struct series_filter *s, const struct store_query *q, struct profile *into);
 /*
- * At the end of a query whose result so far is `r`: that, or -EINVAL with *ret_err when a matcher's
- * pattern ran into a limit, since what was found is of no use then.
+ * At the end of a query whose result so far is `r`: returns that, or -EINVAL with *ret_err if a
+ * matcher's pattern ran into a limit, which makes the result invalid.
  */
 int series_filter_done(struct series_filter *s, int r, struct store_error *ret_err);
 
-/* After each blob: 0, or -ECANCELED when such a pattern makes the rest pointless. */
+/* To be called after each blob: 0, or -ECANCELED if such a pattern makes the rest pointless. */
 int series_filter_check(const struct series_filter *s);
 
-/* A file's series, from its dictionary. */
+/* Begins with the series of a file, from its dictionary. */
 void series_filter_begin(struct series_filter *s, const struct dict_view *v);
 void series_filter_end(struct series_filter *s);
 
@@ -46,8 +46,8 @@ static inline bool series_filter_get(struct series_filter *s, uint32_t series, u
 }
 
 /*
- * The value of a label of a series, "" if it has none; borrowed until series_filter_end(). What is
- * called as its process has no `thread` in the store: that is its process' name.
+ * The value of a label of a series, "" if it has none; borrowed until series_filter_end(). A thread
+ * named like its process has no label `thread` in the store: then it is the value of `comm`.
  */
 const char *series_filter_label(struct series_filter *s, uint32_t series, const char *key);
 const char *series_filter_string(struct series_filter *s, uint32_t id);

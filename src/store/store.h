@@ -1,12 +1,12 @@
 /*
- * store: where windows are kept, and what they hold of a range of time.
+ * store: keeps windows, and answers queries over time ranges of them.
  *
- * This header is all that the server and the commands know of a store. Of which kind one is depends
- * on where it is: today there is one kind, a directory (local_internal.h). operations.h says what
- * another would have to do.
+ * This header is all that the server and the commands know about a store. Its location decides which
+ * kind it is; today there is one kind, a directory (local_internal.h). operations.h says what another
+ * one must implement.
  *
- * One writer at a time, any number of readers. What was appended with 0 is kept: no sudden end of
- * this process loses it. A handle is for one thread; a thread that reads opens its own.
+ * There is one writer at a time, and any number of readers. What was appended successfully is durable:
+ * no crash of this process loses it. A handle is for one thread; each thread that reads opens its own.
  */
 #pragma once
 
@@ -20,27 +20,27 @@
 
 struct store;
 
-/* What is kept unless told otherwise. */
+/* Default limits. */
 #define STORE_RETENTION_DAYS 30
 #define STORE_MAX_GIB        2
 #define STORE_TIMES_HOURS    24
 
-/* Now and then during a query, with how far it is (0 to 1): false ends it with -ECANCELED. */
+/* Called now and then during a query, with its progress (0 to 1); false: end with -ECANCELED. */
 typedef bool store_progress_fn(void *ctx, double done);
 
 struct store_options { /* 0: the default */
 	uint64_t retention_ms;
-	uint64_t max_bytes;  /* raw data goes first, roll-ups last */
-	uint64_t times_ms;   /* how long sample times are kept */
-	uint32_t series_max; /* distinct series of a day; beyond it they are {comm="(other)"}; 0:
-				20,000 */
-	uint32_t stacks_max; /* distinct stack nodes of a day, the same; 0: 1,000,000 */
-	bool read_only;      /* query only: no lock is taken, nothing is made */
+	uint64_t max_bytes;          /* raw data is deleted first, roll-ups last */
+	uint64_t times_ms;           /* how long sample times are kept */
+	uint32_t series_max;         /* distinct series per day; more become {comm="(other)"}; 0:
+					20,000 */
+	uint32_t stacks_max;         /* distinct stack nodes per day, likewise; 0: 1,000,000 */
+	bool read_only;              /* query only: takes no lock, creates nothing */
 	store_progress_fn *progress; /* may be NULL */
 	void *progress_ctx;
 };
 
-void store_options_fill(struct store_options *o); /* puts the default for each 0 */
+void store_options_fill(struct store_options *o); /* replaces each 0 by its default */
 
 struct store_error {
 	char text[512]; /* one sentence */
@@ -48,106 +48,107 @@ struct store_error {
 };
 
 /*
- * `where` is a directory. 0 or -errno with *ret_err: -EBUSY another writer; of a reader -ENOENT
- * nothing is there, -ENOTDIR and -ENODATA what is there is no store, -EACCES it may not be read. A
- * reader may be opened in the writer's own process as well.
+ * `where` is a directory. 0 or -errno with *ret_err. -EBUSY: there is another writer. For a reader,
+ * -ENOENT: it does not exist; -ENOTDIR, -ENODATA: it is not a store; -EACCES: not readable. Readers
+ * may be opened in the writer's own process.
  */
 int store_open(const char *where, const struct store_options *o, struct store **ret,
 	       struct store_error *ret_err);
 void store_close(struct store *s); /* NULL is fine */
 
 /*
- * Appends one message, all or nothing; `dict` is what its ids mean. Ids keep their meaning as long
- * as instance, epoch and the address of `dict` stay the same. 0; -EEXIST it is there already;
- * -ENOSPC, -EROFS, -EIO: not now; the same call may work later; -ERANGE: older than the retention
- * (or than what was dropped for room), or more than an hour in the future.
+ * Appends one message, all or nothing; `dict` defines its ids, which keep their meaning as long as
+ * instance, epoch and the address of `dict` stay the same. 0; -EEXIST: it is stored already;
+ * -ENOSPC, -EROFS, -EIO: not now, the same call may work later; -ERANGE: older than the retention
+ * (or than what was deleted to save space), or more than an hour in the future.
  *
- * Collectors that follow one another on one counter of the kernel (window.h) should share the first
- * 8 bytes of their instance id: that is how they are told from those of other machines.
+ * Collectors that succeed one another on one counter in the kernel (window.h) should share the
+ * first 8 bytes of their instance id, which tells them from those of other machines.
  */
 int store_append(struct store *s, const struct profile *dict, const struct window *w,
 		 uint64_t now_ms, struct store_error *ret_err);
 
 /*
- * What is to be done as time passes: packing, roll-ups, retention. One bounded step (some
- * milliseconds); returns whether there is more to do. Call it after appends and every minute.
+ * Maintenance: packing, roll-ups, retention. Does one bounded step (some milliseconds), and returns
+ * whether there is more to do. Call it after appends and every minute.
  */
 bool store_maintain(struct store *s, uint64_t now_ms);
 
 /*
- * Whether something happened to the store since this was last asked that people should be told of,
- * in one sentence. Ask after opening and after each step of maintenance.
+ * Returns a warning for the user, in one sentence, if something went wrong in the store since the
+ * last call; else false. Call it after opening and after each step of maintenance.
  */
 bool store_warning(struct store *s, struct store_error *ret);
 
 /*
- * What is asked, as plain data: made from the parameters of an HTTP request or of the command line,
- * and handed to the store unchanged. Everything in it is borrowed. All operations that read take
- * type, range and matchers from it; each says what else it takes.
+ * A query as plain data: made from the parameters of an HTTP request or of the command line, and
+ * passed to the store unchanged. Everything in it is borrowed. All operations that read use its
+ * type, range and matchers; each says what else it uses.
  */
 struct store_query {
 	const char *type;               /* "cpu" */
-	uint64_t from_ms, to_ms;        /* since 1970; to_ms is no part of it */
-	const struct matcher *matchers; /* series that fit all of them; none: all series */
+	uint64_t from_ms, to_ms;        /* since 1970; to_ms is excluded */
+	const struct matcher *matchers; /* series that match all of them; none: all series */
 	size_t matcher_count;
-	const char *const *by; /* labels that the answer tells apart; other labels are added up */
-	size_t by_count;       /* 0: no labels at all, the quickest */
+	const char *const *by; /* labels to keep in the answer; series that differ only in others
+				  are added up */
+	size_t by_count;       /* 0: no labels at all, the fastest */
 	uint64_t step_ms;      /* of a timeline */
-	uint32_t max;          /* names in an answer */
-	bool exact;            /* to WINDOW_STEP_MS, not to whole windows */
+	uint32_t max;          /* number of names in an answer */
+	bool exact;            /* cut to WINDOW_STEP_MS, not to whole windows */
 	bool raw_only;         /* do not use roll-ups: for tests that compare */
 };
 
 /*
  * Operations that read return 0, or -errno with a sentence in *ret_err (which may be NULL):
  *
- *	-EINVAL     the question is at fault, such as a regular expression that takes too long
+ *	-EINVAL     the query is wrong, such as a regular expression that takes too long
  *	-ENODATA    it needs sample times, which are not kept for that long
- *	-ECANCELED  `progress` said no
+ *	-ECANCELED  `progress` returned false
  *	others      the store cannot be read
  */
 
 /*
- * A window counts where it begins, so ranges that follow one another share none: ranges are taken
- * in steps of WINDOW_MS, and of five minutes where only roll-ups are left.
+ * A window belongs to the range it begins in, so adjacent ranges share none: ranges are rounded to
+ * WINDOW_MS, and to five minutes where only roll-ups are left.
  */
-struct store_answer {            /* what the answer covers, and what it lacks */
-	uint64_t from_ms, to_ms; /* from the first to the last window there is; none: as asked */
+struct store_answer {            /* what the answer covers, and what is missing */
+	uint64_t from_ms, to_ms; /* of the windows found; if there are none, as asked */
 	uint64_t samples;
 	uint64_t lost;         /* taken in the range but not stored */
 	uint64_t windows;      /* messages read, or their sums */
 	uint64_t damaged;      /* files that could not be read … */
-	uint64_t refused;      /* … of them, those that we may not read */
-	uint64_t newer;        /* … and those of a newer format */
+	uint64_t refused;      /* of those, not readable for this user */
+	uint64_t newer;        /* of those, with a newer format */
 	char trouble[64];      /* the first of them: "raw/2026-11-15.db"; "" if there is none */
 	uint64_t files, bytes; /* read */
 };
 
 /*
- * Adds the samples of a range up into `into`, by stack and by the labels q->by, and sets its info
- * (type, unit, period, start, duration, lost). With q->exact the range need not be of whole
- * windows; -ENODATA then where sample times are no longer kept.
+ * Sums up the samples of a range in `into`, by stack and by the labels q->by, and sets its info
+ * (type, unit, period, start, duration, lost). With q->exact the range is not rounded to windows;
+ * then -ENODATA if the sample times are no longer kept.
  */
 int store_sum(struct store *s, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err);
 
 /*
- * A timeline: the value of each step, by the values of the label q->by[0] (none: one line for all).
- * Steps are multiples of q->step_ms since 1970, at least a window's length. A step in which nothing
- * was recorded (the profiler was off) is a gap, not 0: `covered` says which.
+ * A timeline: the value of each step, with one line for each value of the label q->by[0] (none: one
+ * line in all). Steps are multiples of q->step_ms since 1970, at least as long as a window. A step
+ * in which nothing was recorded (the profiler was off) is a gap, not 0: see `covered`.
  */
 struct store_line {
-	char *value;      /* of the label, "" where it has none */
-	char *name;       /* of the process, where lines are by pid: its latest; else NULL */
-	uint64_t *values; /* one a step */
+	char *value;      /* of the label; "" if there is none */
+	char *name;       /* latest name of the process, if lines are by pid; else NULL */
+	uint64_t *values; /* one per step */
 	uint64_t total;
 };
 
 struct store_timeline {
 	uint64_t start_ms, step_ms;
 	uint32_t steps;
-	uint8_t *covered;         /* one a step */
-	uint8_t *restarted;       /* one a step: a collector began in it */
+	uint8_t *covered;         /* one per step */
+	uint8_t *restarted;       /* one per step: a collector started in it */
 	struct store_line *lines; /* largest total first */
 	uint32_t line_count;
 	char unit[WINDOW_TYPE_MAX];
@@ -162,8 +163,8 @@ void store_timeline_done(struct store_timeline *t);
 struct store_heat {
 	uint64_t start_ms;
 	uint32_t slots;
-	uint64_t period;  /* ns of a sample; 0: not of a clock, or it varies */
-	uint32_t *counts; /* one a slot */
+	uint64_t period;  /* ns per sample; 0: not a clock, or it varies */
+	uint32_t *counts; /* one per slot */
 };
 
 int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret,
@@ -172,8 +173,8 @@ void store_heat_done(struct store_heat *h);
 
 /* Names in a range, each once, sorted, at most q->max of them. */
 enum store_names_of {
-	STORE_TYPES,  /* of profiles; whatever the query's type */
-	STORE_LABELS, /* of series; with a query without a type, of all types */
+	STORE_TYPES,  /* of profiles; ignores the query's type */
+	STORE_LABELS, /* of series; of all types if the query has no type */
 	STORE_VALUES, /* of the label q->by[0] */
 };
 
@@ -187,27 +188,27 @@ int store_names(struct store *s, const struct store_query *q, enum store_names_o
 		struct store_names *ret, struct store_error *ret_err);
 void store_names_done(struct store_names *n);
 
-struct store_stats {    /* what a kind of store does not have is 0 */
+struct store_stats {    /* 0: this kind of store does not have it */
 	uint64_t bytes; /* on disk, all files */
 	uint64_t raw_bytes, roll_bytes, times_bytes;
-	uint64_t settled_bytes; /* of all, without what SQLite writes ahead and uses again */
-	uint64_t removed_bytes; /* given back for age or size, by this process */
+	uint64_t settled_bytes; /* of all files, without SQLite's write-ahead logs, which are reused
+				 */
+	uint64_t removed_bytes; /* deleted for age or size by this process */
 	uint64_t windows;       /* appended by this process */
-	uint64_t samples;       /* … in them */
-	uint64_t known;         /* messages that were there already */
-	uint64_t refused;       /* out of range */
+	uint64_t samples;       /* in those windows */
+	uint64_t known;         /* messages that had been stored already */
+	uint64_t refused;       /* messages out of range */
 	uint64_t failed;        /* appends that could not be written */
-	uint64_t other_samples; /* stored as (other), for a cap */
-	uint64_t rolled_other;  /* rolled up as (other), for a month's cap */
-	uint64_t untimed_packs; /* five minutes whose samples' times were too many to be kept */
+	uint64_t other_samples; /* stored as (other) because of a cap */
+	uint64_t rolled_other;  /* rolled up as (other) because of a month's cap */
+	uint64_t untimed_packs; /* packs without sample times, because there were too many */
 	uint64_t damaged_files; /* set aside */
 	uint64_t packs, rolls, expired_files;
-	uint64_t first_ms, last_ms; /* of what is stored; first_ms to five minutes */
-	uint64_t writer_ms; /* since when somebody has been writing to it, as a reader sees it; 0:
-			       nobody is */
+	uint64_t first_ms, last_ms; /* of the stored data; first_ms is rounded to five minutes */
+	uint64_t writer_ms; /* for a reader: since when there has been a writer; 0: there is none */
 	/*
-	 * All that was ever taken and what became of it, over all collectors. Taken = stored +
-	 * lost, exactly, but for what collectors that run have not sent yet.
+	 * All samples ever taken and what became of them, over all collectors: taken = stored +
+	 * lost, exactly, except for what running collectors have not sent yet.
 	 */
 	uint64_t taken, stored;
 	uint64_t lost[WINDOW_LOST_REASONS];
