@@ -71,7 +71,7 @@ int serve_run(const struct serve_options *o)
 	const char *names[NAMES_MAX], *list = settings_text(set, SET_NAMES);
 	CLEANUP(freep) char *text = mem_strdup(list ? list : "");
 	struct server_options options = {
-		.store_dir = o->store,
+		.store_place = o->store,
 		.listen = settings_text(set, SET_LISTEN),
 		.hosts = names,
 		.host_count = split(text, names),

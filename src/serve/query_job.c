@@ -77,7 +77,7 @@ static void run(struct job *j)
 	o.read_only = true;
 	o.progress = on_progress;
 	o.progress_ctx = j;
-	if (store_open(q->server->store_dir, &o, &s, &q->store_error) != 0) {
+	if (store_open(q->server->store_place, &o, &s, &q->store_error) != 0) {
 		query_job_wrong(q, 500, "%s", q->store_error.text);
 		return;
 	}

@@ -180,7 +180,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->loop = l;
 	s->maintain_fd = -1;
 	s->windows_fd = o->windows_fd;
-	s->store_dir = mem_strdup(o->store_dir);
+	s->store_place = mem_strdup(o->store_place);
 	s->store_options = o->store;
 	store_options_fill(&s->store_options); /* the status tells them */
 	s->deadline_ms = o->deadline_ms ? o->deadline_ms : SERVER_DEADLINE_S * 1000;
@@ -193,7 +193,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 		return -EINVAL;
 	}
 	s->access = access_new(&o->access);
-	int r = store_open(o->store_dir, &s->store_options, &s->store, &err);
+	int r = store_open(o->store_place, &s->store_options, &s->store, &err);
 	if (r) {
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s", err.text);
 		ret_err->pid = err.pid;
@@ -234,7 +234,7 @@ void server_free(struct server *s)
 	http_free(s->http);
 	receiver_free(s->receiver);
 	store_close(s->store);
-	free(s->store_dir);
+	free(s->store_place);
 	free(s->message);
 	token_free(s->token);
 	access_free(s->access);

@@ -12,7 +12,7 @@
 struct server {
 	struct loop *loop;
 	struct store *store; /* the writer's handle, for this thread only */
-	char *store_dir;
+	char *store_place;
 	struct receiver *receiver;
 	struct jobs *jobs;
 	struct http *http;

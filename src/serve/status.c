@@ -183,7 +183,7 @@ static void write_store(FILE *out, const struct server *s, const struct store_st
 	const struct store_options *o = &s->store_options;
 
 	fputs("\"store\":{\"dir\":", out);
-	escape_json(out, s->store_dir, strlen(s->store_dir));
+	escape_json(out, s->store_place, strlen(s->store_place));
 	fprintf(out,
 		",\"bytes\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64
 		",\"retention_ms\":%" PRIu64 ",\"max_bytes\":%" PRIu64 ",\"times_ms\":%" PRIu64
