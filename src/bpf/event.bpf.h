@@ -291,7 +291,7 @@ static __always_inline void touch(struct scratch *s, struct wire_counts *counts,
 	TOUCH(&counts->n[WIRE_TAKEN]);
 	TOUCH(&s->walk.version);
 	TOUCH(&s->walk.low);
-	TOUCH(&s->known[leaf_place(pc)]);
+	TOUCH(&s->cached[leaf_place(pc)]);
 	TOUCH(&h->time);
 	TOUCH(&h->sp);
 	TOUCH(&h->comm);
@@ -302,7 +302,7 @@ static __always_inline void touch(struct scratch *s, struct wire_counts *counts,
 	if ((long)pc < 0) {
 		TOUCH(&s->orc.pc);
 		TOUCH(&s->orc.frames);
-		TOUCH(&s->orc_known[orc_leaf_place(pc)]);
+		TOUCH(&s->orc_cached[orc_leaf_place(pc)]);
 	}
 }
 

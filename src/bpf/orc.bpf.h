@@ -150,20 +150,20 @@ __noinline int orc_find(__u64 ip, int frame)
 		if (!orc_search(ip))
 			return 0;
 		w->found.next = ORC_LEAVES;
-		s->orc_known[w->next & (ORC_KNOWN - 1)] = w->found;
+		s->orc_cached[w->next & (ORC_CACHED - 1)] = w->found;
 		return 1;
 	}
 	__u16 *at = &s->orc_caller_at[orc_hash(key, ORC_CALLER_BITS + 1) & (2 * ORC_CALLERS - 1)];
 	w->next = *at;
-	if (s->orc_known[w->next & (ORC_KNOWN - 1)].at != key) {
+	if (s->orc_cached[w->next & (ORC_CACHED - 1)].at != key) {
 		if (!orc_search(ip))
 			return 0;
 		w->next = ORC_LEAVES + (w->oldest & (ORC_CALLERS - 1));
 		w->found.next = ORC_LEAVES + (++w->oldest & (ORC_CALLERS - 1));
-		s->orc_known[w->next & (ORC_KNOWN - 1)] = w->found;
+		s->orc_cached[w->next & (ORC_CACHED - 1)] = w->found;
 		*at = w->next;
 	}
-	s->orc_known[w->last & (ORC_KNOWN - 1)].next = w->next;
+	s->orc_cached[w->last & (ORC_CACHED - 1)].next = w->next;
 	return 1;
 }
 
@@ -181,11 +181,11 @@ __noinline int orc_step(int frame)
 	__u32 key = orc_key(ip);
 	if (frame == 0)
 		w->next = orc_leaf_place(ip);
-	struct orc_rule *r = &s->orc_known[w->next & (ORC_KNOWN - 1)];
+	struct orc_rule *r = &s->orc_cached[w->next & (ORC_CACHED - 1)];
 	if (r->at != key) {
 		if (!orc_find(ip, frame))
 			return ORC_LEAVE;
-		r = &s->orc_known[w->next & (ORC_KNOWN - 1)];
+		r = &s->orc_cached[w->next & (ORC_CACHED - 1)];
 	}
 	w->last = w->next;
 	w->next = r->next;

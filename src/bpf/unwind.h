@@ -67,7 +67,8 @@ enum unwind_cfa {
  * have made its frame yet, and what is around the instruction must tell. Or it was left in a slot
  * that is not used yet: surely so where its call was of a compiler's function, which has rows and
  * does not go on into code that was made at run time. The same goes for the caller of a leaf that
- * has nothing of its own on the stack: V8's baseline code has its frame made by what it calls first.
+ * has nothing of its own on the stack: V8's baseline code has its frame made by what it calls
+ *first.
  */
 #define UNWIND_SCAN_BYTES (16 * 1024) /* larger frames are not looked through */
 

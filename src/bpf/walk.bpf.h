@@ -80,7 +80,7 @@ struct walk {
 	__u32 frames;       /* written so far … */
 	__u32 base;         /* … from here on in the sample */
 	__u32 exact;        /* pc is an instruction that runs, not a return address */
-	__u32 last, next;   /* in scratch.known: the last frame's, and where the next is expected */
+	__u32 last, next; /* in scratch.cached: the last frame's, and where the next is expected */
 	__u32 missing; /* 0, or why the mapping's table is not there: UNWIND_PENDING, UNWIND_LOST */
 	__u64 low, high, bias;   /* the mapping of the last address that was looked up … */
 	struct unwind_file file; /* … its pages … */
@@ -88,37 +88,37 @@ struct walk {
 };
 
 /*
- * What a frame's address led to (of code without rows, also how far above sp fp was found to be,
- * plus 1, in cfa_offset, and of which byte of a leaf, plus 1, in fp_offset). Between two samples a
- * CPU runs other things for milliseconds, so each step of the two searches is a cache miss. It
- * stays true however tables come and go: a version is of one set of mappings, and a file's rows and
- * a rule's number never change.
+ * The rule that was found for an address. Between two events a CPU runs other things for
+ * milliseconds, so each step of the two searches (mapping, then row) is a cache miss: this saves
+ * them. It stays true however tables come and go: a version is of one set of mappings, and a file's
+ * rows and a rule's number never change. For code without rows it also holds how far above sp fp
+ * was found to be, plus 1, in cfa_offset, and for which byte of a leaf, plus 1, in fp_offset.
  */
-struct walk_known {
+struct cached_rule {
 	__u64 addr;
 	struct unwind_rule rule;
 	__u32 version; /* of the mappings */
-	__u16 next;    /* where the frame that called it was found last, in scratch.known */
+	__u16 next;    /* where the frame that called it was found last, in scratch.cached */
 	__u8 bytes;    /* from addr on: the same for all of them; 0: nothing here */
 	__u8 pad;
 };
 
 /*
- * Leaves are anywhere and lie by the hash of 64 bytes of code, for as much of them as one row
- * covers. Callers come again in the same order, so they lie in the order in which they were first
- * met, and a whole stack takes a few lines that follow each other. Where one is not next to the
- * last, that has noted where it is.
+ * Leaves can be anywhere: they are hashed by their block of 64 bytes of code, and an entry holds
+ * for as much of the block as one row covers. Callers come again in the same order: they are
+ * entered in the order in which they were first met, so that a whole stack takes a few cache lines
+ * that follow each other, and each entry notes where its own caller was found last.
  */
 #define WALK_BLOCK       64
 #define WALK_LEAF_BITS   10
 #define WALK_LEAVES      (1 << WALK_LEAF_BITS)
 #define WALK_CALLER_BITS 10
 #define WALK_CALLERS     (1 << WALK_CALLER_BITS)
-#define WALK_KNOWN       (WALK_LEAVES + WALK_CALLERS)
+#define WALK_CACHED      (WALK_LEAVES + WALK_CALLERS)
 #define WALK_PIECE       64                 /* words */
 #define WALK_NO_PIECE    ((1ull << 63) + 1) /* far from any address, the kernel's too */
 
-_Static_assert((WALK_KNOWN & (WALK_KNOWN - 1)) == 0, "a power of two");
+_Static_assert((WALK_CACHED & (WALK_CACHED - 1)) == 0, "a power of two");
 
 /* A copy of a stack under way. */
 struct copy {
@@ -133,16 +133,16 @@ struct orc_rule {
 	__u32 at; /* the address, from the start of the text, plus 1; 0: nothing here */
 	__s16 sp_offset, bp_offset;
 	__u16 how;
-	__u16 next; /* where the caller was found last, in scratch.orc_known */
+	__u16 next; /* where the caller was found last, in scratch.orc_cached */
 };
 
 #define ORC_LEAF_BITS   10
 #define ORC_LEAVES      (1 << ORC_LEAF_BITS)
 #define ORC_CALLER_BITS 10
 #define ORC_CALLERS     (1 << ORC_CALLER_BITS)
-#define ORC_KNOWN       (ORC_LEAVES + ORC_CALLERS)
+#define ORC_CACHED      (ORC_LEAVES + ORC_CALLERS)
 
-_Static_assert((ORC_KNOWN & (ORC_KNOWN - 1)) == 0, "a power of two");
+_Static_assert((ORC_CACHED & (ORC_CACHED - 1)) == 0, "a power of two");
 
 struct orc_walk {
 	__u64 pc, sp, bp;
@@ -170,10 +170,10 @@ struct scratch {
 	struct orc_walk orc;
 	struct copy copy;
 	__u64 piece[WALK_PIECE] CACHE_LINE;
-	struct walk_known known[WALK_KNOWN] CACHE_LINE; /* leaves, then callers */
-	__u16 caller_at[2 * WALK_CALLERS];              /* by hash, in known */
-	__u32 oldest;                                   /* of the callers, to be forgotten */
-	struct orc_rule orc_known[ORC_KNOWN];
+	struct cached_rule cached[WALK_CACHED] CACHE_LINE; /* leaves, then callers */
+	__u16 caller_at[2 * WALK_CALLERS];                 /* by hash: an index of cached */
+	__u32 oldest;                                      /* of the callers, to be forgotten */
+	struct orc_rule orc_cached[ORC_CACHED];
 	__u16 orc_caller_at[2 * ORC_CALLERS];
 	__u64 check[WIRE_FRAMES + 1]; /* what bpf_get_stack() says */
 } __attribute__((aligned(4096)));
@@ -361,7 +361,7 @@ static __always_inline bool read_stack(struct scratch *s, __u64 *to, __u64 addr)
 	return true;
 }
 
-static __always_inline bool is_known(const struct walk_known *k, __u64 addr, __u32 version)
+static __always_inline bool is_cached(const struct cached_rule *k, __u64 addr, __u32 version)
 {
 	return addr - k->addr < k->bytes && k->version == version;
 }
@@ -392,7 +392,7 @@ static __always_inline bool is_returned_to(struct scratch *s, __u64 pc)
 {
 	struct walk *w = &s->walk;
 
-	return is_known(&s->known[w->next & (WALK_KNOWN - 1)], pc - 1, w->version) ||
+	return is_cached(&s->cached[w->next & (WALK_CACHED - 1)], pc - 1, w->version) ||
 	       walk_is_return(pc);
 }
 
@@ -446,7 +446,7 @@ __noinline int walk_is_clear(__u64 sp)
 }
 
 /* Whether the caller of the code at pc is above fp; then that is remembered of its address. */
-static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *known)
+static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *cached)
 {
 	struct walk *w = &s->walk;
 	__u64 distance = w->fp - w->sp;
@@ -455,16 +455,16 @@ static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *k
 
 	if (w->fp & 7 || w->sp & 7 || distance >= UNWIND_SCAN_BYTES)
 		return false;
-	if (known->checked)
+	if (cached->checked)
 		return true;
-	if (known->fp_offset == place && (__u32)known->cfa_offset == distance + 1)
+	if (cached->fp_offset == place && (__u32)cached->cfa_offset == distance + 1)
 		return true;
 	w->until = w->fp;
 	for (__u32 i = 0; i < UNWIND_SCAN_BYTES && i < distance; i += WALK_SCAN_BYTES)
 		if (!walk_is_clear(w->sp + i))
 			return false;
-	known->fp_offset = place;
-	known->cfa_offset = distance + 1;
+	cached->fp_offset = place;
+	cached->cfa_offset = distance + 1;
 	return true;
 }
 
@@ -511,13 +511,13 @@ __noinline int walk_find_shape(__u64 pc)
 }
 
 /* Code without rows: see unwind.h. A chain that ends (0) may be just a value in fp. */
-static __always_inline int step_without_row(struct scratch *s, struct unwind_rule *known)
+static __always_inline int step_without_row(struct scratch *s, struct unwind_rule *cached)
 {
 	struct walk *w = &s->walk;
 	__u64 code, fp = w->fp, sp = w->sp;
 	__u32 shape = ARCH_SHAPE_FRAME, out = 0;
 
-	if ((w->exact || !(known->cfa_offset | known->checked)) && read_word(&code, w->pc - 1)) {
+	if ((w->exact || !(cached->cfa_offset | cached->checked)) && read_word(&code, w->pc - 1)) {
 		out = arch_epilogue(code);
 		if (w->exact)
 			shape = arch_shape(code);
@@ -526,13 +526,13 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		sp += (out & 0xff) - 1;
 		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == ARCH_SHAPE_FRAME && known->checked &&
+	if (shape == ARCH_SHAPE_FRAME && cached->checked &&
 	    (w->exact || sp == open_event(s)->sp + 8))
 		shape = walk_find_shape(w->pc);
 	if (shape >= ARCH_SHAPE_UNKNOWN)
 		return WIRE_WALK_NO_ROW;
 	if (shape == ARCH_SHAPE_FRAME) {
-		if (!prove_frame(s, known))
+		if (!prove_frame(s, cached))
 			return WIRE_WALK_NO_ROW;
 		sp = fp + 8;
 	}
@@ -542,11 +542,11 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 	if (result)
 		return result;
 	if (out && !w->exact) { /* as good as a row */
-		known->cfa = UNWIND_SP;
-		known->cfa_offset = sp + 8 - w->sp;
-		known->fp = out & ARCH_POPS_FP ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME;
-		known->fp_offset = out & ARCH_POPS_FP ? -16 : 0;
-		known->checked = 1;
+		cached->cfa = UNWIND_SP;
+		cached->cfa_offset = sp + 8 - w->sp;
+		cached->fp = out & ARCH_POPS_FP ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME;
+		cached->fp_offset = out & ARCH_POPS_FP ? -16 : 0;
+		cached->checked = 1;
 	}
 	w->kept_at = UNWIND_NOWHERE;
 	w->sp = sp + 8;
@@ -603,7 +603,7 @@ __noinline int walk_leap(int frame)
 	if (!s || frame < 0)
 		return WIRE_WALK_FAULT;
 	struct walk *w = &s->walk;
-	struct unwind_rule *r = &s->known[w->last & (WALK_KNOWN - 1)].rule;
+	struct unwind_rule *r = &s->cached[w->last & (WALK_CACHED - 1)].rule;
 
 	switch (r->cfa) {
 	case UNWIND_UNKNOWN:
@@ -632,7 +632,7 @@ __noinline int walk_find_cfa(int frame)
 	if (!s || frame < 0)
 		return WIRE_WALK_FAULT;
 	struct walk *w = &s->walk;
-	const struct unwind_rule *r = &s->known[w->last & (WALK_KNOWN - 1)].rule;
+	const struct unwind_rule *r = &s->cached[w->last & (WALK_CACHED - 1)].rule;
 
 	return step_find_cfa(s, r);
 }
@@ -665,7 +665,7 @@ static __always_inline __u32 leaf_place(__u64 addr)
 }
 
 /* Writes into k what to do at an address; 0, else enum wire_walk. */
-static __always_inline int look_up(struct scratch *s, struct walk_known *k, __u64 addr)
+static __always_inline int look_up(struct scratch *s, struct cached_rule *k, __u64 addr)
 {
 	struct walk *w = &s->walk;
 
@@ -703,21 +703,21 @@ __noinline int walk_find(__u64 addr)
 		return WIRE_WALK_FAULT;
 	struct walk *w = &s->walk;
 	if (w->exact)
-		return look_up(s, &s->known[w->next & (WALK_KNOWN - 1)], addr);
+		return look_up(s, &s->cached[w->next & (WALK_CACHED - 1)], addr);
 
 	__u64 hash = (addr ^ ((__u64)w->version << 32)) * 0x9e3779b97f4a7c15ull;
 	__u16 *at = &s->caller_at[hash >> (63 - WALK_CALLER_BITS)];
 	w->next = *at;
-	if (!is_known(&s->known[w->next & (WALK_KNOWN - 1)], addr, w->version)) {
+	if (!is_cached(&s->cached[w->next & (WALK_CACHED - 1)], addr, w->version)) {
 		w->next = WALK_LEAVES + (s->oldest & (WALK_CALLERS - 1));
-		struct walk_known *k = &s->known[w->next & (WALK_KNOWN - 1)];
+		struct cached_rule *k = &s->cached[w->next & (WALK_CACHED - 1)];
 		int result = look_up(s, k, addr);
 		if (result)
 			return result;
 		k->next = WALK_LEAVES + (++s->oldest & (WALK_CALLERS - 1));
 		*at = w->next;
 	}
-	s->known[w->last & (WALK_KNOWN - 1)].next = w->next;
+	s->cached[w->last & (WALK_CACHED - 1)].next = w->next;
 	return 0;
 }
 
@@ -734,12 +734,12 @@ __noinline int walk_step(int frame)
 	*user_frame_at(s, w->frames) = addr;
 	if (w->exact)
 		w->next = leaf_place(addr);
-	struct walk_known *k = &s->known[w->next & (WALK_KNOWN - 1)];
-	if (!is_known(k, addr, w->version)) {
+	struct cached_rule *k = &s->cached[w->next & (WALK_CACHED - 1)];
+	if (!is_cached(k, addr, w->version)) {
 		int result = walk_find(addr);
 		if (result)
 			return result;
-		k = &s->known[w->next & (WALK_KNOWN - 1)];
+		k = &s->cached[w->next & (WALK_CACHED - 1)];
 	}
 	w->last = w->next;
 	w->next = k->next;
