@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Events other than the CPU's clock: what is recorded of them, alone and beside it."""
 import os
+import signal
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import folded  # noqa: E402
 import workloads  # noqa: E402
-from always import account, always, served  # noqa: E402
+from always import account, always, served, until  # noqa: E402
 from recording import live, run  # noqa: E402
 from tap import main  # noqa: E402
 
@@ -15,13 +16,14 @@ MUCH, LITTLE = "touch_much", "touch_little"
 
 
 def check_shares(stacks, period=100):
-    """Three times as many of the one as of the other, by their standard error. Returns how many."""
+    """Three times as many of the one as of the other, by their standard error. Returns all."""
     much = sum(n for s, n in stacks if MUCH in s)
     little = sum(n for s, n in stacks if LITTLE in s)
     n = (much + little) // period
-    assert n > 300 and n * period >= 0.9 * stacks.total, (n, stacks.total)
+    # A program's first samples may be without a stack, while others keep the machine busy.
+    assert n > 300 and n * period >= 0.5 * stacks.total, (n, stacks.total)
     assert abs(much / (much + little) - 0.75) < 5 * (0.75 * 0.25 / n) ** 0.5, (much, little)
-    return much + little
+    return stacks.total
 
 
 @live
@@ -49,7 +51,7 @@ def all_faults_are_there():
     assert 0.95 < told / (256 * 800) < 1.05 and lost == 0, (told, lost)
     stacks, lost = record_rounds(20, "-c", "1")
     told = check_shares(stacks, 1)
-    assert told <= 256 * 20 <= told + lost, (told, lost)
+    assert 256 * 20 <= told + lost < 256 * 21, (told, lost)
 
 
 @live
@@ -66,6 +68,21 @@ def two_kinds_of_events_are_kept_side_by_side():
             m = s.metrics()
             taken, stored, lost = account(m)
             assert taken == stored + lost and lost == 0, (taken, stored, lost)
+
+
+@live
+def every_event_is_accounted_for_when_a_collector_dies():
+    with workloads.start("faults"), always("--events", "page-faults") as a:
+        for _ in range(3):
+            a.wait_stored(300)
+            os.kill(until("a collector", lambda: a.half("collect")), signal.SIGKILL)
+        a.wait_stored(300)
+        assert a.stop() == 0, a.err
+        with served(a.store) as s:
+            m = s.metrics()
+            taken, stored, lost = account(m)
+            died = m['smolder_samples_lost_total{reason="collector_died"}']
+            assert taken == stored + lost and 0 < died <= lost, (taken, stored, lost, died)
 
 
 @live
