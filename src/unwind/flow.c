@@ -7,14 +7,15 @@
 #include "unwind/gorows.h"
 #include "unwind/x86.h"
 
-#define PADDED_ALIGN   64ull
-#define PADDED_GAP_MIN (64u << 10) /* minimum size of code without symbols to be searched */
-#define GAP_MIN        16          /* shorter gaps are padding between functions */
-#define STEP_BYTES     16          /* reading or clearing this many counts as one step */
-#define DEPTH_MAX      (1 << 24)
-#define LOST           1 /* of a saved register: it was saved, but it is not known where */
-#define SYMBOLS_MAX    (1u << 20)
-#define CHUNK          256
+#define PADDED_ALIGN    64ull
+#define PADDED_GAP_MIN  (64u << 10) /* minimum size of code without symbols to be searched */
+#define GAP_MIN         16          /* shorter gaps are padding between functions */
+#define SYSCALL_GAP_MAX 16
+#define STEP_BYTES      16 /* reading or clearing this many counts as one step */
+#define DEPTH_MAX       (1 << 24)
+#define LOST            1 /* of a saved register: it was saved, but it is not known where */
+#define SYMBOLS_MAX     (1u << 20)
+#define CHUNK           256
 
 struct function {
 	uint64_t start;
@@ -612,11 +613,37 @@ static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 	return err;
 }
 
+/*
+ * What holds where a table ends. That of glibc's clone() ends at its system call, since it would be
+ * wrong in the child, and goes on where the child does. For the parent, whose time it takes to make
+ * one, it stays true until then; the child has no return address there, which is checked.
+ */
+static struct unwind_rule rule_of_gap(const struct flow *f, uint64_t to)
+{
+	static const uint8_t syscall[] = {0x0f, 0x05};
+	struct unwind_rule rule = {.cfa = UNWIND_UNKNOWN};
+	uint8_t code[sizeof(syscall)];
+	uint64_t offset;
+
+	if (!f->holds || f->held.cfa != UNWIND_SP || f->held.cfa_offset != 8 ||
+	    f->held.fp != UNWIND_FP_SAME || to - f->gap > SYSCALL_GAP_MAX ||
+	    f->e->machine != EM_X86_64 || !elf_file_offset(f->e, f->gap, &offset) ||
+	    elf_file_read(f->e, code, sizeof(code), offset) != 0 ||
+	    memcmp(code, syscall, sizeof(code)) != 0)
+		return rule;
+	rule = f->held;
+	rule.checked = 1;
+	return rule;
+}
+
 /* Ends the gap at `to`: gives rows for its parts in executable segments. */
 static int close_gap(struct flow *f, uint64_t to)
 {
-	int err = put_row(f, f->gap, (struct unwind_rule){.cfa = UNWIND_UNKNOWN});
+	struct unwind_rule rule = rule_of_gap(f, to);
+	int err = put_row(f, f->gap, rule);
 
+	if (rule.cfa != UNWIND_UNKNOWN)
+		return err;
 	for (uint32_t i = 0; i < f->e->segment_count && !err; i++) {
 		const Elf64_Phdr *p = &f->e->segments[i];
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) ||
