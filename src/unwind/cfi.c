@@ -36,6 +36,7 @@ struct reader {
 	struct cfi_stats *stats;
 	const Elf64_Phdr *texts[TEXTS_MAX]; /* executable segments */
 	unsigned text_count;
+	uint64_t entry;               /* of a program; 0: a library's says nothing */
 	struct cfi_section tables[2]; /* .eh_frame, .debug_frame */
 	struct kept_cie *cies;        /* CIES_KEPT for each table */
 	struct fde *fdes;
@@ -301,13 +302,15 @@ static int put_fde(struct reader *r, const struct fde *listed)
 	struct record rec;
 	struct cfa_fde f;
 
+	r->limit = listed->start + listed->size;
+	if (listed->start == r->entry)
+		return put_row(r, r->entry, (struct unwind_rule){.cfa = UNWIND_END});
 	if (!read_record(t, listed->at, &rec))
 		return -EBADMSG;
 	int error = parse_fde(r, t, &rec, &f);
 	if (error)
 		return error;
-	f.end = listed->start + listed->size;
-	r->limit = f.end;
+	f.end = r->limit;
 	error = cfa_run(&f, &r->budget, put_row, r);
 	if (error != -EBADMSG)
 		return error;
@@ -351,6 +354,19 @@ static int run(struct reader *r)
 	return put_all(r);
 }
 
+/* Where a program begins. Linkers set that of a library to anything. */
+static uint64_t find_entry(const struct elf_file *e)
+{
+	bool is_dynamic = false;
+
+	for (uint32_t i = 0; i < e->segment_count; i++) {
+		if (e->segments[i].p_type == PT_INTERP)
+			return e->entry;
+		is_dynamic |= e->segments[i].p_type == PT_DYNAMIC;
+	}
+	return is_dynamic ? 0 : e->entry;
+}
+
 int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats)
 {
 	struct reader r = {.stats = stats, .row = row, .arg = arg};
@@ -359,6 +375,7 @@ int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_st
 	if (!ARCH_HAS_WALK || e->machine != ARCH_ELF_MACHINE || e->is_32_bit)
 		return -ENOTSUP;
 	find_texts(&r, e);
+	r.entry = find_entry(e);
 	int error = cfi_sections_read(e, CFI_TABLE_MAX, r.tables, &stats->why);
 	if (error)
 		return error;

@@ -8,7 +8,8 @@
  *
  * Contradictions are resolved as libgcc does: of two functions at one address the first in the file
  * counts, a function that starts inside another ends that other, and functions without a size are
- * ignored. A function of .debug_frame that starts inside one of .eh_frame is ignored.
+ * ignored. A function of .debug_frame that starts inside one of .eh_frame is ignored. The function
+ * at which a program starts has no caller, whatever its table says (a _start written in C).
  *
  * The file may be hostile: work is bounded by the size of its tables, which are bounded by the caps
  * below; a malformed record is counted and the rest is still read. Has no state; thread-safe.

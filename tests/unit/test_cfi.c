@@ -125,7 +125,8 @@ static int see(void *arg, uint64_t start, struct unwind_rule rule)
 	return 0;
 }
 
-static struct seen look_at(const struct table *eh, const struct table *debug)
+static struct seen look_at_program(const struct table *eh, const struct table *debug,
+				   uint64_t entry)
 {
 	struct seen s = {};
 	struct elf_file e;
@@ -133,12 +134,18 @@ static struct seen look_at(const struct table *eh, const struct table *debug)
 	struct tiny_elf *elf = eh_elf_new(eh ? eh->data : NULL, eh ? eh->len : 0,
 					  debug ? debug->data : NULL, debug ? debug->len : 0, &len);
 
+	elf->head.e_entry = entry;
 	assert_int_equal(elf_file_init_mem(&e, elf, len), 0);
 	s.result = cfi_each(&e, see, &s, &s.stats);
 	assert_int_equal(s.stats.rows, s.count);
 	elf_file_done(&e);
 	free(elf);
 	return s;
+}
+
+static struct seen look_at(const struct table *eh, const struct table *debug)
+{
+	return look_at_program(eh, debug, 0);
 }
 
 static struct seen look(struct table *t)
@@ -655,11 +662,32 @@ static void tables_are_capped(void **state)
 	assert_non_null(s.stats.why);
 }
 
+static void where_a_program_starts_nothing_calls(void **state)
+{
+	(void)state;
+	struct table t = {};
+	size_t cie = put_cie(&t, DW_EH_PE_absptr);
+
+	put_fde(&t, cie, EH_TEXT, 16, NULL, 0);
+	put_fde(&t, cie, EH_TEXT + 16, 16,
+		BYTES(DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 16));
+	put_fde(&t, cie, EH_TEXT + 32, 16, NULL, 0);
+	struct seen s = look_at_program(&t, NULL, EH_TEXT + 16);
+	assert_int_equal(s.result, 0);
+	assert_int_equal(s.count, 4);
+	expect_row(&s, 0, EH_TEXT, rsp8);
+	expect_row(&s, 1, EH_TEXT + 16, (struct unwind_rule){.cfa = UNWIND_END});
+	expect_row(&s, 2, EH_TEXT + 32, rsp8);
+	expect_row(&s, 3, EH_TEXT + 48, unknown);
+	free(t.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_instruction_is_obeyed),
 		cmocka_unit_test(each_way_to_move_on),
+		cmocka_unit_test(where_a_program_starts_nothing_calls),
 		cmocka_unit_test(what_was_said_before_nonsense_stands),
 		cmocka_unit_test(pointers_come_in_many_encodings),
 		cmocka_unit_test(augmentations),
