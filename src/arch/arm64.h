@@ -21,8 +21,9 @@ enum {
 	ARCH_DWARF_SP = 31,
 };
 
-#define ARCH_RETURN_AT 0 /* calls do not put it on the stack; rules that say so are not accepted   \
-			  */
+#define ARCH_RETURN_AT                                                                             \
+	0 /* calls do not put it on the stack; rules that say so are not accepted                  \
+	   */
 
 /* Offsets in struct rt_sigframe: siginfo (128 bytes), then struct ucontext: x0 to x30, sp, pc. */
 #define ARCH_SIGNAL_REGISTER(n) (128 + 184 + 8 * (n))

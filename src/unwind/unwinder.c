@@ -511,7 +511,7 @@ static void space_update(struct unwinder *u, struct space *s)
 	    s->installed_keeps_fp != s->keeps_fp)
 		space_install(u, s);
 	else
-		for (size_t i = 0; i < s->maps->count; i++)
+		for (size_t i = 0; s->maps && i < s->maps->count; i++)
 			write_mapping(u, s, &s->run[i], &s->maps->list[i]);
 }
 
@@ -644,6 +644,7 @@ static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 }
 
 /* Reads code of a process, if that is still running. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): process_vm_readv() writes to it. */
 static bool read_code(void *ctx, uint64_t addr, uint64_t *ret)
 {
 	const struct rule_context *c = ctx;

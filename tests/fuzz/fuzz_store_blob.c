@@ -32,7 +32,7 @@ static void rows(const struct pack *blob)
 		}
 		/* What is sorted is written and read as it is. */
 		columns_settle(&all);
-		columns_write(&all, 10101010, 1, &r.zip, &out);
+		columns_write(&all, 10101010, 1, &r.compressor, &out);
 		if (columns_open(&r, out.bytes, out.len, 10101010) < 0)
 			abort();
 		for (; columns_next(&r, &row); count++)

@@ -272,11 +272,11 @@ static void a_program_is_what_events_say_since_its_exec(void **state)
 	tell(ps,
 	     (struct sideband_record){.type = SIDEBAND_EXEC, .pid = me, .time = 20, .name = "x"});
 	tell(ps, (struct sideband_record){.type = SIDEBAND_MAP,
-					 .pid = me,
-					 .time = 30,
-					 .start = 0x1000,
-					 .end = 0x2000,
-					 .name = "/bin/x"});
+					  .pid = me,
+					  .time = 30,
+					  .start = 0x1000,
+					  .end = 0x2000,
+					  .name = "/bin/x"});
 	assert_null(maps_find(before, somewhere)); /* may have been of the new program */
 	maps_unref(before);
 	p = processes_get(ps, me, 1, 40);
