@@ -127,7 +127,7 @@ def a_cpu_that_comes_online_is_sampled(report):
 
 def a_cpu_that_is_added_later_is_said_and_sampled_by_the_next(report):
     assert report.code("added") == 0, report.err("added")
-    assert "1 CPUs that came online could not be sampled" in report.err("added"), report.err("added")
+    assert "1 CPUs came online during the recording and could not be sampled" in report.err("added"), report.err("added")
     assert not folded.parse(report["added"]).of("chain").count("spin"), report["added"]
     check_edges(chains(report, "present"))
 
