@@ -381,7 +381,7 @@ test('gaps are gaps and restarts are marked', {skip}, async () => {
 	await ready(page);
 	const marks = page.locator('.restart');
 	assert.equal(await marks.count(), 1);
-	assert.match(await marks.getAttribute('title'), /A collector began here/);
+	assert.match(await marks.getAttribute('title'), /A collector started here/);
 	const over = await page.locator('.u-over').boundingBox();
 	const mark = await marks.boundingBox();
 	// Off from 35 to 32 minutes ago, of the last hour.
@@ -906,7 +906,7 @@ test('a rectangle of the heatmap is a flame graph, exact to 20 ms', {skip}, asyn
 	assert.ok(several > 0);
 	assert.equal(await total(page), several * PERIOD);
 	assert.equal(await tableSum(page), several * PERIOD);
-	assert.match(await page.locator('.chosen').textContent(), /of each second 200 to 420 ms/);
+	assert.match(await page.locator('.chosen').textContent(), /in each second 200 to 420 ms/);
 	await picture(page, 'page-heatmap');
 
 	const one = await pick(310, 5, 310, 30);
@@ -1042,18 +1042,18 @@ async function sameCost(page, {cost, samples, cpus}) {
 	assert.ok(seen.endsWith(`${perDay === null ? 'B' : `${day(perDay)} a day`}${late.lost} lost`), seen);
 	await corner.getByRole('button').click();
 	const panel = corner.locator('.panel');
-	assert.ok((await panel.locator('p').first().textContent()).startsWith(`Of ${cpus} CPUs`));
+	assert.ok((await panel.locator('p').first().textContent()).startsWith(`Share of ${cpus} CPUs`));
 	const table = i => panel.locator('table').nth(i).locator('tr').evaluateAll(all =>
 		all.map(tr => [...tr.cells].map(c => c.textContent)));
 	const [costs, stages, lost] = await Promise.all([0, 1, 2].map(table));
 	const text = n => n < 60 ? `${n} s` : `${Math.floor(n / 60)} min${n % 60 ? ` ${n % 60} s` : ''}`;
 	assert.equal(costs[0][1], `last ${text(late.seconds)}`);
 	const row = (rows, name) => rows.find(r => r[0] === name)?.slice(1, 3);
-	assert.deepEqual(row(costs, 'CPU, all of it'), [late, cost].map(c => digits(c.cpu_percent)));
+	assert.deepEqual(row(costs, 'CPU, total'), [late, cost].map(c => digits(c.cpu_percent)));
 	assert.deepEqual(row(costs, 'Timer interrupt'), [late, cost].map(c => digits(c.timer_percent)));
 	assert.deepEqual(row(costs, 'Samples lost'), [late, cost].map(c => c.lost.toLocaleString('en-US')));
 	assert.equal(row(costs, 'Memory')[0], `${(cost.memory_bytes / 2 ** 20).toPrecision(3)} MiB`);
-	assert.deepEqual(row(costs, 'Disk a day'), [late, cost].map(c => day(c.disk_bytes_per_day)));
+	assert.deepEqual(row(costs, 'Disk per day'), [late, cost].map(c => day(c.disk_bytes_per_day)));
 	for (const [rows, kind] of [[costs, 'parts'], [stages, 'stages']])
 		for (const [i, {name}] of cost[kind].entries())
 			assert.deepEqual(row(rows, `· ${name}`), [late, cost].map(c => digits(c[kind][i].cpu_percent)), name);
@@ -1230,7 +1230,7 @@ test('a file is shown with the same tools, and stays in the browser', {skip}, as
 	assert.equal(await page.locator('.filebar strong').textContent(), 'a.folded');
 
 	await upload(page, 'bad.bin');
-	assert.match(await page.locator('.filebar [role=alert]').textContent(), /bad\.bin cannot be shown: it is none of/);
+	assert.match(await page.locator('.filebar [role=alert]').textContent(), /bad\.bin cannot be shown: it is not folded/);
 	const sent = mock.requests.slice(before).filter(r => !r.endsWith('/status'));
 	assert.deepEqual(sent, [], 'nothing was asked of the server');
 	await page.getByRole('button', {name: 'Back to the server'}).click();
@@ -1258,7 +1258,7 @@ test('a file is compared with what the server has, either way', {skip}, async ()
 		assert.deepEqual(changes.filter(c => c.join() !== '0 s,0 s,'), []);
 	};
 	await page.getByRole('button', {name: 'Compare', exact: true}).click();
-	await page.getByRole('button', {name: /^What the server has/}).click();
+	await page.getByRole('button', {name: /^The server’s profile/}).click();
 	await page.locator('.filebar', {hasText: 'compared with cpu{comm="python3"}, '}).waitFor();
 	await settled(page);
 	await same();
@@ -1290,7 +1290,7 @@ test('a file is compared with what the server has, either way', {skip}, async ()
 	await page.getByRole('button', {name: 'Back to the server'}).click();
 	await page.getByRole('button', {name: 'Compare', exact: true}).click();
 	await upload(page, 'counts.folded', 'A file…');
-	assert.match(await page.locator('.filebar [role=alert]').textContent(), /counts\.folded cannot be shown: it counts samples, and cpu, .* nanoseconds/);
+	assert.match(await page.locator('.filebar [role=alert]').textContent(), /counts\.folded cannot be shown: it counts samples, but cpu, .* counts nanoseconds/);
 	await done(page);
 });
 
@@ -1365,7 +1365,7 @@ test('while something is loaded, and when the server is gone, the old picture st
 	await page.getByRole('button', {name: '6 h', exact: true}).click();
 	await page.locator('.stale').waitFor();
 	const when = await page.locator('.chosen .when').textContent();
-	assert.ok((await page.locator('.stale').textContent()).includes(`What is shown is still of ${when}.`));
+	assert.ok((await page.locator('.stale').textContent()).includes(`Still showing ${when}.`));
 	assert.match(await page.locator('.stale').textContent(), /has not answered since \d\d:\d\d:\d\d; trying again/);
 	assert.equal(await total(page), now);
 	assert.equal(await timelineSum(page), now, 'the words are of what is shown');
@@ -1425,7 +1425,7 @@ test('on a phone most of the screen is the graph, and everything is behind More'
 	assert.ok(Math.min(844, graph.y + graph.height) - graph.y > 844 / 2, 'and is more than half of what is seen');
 	assert.ok((await page.locator('.top').boundingBox()).height < 50, 'the controls are one bar');
 	assert.equal(await page.getByRole('button', {name: 'Compare', exact: true}).isVisible(), false);
-	await page.getByRole('combobox', {name: 'How much time'}).selectOption('6 h');
+	await page.getByRole('combobox', {name: 'Time range'}).selectOption('6 h');
 	await settled(page);
 	assert.match(await page.locator('.chosen').textContent(), / 6 h|6 h/);
 	await picture(page, 'page-phone');
@@ -1859,7 +1859,7 @@ test('a real server: of a tree that was cut, the table has what smolder query sa
 		// What only the page does is summed from what it has, which it says.
 		await page.getByRole('button', {name: 'Merge recursion'}).click();
 		await settled(page);
-		assert.match(await page.locator('.missing').textContent(), /too small to be kept/);
+		assert.match(await page.locator('.missing').textContent(), /small ones are in \(other\)/);
 		assert.equal(await tableSum(page), all);
 
 		// Few functions: the others are one row, and the sum stays.

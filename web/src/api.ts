@@ -32,10 +32,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 			return await response.json();
 		} catch (e) {
 			if (signal?.aborted) throw e;
-			throw new ApiError(
-				response.status,
-				'The answer of the server was cut short.',
-			);
+			throw new ApiError(response.status, 'The server’s answer was incomplete.');
 		}
 	}
 	let text = `The server answered ${response.status}.`;

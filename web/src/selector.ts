@@ -65,7 +65,7 @@ class Reader {
 		const op = this.take(OP)?.[0] as Op | undefined;
 		if (!op) return `after ${label} comes =, !=, =~ or !~`;
 		const m = this.take(STRING);
-		if (!m) return `the value of ${label} must stand in quotes`;
+		if (!m) return `the value of ${label} must be in quotes`;
 		const value = (m[1] ?? m[2]).replace(/\\(.)/g, (_, c: string) => ESCAPES[c] ?? c);
 		return {label, op, value};
 	}

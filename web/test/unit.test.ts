@@ -473,7 +473,7 @@ test('what is no profile says so', async () => {
 	const refused = async (data: Uint8Array, why: RegExp): Promise<void> =>
 		assert.rejects(openFile(data), why);
 	await refused(bytes(''), /is empty/);
-	await refused(bytes('hello world\nthis is text\n'), /none of folded/);
+	await refused(bytes('hello world\nthis is text\n'), /it is not folded/);
 	await refused(bytes('{"shared": 1, "profiles": []}'), /no profiles/);
 	await refused(new Uint8Array([0x1f, 0x8b, 1, 2, 3]), /damaged/);
 	await refused(bytes('a;b 0\n'), /no sample/);
@@ -527,7 +527,7 @@ test('hostile names of files are cleaned and cut', async () => {
 	for (const file of [`${deepest.join(';')} 3\n`, JSON.stringify(scope), perf]) {
 		const p = await open(file);
 		assert.equal(p.tree.total[0], 3);
-		assert.match(String(p.notes), /1 stacks were cut at 1,024 frames/);
+		assert.match(String(p.notes), /1 stacks were truncated to 1,024 frames/);
 		check(mergeRecursion(p.tree));
 		assert.equal(folded(p, p.tree, 0).match(/^f0;.* 3$|^a;.* 3$/gm)?.length, 1);
 		assert.ok(writePprof(p, p.tree, v => stacks(p.tree, 0, v)).length > 1000);

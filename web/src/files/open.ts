@@ -58,11 +58,11 @@ export async function openFile(packed: Uint8Array): Promise<Profile> {
 			readPprof(data, sink);
 		} catch {
 			throw new Error(
-				'it is none of folded stacks, pprof, perf script or speedscope',
+				'it is not folded stacks, pprof, perf script or speedscope',
 			);
 		}
 	}
 	const p = sink.finish();
-	if (p.tree.total[0] === 0) throw new Error('there is no sample in it');
+	if (p.tree.total[0] === 0) throw new Error('it has no samples');
 	return p;
 }

@@ -62,7 +62,7 @@ export class Sink {
 			notes.push(`${count(this.skipped)} lines or frames were not understood`);
 		if (this.cut > 0)
 			notes.push(
-				`${count(this.cut)} stacks were cut at ${count(DEPTH_MOST)} frames`,
+				`${count(this.cut)} stacks were truncated to ${count(DEPTH_MOST)} frames`,
 			);
 		return notes;
 	}

@@ -4,7 +4,7 @@
 import {state, tree, update} from '../data';
 import {clip} from '../format';
 import {type Change, type FunctionKey, keyOf, path, placeOf, type Tree} from '../tree';
-import {copy} from './parts';
+import {copy} from './controls';
 
 export interface Action {
 	key: string; // of the keyboard; '' none

@@ -11,11 +11,11 @@ import {file, isComparing, loaded, profile, state, theme, tree, update, weight} 
 import {amount, clip, count, percent, range as rangeText} from '../format';
 import type {Scale} from '../state';
 import {dropChange, openSandwich, toggleRecursion, zoomTo} from './actions';
+import {Notice} from './controls';
 import {Cost} from './cost';
 import {DropTarget, FileBar, pickFile} from './drop';
 import {Card, Crumbs, FrameMenu, MainGraph, Sandwich, Spoken} from './flame';
 import {HeatPanel} from './heat';
-import {Notice} from './parts';
 import {QueryBox} from './query';
 import {emptyState, Stale} from './states';
 import {Functions} from './table';
@@ -33,7 +33,7 @@ const legendItems = computed(() => {
 
 const SCALES: [Scale, string, string][] = [
 	['rate', 'Per second', 'The baseline scaled to the same length of time'],
-	['absolute', 'Absolute', 'Amounts as they are'],
+	['absolute', 'Absolute', 'Not scaled'],
 	['shares', 'Normalised', 'The baseline scaled to the same total: what changed its share'],
 ];
 
@@ -49,7 +49,7 @@ function ChangeLegend(): JSX.Element {
 					/>
 				))}
 			</span>
-			<span>blue less, orange more, striped on one side only</span>
+			<span>blue: less, orange: more, striped: only on one side</span>
 			<div class="segments" role="group" aria-label="How to compare">
 				{SCALES.map(([scale, name, title]) => (
 					<button
@@ -105,7 +105,7 @@ function Trust({q}: {q: Quality}): JSX.Element {
 			{q.incomplete > 0 && (
 				<span
 					data-incomplete={q.incomplete}
-					title="Stacks that do not reach the program's outermost frame stand under [incomplete] or [truncated]"
+					title="Stacks that do not reach the program's outermost frame are under [incomplete] or [truncated]"
 				>
 					{percent(q.incomplete, q.stacks)} of stacks incomplete
 				</span>
@@ -113,7 +113,7 @@ function Trust({q}: {q: Quality}): JSX.Element {
 			{q.byPointers > 0 && (
 				<span
 					data-by-pointers={q.byPointers}
-					title="Code that was made at run time has no unwind tables: its callers were found by frame pointers"
+					title="Code generated at run time has no unwind tables: its callers were found by frame pointers"
 				>
 					{percent(q.byPointers, q.stacks)} by frame pointers
 				</span>
@@ -226,9 +226,9 @@ function Help(): JSX.Element {
 				))}
 			</dl>
 			<p>
-				Drag over the timeline to choose a range, with Shift the range to
-				compare it with. A frame’s menu is behind the right mouse button.
-				Drop a profile on the page to see it with the same tools.
+				Drag over the timeline to choose a range; hold Shift to choose the
+				range to compare it with. Right-click a frame for its menu. Drop a
+				profile on the page to view it with the same tools.
 			</p>
 			<button type="button" onClick={close}>
 				Close

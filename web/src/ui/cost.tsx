@@ -6,7 +6,7 @@ import type {JSX} from 'preact';
 import type {Cost as Used} from '../api';
 import {status} from '../data';
 import {bytes, clock, count, date, smallPercent, span} from '../format';
-import {Dropdown} from './parts';
+import {Dropdown} from './controls';
 
 const some = (n: number | null | undefined, show: (n: number) => string): string =>
 	n === undefined || n === null ? '–' : show(n);
@@ -46,7 +46,7 @@ export function Cost(): JSX.Element {
 function Details(): JSX.Element {
 	const s = status.data.value;
 	const c = s?.cost;
-	if (!s || !c) return <p class="nothing">The server has not said yet what it costs.</p>;
+	if (!s || !c) return <p class="nothing">The server has not reported its cost yet.</p>;
 	const now: Used = c.recent ?? {};
 	const line = (name: string, recent: string, all: string, note = ''): JSX.Element => (
 		<tr key={name}>
@@ -92,17 +92,19 @@ function Details(): JSX.Element {
 		<>
 			<h2>What smolder costs</h2>
 			<p>
-				{s.cpus ? `Of ${s.cpus} CPUs` : 'Of the machine'}
-				{c.seconds ? `; the server runs for ${span(c.seconds * 1000)}` : ''}
-				.{!c.recent && ' What it costs now shows after ten seconds.'}
+				{s.cpus ? `Share of ${s.cpus} CPUs` : 'Share of the machine'}
+				{c.seconds
+					? `; the server has been running for ${span(c.seconds * 1000)}`
+					: ''}
+				.{!c.recent && ' The present cost is shown after ten seconds.'}
 				{life &&
-					` The collector's are over ${span((now.collector_seconds ?? 0) * 1000)}.`}
+					` The collector's figures cover ${span((now.collector_seconds ?? 0) * 1000)}.`}
 			</p>
 			<table>
 				{heads('Of the machine')}
 				<tbody>
 					{line(
-						'CPU, all of it',
+						'CPU, total',
 						some(now.cpu_percent, smallPercent),
 						some(c.cpu_percent, smallPercent),
 					)}
@@ -115,7 +117,7 @@ function Details(): JSX.Element {
 					)}
 					{line('Memory', some(c.memory_bytes, bytes), '')}
 					{line(
-						'Disk a day',
+						'Disk per day',
 						some(now.disk_bytes_per_day, bytes),
 						some(c.disk_bytes_per_day, bytes),
 						hasDisk

@@ -40,7 +40,8 @@ function compareWith(shown: OpenFile, base: OpenFile): void {
 	const alone = shown.alone ?? shown;
 	const a = alone.profile;
 	const b = base.profile;
-	if (a.unit !== b.unit) throw new Error(`it counts ${b.unit}, and ${alone.name} ${a.unit}`);
+	if (a.unit !== b.unit)
+		throw new Error(`it counts ${b.unit}, but ${alone.name} counts ${a.unit}`);
 	const against = {from: b.from, to: b.to, total: b.tree.total[0], samples: b.samples};
 	const mine = base.isServers ? withKindsOf(a.tree, b.tree) : a.tree;
 	const other = alone.isServers ? withKindsOf(b.tree, a.tree) : b.tree;
@@ -73,7 +74,7 @@ function show(f: File, asBase: boolean): Promise<void> {
 
 /* The file that is shown, compared with what the server has. */
 export const compareWithServer = (): Promise<void> =>
-	attempt('What the server has', async () => compareWith(file.peek()!, await fromServer()));
+	attempt('The server’s profile', async () => compareWith(file.peek()!, await fromServer()));
 
 export function pickFile(asBase: boolean): void {
 	const input = document.createElement('input');

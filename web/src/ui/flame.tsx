@@ -191,7 +191,7 @@ export function Sandwich(): JSX.Element | null {
 				<p class="nothing">
 					{total > 0
 						? 'Its frames are too small to be in the graph. Choose a shorter range, or filter.'
-						: 'This function is not in what is shown now.'}
+						: 'This function is not in the current view.'}
 				</p>
 			) : (
 				<>
@@ -252,7 +252,7 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 		node === 0
 			? 'all'
 			: fn === t.merged
-				? 'Frames too small to keep'
+				? 'Frames too small to be shown'
 				: t.functions.name[fn];
 	const p = profile.value;
 	const samples = (n: number): string => {
@@ -398,7 +398,7 @@ export function FrameMenu(): JSX.Element | null {
 		<div
 			class="menu"
 			role="menu"
-			aria-label="What to do with this frame"
+			aria-label="Actions for this frame"
 			ref={box}
 			onKeyDown={onKey}
 		>

@@ -38,10 +38,10 @@ function Failed(): JSX.Element {
 			<Empty title="No permission">
 				<p>{e.message}</p>
 				<p>
-					This server asks for its token. <a href="login">Log in</a>,
+					This server requires its token. <a href="login">Log in</a>,
 					or start it with
-					<code> --listen 127.0.0.1</code> and look from the same
-					machine.
+					<code> --listen 127.0.0.1</code> and open the page on the
+					same machine.
 				</p>
 			</Empty>
 		);
@@ -50,7 +50,7 @@ function Failed(): JSX.Element {
 			title={
 				e.status === 0
 					? 'The server does not answer'
-					: 'That could not be shown'
+					: 'This could not be shown'
 			}
 		>
 			<p>{e.message}</p>
@@ -98,7 +98,7 @@ export function emptyState(): JSX.Element | null {
 			<Empty title="Nothing has been recorded yet">
 				<p>
 					The first window comes within 10 seconds of the start. This
-					page looks again by itself.
+					page updates by itself.
 				</p>
 			</Empty>
 		);
@@ -109,7 +109,7 @@ export function emptyState(): JSX.Element | null {
 		return (
 			<Empty title="Nothing matches the filter">
 				<p>
-					Something was recorded in this range, but nothing of{' '}
+					There are samples in this range, but none match{' '}
 					<code>{s.query}</code>.
 				</p>
 				<button type="button" onClick={() => update({query: 'cpu'}, true)}>
@@ -177,7 +177,7 @@ export function Stale(): JSX.Element | null {
 	return (
 		<div class="stale" role="alert">
 			<span>
-				{why} What is shown is still of {rangeText(from, to)}.
+				{why} Still showing {rangeText(from, to)}.
 			</span>
 			{e?.status === 401 && <a href="login">Log in</a>}
 			<button type="button" onClick={reload}>

@@ -119,10 +119,10 @@ function fillRows(body: HTMLTableSectionElement, list: FunctionSum[]): () => voi
 function missing(t: Tree): string {
 	if (t.sums)
 		return t.sums.unlisted > 0
-			? `(other) is the ${count(t.sums.unlisted)} smallest functions, as one.`
+			? `(other) stands for the ${count(t.sums.unlisted)} smallest functions.`
 			: '';
 	return t.merged > 0
-		? 'Sums are of the frames in the graph: what was too small to be kept is (other), and functions may have had more.'
+		? 'Only frames in the graph are summed up: small ones are in (other), so functions may have taken more.'
 		: '';
 }
 

@@ -26,7 +26,7 @@ import {
 import {amount, clip, clock, date, percent, range as rangeText, short, span} from '../format';
 import {format, withMatcher} from '../selector';
 import {type Range, snap} from '../state';
-import {Choice} from './parts';
+import {Choice} from './controls';
 
 const HEIGHT = 118;
 const NOT_YET = 40_000; // the last windows are still on their way
@@ -426,7 +426,7 @@ class Plot {
 			const left = u.valToPos(at / 1000, 'x');
 			const e = document.createElement('div');
 			e.className = 'restart';
-			e.title = `A collector began here, ${date(at)} ${clock(at)}`;
+			e.title = `A collector started here, ${date(at)} ${clock(at)}`;
 			e.style.left = `${left}px`;
 			this.boxes.append(e);
 		});
@@ -537,7 +537,7 @@ function DragHint(): JSX.Element | null {
 	return (
 		<p class="drag-hint">
 			<span aria-hidden="true">⟷ </span>Drag here to choose a time range
-			<span class="roomy">; with Shift, one to compare it with</span>
+			<span class="roomy">; hold Shift to choose a range to compare with</span>
 		</p>
 	);
 }
@@ -584,14 +584,14 @@ export function TimelinePanel(): JSX.Element | null {
 				<div class="buttons">
 					<button
 						type="button"
-						title="Back by its length ([)"
+						title="The range before it ([)"
 						onClick={() => step(-1)}
 					>
 						‹<span class="unseen">Step back</span>
 					</button>
 					<button
 						type="button"
-						title="Forward by its length (])"
+						title="The range after it (])"
 						onClick={() => step(1)}
 					>
 						›<span class="unseen">Step forward</span>
@@ -605,7 +605,7 @@ export function TimelinePanel(): JSX.Element | null {
 					</button>
 					<button
 						type="button"
-						title="The timeline of what is chosen (z, or a double click)"
+						title="Zoom the timeline to the selection (z, or double click)"
 						disabled={!s.selected}
 						onClick={zoomToSelection}
 					>
@@ -618,7 +618,7 @@ export function TimelinePanel(): JSX.Element | null {
 						{span(c.to - c.from)}
 						{isFitted.value && !s.selected && ', all there is'}
 						{rows &&
-							`, of each second ${rows[0] * 20} to ${(rows[1] + 1) * 20} ms`}
+							`, in each second ${rows[0] * 20} to ${(rows[1] + 1) * 20} ms`}
 					</span>
 					{sum !== null && t && (
 						<span

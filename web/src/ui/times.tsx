@@ -6,7 +6,7 @@ import {useState} from 'preact/hooks';
 import {now, range, state, update} from '../data';
 import {clock, date, span} from '../format';
 import {PRESETS, readTime} from '../state';
-import {Dropdown} from './parts';
+import {Dropdown} from './controls';
 
 /* While live a preset changes how much is shown; else it is the last so and so much, once. */
 function pick(length: number): void {
@@ -36,7 +36,7 @@ function Custom({close}: {close: () => void}): JSX.Element {
 		const a = readTime(from);
 		const b = readTime(to);
 		if (Number.isNaN(a) || Number.isNaN(b))
-			setProblem('Times are like now-1h, 14:02 or 2025-11-15 14:02:05.');
+			setProblem('Use a time such as now-1h, 14:02 or 2025-11-15 14:02:05.');
 		else if (b <= a) setProblem('The end must be after the beginning.');
 		else {
 			update(
@@ -78,7 +78,7 @@ export function Times(): JSX.Element {
 		<div class="times">
 			<select
 				class="narrow"
-				aria-label="How much time"
+				aria-label="Time range"
 				value={
 					PRESETS.some(([, ms]) => ms === length)
 						? String(length)
@@ -95,7 +95,7 @@ export function Times(): JSX.Element {
 					</option>
 				))}
 			</select>
-			<div class="segments" role="group" aria-label="How much time">
+			<div class="segments" role="group" aria-label="Time range">
 				{PRESETS.map(([name, ms]) => (
 					<button
 						key={name}
@@ -110,7 +110,7 @@ export function Times(): JSX.Element {
 			<Dropdown
 				className="custom"
 				label={s.live ? 'Range…' : span(r.to - r.from)}
-				title="A range of your own"
+				title="Custom range"
 				align="right"
 			>
 				{close => <Custom close={close} />}
@@ -119,7 +119,11 @@ export function Times(): JSX.Element {
 				type="button"
 				class="live"
 				aria-pressed={s.live}
-				title={s.live ? 'Following now; click to stop' : 'Follow now'}
+				title={
+					s.live
+						? 'Following the present; click to stop'
+						: 'Follow the present'
+				}
 				onClick={() => setLive(!s.live)}
 			>
 				<i aria-hidden="true" />

@@ -33,9 +33,9 @@ import type {Look} from '../paint';
 import {DEFAULT, type Range, type View, write} from '../state';
 import {matches} from '../tree';
 import {toggleRecursion} from './actions';
+import {Choice, copy, Dropdown, notify} from './controls';
 import {compareWithServer, pickFile} from './drop';
 import {showNode} from './flame';
-import {Choice, copy, Dropdown, notify} from './parts';
 import {labelName, labelOptions} from './timeline';
 
 // ---- search ---------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ function CompareMenu({close}: {close: () => void}): JSX.Element {
 						void compareWithServer();
 					}}
 				>
-					What the server has{' '}
+					The server’s profile{' '}
 					<small>
 						{state.value.query}, {rangeText(c.from, c.to)}
 					</small>
@@ -245,7 +245,7 @@ const FORMATS: [string, string, string][] = [
 	['svg', 'SVG', 'picture'],
 	['png', 'PNG', 'picture'],
 	['pb.gz', 'pprof', 'for go tool pprof'],
-	['folded', 'Folded', 'stacks as lines'],
+	['folded', 'Folded', 'one line per stack'],
 	['speedscope.json', 'speedscope', 'for speedscope.app'],
 ];
 
@@ -325,7 +325,7 @@ function SaveMenu({close}: {close: () => void}): JSX.Element {
 						void copy(link(), 'the link');
 					}}
 				>
-					Copy link <small>to just this, for a colleague</small>
+					Copy link <small>to exactly this view</small>
 				</button>
 			)}
 			{FORMATS.map(([extension, name, what]) => (
@@ -382,7 +382,7 @@ export function Toolbar(): JSX.Element {
 	const isMerged = s.changes.some(c => c.op === 'recursion');
 	return (
 		<div class="toolbar" ref={bar} role="toolbar" aria-label="View">
-			<div class="segments" role="group" aria-label="What is shown">
+			<div class="segments" role="group" aria-label="Display">
 				{VIEWS.map(([view, name]) => (
 					<button
 						key={view}
@@ -417,7 +417,7 @@ export function Toolbar(): JSX.Element {
 			<button
 				type="button"
 				aria-pressed={isMerged}
-				title="A function inside of itself is one frame (r)"
+				title="Merge recursive calls into one frame (r)"
 				onClick={toggleRecursion}
 			>
 				Merge recursion

@@ -1,5 +1,5 @@
 /*
- * parts: small pieces that several views use.
+ * controls: small pieces of the page that several views use: dropdowns, choices and notices.
  */
 import {signal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
@@ -117,7 +117,7 @@ export async function copy(text: string, what: string): Promise<void> {
 		await navigator.clipboard.writeText(text);
 		notify(`Copied ${what}`);
 	} catch {
-		notify('The browser did not let the page copy');
+		notify('The browser did not allow copying');
 	}
 }
 
