@@ -49,7 +49,7 @@ bool report_unreadable(const struct store_answer *a)
 	return a->damaged;
 }
 
-void report_answer(const struct profile *p, const struct store_answer *a, const char *what)
+void report_answer(const struct profile *p, const struct store_answer *a, const char *prefix)
 {
 	char from[32], to[32], samples[DESCRIBE_MAX], lost[DESCRIBE_MAX], shares[DESCRIBE_MAX];
 	struct quality q;
@@ -58,7 +58,7 @@ void report_answer(const struct profile *p, const struct store_answer *a, const 
 
 	report_time(a->from_ms, from);
 	report_time(a->to_ms, to);
-	log_info("%s%s to %s: %s samples, %s lost%s", what, from, to,
+	log_info("%s%s to %s: %s samples, %s lost%s", prefix, from, to,
 		 describe_amount(a->samples, "", samples), describe_amount(a->lost, "", lost),
 		 describe_quality(&q, shares));
 	report_unreadable(a);

@@ -4,9 +4,10 @@
 
 #include "base/mem.h"
 
-#define ROOM       (64u << 10)
-#define UNPACK_MAX (96u << 20) /* the most that PROTOBUF_MESSAGE_MAX bytes of tiny parts can take  \
-				*/
+#define ROOM (64u << 10)
+#define UNPACK_MAX                                                                                 \
+	(96u << 20) /* the most that PROTOBUF_MESSAGE_MAX bytes of tiny parts can take             \
+		     */
 
 static int varint(struct protobuf *w, uint64_t *ret)
 {

@@ -1,6 +1,6 @@
 /*
- * tree: the tree as columns of integers, names once: what the API answers and the web page reads.
- * docs/api.md describes it.
+ * tree_json: the tree as columns of integers, names once: what the API answers and the web page
+ * reads. docs/api.md describes it.
  */
 #include <inttypes.h>
 

@@ -19,7 +19,7 @@ bool listen_is_loopback(const char *listen); /* false also if it cannot be resol
  * Opens the listening socket: 0, or -errno with *ret_why (static, or valid until the next error).
  * -EACCES: it would be reachable from other machines, and `may_be_public` is false.
  */
-int listen_open(const char *listen, bool may_be_public, int *ret_fd, bool *ret_public,
+int listen_open(const char *address, bool may_be_public, int *ret_fd, bool *ret_public,
 		const char **ret_why);
 
 /* The address a socket really has, "127.0.0.1:7117"; "" if it is unknown. */

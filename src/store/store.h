@@ -1,12 +1,13 @@
 /*
  * store: keeps windows, and answers queries over time ranges of them.
  *
- * This header is all that the server and the commands know about a store. Its location decides which
- * kind it is; today there is one kind, a directory (local_internal.h). operations.h says what another
- * one must implement.
+ * This header is all that the server and the commands know about a store. Its location decides
+ * which kind it is; today there is one kind, a directory (local_internal.h). operations.h says what
+ * another one must implement.
  *
- * There is one writer at a time, and any number of readers. What was appended successfully is durable:
- * no crash of this process loses it. A handle is for one thread; each thread that reads opens its own.
+ * There is one writer at a time, and any number of readers. What was appended successfully is
+ * durable: no crash of this process loses it. A handle is for one thread; each thread that reads
+ * opens its own.
  */
 #pragma once
 
