@@ -100,9 +100,9 @@ static __always_inline bool is_target(__u32 id)
 }
 
 /* Whether the filters let a sample pass that the pid alone does not decide. */
-static __always_inline bool passes(struct task_struct *task, const char *comm)
+static __always_inline bool passes(struct task_struct *task, const char *comm, bool full)
 {
-	if (filter.by_cgroup && !in_cgroup(task))
+	if (full && filter.by_cgroup && !in_cgroup(task))
 		return false;
 	return !filter.by_comm || same_comm(comm);
 }

@@ -5,8 +5,4 @@
  */
 #include "bpf/event.bpf.h"
 
-SEC("perf_event")
-int sample(struct bpf_perf_event_data *ctx)
-{
-	return event_take(ctx, &ctx->regs, ctx->sample_period);
-}
+EVENT_PROGRAM("perf_event", sample, struct bpf_perf_event_data, &ctx->regs, ctx->sample_period)

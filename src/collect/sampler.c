@@ -102,6 +102,17 @@ static int set_constants(struct sampler *s, struct source *src, const struct wir
 	return r ? r : bpf_object_set(src->object, "source", &number, sizeof(number));
 }
 
+/* The plain one of two, where that will do: see EVENT_PROGRAM() in bpf/event.bpf.h. */
+static struct bpf_program *find_program(const struct source *src, const struct wire_filter *f)
+{
+	CLEANUP(freep) char *plain = mem_printf("%s_plain", src->kind->program);
+	struct bpf_program *p = NULL;
+
+	if (!f->pid_namespace && !f->cgroups && !f->by_cgroup)
+		p = bpf_object__find_program_by_name(src->object, plain);
+	return p ? p : bpf_object__find_program_by_name(src->object, src->kind->program);
+}
+
 static int prepare(struct sampler *s, struct source *src, const struct sampler_options *o,
 		   const struct wire_filter *f, const struct wire_orc *orc)
 {
@@ -109,7 +120,7 @@ static int prepare(struct sampler *s, struct source *src, const struct sampler_o
 	bool first = src == s->sources;
 	int given = o->sources[src - s->sources].counters_fd;
 
-	src->program = bpf_object__find_program_by_name(src->object, src->kind->program);
+	src->program = find_program(src, f);
 	if (!src->program || !counters)
 		return -ENOENT;
 	int r = set_constants(s, src, f, orc);

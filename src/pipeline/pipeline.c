@@ -38,7 +38,9 @@ int pipeline_new(struct profile *profile, const struct sampler_options *sampler,
 	struct assembler_options options = *assemble;
 	struct sampler_maps maps;
 
-	p->hotplug_fd = -1;
+	/* First: a CPU that comes online while we start is told of later, and not missed. */
+	p->hotplug_fd = cpus_watch();
+	p->hotplug_error = MIN(p->hotplug_fd, 0);
 	/* Little work, but it must not wait where hundreds of threads do: rings fill meanwhile. */
 	if (sampler->nice && setpriority(PRIO_PROCESS, 0, sampler->nice) != 0)
 		p->priority_error = -errno;
@@ -202,8 +204,6 @@ int pipeline_watch(struct pipeline *p, struct loop *l)
 	p->loop = l;
 	for (unsigned cpu = 0; p->sideband && sideband_fd(p->sideband, cpu) != -EINVAL; cpu++)
 		watch_sideband(p, cpu);
-	p->hotplug_fd = cpus_watch();
-	p->hotplug_error = MIN(p->hotplug_fd, 0);
 	return p->hotplug_fd >= 0 ? loop_fd(l, p->hotplug_fd, on_hotplug, p) : 0;
 }
 
