@@ -430,9 +430,10 @@ static __always_inline int event_take(void *ctx, const bpf_user_pt_regs_t *inter
 }
 
 /*
- * A program that does nothing else. There are two of it, and one is loaded: NAME_plain knows
- * nothing of control groups and pid namespaces, where nobody asks for them. Each type of the
- * kernel's that a program reads costs libbpf a millisecond, and they are seven of eleven.
+ * A program that does nothing else, in two variants; the loader picks one. NAME_plain leaves out
+ * control groups and pid namespaces, for when nobody asks for them: libbpf takes a millisecond for
+ * each type of the kernel's that a program reads, and they are seven of eleven. (A program without
+ * that variant works as well.)
  */
 #define EVENT_PROGRAM(section, name, context, interrupted, value)                                  \
 	SEC(section) int name(context *ctx)                                                        \

@@ -128,7 +128,7 @@ struct copy {
 	__u32 bytes, pad;
 };
 
-/* What the kernel's table says of an address in the kernel, and then it: see orc.bpf.h. */
+/* A cached entry of the kernel's own table, for one address in the kernel: see orc.bpf.h. */
 struct orc_rule {
 	__u32 at; /* the address, from the start of the text, plus 1; 0: nothing here */
 	__s16 sp_offset, bp_offset;
@@ -210,7 +210,7 @@ static __always_inline struct scratch *get_scratch(void)
 	return bpf_map_lookup_elem(&scratch, &cpu);
 }
 
-/* The sample under construction: it is in the ring already, and is user space's when head moves. */
+/* The event under construction: it is in the ring already, and is user space's when head moves. */
 static __always_inline struct wire_event *open_event(struct scratch *s)
 {
 	return (void *)((__u8 *)(s + 1) + (s->ring.head & (ring_bytes - 1)));
@@ -428,7 +428,7 @@ __noinline int walk_finds_return(__u64 at)
 #define WALK_SCAN_BYTES 512
 #define WALK_SOME       64
 
-/* Whether no word from sp up to w->until is, as far as WALK_SCAN_BYTES. */
+/* Whether no word from sp up to w->until is a return address; looks at WALK_SCAN_BYTES at most. */
 __noinline int walk_is_clear(__u64 sp)
 {
 	struct scratch *s = get_scratch();

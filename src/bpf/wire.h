@@ -17,7 +17,7 @@
 #endif
 
 #define WIRE_COMM   16
-#define WIRE_TIMED  16
+#define WIRE_TIMED  16  /* one user walk in so many is timed */
 #define WIRE_FRAMES 127 /* the kernel's own: kernel.perf_event_max_stack unless raised */
 /*
  * Of a deeper user stack the middle is left out. The first WIRE_LEAF_FRAMES frames are kept; behind
@@ -74,7 +74,7 @@ struct wire_frame {
 struct wire_event {
 	__u64 time;   /* CLOCK_MONOTONIC */
 	__u32 bytes;  /* of the whole record */
-	__u16 source; /* which of the sampler's */
+	__u16 source; /* index in sampler_options.sources */
 	__u16 cpu;
 	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
 	__u64 exec;   /* how often it ran execve: with that, which program of the process */

@@ -4,7 +4,7 @@
  * A kind of source is a BPF object that takes its events (bpf/event.bpf.h), how it is attached, and
  * what the profile is called that they make. Each file that has some lists them in an array, and
  * source.c lists the arrays. A source that runs has rings, counters and losses of its own, so that
- * sources may interrupt each other.
+ * sources may interrupt each other where the kernel lets them (bpf/event.bpf.h).
  */
 #pragma once
 

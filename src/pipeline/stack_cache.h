@@ -31,7 +31,7 @@ void stack_cache_put(struct stack_cache *k, const struct cached_stack *s);
 void stack_cache_expect(struct stack_cache *k,
 			uint64_t hash); /* stack_cache_find() will follow soon */
 
-/* Of one address more than `callers` is the hash of; at first, of whatever must be the same. */
+/* Extends the hash `callers` by one address; begin with a hash of whatever else must match. */
 static inline uint64_t stack_cache_hash(uint64_t callers, uint64_t address)
 {
 	unsigned __int128 product =
