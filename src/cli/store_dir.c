@@ -121,7 +121,10 @@ static struct obstacle find_obstacle_as(const char *dir, const struct privilege_
 	pid_t pid = fork();
 	if (pid == 0) {
 		int r = privilege_become(u);
-		found = r ? (struct obstacle){.error = -r} : find_obstacle(dir);
+		if (r)
+			found.error = -r;
+		else
+			found = find_obstacle(dir);
 		_exit(write(fds[1], &found, sizeof(found)) == sizeof(found) ? 0 : 1);
 	}
 	close(fds[1]);

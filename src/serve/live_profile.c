@@ -322,8 +322,9 @@ static void read_store(struct query_job *q, struct store *s, FILE *out)
 static void send_answer(struct query_job *q)
 {
 	struct live_request *a = (struct live_request *)q;
-	struct http_answer answer = {.status = 200, .body = TAKE_PTR(q->body), .len = q->len};
+	struct http_answer answer = {.status = 200, .len = q->len};
 
+	answer.body = TAKE_PTR(q->body);
 	if (a->is_list) {
 		answer.type = "text/html; charset=utf-8";
 		answer.headers[0].name = "Content-Security-Policy";

@@ -223,7 +223,7 @@ static int lock(struct local_store *s, struct store_error *e)
 		return r;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (pread(fd, pid, sizeof(pid) - 1, 0) > 0 && e)
+		if (pread(fd, pid, sizeof(pid) - 1, 0) > 0)
 			e->pid = atoi(pid);
 		say(e, "%s: in use by process %s, which writes to it", s->dir,
 		    pid[0] ? strtok(pid, "\n") : "?");

@@ -96,9 +96,9 @@ static struct stream *start(void)
 /* Returns how long before now the latest was that it wanted: at most, since time passes. */
 static uint64_t drain(struct stream *s, struct taken *t, bool last)
 {
+	*t = (struct taken){};
 	struct stream_handler h = {on_sample, on_event, NULL, t};
 
-	*t = (struct taken){};
 	stream_drain(s, &h, last);
 	return clock_ns(CLOCK_MONOTONIC) - MIN(clock_ns(CLOCK_MONOTONIC), rings.until);
 }
@@ -118,7 +118,7 @@ static void all_is_in_order_and_the_latest_waits(void **state)
 	(void)state;
 	struct stream *s = start();
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), soon = now + 3600000 * MS;
-	struct taken t;
+	struct taken t = {};
 
 	put_sample(now - 40 * MS);
 	put_sample(now - 20 * MS);
@@ -144,7 +144,7 @@ static void what_comes_late_is_counted_and_handed_out(void **state)
 {
 	(void)state;
 	struct stream *s = start();
-	struct taken t;
+	struct taken t = {};
 
 	drain(s, &t, false);
 	uint64_t passed = rings.until;
@@ -172,7 +172,7 @@ static void after_something_late_more_time_is_left_for_it(void **state)
 {
 	(void)state;
 	struct stream *s = start();
-	struct taken t;
+	struct taken t = {};
 
 	/* The first is short; how short, a busy machine does not tell, but some of many are. */
 	uint64_t least = UINT64_MAX;
