@@ -169,7 +169,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[SIZE] = "a size like 2GiB or 500MB, of 1 MiB at least",
 		[NUMBER] = "a number from 1 to 10000",
 		[LIST] = "a name",
-		[EVENTS] = "an event such as page-faults",
+		[EVENTS] = "an event that is no clock, such as page-faults",
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[URL] = "a URL such as http://collector:7117",
 	};
