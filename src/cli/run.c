@@ -61,8 +61,8 @@ struct run {
 	struct access_list allowed;
 	struct loop *loop;
 	struct half halves[HALVES];
-	int pair[HALVES];                                      /* each half's end */
-	struct collecting_source counters[SENDER_SOURCES_MAX]; /* that were ever asked for */
+	int pair[HALVES];                               /* each half's end */
+	struct collecting_source counters[SOURCES_MAX]; /* that were ever asked for */
 	unsigned counters_count;
 	uint8_t lineage[8]; /* names the counters */
 	bool said_ready, stopping, reloading;

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "collect/source.h"
-#include "pipeline/sender.h"
 #include "query/timerange.h"
 #include "serve/listen.h"
 #include "serve/server.h"
@@ -186,7 +185,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		return true;
 	}
 	struct settings_list *l = &s->lists[which];
-	size_t most = table[which].kind == EVENTS ? SENDER_SOURCES_MAX - 1 : LIST_MAX;
+	size_t most = table[which].kind == EVENTS ? SOURCES_MAX - 1 : LIST_MAX;
 	if (l->count == most) {
 		snprintf(ret_err->text, sizeof(ret_err->text), "%s takes at most %zu names",
 			 table[which].name, most);

@@ -10,7 +10,6 @@
 
 #include "bpf/wire.h"
 
-struct bpf_map;
 struct bpf_object;
 
 struct ring_reader {

@@ -20,7 +20,7 @@
 #define RATE_OF_A_FLOOD 250
 
 struct sampler {
-	struct source sources[SAMPLER_SOURCES_MAX];
+	struct source sources[SOURCES_MAX];
 	unsigned count; /* of them */
 	struct bpf_link *follow[2];
 	unsigned cpu_count;  /* possible CPUs */
@@ -240,7 +240,7 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 	int cpus = libbpf_num_possible_cpus();
 	if (cpus < 0)
 		return fail(ret_err, "count the CPUs", cpus);
-	if (!o->source_count || o->source_count > SAMPLER_SOURCES_MAX)
+	if (!o->source_count || o->source_count > SOURCES_MAX)
 		return fail(ret_err, "choose what to record", -EINVAL);
 
 	struct sampler *s = mem_alloc(sizeof(*s));

@@ -16,8 +16,6 @@
 
 struct sampler;
 
-#define SAMPLER_SOURCES_MAX 8
-
 struct sampler_source {
 	const struct source_kind *kind;
 	uint64_t frequency; /* per second per CPU; 0: use period */
@@ -26,7 +24,7 @@ struct sampler_source {
 };
 
 struct sampler_options {
-	struct sampler_source sources[SAMPLER_SOURCES_MAX]; /* events tell theirs by its index */
+	struct sampler_source sources[SOURCES_MAX]; /* events tell theirs by its index */
 	unsigned source_count;
 	struct wire_filter filter;
 	const uint32_t *targets; /* pids, or tids when filter.by_tid */

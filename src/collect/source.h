@@ -14,7 +14,6 @@
 
 #include "collect/rings.h"
 
-struct bpf_link;
 struct bpf_object;
 struct bpf_program;
 struct source;
@@ -43,6 +42,8 @@ struct source_kind {
 	bool is_clock;   /* a period is nanoseconds */
 	uint64_t period; /* one event in so many, unless told otherwise; 0: by frequency */
 };
+
+#define SOURCES_MAX 8 /* at a time */
 
 #define SOURCE_ALWAYS "cpu-clock" /* what `run` and `agent` sample whatever else they do */
 

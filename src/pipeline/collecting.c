@@ -42,9 +42,9 @@ struct collecting {
 	struct profile *dict;
 	struct pipeline *pipeline;
 	struct cgroups *cgroups;
-	struct windows *windows[SENDER_SOURCES_MAX]; /* by source */
+	struct windows *windows[SOURCES_MAX]; /* by source */
 	struct sender *sender;
-	struct sampler_counts first[SENDER_SOURCES_MAX]; /* the kernel's counters when we began */
+	struct sampler_counts first[SOURCES_MAX]; /* the kernel's counters when we began */
 	uint64_t began_ns;
 	uint64_t sent_ns; /* the message on its way; 0: none */
 	uint64_t pause_until_ns, pause_ns;
@@ -127,7 +127,7 @@ static void pump(struct collecting *c)
 	sender_stats(c->sender, &s);
 	if (c->sent_ns || !s.waiting || now < c->pause_until_ns)
 		return;
-	struct window_counts counts[SENDER_SOURCES_MAX];
+	struct window_counts counts[SOURCES_MAX];
 	counts_now(c, counts);
 	const struct pack *m = sender_message(c->sender, counts);
 	if (!m)

@@ -37,7 +37,7 @@ struct collecting_source {
 
 struct collecting_options {
 	uint64_t frequency;
-	struct collecting_source sources[SENDER_SOURCES_MAX]; /* the CPU's clock first */
+	struct collecting_source sources[SOURCES_MAX]; /* the CPU's clock first */
 	unsigned source_count;
 	const char *host; /* NULL: the machine's own name */
 	size_t table_bytes;

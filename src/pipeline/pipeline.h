@@ -48,7 +48,7 @@ struct pipeline_stats {
 	struct {
 		const struct source_kind *kind;
 		struct sampler_counts counts;
-	} sources[SAMPLER_SOURCES_MAX];
+	} sources[SOURCES_MAX];
 	unsigned source_count;
 	struct assembler_stats assembler;
 	uint64_t sideband_lost;

@@ -38,7 +38,7 @@ struct sender {
 	uint64_t message_sequence;
 	struct {
 		uint64_t dropped, refused; /* samples */
-	} lost[SENDER_SOURCES_MAX];
+	} lost[SOURCES_MAX];
 	struct sender_stats stats;
 };
 
@@ -109,7 +109,7 @@ void sender_push(struct sender *s, unsigned source, struct window *w)
 	struct waiting *new = mem_alloc(sizeof(*new));
 
 	new->window = *w;
-	new->source = MIN(source, SENDER_SOURCES_MAX - 1);
+	new->source = MIN(source, SOURCES_MAX - 1);
 	*w = (struct window){};
 	memcpy(new->window.instance, s->instance, sizeof(s->instance));
 	new->window.sequence = ++s->sequence;

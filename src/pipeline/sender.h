@@ -16,11 +16,10 @@
 #include <stdint.h>
 
 #include "base/pack.h"
+#include "collect/source.h"
 #include "profile/window.h"
 
 struct sender;
-
-#define SENDER_SOURCES_MAX 8
 
 /* The dictionary is borrowed. `instance` names this collector process, at random. max_bytes 0: 16
  * MB. */
