@@ -232,7 +232,9 @@ void pipeline_stats(const struct pipeline *p, struct pipeline_stats *ret)
 				       .priority_error = p->priority_error,
 				       .hotplug_error = p->hotplug_error};
 	sampler_counts_sum(p->sampler, &ret->counts);
-	for (unsigned i = 0; (ret->sources[i].kind = sampler_source(p->sampler, i)); i++) {
+	const struct source_kind *kind;
+	for (unsigned i = 0; (kind = sampler_source(p->sampler, i)); i++) {
+		ret->sources[i].kind = kind;
 		sampler_counts(p->sampler, i, &ret->sources[i].counts);
 		ret->source_count++;
 	}
