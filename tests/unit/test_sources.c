@@ -46,16 +46,27 @@ static const struct source_kind syscalls = {
 	.driver = &tracepoint,
 };
 
-/* Does nothing but one system call. */
+/*
+ * Does nothing but one system call from when we return on: those that it starts with are over, even
+ * on a machine where it waits for a CPU longer than a sampler takes to begin.
+ */
 static pid_t start_caller(long number)
 {
-	pid_t pid = fork();
+	int ready[2];
+	char byte = 0;
 
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
 		for (;;)
 			syscall(number);
 	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
 	return pid;
 }
 
