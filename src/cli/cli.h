@@ -28,6 +28,8 @@ extern const struct command commands[]; /* ends with a NULL name */
 
 int cmd_record(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_offcpu(int argc, char **argv);
+int cmd_offcputime(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_query(int argc, char **argv);
 int cmd_diff(int argc, char **argv);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/report.h"
+#include "bpf/offcpu.h"
 #include "collect/probe.h"
 #include "pipeline/pipeline.h"
 #include "render/describe.h"
@@ -25,6 +26,7 @@ struct recording {
 	struct loop *loop;
 	struct pipeline *pipeline;
 	struct profile *profile;
+	struct offcpu *offcpu; /* NULL: samples are as they come */
 	struct target target;
 	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
 	uint64_t wall_ns;
@@ -76,10 +78,26 @@ static int start_sampling(struct recording *r)
 
 	r->options->sampler.nice = NICE;
 	r->profile = profile_new();
+	if (r->options->offcpu) {
+		r->offcpu = offcpu_new(r->profile, r->options->offcpu);
+		options.sink = offcpu_event;
+		options.sink_ctx = r->offcpu;
+	}
 	int err = pipeline_new(r->profile, &r->options->sampler, &options, &r->pipeline, &why);
 	if (err)
 		probe_cannot_sample(err, &why);
 	return err ? 1 : 0;
+}
+
+/* Threads that wait already are seen only if they are looked for. */
+static void find_waiting(struct recording *r)
+{
+	int err = r->offcpu ? offcpu_begin(r->offcpu, r->pipeline, 0) : 0;
+
+	if (err)
+		log_warn("threads that were off the CPU before the recording began are missing "
+			 "until they run: %s",
+			 strerror(-err));
 }
 
 static int watch(struct recording *r)
@@ -154,6 +172,26 @@ static void say_lines(const struct debug_lines_stats *l)
 			  (unsigned long long)l->too_large, (unsigned long long)l->refused);
 }
 
+static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sampler_counts *c,
+			  struct recording_result *ret)
+{
+	struct offcpu_stats *s = &ret->offcpu;
+
+	offcpu_finish(r->offcpu, r->pipeline, 0, end_ns);
+	offcpu_stats(r->offcpu, s);
+	ret->is_offcpu = true;
+	ret->lost_ns = c->lost_value + s->lost_ns;
+	if (c->no_room)
+		log_warn("more than %d threads were running: %llu times one of the others left "
+			 "its CPU and is missing",
+			 OFFCPU_THREADS_MAX, (unsigned long long)c->no_room);
+	log_debug("%llu periods off the CPU: %llu still open, %llu without a stack; %llu left out, "
+		  "%llu without an end, %llu too many at a time",
+		  (unsigned long long)s->periods, (unsigned long long)s->open,
+		  (unsigned long long)s->stackless, (unsigned long long)s->left_out,
+		  (unsigned long long)s->unfinished, (unsigned long long)s->capped);
+}
+
 static void finish(struct recording *r, struct recording_result *ret)
 {
 	struct pipeline_stats stats;
@@ -161,10 +199,13 @@ static void finish(struct recording *r, struct recording_result *ret)
 	const struct sampler_counts *c = &stats.counts;
 
 	sampler_stop(pipeline_sampler(r->pipeline));
+	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
 	describe(r);
 	pipeline_stop(r->pipeline, TABLES_MS);
 	log_progress_done();
 	pipeline_stats(r->pipeline, &stats);
+	if (r->offcpu)
+		finish_offcpu(r, end_ns, c, ret);
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
 	if (stats.ticks_missed > MISSED_FEW)
@@ -220,6 +261,7 @@ static int run(struct recording *r, struct recording_result *ret)
 	o->sampler.targets = target_list(&r->target, &o->sampler.target_count);
 	if ((code = start_sampling(r)))
 		return code;
+	find_waiting(r);
 
 	r->wall_ns = clock_ns(CLOCK_REALTIME);
 	r->began_ns = clock_ns(CLOCK_MONOTONIC);
@@ -249,9 +291,22 @@ int recording_run(struct recording_options *o, struct recording_result *ret)
 	int code = run(&r, ret);
 	loop_free(r.loop); /* from here on Ctrl-C ends us at once */
 	pipeline_free(r.pipeline);
+	offcpu_free(r.offcpu);
 	profile_free(r.profile);
 	target_done(&r.target);
 	return code;
+}
+
+/* " (1.2 s)": how long those were that are lost. */
+static const char *describe_lost(const struct recording_result *r, char ret[static DESCRIBE_MAX])
+{
+	char amount[DESCRIBE_MAX];
+
+	ret[0] = '\0';
+	if (r->lost_ns)
+		snprintf(ret, DESCRIBE_MAX, " (%.100s)",
+			 describe_amount(r->lost_ns, "nanoseconds", amount));
+	return ret;
 }
 
 void recording_report(const struct recording_result *r, const char *path)
@@ -262,16 +317,25 @@ void recording_report(const struct recording_result *r, const char *path)
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		samples += p->samples[i].count;
 	struct quality q;
-	char shares[DESCRIBE_MAX];
+	char shares[DESCRIBE_MAX], lost[DESCRIBE_MAX];
 	quality_of(p, &q);
-	log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples, r->seconds,
-		 (unsigned long long)r->lost, describe_quality(&q, shares), path ? ": " : "",
-		 path ? path : "");
+	describe_quality(&q, shares);
+	if (r->is_offcpu)
+		log_info("%llu times off the CPU in %.1f s (%llu still are), %llu lost%s%s%s%s",
+			 (unsigned long long)r->offcpu.periods, r->seconds,
+			 (unsigned long long)r->offcpu.open, (unsigned long long)r->lost,
+			 describe_lost(r, lost), shares, path ? ": " : "", path ? path : "");
+	else
+		log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples,
+			 r->seconds, (unsigned long long)r->lost, shares, path ? ": " : "",
+			 path ? path : "");
 	if (r->missed > MISSED_MAX)
 		log_warn("%.1f %% of the timer's ticks were missed: other BPF programs were "
 			 "running, or the hypervisor had taken the CPUs",
 			 100 * r->missed);
-	if (samples == 0)
+	if (samples == 0 && r->is_offcpu)
+		log_warn("nothing was recorded: no thread that was asked for left its CPU");
+	else if (samples == 0)
 		log_warn("nothing was sampled: the target was not running on a CPU, or had ended");
 	if (p->info.truncated)
 		log_warn("%llu stacks were deeper than %d user frames or %d kernel frames: "

@@ -1,6 +1,6 @@
 /*
- * recording: what `record` and `profile` share. Samples from now on until the time is up, the
- * target ends or the user presses Ctrl-C, and returns the profile.
+ * recording: what `record`, `profile`, `offcpu` and `offcputime` share. Samples from now on until
+ * the time is up, the target ends or the user presses Ctrl-C, and returns the profile.
  */
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "cli/target.h"
 #include "collect/sampler.h"
+#include "pipeline/offcpu.h"
 #include "profile/profile.h"
 
 struct recording_options {
@@ -17,6 +18,8 @@ struct recording_options {
 	uint64_t duration_ms; /* 0: until Ctrl-C, or the target ends */
 	size_t table_bytes;   /* cap of the unwind tables; 0: 24 MB */
 	bool inlines, lines;  /* from debug info: inlined calls as frames, source lines */
+	/* NULL, or the source is offcpu_source, and its periods are the samples. */
+	const struct offcpu_options *offcpu;
 };
 
 struct recording_result {
@@ -26,6 +29,9 @@ struct recording_result {
 	double seconds;
 	uint64_t lost;
 	double missed; /* the share of timer ticks that were missed */
+	bool is_offcpu;
+	uint64_t lost_ns; /* off the CPU, that those would have been */
+	struct offcpu_stats offcpu;
 };
 
 /* 0, or an exit code after reporting why. */
