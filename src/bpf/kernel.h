@@ -72,6 +72,10 @@ struct pid {
 	struct upid numbers[1]; /* from the initial namespace down; level + 1 of them */
 } KERNEL_TYPE;
 
+struct sched_entity {
+	__u64 sum_exec_runtime; /* ns that it has run, ever */
+} KERNEL_TYPE;
+
 struct sched_info { /* empty in a kernel that does not account for it */
 	unsigned long long run_delay; /* ns that it has waited for a CPU, ever */
 } KERNEL_TYPE;
@@ -80,6 +84,7 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int __state;
 	int on_cpu;
+	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned long nvcsw, nivcsw; /* how often it left a CPU, of its own accord or not */
 	__u64 start_time;            /* CLOCK_MONOTONIC */

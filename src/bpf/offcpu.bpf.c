@@ -106,14 +106,28 @@ static __always_inline void read_call(struct task_struct *prev, struct offcpu_de
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
+/*
+ * How long a thread was off its CPU that leaves it again. That it came back may not have been seen:
+ * then it is the time that it did not run since it left.
+ */
+static __always_inline __u64 time_off(const struct offcpu_thread *t, struct task_struct *prev,
+				      __u64 now)
+{
+	__u64 ran = prev->se.sum_exec_runtime - t->ran, since = now - t->left;
+
+	if (t->back)
+		return t->back - t->left;
+	return since > ran ? since - ran : 0;
+}
+
 /* What is to be reported of a thread that leaves its CPU again. */
 static __always_inline void last_period(const struct offcpu_thread *t, struct task_struct *prev,
-					struct offcpu_period *ret)
+					__u64 now, struct offcpu_period *ret)
 {
 	*ret = t->before;
-	if (!t->left || !t->back)
+	if (!t->left)
 		return;
-	__u64 ns = t->back - t->left, runnable = run_delay(prev) - t->delay;
+	__u64 ns = time_off(t, prev, now), runnable = run_delay(prev) - t->delay;
 	if (t->lost) {
 		count(WIRE_LOST_VALUE, ns);
 		return;
@@ -147,7 +161,7 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 	d.state = state_of(prev, preempted);
 	e.bare = d.state == OFFCPU_NONE;
 	if (t)
-		last_period(t, prev, &d.before);
+		last_period(t, prev, now, &d.before);
 	else
 		first_period(prev, &d);
 	d.is_kernel = (prev->flags & PF_KTHREAD) != 0;
@@ -166,6 +180,7 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 	struct offcpu_thread now_off = {
 		.left = e.bare ? 0 : now,
 		.delay = run_delay(prev),
+		.ran = prev->se.sum_exec_runtime,
 		.tid = e.tid,
 		.state = d.state,
 		.lost = result == EVENT_LOST,
@@ -281,6 +296,7 @@ static __always_inline bool follow(struct task_struct *task, const struct offcpu
 	struct offcpu_thread t = {
 		.left = f->event.time,
 		.delay = run_delay(task),
+		.ran = task->se.sum_exec_runtime,
 		.tid = f->event.tid,
 		.state = f->details.state,
 	};

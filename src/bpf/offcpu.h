@@ -59,10 +59,11 @@ struct offcpu_thread {
 	__u64 left;                  /* when its last period began; 0: it has ended */
 	__u64 back;                  /* … and ended; 0: not yet */
 	__u64 delay;                 /* sched_info.run_delay when it left */
+	__u64 ran;                   /* … and se.sum_exec_runtime */
 	__u32 tid;                   /* as its events have it */
 	__u8 state;                  /* of that period: enum offcpu_state */
 	__u8 lost;                   /* that period has no stack */
-	__u8 pad[10];
+	__u8 pad[2];
 };
 
 _Static_assert(sizeof(struct offcpu_thread) == 64, "one line of the cache");
