@@ -106,17 +106,24 @@ static __always_inline void read_call(struct task_struct *prev, struct offcpu_de
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
+static __always_inline __u16 switches(struct task_struct *task)
+{
+	return (__u16)(task->nvcsw + task->nivcsw);
+}
+
 /*
- * How long a thread was off its CPU that leaves it again. That it came back may not have been seen:
- * then it is the time that it did not run since it left.
+ * How long a thread was off its CPU that leaves it again. The kernel may not have run this program
+ * each time that it came or went: then it is the time since it left that it did not run.
  */
 static __always_inline __u64 time_off(const struct offcpu_thread *t, struct task_struct *prev,
 				      __u64 now)
 {
 	__u64 ran = prev->se.sum_exec_runtime - t->ran, since = now - t->left;
+	__u16 unseen = switches(prev) - t->switches - 1;
 
-	if (t->back)
+	if (t->back && !unseen)
 		return t->back - t->left;
+	count(WIRE_UNSEEN, unseen ? unseen : 1);
 	return since > ran ? since - ran : 0;
 }
 
@@ -181,6 +188,7 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 		.left = e.bare ? 0 : now,
 		.delay = run_delay(prev),
 		.ran = prev->se.sum_exec_runtime,
+		.switches = switches(prev),
 		.tid = e.tid,
 		.state = d.state,
 		.lost = result == EVENT_LOST,
@@ -297,6 +305,7 @@ static __always_inline bool follow(struct task_struct *task, const struct offcpu
 		.left = f->event.time,
 		.delay = run_delay(task),
 		.ran = task->se.sum_exec_runtime,
+		.switches = switches(task),
 		.tid = f->event.tid,
 		.state = f->details.state,
 	};

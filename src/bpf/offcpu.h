@@ -63,7 +63,7 @@ struct offcpu_thread {
 	__u32 tid;                   /* as its events have it */
 	__u8 state;                  /* of that period: enum offcpu_state */
 	__u8 lost;                   /* that period has no stack */
-	__u8 pad[2];
+	__u16 switches;              /* how often it had left a CPU by then: the last bits of it */
 };
 
 _Static_assert(sizeof(struct offcpu_thread) == 64, "one line of the cache");

@@ -167,6 +167,7 @@ enum wire_counter {
 	WIRE_RING_FULL, /* … and were lost because user space did not keep up */
 	WIRE_LOST_VALUE, /* what those were worth, where that is known only later: ns off the CPU */
 	WIRE_NO_ROOM,    /* events of a thread too many: bpf/offcpu.h */
+	WIRE_UNSEEN,     /* switches for which the kernel did not run its program */
 	WIRE_NESTED, /* came while the same source was writing another one, and given up: never seen
 		      */
 	WIRE_NOT_COPIED, /* stacks not copied, as the ring was too full: walked by frame pointers */

@@ -186,10 +186,11 @@ static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sam
 			 "its CPU and is missing",
 			 OFFCPU_THREADS_MAX, (unsigned long long)c->no_room);
 	log_debug("%llu periods off the CPU: %llu still open, %llu without a stack; %llu left out, "
-		  "%llu without an end, %llu too many at a time",
+		  "%llu without an end, %llu too many at a time; %llu switches were not seen",
 		  (unsigned long long)s->periods, (unsigned long long)s->open,
 		  (unsigned long long)s->stackless, (unsigned long long)s->left_out,
-		  (unsigned long long)s->unfinished, (unsigned long long)s->capped);
+		  (unsigned long long)s->unfinished, (unsigned long long)s->capped,
+		  (unsigned long long)c->unseen);
 }
 
 static void finish(struct recording *r, struct recording_result *ret)

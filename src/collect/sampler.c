@@ -340,6 +340,7 @@ static void add_counters(int fd, struct sampler_counts *to)
 		to->lost += c.n[WIRE_RING_FULL];
 		to->lost_value += c.n[WIRE_LOST_VALUE];
 		to->no_room += c.n[WIRE_NO_ROOM];
+		to->unseen += c.n[WIRE_UNSEEN];
 		to->nested += c.n[WIRE_NESTED];
 		to->not_copied += c.n[WIRE_NOT_COPIED];
 		to->run_ns += c.n[WIRE_RUN_NS];

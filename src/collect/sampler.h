@@ -86,6 +86,7 @@ struct sampler_counts {
 	uint64_t lost;       /* ring full */
 	uint64_t lost_value; /* what they were worth, where a source knows that later */
 	uint64_t no_room;    /* threads that a source could not follow: it follows so many */
+	uint64_t unseen;     /* switches of threads for which the kernel did not run its program */
 	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far
 			      */
 	uint64_t malformed;  /* records that did not make sense; always 0 */
