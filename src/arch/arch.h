@@ -1,8 +1,8 @@
 /*
  * arch: everything that depends on the processor, in one header per architecture. No other file in
  * src/ names registers, system calls or instructions, except those that decode machine code, each
- *of one architecture (tools/lint has the list, and checks). Included by BPF programs and by user
- *space.
+ * of one architecture (tools/lint has the list, and checks). Included by BPF programs and by user
+ * space.
  *
  * Registers are named by their role in a stack walk:
  *

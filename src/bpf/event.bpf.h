@@ -12,7 +12,8 @@
  * that did not come (sampler_ticks()). It does run them inside programs at raw tracepoints. That a
  * source interrupts itself is not known to happen: what a program does here triggers none of the
  * tracepoints that a source may be attached to. Should it happen nevertheless, the inner event is
- * given up and counted (WIRE_NESTED), and the outer one stays whole.
+ * given up and counted (WIRE_NESTED), and the outer one stays whole. (That an NMI's program may run
+ * inside a timer's follows from this; it is not tested, for want of a machine with a PMU.)
  *
  * A source whose events say more than that defines EVENT_DETAILS, how many words, before it
  * includes this file, and passes them to event_put().
@@ -433,7 +434,8 @@ static __always_inline enum event event_put(void *ctx, const bpf_user_pt_regs_t 
 /*
  * Takes an event of the current task, worth `value` in the source's unit. `interrupted`: the
  * registers that a perf event came upon; NULL where the kernel is at a place of its own, such as a
- * tracepoint. Always 0, for the program to return.
+ * tracepoint. `full`: with control groups and pid namespaces, see EVENT_PROGRAM(). Always 0, for
+ * the program to return.
  */
 static __always_inline int take_event(void *ctx, const bpf_user_pt_regs_t *interrupted, __u64 value,
 				      bool full)

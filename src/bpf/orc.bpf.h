@@ -121,7 +121,8 @@ __noinline int orc_read(__u64 addr)
 			return 0;
 		__u64 last = w->stack + ARCH_KERNEL_STACK - sizeof(s->piece);
 		w->piece = w->sp < last ? w->sp & ~7ull : last;
-		if (addr < w->piece) /* it was left behind, and nothing plain goes back */
+		if (addr <
+		    w->piece) /* below what was read already: a simple walk never goes back */
 			return 0;
 		if (addr - w->piece > sizeof(s->piece) - sizeof(__u64))
 			w->piece = addr < last ? addr & ~7ull : last;

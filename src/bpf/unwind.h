@@ -68,7 +68,7 @@ enum unwind_cfa {
  * that is not used yet: surely so where its call was of a compiler's function, which has rows and
  * does not go on into code that was made at run time. The same goes for the caller of a leaf that
  * has nothing of its own on the stack: V8's baseline code has its frame made by what it calls
- *first.
+ * first.
  */
 #define UNWIND_SCAN_BYTES (16 * 1024) /* larger frames are not looked through */
 
@@ -102,7 +102,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
  * was in use is not written again before a grace period is over, so a walk never sees half of one.
  * Entries of processes are the exception: they are
  * overwritten in place, and guarded by their version. A mapping's file and a process's version are
- *stored with release, after all that they lead to, and loaded with acquire.
+ * stored with release, after all that they lead to, and loaded with acquire.
  *
  *	processes  by pid, which mappings are its; see struct unwind_bucket
  *	mappings   sorted runs of struct unwind_mapping, one run a process

@@ -73,7 +73,7 @@ struct walk {
 	__u64 word;          /* what walk_read() read */
 	__u64 kept, kept_at; /* the register, or (not 0) where it is saved: few need it, so it is
 				read late */
-	__u64 until;         /* walk_scan(): where the frame ends */
+	__u64 until;         /* prove_frame(): where the frame ends */
 	__u64 leaf;
 	__u32 version;      /* of the process's mappings … */
 	__u32 first, count; /* … and where they are */

@@ -188,9 +188,9 @@ static const struct counter {
 	 "--allow-user NAME, or a token"},
 	{"http_dropped_total", "connections dropped",
 	 "connections were closed because there were too many, or they were too slow", ""},
-	{"questions_total{end=\"late\"}", "late queries", "queries took too long",
+	{"queries_total{end=\"late\"}", "late queries", "queries took too long",
 	 "use a shorter time range, or raise --deadline"},
-	{"questions_total{end=\"refused\"}", "refused queries",
+	{"queries_total{end=\"refused\"}", "refused queries",
 	 "queries were refused because too many were waiting", ""},
 };
 

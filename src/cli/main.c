@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	/* What is large and short-lived (tables being made) goes back to the system at once. */
 	mallopt(M_MMAP_THRESHOLD, 256 << 10);
-	/* Threads that make tables, or come and go with questions: their memory is better shared.
+	/* Threads that make tables, or come and go with queries: their memory is better shared.
 	 */
 	mallopt(M_ARENA_MAX, 2);
 

@@ -64,7 +64,7 @@ static void set_entries(struct bpf_object *o, const char *map, uint32_t count)
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(o, map), count);
 }
 
-/* The first source makes what is shared; it also has the programs that are nobody's. */
+/* The first source makes what is shared, and loads the programs that serve all sources. */
 static void size_shared(struct bpf_object *o, const struct wire_filter *f,
 			const struct wire_orc *orc)
 {

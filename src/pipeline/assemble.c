@@ -143,10 +143,12 @@ struct path {
 	struct wire_frame frames[WIRE_USER_FRAMES + WIRE_FRAMES];
 };
 
+/* No two frames with the same cookie differ in value and kind and yet look alike: the upper byte of
+ * an address is 0 in a process and 0xff in the kernel. */
 static uint64_t hash_frame(uint64_t hash, const struct wire_frame *f)
 {
-	return stack_cache_hash(hash,
-				f->value ^ (uint64_t)f->cookie << 24 ^ (uint64_t)f->kind << 56);
+	hash = stack_cache_hash(hash, f->value ^ (uint64_t)f->kind << 56);
+	return f->cookie ? stack_cache_hash(hash, f->cookie) : hash;
 }
 
 /* Returns the hash of all of them. */
@@ -207,6 +209,8 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 		if (site.file == SITE_MEMORY)
 			hash = stack_cache_hash(hash, c->version);
 		hash = stack_cache_hash(stack_cache_hash(hash, site.file), site.offset);
+		if (site.cookie)
+			hash = stack_cache_hash(hash, site.cookie);
 		steps[i] = (struct step){site, hash};
 		if (i + NEAR >= path->count)
 			stack_cache_expect(a->cache, hash);

@@ -69,9 +69,9 @@ void assembler_finish(struct assembler *a, unsigned wait_ms);
 struct processes *assembler_processes(const struct assembler *a);
 
 /*
- * Where the time of a drain goes: switched on for some of them only, since looking at the clock has
- * a price. `drains`: how many this one stands for. 0: its time was not ours alone and does not
- * count; on a busy machine others may have had the CPU meanwhile.
+ * Where the time of a drain goes: measured in some of them only, since reading the clock costs.
+ * `drains`: the number of drains that this measurement stands for; 0: discard it, since others had
+ * the CPU meanwhile.
  */
 void assembler_time(struct assembler *a);
 void assembler_time_done(struct assembler *a, uint64_t drains);

@@ -1,6 +1,6 @@
 /*
- * labeller: whose a sample is, and which labels that gives its series. A new label is made here,
- * from what process/ knows: container.h has what a control group's path says.
+ * labeller: finds the process or thread that a sample is of, and the labels of its series. A new
+ * label is made here, from what process/ knows: container.h has what a control group's path says.
  *
  * Labels: host, comm, thread (where it is not comm; a number in it is one #), exe, container, pod,
  * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one

@@ -416,7 +416,7 @@ static struct site kernel_site(struct resolver *r, struct process *p, const stru
 	(void)r;
 	(void)p;
 	(void)maps;
-	return (struct site){SITE_KERNEL, f->value, NULL};
+	return (struct site){.file = SITE_KERNEL, .offset = f->value};
 }
 
 static struct site user_site(struct resolver *r, struct process *p, const struct maps *maps,
@@ -425,15 +425,15 @@ static struct site user_site(struct resolver *r, struct process *p, const struct
 	uint64_t addr = f->value;
 	struct mapping *m = maps_find(maps, addr);
 	if (!m)
-		return (struct site){SITE_NOWHERE, addr, NULL};
+		return (struct site){.file = SITE_NOWHERE, .offset = addr};
 
 	uint64_t offset = addr - m->start + m->offset;
 	uint32_t file = process_file(r->processes, p, m);
 	if (file)
-		return (struct site){file, offset, m};
+		return (struct site){file, offset, m, 0};
 	if (process_is_vdso(r->processes, m))
-		return (struct site){SITE_VDSO, offset, m};
-	return (struct site){SITE_MEMORY, addr, m};
+		return (struct site){SITE_VDSO, offset, m, 0};
+	return (struct site){SITE_MEMORY, addr, m, 0};
 }
 
 /* One for each kind of frame. */
@@ -447,7 +447,10 @@ static site_fn *const sites[WIRE_FRAME_KINDS] = {
 struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
 			 const struct wire_frame *f)
 {
-	return sites[f->kind](r, p, maps, f);
+	struct site site = sites[f->kind](r, p, maps, f);
+
+	site.cookie = f->cookie;
+	return site;
 }
 
 size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,

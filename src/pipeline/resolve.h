@@ -41,6 +41,7 @@ struct site {
 	uint32_t file;                 /* of struct mapped_files, or one of those below */
 	uint64_t offset;               /* in the file, else the address */
 	const struct mapping *mapping; /* NULL: the kernel's, or nothing is mapped there */
+	uint32_t cookie;               /* the frame's: 0 for addresses */
 };
 
 #define SITE_KERNEL   0u

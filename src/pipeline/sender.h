@@ -26,8 +26,8 @@ struct sender;
 struct sender *sender_new(const struct profile *dict, const uint8_t instance[16], size_t max_bytes);
 void sender_free(struct sender *s);
 
-/* Takes the window's rows and times, and leaves it empty. `source`: whose events it has, of all
- * that have its type. */
+/* Takes the window's rows and times, and leaves it empty. `source`: the index in the `counts` of
+ * sender_message() of the source whose events it has. */
 void sender_push(struct sender *s, unsigned source, struct window *w);
 
 /* What goes with the last part of each window, from now on; names are borrowed. */

@@ -2,7 +2,7 @@
  * stack_cache: stacks that were resolved before.
  *
  * A program is mostly where it was before, or calls something else from there. So the profile's id
- * of a stack is kept here under two hashes of 64 bits: one of its addresses in this process, and
+ * of a stack is kept here under two hashes of 64 bits: one of its frames in this process, and
  * one of the sites (resolve.h) that it and its callers are at, the same in every process, so that
  * only the end of a stack that is new has to be looked up. The table has a fixed size: a new stack
  * takes the place of the one in its set that was not met for longest.
@@ -15,7 +15,7 @@
 struct stack_cache;
 
 struct cached_stack {
-	uint64_t hash;    /* of the addresses; never 0 */
+	uint64_t hash;    /* of the frames; never 0 */
 	uint32_t stack;   /* of the profile */
 	uint16_t frames;  /* in it … */
 	uint16_t unnamed; /* … and those without a name */
@@ -31,7 +31,7 @@ void stack_cache_put(struct stack_cache *k, const struct cached_stack *s);
 void stack_cache_expect(struct stack_cache *k,
 			uint64_t hash); /* stack_cache_find() will follow soon */
 
-/* Extends the hash `callers` by one address; begin with a hash of whatever else must match. */
+/* Extends the hash `callers` by one value; begin with a hash of whatever else must match. */
 static inline uint64_t stack_cache_hash(uint64_t callers, uint64_t address)
 {
 	unsigned __int128 product =

@@ -31,13 +31,11 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 		{"kernel_asked",
 		 "kernel stacks were walked by the kernel itself, and none by us: "
 		 "right, but slower",
-		 "Linux 6.4 or newer has the tables, for one who may see addresses "
-		 "(CAP_SYSLOG)",
-		 true},
+		 "Linux 6.4 or newer has the tables; finding them needs CAP_SYSLOG", true},
 	[TROUBLE_KERNEL_DIFFERENT] =
 		{"kernel_different",
-		 "kernel stacks were walked otherwise by us than by the kernel, "
-		 "whose walk was taken",
+		 "kernel stacks differed from the kernel's own walk, which was used "
+		 "instead",
 		 "please report it, with 'uname -a'", false},
 	[TROUBLE_FILES_UNREADABLE] = {"files_unreadable",
 				      "mapped files could not be opened, mostly as their processes "
@@ -122,8 +120,8 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				       "labels of containers and units",
 				       "mount -t cgroup2 cgroup2 /sys/fs/cgroup", false},
 	[TROUBLE_NO_PRIORITY] = {"no_priority",
-				 "is why the collector waits for its turn like all others: on a "
-				 "machine that is too busy, rings fill up",
+				 "is why the collector runs at normal priority: on a machine that "
+				 "is too busy, rings fill up",
 				 "it needs CAP_SYS_NICE", true},
 };
 

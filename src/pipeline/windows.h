@@ -1,6 +1,6 @@
 /*
- * windows: samples of now become windows of the wall clock, one series for each set of labels
- * (labeller.h).
+ * windows: adds up the samples that come in into windows of wall-clock time, one series for each
+ * set of labels (labeller.h).
  *
  * Samples carry CLOCK_MONOTONIC; windows_clock() says, at each drain, what the wall clock makes of
  * it. A window is closed once a drain has come past its end by a moment; what comes for it later

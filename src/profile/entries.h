@@ -4,7 +4,7 @@
  *
  * Ids are dense and ascending, so a dictionary is sent and stored as a log: each batch has the
  * entries added since the previous one, and reading all batches into an empty profile gives the
- *same ids. Window messages and the store contain the same bytes. A batch is refused if it does not
+ * same ids. Window messages and the store contain the same bytes. A batch is refused if it does not
  * continue where the previous one ended, repeats an entry, or has a stack deeper than
  * PROFILE_DEPTH_MAX.
  *

@@ -1,6 +1,6 @@
 /*
  * snapshot: a complete profile, with samples, as bytes. A server sends it to the command that
- *asked, which renders it.
+ * asked, which renders it.
  *
  *	"SMP", version (1 byte)
  *	type, unit, period, start_ns, duration_ns, lost, truncated, capped

@@ -1,6 +1,6 @@
 /*
  * window: the samples of a collector in ten seconds, and the message that carries them to the
- *server.
+ * server.
  *
  * A window is an interval of wall-clock time, aligned to its length. A collector sends it in one or
  * more parts that add up; what comes late (a sample that waited for an unwind table) is one more
@@ -10,7 +10,7 @@
  *
  * Series and stacks are ids of the sender's dictionary, a struct profile that both sides have: each
  * message contains the entries added since the previous one (profile/entries.h). A dictionary has
- *an epoch. If the receiver does not know the epoch (it was restarted), or entries are missing, it
+ * an epoch. If the receiver does not know the epoch (it was restarted), or entries are missing, it
  * answers WINDOW_RESET, and the sender starts a new epoch and sends the whole dictionary.
  *
  * Format, with all integers packed (base/pack.h):

@@ -8,7 +8,7 @@
  *
  * Frames that do nothing but call the next one stand in one line with it. What is below a hundredth
  * of the whole is left out, unless --min-fraction tells another share. Of two profiles each line
- *has the change.
+ * has the change.
  */
 #include "base/mem.h"
 #include "render/describe.h"

@@ -170,11 +170,12 @@ static bool parse_slots(struct api_job *a)
 		return true;
 	if (sscanf(text, "%u-%u%n", &first, &last, &end) != 2 || text[end] || first > last ||
 	    last >= ROWS)
-		return wrong(a, "slots is 1, or FIRST-LAST of the 50 steps of a second: 0-24");
+		return wrong(a, "slots must be 1, or a range of the 50 steps of 20 ms in a second, "
+				"such as 0-24");
 	a->first_row = first;
 	a->last_row = last;
 	return a->ask.query.to_ms - a->ask.query.from_ms <= HEAT_MAX_MS ||
-	       wrong(a, "rows of slots are of at most 10 minutes");
+	       wrong(a, "with a range of slots, from and to may be at most 10 minutes apart");
 }
 
 static bool parse_format(struct api_job *a)
@@ -185,9 +186,11 @@ static bool parse_format(struct api_job *a)
 	a->callers = given(a, "callers");
 	a->callees = given(a, "callees");
 	if (a->callers && a->callees)
-		return wrong(a, "callers and callees are two questions");
+		return wrong(a, "callers and callees exclude each other");
 	if (format && strcmp(format, "profile") == 0)
-		return a->is_diff ? wrong(a, "format=profile is of one range; ask twice") : true;
+		return a->is_diff ? wrong(a, "format=profile cannot show a difference: request "
+					     "each range by itself")
+				  : true;
 	/* Its own name for them, older than the format that is text. */
 	bool is_tree = !format || strcmp(format, "tree") == 0;
 	a->renderer = render_by_name(is_tree ? "columns" : format);

@@ -50,7 +50,7 @@ struct consumers {
 };
 
 /* All counters at one moment. */
-struct snapshot {
+struct readings {
 	double at;  /* monotonic seconds */
 	double cpu; /* seconds of the server */
 	uint64_t taken, lost;
@@ -68,7 +68,7 @@ struct disk_snapshot {
 struct cost {
 	struct server *server;
 	double started; /* monotonic seconds */
-	struct snapshot snapshots[SNAPSHOTS];
+	struct readings snapshots[SNAPSHOTS];
 	size_t count; /* ever; the newest is at count - 1 */
 	struct disk_snapshot disk[DISK_SNAPSHOTS];
 	size_t disk_count;
@@ -129,7 +129,7 @@ static struct consumer *consumer_of(struct consumers *p, const char *prefix, con
 
 static void on_metric(void *ctx, const uint8_t instance[16], const char *name, double value)
 {
-	struct snapshot *l = ctx;
+	struct readings *l = ctx;
 	char label[64];
 
 	if (memcmp(instance, l->instance, 16) != 0 || !isfinite(value))
@@ -148,19 +148,19 @@ static void on_metric(void *ctx, const uint8_t instance[16], const char *name, d
 		consumer_of(&l->stages, "", label)->seconds = value;
 }
 
-static const struct snapshot *newest(const struct cost *c)
+static const struct readings *newest(const struct cost *c)
 {
 	return c->count ? &c->snapshots[(c->count - 1) % SNAPSHOTS] : NULL;
 }
 
 static void take_snapshot(const struct cost *c, const struct store_stats *store,
-			  struct snapshot *ret)
+			  struct readings *ret)
 {
-	const struct snapshot *before = newest(c);
+	const struct readings *before = newest(c);
 	const struct receiver *r = c->server->receiver;
 	uint64_t now_ms = clock_ms(CLOCK_REALTIME);
 
-	*ret = (struct snapshot){.at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9,
+	*ret = (struct readings){.at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9,
 				 .cpu = cost_cpu_seconds(),
 				 .taken = store->taken};
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
@@ -183,7 +183,7 @@ static void take_disk_snapshot(struct cost *c, double at, const struct store_sta
 void cost_snapshot(struct cost *c)
 {
 	struct store_stats store;
-	struct snapshot now;
+	struct readings now;
 
 	store_stats(c->server->store, &store);
 	take_snapshot(c, &store, &now);
@@ -211,8 +211,8 @@ void cost_free(struct cost *c)
 /* What was used between two snapshots; the collector's, over its own time. */
 struct used {
 	double seconds, collector_seconds;
-	const struct snapshot *from, *to;
-	const struct snapshot *collector_from; /* NULL: since it was started */
+	const struct readings *from, *to;
+	const struct readings *collector_from; /* NULL: since it was started */
 };
 
 static double of_machine(double seconds, double over)
@@ -222,7 +222,7 @@ static double of_machine(double seconds, double over)
 	return over > 0 ? 100 * seconds / over / (double)MAX(cpus, 1L) : 0;
 }
 
-static bool has_collector_of(const struct snapshot *l, const struct snapshot *now)
+static bool has_collector_of(const struct readings *l, const struct readings *now)
 {
 	return l->has_collector && memcmp(l->instance, now->instance, 16) == 0 &&
 	       l->uptime <= now->uptime;
@@ -233,23 +233,23 @@ static bool has_collector_of(const struct snapshot *l, const struct snapshot *no
  * snapshot and has sent nothing since: then there is no difference yet, and its use since its start
  * is reported.
  */
-static const struct snapshot *collector_base(const struct cost *c, const struct snapshot *now)
+static const struct readings *collector_base(const struct cost *c, const struct readings *now)
 {
 	size_t kept = MIN(c->count, (size_t)SNAPSHOTS);
 
 	for (size_t i = c->count - kept; i < c->count; i++) {
-		const struct snapshot *l = &c->snapshots[i % SNAPSHOTS];
+		const struct readings *l = &c->snapshots[i % SNAPSHOTS];
 		if (has_collector_of(l, now))
 			return l->uptime < now->uptime || i == c->count - kept ? l : NULL;
 	}
 	return NULL;
 }
 
-static struct used used_recently(const struct cost *c, const struct snapshot *now)
+static struct used used_recently(const struct cost *c, const struct readings *now)
 {
 	size_t kept = MIN(c->count, (size_t)SNAPSHOTS);
-	const struct snapshot *from = &c->snapshots[(c->count - kept) % SNAPSHOTS];
-	const struct snapshot *base = collector_base(c, now);
+	const struct readings *from = &c->snapshots[(c->count - kept) % SNAPSHOTS];
+	const struct readings *base = collector_base(c, now);
 
 	return (struct used){
 		.seconds = now->at - from->at,
@@ -354,7 +354,7 @@ static void write_disk(FILE *out, double bytes, double seconds)
 }
 
 static void write_recent(const struct cost *c, const struct store_stats *store,
-			 const struct snapshot *now, FILE *out)
+			 const struct readings *now, FILE *out)
 {
 	size_t kept = MIN(c->disk_count, (size_t)DISK_SNAPSHOTS);
 	const struct disk_snapshot *disk = &c->disk[(c->disk_count - kept) % DISK_SNAPSHOTS];
@@ -374,7 +374,7 @@ static void write_recent(const struct cost *c, const struct store_stats *store,
 
 void cost_write(struct cost *c, const struct store_stats *store, FILE *out)
 {
-	struct snapshot now;
+	struct readings now;
 
 	take_snapshot(c, store, &now);
 	struct used all = {

@@ -12,11 +12,11 @@
  *	guard    access control, if there is any
  *
  * There can be 256 connections, and a few are always kept free: when a new one comes, the one that
- *has been idle longest is closed.
+ * has been idle longest is closed.
  *
  * A route answers at once with http_answer(), or calls http_hold() and answers later, on the same
  * thread. Answering never calls another route: held requests are sent from the loop, or by
- *http_free().
+ * http_free().
  */
 #pragma once
 

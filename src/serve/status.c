@@ -28,7 +28,7 @@ static void store_metrics(struct exposition *e, const struct store_stats *s)
 		(double)s->rolled_other);
 	exposition_counter(e, "store_windows", "Window messages stored by this process.",
 			   (double)s->windows);
-	exposition_counter(e, "store_known", "Window messages that had been stored before.",
+	exposition_counter(e, "store_duplicates", "Window messages that had been stored before.",
 			   (double)s->known);
 	exposition_counter(e, "store_refused",
 			   "Window messages refused because their time was out of range.",
@@ -58,7 +58,7 @@ static void store_metrics(struct exposition *e, const struct store_stats *s)
 
 static void receiver_part(struct exposition *e, const struct receiver_stats *r)
 {
-	static const char *const names[] = {"stored", "known", "reset", "later", "refused"};
+	static const char *const names[] = {"stored", "duplicate", "reset", "later", "refused"};
 
 	exposition_counters(e, "windows_received", "Window messages received, by answer.");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -96,12 +96,12 @@ static void http_part(struct exposition *e, const struct http_stats *h, const st
 	for (int i = 2; i <= 5; i++)
 		exposition_value(e, "class", classes[i], (double)h->by_class[i]);
 	exposition_gauge(e, "http_connections", "Open connections.", (double)h->connections);
-	exposition_counters(e, "questions", "Queries of the store, by how they ended.");
+	exposition_counters(e, "queries", "Queries of the store, by how they ended.");
 	exposition_value(e, "end", "done", (double)j->done);
 	exposition_value(e, "end", "late", (double)j->late);
 	exposition_value(e, "end", "gone", (double)j->gone);
 	exposition_value(e, "end", "refused", (double)j->refused);
-	exposition_gauge(e, "questions_running", "Queries running or waiting.",
+	exposition_gauge(e, "queries_running", "Queries running or waiting.",
 			 (double)(j->running + j->waiting));
 }
 

@@ -1,7 +1,7 @@
 /*
  * local_internal: what the files of the local store share. That store is a directory on this
  * machine, of SQLite files with zstd blobs; docs/store.md describes their format. Others use
- *store.h.
+ * store.h.
  *
  *	raw/DAY.db     every window of a day (UTC), and the day's dictionary
  *	roll/MONTH.db  sums over 5 minutes and over an hour, with a dictionary of their own

@@ -71,7 +71,7 @@ static void remove_file(struct local_store *s, const char *path)
 	s->stats.expired_files++;
 }
 
-static void remove_book(struct local_store *s, enum partition_kind kind, int64_t number)
+static void remove_partition(struct local_store *s, enum partition_kind kind, int64_t number)
 {
 	CLEANUP(freep) char *path = partition_path(s->dir, kind, number);
 
@@ -142,10 +142,10 @@ static bool expire(struct local_store *s, uint64_t now_ms)
 			remove_times(s, hours[i]);
 	for (uint32_t i = 0; i < day_count; i++)
 		if ((uint64_t)(days[i] + 1) * DAY_MS + s->o.retention_ms <= now_ms)
-			remove_book(s, PARTITION_RAW, days[i]);
+			remove_partition(s, PARTITION_RAW, days[i]);
 	for (uint32_t i = 0; i < month_count; i++)
 		if ((uint64_t)month_end(months[i]) * 1000 + s->o.retention_ms <= now_ms)
-			remove_book(s, PARTITION_ROLL, months[i]);
+			remove_partition(s, PARTITION_ROLL, months[i]);
 	/* Of the month that the limit lies in, day by day. */
 	if (now_ms > s->o.retention_ms) {
 		int64_t limit = (int64_t)((now_ms - s->o.retention_ms) / 1000) / DAY_S * DAY_S;
@@ -202,7 +202,7 @@ static bool make_room(struct local_store *s, uint64_t now_ms)
 	if (day_count > 1 && local_settle_day(s, days[0]) == 0) {
 		accounts_set_floor(&s->accounts, (uint64_t)(days[0] + 1) * DAY_MS);
 		if (accounts_sync(&s->accounts) == 0) {
-			remove_book(s, PARTITION_RAW, days[0]);
+			remove_partition(s, PARTITION_RAW, days[0]);
 			return true;
 		}
 	}
@@ -213,7 +213,7 @@ static bool make_room(struct local_store *s, uint64_t now_ms)
 	if (day_count && trim_day(s, days[day_count - 1], now_ms))
 		return true;
 	if (month_count > 1) {
-		remove_book(s, PARTITION_ROLL, months[0]);
+		remove_partition(s, PARTITION_ROLL, months[0]);
 		return true;
 	}
 	struct partition *b;

@@ -116,7 +116,7 @@ static int step_without_row(struct state *s, bool keeps_fp)
 	uint32_t out = 0;
 	enum arch_shape shape = find_shape(s, keeps_fp);
 
-	if (!keeps_fp && s->code(s->ctx, s->walk.pc - 1, &code))
+	if ((s->walk.exact || !keeps_fp) && s->code(s->ctx, s->walk.pc - 1, &code))
 		out = arch_epilogue(code);
 	if (out) {
 		sp += (out & 0xff) - 1;

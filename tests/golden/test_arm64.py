@@ -33,7 +33,8 @@ def its_rings_are_handed_over_by_atomic_operations():
     build()
     code = subprocess.check_output(
         ["llvm-objdump", "-d", "--no-show-raw-insn", os.path.join(DIR, "gen", "sample.bpf.o")], text=True)
-    assert code.count("xchg_64(") == 2, "a ring's head, begun anew and moved on"
+    programs = code.count("<sample>:") + code.count("<sample_plain>:")
+    assert programs == 2 and code.count("xchg_64(") == 2 * programs, "a ring's head, begun anew and moved on"
     assert "atomic_fetch_" in code, "its tail"
 
 

@@ -16,7 +16,8 @@ OUTERMOST = {"runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.rt0_g
 
 # Whoever calls these on a goroutine: the runtime's own ways between stacks.
 BEFORE = {
-    "runtime.asmcgocall": {"runtime.cgocall", "runtime.asmcgocall"},
+    # (newm1: a new thread of a program with C is made by C)
+    "runtime.asmcgocall": {"runtime.cgocall", "runtime.newm1", "runtime.asmcgocall"},
     "runtime.cgocallbackg": {"runtime.cgocallback", "runtime.cgocallbackg"},
     "runtime.newstack": {"runtime.morestack", "runtime.newstack"},
     "c_leaf": {"c_middle", "_cgo_Cfunc_c_leaf"},

@@ -97,6 +97,7 @@ def rows(rng, count=20):
 def mutated(rng, message):
     m = bytearray(message)
     for _ in range(rng.choice((1, 1, 2, 8))):
+        m = m or bytearray(1)  # nothing may be left of it
         at, how = rng.randrange(len(m)), rng.randrange(6)
         if how == 0:
             m[at] ^= 1 << rng.randrange(8)

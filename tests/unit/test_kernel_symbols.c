@@ -203,7 +203,7 @@ static void on_event(void *ctx, const struct sideband_record *e)
 
 static const char *name_of(struct resolver *r, struct profile *p, uint64_t addr)
 {
-	struct site site = {SITE_KERNEL, addr, NULL};
+	struct site site = {.file = SITE_KERNEL, .offset = addr};
 	uint32_t frames[RESOLVE_MAX];
 	bool lasting = true;
 
