@@ -76,7 +76,7 @@ struct sched_entity {
 	__u64 sum_exec_runtime; /* ns that it has run, ever */
 } KERNEL_TYPE;
 
-struct sched_info { /* empty in a kernel that does not account for it */
+struct sched_info {                   /* empty in a kernel that does not account for it */
 	unsigned long long run_delay; /* ns that it has waited for a CPU, ever */
 } KERNEL_TYPE;
 

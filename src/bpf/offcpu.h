@@ -31,7 +31,7 @@ enum offcpu_state {
 };
 
 struct offcpu_period { /* one that has ended */
-	__u64 began;       /* 0: there is none */
+	__u64 began;   /* 0: there is none */
 	__u64 ns;
 	__u64 runnable_ns; /* of that */
 };
@@ -41,11 +41,11 @@ struct offcpu_details {
 	struct offcpu_period before; /* the thread's last one */
 	__u64 args[OFFCPU_ARGS];     /* of the system call */
 	__s32 syscall;               /* -1: none, or one of a 32-bit program */
-	__u32 holder;  /* tid, in its own pid namespace, of who has the lock; 0: not known */
-	__u64 woken;   /* when the period began that this event's stacks ended; 0: of no waker */
-	__u32 wakee;   /* … and whose it was: tid as the events of its thread have it */
-	__u8 state;    /* enum offcpu_state */
-	__u8 is_first; /* `before` is from the thread's creation until it first ran: no stack */
+	__u32 holder;   /* tid, in its own pid namespace, of who has the lock; 0: not known */
+	__u64 woken;    /* when the period began that this event's stacks ended; 0: of no waker */
+	__u32 wakee;    /* … and whose it was: tid as the events of its thread have it */
+	__u8 state;     /* enum offcpu_state */
+	__u8 is_first;  /* `before` is from the thread's creation until it first ran: no stack */
 	__u8 is_kernel; /* a thread of the kernel's */
 	__u8 pad;
 };

@@ -94,10 +94,10 @@ struct wire_event {
 	__u16 left_out;         /* user frames, behind the first WIRE_LEAF_FRAMES */
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
-	/*
-	 * then __u64 details[details], then __u64 frames[kernel_frames + user_frames], then a copy
-	 * of the stack, to the end
-	 */
+				/*
+				 * then __u64 details[details], then __u64 frames[kernel_frames + user_frames], then a copy
+				 * of the stack, to the end
+				 */
 };
 
 _Static_assert(sizeof(struct wire_event) == 144, "the head of an event");
@@ -162,9 +162,9 @@ struct wire_ring {
  * ring_full, exactly.
  */
 enum wire_counter {
-	WIRE_RUNS,      /* how often the program ran: before any filter, on an idle CPU too */
-	WIRE_TAKEN,     /* events that passed the filters */
-	WIRE_RING_FULL, /* … and were lost because user space did not keep up */
+	WIRE_RUNS,       /* how often the program ran: before any filter, on an idle CPU too */
+	WIRE_TAKEN,      /* events that passed the filters */
+	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
 	WIRE_LOST_VALUE, /* what those were worth, where that is known only later: ns off the CPU */
 	WIRE_NO_ROOM,    /* events of a thread too many: bpf/offcpu.h */
 	WIRE_UNSEEN,     /* switches for which the kernel did not run its program */

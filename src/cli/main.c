@@ -11,7 +11,8 @@
 const struct command commands[] = {
 	{"record", cmd_record, "profile the machine, a process or a program now"},
 	{"profile", cmd_profile, "the same, with the flags and output of BCC's profile"},
-	{"offcpu", cmd_offcpu, "what threads wait for now, and how long: time off the CPU by stack"},
+	{"offcpu", cmd_offcpu,
+	 "what threads wait for now, and how long: time off the CPU by stack"},
 	{"offcputime", cmd_offcputime, "the same, with the flags and output of BCC's offcputime"},
 	{"run", cmd_run, "sample every process continuously, and store and serve the profiles"},
 	{"agent", cmd_agent, "sample continuously, and send the profiles to a server"},

@@ -63,7 +63,8 @@ static bool parse_states(const char *arg, unsigned *ret)
 			i++;
 		if (!names[i]) {
 			const char *meant = nearest_word(one, names);
-			log_error("--state takes sleeping, uninterruptible or runnable, not '%s'%s%s%s",
+			log_error("--state takes sleeping, uninterruptible or runnable, not "
+				  "'%s'%s%s%s",
 				  one, meant ? "; did you mean " : "", meant ? meant : "",
 				  meant ? "?" : "");
 			return false;

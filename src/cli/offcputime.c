@@ -11,7 +11,8 @@ static void help(void)
 {
 	puts("Usage: smolder offcputime [options] [SECONDS]\n"
 	     "\n"
-	     "A drop-in for BCC's offcputime: the same flags and the same output. 'smolder offcpu'\n"
+	     "A drop-in for BCC's offcputime: the same flags and the same output. 'smolder "
+	     "offcpu'\n"
 	     "does more.\n"
 	     "\n"
 	     "  -p, --pid PID[,PID]           only these processes\n"

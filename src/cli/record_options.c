@@ -16,7 +16,8 @@ void record_options_help_detail(void)
 {
 	puts("  --inlines, --no-inlines\n"
 	     "                    show inlined calls as frames where there is debug info; on by\n"
-	     "                    default for a process, a thread or a program, off for the machine\n"
+	     "                    default for a process, a thread or a program, off for the "
+	     "machine\n"
 	     "  --lines, --no-lines\n"
 	     "                    record source files and lines, with the same default; pprof\n"
 	     "                    shows them\n"

@@ -15,11 +15,13 @@
 #include "render/describe.h"
 
 /* Often: a new process is soon known to the BPF side. */
-#define DRAIN_MS   100
-#define NICE       (-20) /* somebody waits, maybe on a machine that is overloaded */
-#define MISSED_FEW 5     /* ticks: any host takes that many */
-#define MISSED_MAX 0.001 /* of all: more is said */
-#define TABLES_MS  2000  /* unwind tables are waited for at the end, where someone waits for us */
+#define DRAIN_MS     100
+#define DRAIN_MIN_MS 10         /* switches come in bursts */
+#define NICE         (-20)      /* somebody waits, maybe on a machine that is overloaded */
+#define MISSED_FEW   5          /* ticks: any host takes that many */
+#define MISSED_MAX   0.001      /* of all: more is said */
+#define RING_BYTES   (2u << 20) /* of a CPU: 20 ms of 200,000 switches a second */
+#define TABLES_MS    2000 /* unwind tables are waited for at the end, where someone waits for us */
 
 struct recording {
 	struct recording_options *options;
@@ -79,6 +81,7 @@ static int start_sampling(struct recording *r)
 	r->options->sampler.nice = NICE;
 	r->profile = profile_new();
 	if (r->options->offcpu) {
+		r->options->sampler.ring_bytes = RING_BYTES;
 		r->offcpu = offcpu_new(r->profile, r->options->offcpu);
 		options.sink = offcpu_event;
 		options.sink_ctx = r->offcpu;
@@ -102,7 +105,7 @@ static void find_waiting(struct recording *r)
 
 static int watch(struct recording *r)
 {
-	unsigned every = pipeline_pace(&r->options->sampler, DRAIN_MS);
+	unsigned every = pipeline_pace(&r->options->sampler, r->offcpu ? DRAIN_MIN_MS : DRAIN_MS);
 	int err = 0;
 
 	r->loop = loop_new();

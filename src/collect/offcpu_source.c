@@ -29,8 +29,8 @@ static int start(struct source *s, const char **ret_doing)
 	s->driver_data = l;
 	*ret_doing = "attach to the scheduler's tracepoint";
 	if (wants_wakers(s)) {
-		l->wakings = bpf_program__attach(
-			bpf_object__find_program_by_name(s->object, WAKING));
+		l->wakings =
+			bpf_program__attach(bpf_object__find_program_by_name(s->object, WAKING));
 		if (!l->wakings)
 			return -errno;
 	}
@@ -69,7 +69,8 @@ static const char *const wakers_programs[] = {FOUND, WAKING, NULL};
 const struct source_kind offcpu_source = OFFCPU("offcpu", plain_programs);
 const struct source_kind offcpu_wakers_source = OFFCPU("offcpu-wakers", wakers_programs);
 
-/* ---- what is off its CPU already -------------------------------------------------------------- */
+/* ---- what is off its CPU already --------------------------------------------------------------
+ */
 
 #define COPY_CHUNKS 32 /* of the user stack: most blocked threads are a few KB deep */
 
@@ -83,7 +84,8 @@ static size_t copy_stack(const struct wire_event *e, uint8_t *to)
 	uint64_t from = wire_stack_start(e);
 	struct iovec remote[COPY_CHUNKS], local = {to, COPY_CHUNKS * WIRE_STACK_CHUNK};
 
-	/* In pieces: what lies beyond the end of the stack ends the copy, and does not refuse it. */
+	/* In pieces: what lies beyond the end of the stack ends the copy, and does not refuse it.
+	 */
 	for (size_t i = 0; i < COPY_CHUNKS; i++)
 		remote[i] = (struct iovec){(void *)(uintptr_t)(from + i * WIRE_STACK_CHUNK),
 					   WIRE_STACK_CHUNK};

@@ -19,7 +19,7 @@ struct offcpu {
 	struct periods *periods;
 	struct thread_series *series;
 	struct stack_edit *stacks;
-	struct wakers *wakers; /* NULL: not asked for */
+	struct wakers *wakers;          /* NULL: not asked for */
 	uint32_t states[OFFCPU_STATES]; /* names, strings of the profile */
 	uint32_t schedule;              /* the kernel's function in which a thread stops */
 	uint32_t runnable;              /* the stack that is the mark [runnable] */
@@ -105,8 +105,7 @@ static void deliver(void *ctx, struct period *x)
 		o->stats.unfinished++;
 		return;
 	}
-	if (x->ns < options->min_ns || (options->max_ns && x->ns > options->max_ns) ||
-	    !x->series) {
+	if (x->ns < options->min_ns || (options->max_ns && x->ns > options->max_ns) || !x->series) {
 		o->stats.left_out++;
 		return;
 	}
@@ -244,9 +243,15 @@ void offcpu_event(void *ctx, const struct assembled *a)
 
 /* ---- the beginning and the end --------------------------------------------------------------- */
 
+#define DRAIN_MS 10 /* rings fill while threads are looked for */
+
 static void on_found(void *ctx, const struct wire_event *e)
 {
-	pipeline_event(ctx, e);
+	struct pipeline *p = ctx;
+
+	pipeline_event(p, e);
+	if (pipeline_is_due(p, DRAIN_MS))
+		pipeline_drain(p);
 }
 
 int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source)
@@ -263,7 +268,8 @@ static uint64_t run_delay(uint32_t tid)
 	unsigned long long ran, waited;
 
 	snprintf(path, sizeof(path), "/proc/%u/schedstat", tid);
-	if (file_read(path, 4096, &text, NULL) != 0 || sscanf(text, "%llu %llu", &ran, &waited) != 2)
+	if (file_read(path, 4096, &text, NULL) != 0 ||
+	    sscanf(text, "%llu %llu", &ran, &waited) != 2)
 		return 0;
 	return waited;
 }

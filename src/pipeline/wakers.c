@@ -53,8 +53,8 @@ void wakers_free(struct wakers *w)
 static bool is_interrupt(const char *name)
 {
 	static const char *const entries[] = {
-		"asm_sysvec_", "asm_common_interrupt", "el1_interrupt", "el0_interrupt",
-		"el1h_64_irq", "el0t_64_irq",
+		"asm_sysvec_",   "asm_common_interrupt", "el1_interrupt",
+		"el0_interrupt", "el1h_64_irq",          "el0t_64_irq",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++)
@@ -71,7 +71,8 @@ static uint32_t find_interrupt(const struct profile *p, uint32_t stack, bool *re
 		const char *name = profile_str(p, f->name);
 		if (f->kind != FRAME_KERNEL)
 			return 0;
-		if (strcmp(name, "hrtimer_interrupt") == 0 || strcmp(name, "run_timer_softirq") == 0)
+		if (strcmp(name, "hrtimer_interrupt") == 0 ||
+		    strcmp(name, "run_timer_softirq") == 0)
 			*ret_timer = true;
 		if (is_interrupt(name))
 			return stack;
