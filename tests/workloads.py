@@ -43,6 +43,7 @@ PROGRAMS = {
     "threads": ("threads.c", C),
     "syscalls": ("syscalls.c", C),
     "faults": ("faults.c", C),
+    "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),
     "forks": ("forks.c", C),
     "updates": ("updates.c", C),

@@ -40,7 +40,9 @@
  *	ARCH_MODE(regs)    the mode of the CPU: ARCH_MODE_IS_USER(), ARCH_MODE_IS_64_BIT()
  *	ARCH_MODE_AT       its offset in struct arch_regs
  *	ARCH_IS_INTERRUPTED(regs)  they are of interrupted code, and not made up
- *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT
+ *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT, ARCH_FUTEX
+ *	struct pt_regs___call  the members of the kernel's registers that a system call is in:
+ *	                   ARCH_CALL its number, or -1, ARCH_CALL_ARG0 to 5, ARCH_CALL_MODE
  *	arch_is_after_syscall(regs)   whether the user's pc is just after the instruction of
  *	                   a system call in progress, like a return address. Not after a
  *	                   fault or an interrupt, nor once the kernel has set pc to the start

@@ -130,6 +130,21 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct arch_regs *r)
 	return code == 0xd4000001; /* svc #0 */
 }
 
+struct pt_regs___call { /* the part of the saved registers that a system call is in */
+	__u64 regs[31], pstate, orig_x0;
+	__s32 syscallno;
+} __attribute__((preserve_access_index));
+
+#define ARCH_CALL      syscallno
+#define ARCH_CALL_ARG0 orig_x0
+#define ARCH_CALL_ARG1 regs[1]
+#define ARCH_CALL_ARG2 regs[2]
+#define ARCH_CALL_ARG3 regs[3]
+#define ARCH_CALL_ARG4 regs[4]
+#define ARCH_CALL_ARG5 regs[5]
+#define ARCH_CALL_MODE pstate
+#define ARCH_FUTEX     98
+
 #define ARCH_KERNEL_STACK 16384
 
 struct thread_struct {

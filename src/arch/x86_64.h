@@ -162,6 +162,20 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct pt_regs *regs)
 	return code == 0x050f; /* syscall */
 }
 
+struct pt_regs___call { /* the part of the saved registers that a system call is in */
+	unsigned long r10, r9, r8, di, si, dx, orig_ax, cs;
+} __attribute__((preserve_access_index));
+
+#define ARCH_CALL      orig_ax
+#define ARCH_CALL_ARG0 di
+#define ARCH_CALL_ARG1 si
+#define ARCH_CALL_ARG2 dx
+#define ARCH_CALL_ARG3 r10
+#define ARCH_CALL_ARG4 r8
+#define ARCH_CALL_ARG5 r9
+#define ARCH_CALL_MODE cs
+#define ARCH_FUTEX     202
+
 #define ARCH_KERNEL_STACK 16384
 
 struct thread_struct {

@@ -14,6 +14,9 @@
  * tracepoints that a source may be attached to. Should it happen nevertheless, the inner event is
  * given up and counted (WIRE_NESTED), and the outer one stays whole. (That an NMI's program may run
  * inside a timer's follows from this; it is not tested, for want of a machine with a PMU.)
+ *
+ * A source whose events say more than that defines EVENT_DETAILS, how many words, before it
+ * includes this file, and passes them to event_put().
  */
 #pragma once
 
@@ -118,7 +121,7 @@ static __always_inline __u32 copy_stack(struct scratch *s, __u32 frames, __u64 s
 	s->copy = (struct copy){
 		.from = sp & ~(WIRE_STACK_CHUNK - 1ull),
 		.end = sp <= top ? top + 2 * sizeof(__u64) : ~0ull,
-		.at = frames * sizeof(__u64),
+		.at = (EVENT_DETAILS + frames) * sizeof(__u64),
 	};
 	for (int i = 0; i < WIRE_STACK_CHUNKS; i++)
 		if (copy_chunk(i) != 0)
@@ -312,12 +315,17 @@ struct taken { /* one event on its way: who it is of */
 	__u64 time, value;
 	__u32 pid, tid, cpu;
 	bool full;
+	bool anyone;          /* whatever the filters say */
+	bool bare;            /* without stacks */
+	const __u64 *details; /* EVENT_DETAILS of them */
 };
 
+enum event { EVENT_FILTERED, EVENT_LOST, EVENT_WRITTEN };
+
 /* Writes one into the ring, if the filters let it pass and there is room. */
-static __always_inline void write_event(void *ctx, const bpf_user_pt_regs_t *interrupted,
-					struct scratch *s, struct wire_counts *counts,
-					const struct taken *e)
+static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_t *interrupted,
+					      struct scratch *s, struct wire_counts *counts,
+					      const struct taken *e)
 {
 	struct wire_ring *ring = &s->ring;
 	struct task_struct *task = e->task, *leader = TASK_READ(task, group_leader);
@@ -328,12 +336,12 @@ static __always_inline void write_event(void *ctx, const bpf_user_pt_regs_t *int
 	struct wire_event *h = open_event(s);
 	read_comm(h->thread, task);
 	read_comm(h->comm, leader);
-	if (!passes(task, h->comm, e->full))
-		return;
+	if (!e->anyone && !passes(task, h->comm, e->full))
+		return EVENT_FILTERED;
 	counts->n[WIRE_TAKEN]++;
 	if (!has_room(ring, WIRE_PLAIN_MAX)) {
 		counts->n[WIRE_RING_FULL]++;
-		return;
+		return EVENT_LOST;
 	}
 
 	bool in_kernel = !interrupted || (long)ARCH_PC(interrupted) < 0;
@@ -355,24 +363,72 @@ static __always_inline void write_event(void *ctx, const bpf_user_pt_regs_t *int
 	h->version = 0;
 	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
 	h->walk = WIRE_WALK_NONE;
+	h->details = EVENT_DETAILS;
 	h->kernel_frames = h->user_frames = h->left_out = 0;
 	h->bytes = 0; /* of the copy of a stack, until all is known */
+	for (int i = 0; i < EVENT_DETAILS; i++)
+		((__u64 *)(h + 1))[i] = e->details[i];
 
-	if (in_kernel && !filter.no_kernel) {
+	if (in_kernel && !filter.no_kernel && !e->bare) {
 		h->kernel_frames = kernel_side(ctx, interrupted, s, task, counts);
 		if (h->kernel_frames >= WIRE_FRAMES)
 			h->flags |= WIRE_KERNEL_CUT;
 	}
-	if (!no_user && !filter.no_user) {
+	if (!no_user && !filter.no_user && !e->bare) {
 		bool timed = (e->time >> 10) % WIRE_TIMED == 0;
 		__u64 before = timed ? bpf_ktime_get_ns() : 0;
 		user_side(ctx, interrupted, s, task, in_kernel, counts);
 		if (timed)
 			counts->n[WIRE_WALK_NS] += (bpf_ktime_get_ns() - before) * WIRE_TIMED;
 	}
-	__u64 frames = h->kernel_frames + h->user_frames;
-	h->bytes += sizeof(*h) + frames * sizeof(__u64);
+	__u64 words = EVENT_DETAILS + h->kernel_frames + h->user_frames;
+	h->bytes += sizeof(*h) + words * sizeof(__u64);
 	ARCH_STORE_RELEASE(&ring->head, ring->head + h->bytes);
+	return EVENT_WRITTEN;
+}
+
+/*
+ * Takes an event of the current task, of which e has time, value and how: see event_take(). For a
+ * source that wants to know what became of it.
+ */
+static __always_inline enum event event_put(void *ctx, const bpf_user_pt_regs_t *interrupted,
+					    struct taken *e)
+{
+	struct task_struct *task = current_task();
+	e->task = task;
+	e->pid = TASK_READ(task, tgid);
+	e->tid = TASK_READ(task, pid);
+	e->cpu = bpf_get_smp_processor_id();
+	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &e->cpu);
+
+	if (!counts)
+		return EVENT_FILTERED; /* cannot be: the loader made one for each CPU */
+	counts->n[WIRE_RUNS]++;
+	if (e->pid == 0 && !filter.idle && !e->anyone)
+		return EVENT_FILTERED;
+	if (e->full && filter.pid_namespace) {
+		e->pid = inner_pid(TASK_READ(task, group_leader));
+		e->tid = inner_pid(task);
+	}
+	if (filter.by_pid && !e->anyone && !is_target(e->pid))
+		return EVENT_FILTERED;
+	if (filter.by_tid && !e->anyone && !is_target(e->tid))
+		return EVENT_FILTERED;
+
+	struct scratch *s = get_scratch();
+	if (!s)
+		return EVENT_FILTERED; /* cannot be: a CPU without one has no events */
+	if (s->ring.writing) {
+		counts->n[WIRE_NESTED]++;
+		return EVENT_LOST;
+	}
+	s->ring.writing = 1;
+	barrier();
+	enum event result = write_event(ctx, interrupted, s, counts, e);
+	barrier();
+	s->ring.writing = 0;
+	counts->n[WIRE_RUN_NS] += bpf_ktime_get_ns() - e->time;
+	return result;
 }
 
 /*
@@ -384,45 +440,9 @@ static __always_inline void write_event(void *ctx, const bpf_user_pt_regs_t *int
 static __always_inline int take_event(void *ctx, const bpf_user_pt_regs_t *interrupted, __u64 value,
 				      bool full)
 {
-	struct task_struct *task = current_task();
-	struct taken e = {
-		.task = task,
-		.time = bpf_ktime_get_ns(),
-		.value = value,
-		.pid = TASK_READ(task, tgid),
-		.tid = TASK_READ(task, pid),
-		.cpu = bpf_get_smp_processor_id(),
-		.full = full,
-	};
-	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &e.cpu);
+	struct taken e = {.time = bpf_ktime_get_ns(), .value = value, .full = full};
 
-	if (!counts)
-		return 0; /* cannot be: the loader made one for each CPU */
-	counts->n[WIRE_RUNS]++;
-	if (e.pid == 0 && !filter.idle)
-		return 0;
-	if (full && filter.pid_namespace) {
-		e.pid = inner_pid(TASK_READ(task, group_leader));
-		e.tid = inner_pid(task);
-	}
-	if (filter.by_pid && !is_target(e.pid))
-		return 0;
-	if (filter.by_tid && !is_target(e.tid))
-		return 0;
-
-	struct scratch *s = get_scratch();
-	if (!s)
-		return 0; /* cannot be: a CPU without one has no events */
-	if (s->ring.writing) {
-		counts->n[WIRE_NESTED]++;
-		return 0;
-	}
-	s->ring.writing = 1;
-	barrier();
-	write_event(ctx, interrupted, s, counts, &e);
-	barrier();
-	s->ring.writing = 0;
-	counts->n[WIRE_RUN_NS] += bpf_ktime_get_ns() - e.time;
+	event_put(ctx, interrupted, &e);
 	return 0;
 }
 

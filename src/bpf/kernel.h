@@ -72,8 +72,22 @@ struct pid {
 	struct upid numbers[1]; /* from the initial namespace down; level + 1 of them */
 } KERNEL_TYPE;
 
+struct sched_entity {
+	__u64 sum_exec_runtime; /* ns that it has run, ever */
+} KERNEL_TYPE;
+
+struct sched_info {                   /* empty in a kernel that does not account for it */
+	unsigned long long run_delay; /* ns that it has waited for a CPU, ever */
+} KERNEL_TYPE;
+
 struct task_struct {
 	unsigned int flags;
+	unsigned int __state;
+	int on_cpu;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	unsigned long nvcsw, nivcsw; /* how often it left a CPU, of its own accord or not */
+	__u64 start_time;            /* CLOCK_MONOTONIC */
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
@@ -88,5 +102,19 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct thread_struct thread;
 } KERNEL_TYPE;
+
+struct task_struct___before_5_14 {
+	long state;
+} KERNEL_TYPE;
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} KERNEL_TYPE;
+
+#define TASK_STATE_RUNNING         0x0
+#define TASK_STATE_UNINTERRUPTIBLE 0x2
+#define TASK_STATE_DEAD            0x80
 
 #define PF_KTHREAD 0x00200000

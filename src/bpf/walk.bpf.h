@@ -216,9 +216,13 @@ static __always_inline struct wire_event *open_event(struct scratch *s)
 	return (void *)((__u8 *)(s + 1) + (s->ring.head & (ring_bytes - 1)));
 }
 
+#ifndef EVENT_DETAILS
+#define EVENT_DETAILS 0 /* words of the source's own before the frames: see event.bpf.h */
+#endif
+
 static __always_inline __u64 *frame_at(struct scratch *s, __u32 i)
 {
-	return (__u64 *)(open_event(s) + 1) + (i & WIRE_FRAMES_MASK);
+	return (__u64 *)(open_event(s) + 1) + EVENT_DETAILS + (i & WIRE_FRAMES_MASK);
 }
 
 /* Where the walk's frame of that number is: the last of a deep stack take each other's places. */

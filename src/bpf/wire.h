@@ -29,6 +29,7 @@
 #define WIRE_LEAF_FRAMES  (WIRE_USER_FRAMES - WIRE_ROOT_FRAMES)
 #define WIRE_WALK_FRAMES  4096 /* further a walk does not go: it takes its time from the program */
 #define WIRE_FRAMES_MASK  2047 /* more than there can be */
+#define WIRE_DETAILS      16   /* words that a source may say for itself, at most */
 #define WIRE_STACK_CHUNK  1024
 #define WIRE_STACK_CHUNKS 64 /* at most 64 KB of stack travel with an event */
 
@@ -85,14 +86,18 @@ struct wire_event {
 	__u32 tid;
 	__u32 version; /* of the mappings that the walk used, 0 if none */
 	__u16 flags;   /* enum wire_flag */
-	__u16 walk;    /* enum wire_walk */
+	__u8 walk;     /* enum wire_walk */
+	__u8 details;  /* how many words of the source's own come before the frames */
 	__u16 kernel_frames;
 	__u16 user_frames;
 	__u16 stack_skip;       /* chunks at sp that could not be read: never written to yet */
 	__u16 left_out;         /* user frames, behind the first WIRE_LEAF_FRAMES */
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
-	/* then __u64 frames[kernel_frames + user_frames], then a copy of the stack, to the end */
+				/*
+				 * then __u64 details[details], then __u64 frames[kernel_frames + user_frames], then a copy
+				 * of the stack, to the end
+				 */
 };
 
 _Static_assert(sizeof(struct wire_event) == 144, "the head of an event");
@@ -104,10 +109,16 @@ static inline __u64 wire_stack_start(const struct wire_event *s)
 	return (s->sp & ~(WIRE_STACK_CHUNK - 1ull)) + (__u64)s->stack_skip * WIRE_STACK_CHUNK;
 }
 
+/* What a source says beside the stacks: bpf/offcpu.h. */
+static inline const void *wire_details(const struct wire_event *e)
+{
+	return e + 1;
+}
+
 /* kernel_frames + user_frames of them. */
 static inline const uint64_t *wire_frames(const struct wire_event *s)
 {
-	return (const uint64_t *)(s + 1);
+	return (const uint64_t *)(s + 1) + s->details;
 }
 
 static inline size_t wire_frames_bytes(const struct wire_event *e)
@@ -115,15 +126,22 @@ static inline size_t wire_frames_bytes(const struct wire_event *e)
 	return ((size_t)e->kernel_frames + e->user_frames) * sizeof(__u64);
 }
 
+/* All but the copy of the stack. */
+static inline size_t wire_plain_bytes(const struct wire_event *e)
+{
+	return sizeof(*e) + e->details * sizeof(__u64) + wire_frames_bytes(e);
+}
+
 /* The copy of the stack, from wire_stack_start() on: how long it is. */
 static inline size_t wire_stack_bytes(const struct wire_event *e)
 {
-	return e->bytes - sizeof(*e) - wire_frames_bytes(e);
+	return e->bytes - wire_plain_bytes(e);
 }
 #endif
 
 #define WIRE_PLAIN_MAX                                                                             \
-	(sizeof(struct wire_event) + (WIRE_FRAMES + 1 + WIRE_USER_FRAMES) * sizeof(__u64))
+	(sizeof(struct wire_event) +                                                               \
+	 (WIRE_DETAILS + WIRE_FRAMES + 1 + WIRE_USER_FRAMES) * sizeof(__u64))
 #define WIRE_EVENT_MAX (WIRE_PLAIN_MAX + WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK)
 
 /*
@@ -144,9 +162,12 @@ struct wire_ring {
  * ring_full, exactly.
  */
 enum wire_counter {
-	WIRE_RUNS,      /* how often the program ran: before any filter, on an idle CPU too */
-	WIRE_TAKEN,     /* events that passed the filters */
-	WIRE_RING_FULL, /* … and were lost because user space did not keep up */
+	WIRE_RUNS,       /* how often the program ran: before any filter, on an idle CPU too */
+	WIRE_TAKEN,      /* events that passed the filters */
+	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
+	WIRE_LOST_VALUE, /* what those were worth, where that is known only later: ns off the CPU */
+	WIRE_NO_ROOM,    /* events of a thread too many: bpf/offcpu.h */
+	WIRE_UNSEEN,     /* switches for which the kernel did not run its program */
 	WIRE_NESTED, /* came while the same source was writing another one, and given up: never seen
 		      */
 	WIRE_NOT_COPIED, /* stacks not copied, as the ring was too full: walked by frame pointers */

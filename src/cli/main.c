@@ -5,11 +5,15 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "cli/cli.h"
 
 const struct command commands[] = {
 	{"record", cmd_record, "profile the machine, a process or a program now"},
 	{"profile", cmd_profile, "the same, with the flags and output of BCC's profile"},
+	{"offcpu", cmd_offcpu,
+	 "what threads wait for now, and how long: time off the CPU by stack"},
+	{"offcputime", cmd_offcputime, "the same, with the flags and output of BCC's offcputime"},
 	{"run", cmd_run, "sample every process continuously, and store and serve the profiles"},
 	{"agent", cmd_agent, "sample continuously, and send the profiles to a server"},
 	{"serve", cmd_serve, "store what agents send, and answer queries over HTTP"},
@@ -56,7 +60,7 @@ static int unknown(const char *word)
 
 	for (size_t i = 0; commands[i].name; i++)
 		names[i] = commands[i].name;
-	const char *meant = cli_meant(word, names);
+	const char *meant = nearest_word(word, names);
 	if (word[0] == '-')
 		log_error("the command must come before its options, as in 'smolder record %s'; "
 			  "'smolder --help' lists the commands",

@@ -10,7 +10,7 @@
 #define FAULTS(name, type, which, period)                                                          \
 	{                                                                                          \
 		name, type, "events", page_fault__elf_bytes, "page_fault", &perf_source,           \
-			PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS##which, false, period        \
+			PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS##which, false, period, NULL  \
 	}
 
 extern const struct source_kind page_fault_sources[];

@@ -53,7 +53,8 @@ static struct wire_event *event_at(const struct rings *r, unsigned cpu, uint64_t
 static bool is_sound(const struct wire_event *e, uint64_t left)
 {
 	return left >= sizeof(*e) && left >= e->bytes && e->kernel_frames <= WIRE_FRAMES &&
-	       e->user_frames <= WIRE_USER_FRAMES && e->bytes >= sizeof(*e) + wire_frames_bytes(e);
+	       e->user_frames <= WIRE_USER_FRAMES && e->details <= WIRE_DETAILS &&
+	       e->bytes >= wire_plain_bytes(e);
 }
 
 static void drain_cpu(struct rings *r, unsigned cpu, uint64_t until, event_fn *fn, void *ctx)
@@ -99,7 +100,7 @@ static void wipe_stacks(struct rings *r, unsigned cpu)
 		struct wire_event *e = event_at(r, cpu, at);
 		if (!is_sound(e, left))
 			break;
-		memset((uint8_t *)(e + 1) + wire_frames_bytes(e), 0, wire_stack_bytes(e));
+		memset((uint8_t *)e + wire_plain_bytes(e), 0, wire_stack_bytes(e));
 		at += e->bytes;
 	}
 	r->readers[cpu].has_stacks = false;

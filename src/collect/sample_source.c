@@ -8,12 +8,12 @@
 #define CLOCK(name, which)                                                                         \
 	{                                                                                          \
 		name, "cpu", "nanoseconds", sample__elf_bytes, "sample", &perf_source,             \
-			PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##which, true, 0                         \
+			PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##which, true, 0, NULL                   \
 	}
 #define COUNTER(name, type, from, which)                                                           \
 	{                                                                                          \
 		name, type, "events", sample__elf_bytes, "sample", &perf_source,                   \
-			PERF_TYPE_##from##WARE, which, false, 0                                    \
+			PERF_TYPE_##from##WARE, which, false, 0, NULL                              \
 	}
 
 extern const struct source_kind sample_sources[];

@@ -75,6 +75,14 @@ static void size_shared(struct bpf_object *o, const struct wire_filter *f,
 		set_entries(o, "targets", 1);
 }
 
+static bool loads_also(const struct source_kind *k, const char *program)
+{
+	for (const char *const *name = k->also; name && *name; name++)
+		if (strcmp(*name, program) == 0)
+			return true;
+	return false;
+}
+
 static void choose_programs(struct source *src, bool first, const struct wire_filter *f,
 			    const struct wire_orc *orc)
 {
@@ -83,7 +91,7 @@ static void choose_programs(struct source *src, bool first, const struct wire_fi
 	bpf_object__for_each_program(p, src->object)
 	{
 		const char *name = bpf_program__name(p);
-		bool load = p == src->program;
+		bool load = p == src->program || loads_also(src->kind, name);
 		if (first && strcmp(name, "orc_index") == 0)
 			load = orc->count != 0;
 		else if (first && strncmp(name, "follow_", 7) == 0)
@@ -330,6 +338,9 @@ static void add_counters(int fd, struct sampler_counts *to)
 	for (uint32_t cpu = 0; bpf_map_lookup_elem(fd, &cpu, &c) == 0; cpu++) {
 		to->taken += c.n[WIRE_TAKEN];
 		to->lost += c.n[WIRE_RING_FULL];
+		to->lost_value += c.n[WIRE_LOST_VALUE];
+		to->no_room += c.n[WIRE_NO_ROOM];
+		to->unseen += c.n[WIRE_UNSEEN];
 		to->nested += c.n[WIRE_NESTED];
 		to->not_copied += c.n[WIRE_NOT_COPIED];
 		to->run_ns += c.n[WIRE_RUN_NS];
@@ -359,6 +370,11 @@ static void add_source(const struct source *src, struct sampler_counts *to)
 const struct source_kind *sampler_source(const struct sampler *s, unsigned source)
 {
 	return source < s->count ? s->sources[source].kind : NULL;
+}
+
+struct source *sampler_running(struct sampler *s, unsigned source)
+{
+	return &s->sources[source];
 }
 
 void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret)

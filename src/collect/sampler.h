@@ -84,6 +84,9 @@ void sampler_stop(struct sampler *s);
 struct sampler_counts {
 	uint64_t taken;
 	uint64_t lost;       /* ring full */
+	uint64_t lost_value; /* what they were worth, where a source knows that later */
+	uint64_t no_room;    /* threads that a source could not follow: it follows so many */
+	uint64_t unseen;     /* switches of threads for which the kernel did not run its program */
 	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far
 			      */
 	uint64_t malformed;  /* records that did not make sense; always 0 */
@@ -101,6 +104,9 @@ struct sampler_counts {
 
 /* By number: NULL when there are no more. */
 const struct source_kind *sampler_source(const struct sampler *s, unsigned source);
+
+/* The source itself, for what only its own kind can do (offcpu_source.h). */
+struct source *sampler_running(struct sampler *s, unsigned source);
 
 void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret);
 void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret); /* of all sources */

@@ -39,8 +39,9 @@ struct source_kind {
 	const struct source_driver *driver;
 	uint32_t perf_type; /* perf_event_attr.type and .config, for perf_source.c */
 	uint64_t perf_config;
-	bool is_clock;   /* a period is nanoseconds */
-	uint64_t period; /* one event in so many, unless told otherwise; 0: by frequency */
+	bool is_clock;           /* a period is nanoseconds */
+	uint64_t period;         /* one event in so many, unless told otherwise; 0: by frequency */
+	const char *const *also; /* other programs of the object to load; ends with NULL */
 };
 
 #define SOURCES_MAX 8 /* at a time */

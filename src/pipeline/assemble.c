@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "base/index.h"
 #include "base/mem.h"
 #include "pipeline/stream.h"
+#include "pipeline/thread_series.h"
 #include "process/process.h"
 #include "pipeline/stack_cache.h"
 #include "pipeline/resolve.h"
@@ -16,13 +16,6 @@
 					  */
 #define HELD_NS_MAX 5000000000ull
 #define NEAR        4 /* most new stacks leave a known one in the last so many steps */
-
-/* Who a sample belongs to; interned, since building its labels costs more than the rest. */
-struct owner {
-	uint32_t pid, tid;
-	char comm[WIRE_COMM], thread[WIRE_COMM];
-	uint32_t series;
-};
 
 /* A sample whose walk waits for a table, or for events, with what its process had mapped. */
 struct held {
@@ -39,9 +32,7 @@ struct assembler {
 	struct resolver *resolver;
 	struct unwinder *unwinder;
 
-	struct owner *owners; /* [0] is not used: index ids start at 1 */
-	uint32_t owner_count, owner_cap;
-	struct index by_owner;
+	struct thread_series *series;
 	uint64_t settled_ns; /* when the last drain ended */
 	uint64_t passed_ns;  /* all events up to here have come */
 	struct stack_cache *cache;
@@ -53,7 +44,6 @@ struct assembler {
 	uint64_t lap_ns; /* when the stage at hand began; 0: this drain is not timed */
 	uint64_t laps[STAGES];
 
-	uint32_t key_comm, key_pid, key_thread, key_tid;
 	uint32_t truncated_frame, incomplete_frame;
 	struct assembler_stats stats;
 };
@@ -110,13 +100,9 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->cache = stack_cache_new();
 	a->nothing = maps_new();
-	a->key_comm = intern(a, "comm");
-	a->key_pid = intern(a, "pid");
-	a->key_thread = intern(a, "thread");
-	a->key_tid = intern(a, "tid");
+	a->series = thread_series_new(p, (const char *const[]){NULL});
 	a->truncated_frame = mark(a, "[truncated]");
 	a->incomplete_frame = mark(a, "[incomplete]");
-	a->owner_count = 1;
 	int r = unwinder_new(o->maps, a->processes, &unwind, &a->unwinder);
 	if (r) {
 		assembler_free(a);
@@ -145,45 +131,9 @@ void assembler_free(struct assembler *a)
 	processes_free(a->processes);
 	stack_cache_free(a->cache);
 	maps_unref(a->nothing);
-	free(a->owners);
+	thread_series_free(a->series);
 	free(a->held);
-	index_done(&a->by_owner);
 	free(a);
-}
-
-static uint32_t put_number(struct assembler *a, uint32_t n)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", n);
-	return intern(a, text);
-}
-
-static uint32_t series_of(struct assembler *a, const struct wire_event *s)
-{
-	struct owner who = {.pid = s->pid, .tid = s->tid};
-	uint32_t id;
-
-	memcpy(who.comm, s->comm, WIRE_COMM);
-	memcpy(who.thread, s->thread, WIRE_COMM);
-	uint32_t hash = index_hash_bytes(&who, offsetof(struct owner, series));
-	INDEX_EACH(&a->by_owner, hash, id)
-		if (memcmp(&a->owners[id], &who, offsetof(struct owner, series)) == 0)
-			return a->owners[id].series;
-
-	struct label labels[] = {
-		{a->key_comm, profile_string(a->profile, who.comm, strnlen(who.comm, WIRE_COMM))},
-		{a->key_pid, put_number(a, s->pid)},
-		{a->key_thread,
-		 profile_string(a->profile, who.thread, strnlen(who.thread, WIRE_COMM))},
-		{a->key_tid, put_number(a, s->tid)},
-	};
-	who.series = profile_series(a->profile, labels, ARRAY_SIZE(labels));
-	MEM_GROW(a->owners, a->owner_count, a->owner_cap);
-	id = a->owner_count++;
-	a->owners[id] = who;
-	index_put(&a->by_owner, hash, id);
-	return who.series;
 }
 
 /* The frames of an event as they are looked up, callers first. */
@@ -346,7 +296,8 @@ static void add_event(struct assembler *a, const struct wire_event *s, struct pr
 	if (a->options.sink)
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, maps, stack});
 	else
-		profile_add(a->profile, series_of(a, s), stack, 1, s->value);
+		profile_add(a->profile, thread_series_of(a->series, s, &(struct thread_labels){}),
+			    stack, 1, s->value);
 	lap(a, STAGE_AGGREGATE);
 }
 

@@ -82,6 +82,11 @@ static void on_event(void *ctx, const struct wire_event *e)
 	assembler_event(p->assembler, e);
 }
 
+void pipeline_event(struct pipeline *p, const struct wire_event *e)
+{
+	assembler_event(p->assembler, e);
+}
+
 static void on_record(void *ctx, const struct sideband_record *r)
 {
 	struct pipeline *p = ctx;

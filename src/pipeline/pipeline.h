@@ -40,6 +40,9 @@ void pipeline_stop(struct pipeline *p, unsigned wait_ms);
  */
 unsigned pipeline_pace(const struct sampler_options *s, unsigned max);
 
+/* One that does not come from a ring, as of now. */
+void pipeline_event(struct pipeline *p, const struct wire_event *e);
+
 struct sampler *pipeline_sampler(const struct pipeline *p);
 struct processes *pipeline_processes(const struct pipeline *p);
 

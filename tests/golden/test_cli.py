@@ -100,6 +100,24 @@ def usual_mistakes_are_told_what_was_meant():
 
 
 @test
+def what_excludes_each_other_off_the_cpu_is_said():
+    for args, words in (
+            (["offcpu", "--state", "runable"], "did you mean runnable?"),
+            (["offcpu", "--state", ","], "--state needs at least one state"),
+            (["offcpu", "-u", "-k"], "-u and -k exclude each other"),
+            (["offcpu", "-m", "20", "-M", "10"], "-m is more than -M"),
+            (["offcpu", "-m", "x"], "-m"),
+            (["offcpu", "-p", "nginx"], "--comm nginx"),
+            (["offcpu", "make"], "smolder offcpu -- make"),
+            (["offcpu", "-U", "-K"], "-U and -K exclude each other"),
+            (["offcputime", "-p", "1", "-t", "2"], "-p, -t, -u and -k exclude each other"),
+            (["offcputime", "--state", "x"], "--state"),
+            (["offcputime", "1", "2"], "one argument too many")):
+        p = run(*args)
+        assert p.returncode == 2 and words in p.stderr and not p.stdout, (args, p)
+
+
+@test
 def a_port_that_there_is_not_is_wrong_usage_everywhere():
     """getaddrinfo() makes another port of it: 99999 would be 34463."""
     with folder() as d:

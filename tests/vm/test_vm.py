@@ -107,6 +107,18 @@ def a_pid_of_a_namespace_is_that_process(report):
     assert comms == {"chain"}, f"samples of {comms}"
 
 
+def waits_have_their_lengths(report):
+    for name, seconds in (("blocked", 2), ("waits", 1.5)):
+        assert report.code(name) == 0, f"ended with {report.code(name)}: {report.err(name)}"
+        assert ", 0 lost" in report.err(name), report.err(name)
+        # Blocked, in the kernel's sleep; the emulated machine takes its time for all else.
+        ns = sum(n for s, n in folded.parse(report[name]).of("sleep")
+                 if "hrtimer_nanosleep_[k]" in s and "[runnable]" not in s)
+        assert 0.95 * seconds < ns / 1e9 < 1.5 * seconds, (name, ns, report[name], report.err(name))
+    assert "1 still are" in report.err("blocked"), report.err("blocked")
+    assert ";[waker];[timer];" in report["waits"], report["waits"]
+
+
 def memory_is_by_the_cpus_that_are_there(report):
     maps = [int(n) for n in re.findall(r"^memlock:\s*(\d+)", report["memory"], re.M)]
     assert maps, report["memory"]

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * offcpu: an event is a thread that leaves its CPU: see offcpu.h.
+ *
+ * The tracepoint is in the scheduler, where interrupts are off, and so is the one of wakers: they
+ * write into one ring, and do not interrupt each other.
+ */
+#include <linux/types.h>
+
+#include "bpf/offcpu.h"
+
+#define EVENT_DETAILS OFFCPU_DETAILS
+#include "bpf/event.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OFFCPU_THREADS_MAX);
+	__type(key, __u32); /* of the initial pid namespace */
+	__type(value, struct offcpu_thread);
+} threads SEC(".maps");
+
+static __always_inline void count(enum wire_counter which, __u64 n)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
+
+	if (counts)
+		counts->n[which & 15] += n;
+}
+
+_Static_assert(WIRE_COUNTERS <= 16, "a mask that the verifier understands");
+
+/* A member of a task that the tracepoint passed: its type is known, on all kernels. */
+static __always_inline long task_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return task->__state;
+	return ((struct task_struct___before_5_14 *)task)->state;
+}
+
+/* 0 where the kernel does not count it: then all of a period is taken for blocked. */
+static __always_inline __u64 run_delay(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
+static __always_inline enum offcpu_state state_of(struct task_struct *prev, bool preempted)
+{
+	long state = task_state(prev);
+
+	if (state & TASK_STATE_DEAD)
+		return OFFCPU_NONE;
+	if (preempted || state == TASK_STATE_RUNNING)
+		return OFFCPU_RUNNABLE;
+	/* (One that is woken this very moment may have another state by now: sleeping, then.) */
+	return state & TASK_STATE_UNINTERRUPTIBLE ? OFFCPU_UNINTERRUPTIBLE : OFFCPU_SLEEPING;
+}
+
+/* ---- the system call ------------------------------------------------------------------------ */
+
+#define CALL(regs, member) (has_regs ? (regs)->member : BPF_CORE_READ(regs, member))
+
+#define FUTEX_COMMAND     127
+#define FUTEX_WAIT        0
+#define FUTEX_WAIT_BITSET 9
+#define LOCK_CONTENDED    2
+
+/*
+ * glibc keeps the owner of a mutex two words behind the one that is waited for. Whether it is a
+ * mutex is not known: user space checks that the number is one of a thread.
+ */
+static __always_inline __u32 lock_holder(const struct offcpu_details *d)
+{
+	__u32 words[3], command = d->args[1] & FUTEX_COMMAND;
+
+	if (d->syscall != ARCH_FUTEX || (__u32)d->args[2] != LOCK_CONTENDED ||
+	    (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) ||
+	    bpf_probe_read_user(words, sizeof(words), (void *)d->args[0]) != 0)
+		return 0;
+	return words[0] == LOCK_CONTENDED ? words[2] : 0;
+}
+
+static __always_inline void read_call(struct task_struct *prev, struct offcpu_details *d)
+{
+	bool has_regs = bpf_core_enum_value_exists(enum bpf_func_id___kernel,
+						   BPF_FUNC_task_pt_regs___kernel);
+	struct pt_regs___call *regs;
+
+	if (has_regs)
+		regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	else
+		regs = (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
+	if (!ARCH_MODE_IS_64_BIT(CALL(regs, ARCH_CALL_MODE)))
+		return;
+	d->syscall = (__s32)CALL(regs, ARCH_CALL);
+	if (d->syscall < 0)
+		return;
+	d->args[0] = CALL(regs, ARCH_CALL_ARG0);
+	d->args[1] = CALL(regs, ARCH_CALL_ARG1);
+	d->args[2] = CALL(regs, ARCH_CALL_ARG2);
+	d->args[3] = CALL(regs, ARCH_CALL_ARG3);
+	d->args[4] = CALL(regs, ARCH_CALL_ARG4);
+	d->args[5] = CALL(regs, ARCH_CALL_ARG5);
+	d->holder = lock_holder(d);
+}
+
+/* ---- periods --------------------------------------------------------------------------------- */
+
+static __always_inline __u16 switches(struct task_struct *task)
+{
+	return (__u16)(task->nvcsw + task->nivcsw);
+}
+
+/*
+ * How long a thread was off its CPU that leaves it again. The kernel may not have run this program
+ * each time that it came or went: then it is the time since it left that it did not run.
+ */
+static __always_inline __u64 time_off(const struct offcpu_thread *t, struct task_struct *prev,
+				      __u64 now)
+{
+	__u64 ran = prev->se.sum_exec_runtime - t->ran, since = now - t->left;
+	__u16 unseen = switches(prev) - t->switches - 1;
+
+	if (t->back && !unseen)
+		return t->back - t->left;
+	count(WIRE_UNSEEN, unseen ? unseen : 1);
+	return since > ran ? since - ran : 0;
+}
+
+/* What is to be reported of a thread that leaves its CPU again. */
+static __always_inline void last_period(const struct offcpu_thread *t, struct task_struct *prev,
+					__u64 now, struct offcpu_period *ret)
+{
+	*ret = t->before;
+	if (!t->left)
+		return;
+	__u64 ns = time_off(t, prev, now), runnable = run_delay(prev) - t->delay;
+	if (t->lost) {
+		count(WIRE_LOST_VALUE, ns);
+		return;
+	}
+	ret->began = t->left;
+	ret->ns = ns;
+	ret->runnable_ns = t->state == OFFCPU_RUNNABLE || runnable > ns ? ns : runnable;
+}
+
+/* One that leaves for the first time was runnable from its creation until it ran. */
+static __always_inline void first_period(struct task_struct *prev, struct offcpu_details *d)
+{
+	if (prev->nvcsw + prev->nivcsw != 1)
+		return;
+	d->is_first = 1;
+	d->before.began = prev->start_time;
+	d->before.ns = d->before.runnable_ns = run_delay(prev);
+}
+
+static __always_inline void leave(void *ctx, struct task_struct *prev, bool preempted, __u64 now,
+				  bool full)
+{
+	struct offcpu_details d = {.syscall = -1};
+	__u32 key = prev->pid;
+	struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct taken e = {.time = now, .full = full, .details = (const __u64 *)&d};
+
+	/* As event_put() does; but most threads are others', and should cost no more than this. */
+	if (!t && filter.by_pid && !filter.pid_namespace && !is_target(prev->tgid))
+		return;
+	d.state = state_of(prev, preempted);
+	e.bare = d.state == OFFCPU_NONE;
+	if (t)
+		last_period(t, prev, now, &d.before);
+	else
+		first_period(prev, &d);
+	d.is_kernel = (prev->flags & PF_KTHREAD) != 0;
+	if (!d.is_kernel && !e.bare)
+		read_call(prev, &d);
+	if (e.bare && !d.before.began)
+		return;
+	enum event result = event_put(ctx, NULL, &e);
+	if (result == EVENT_FILTERED)
+		return;
+	if (e.bare && result == EVENT_WRITTEN) {
+		bpf_map_delete_elem(&threads, &key);
+		return;
+	}
+
+	struct offcpu_thread now_off = {
+		.left = e.bare ? 0 : now,
+		.delay = run_delay(prev),
+		.ran = prev->se.sum_exec_runtime,
+		.switches = switches(prev),
+		.tid = e.tid,
+		.state = d.state,
+		.lost = result == EVENT_LOST,
+	};
+	if (now_off.lost && !d.is_first)
+		now_off.before = d.before;
+	if (t)
+		*t = now_off;
+	else if (bpf_map_update_elem(&threads, &key, &now_off, BPF_ANY) != 0)
+		count(WIRE_NO_ROOM, 1);
+}
+
+static __always_inline int switched(__u64 *ctx, bool full)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	__u64 now = bpf_ktime_get_ns();
+	__u32 back = next->pid;
+
+	if (back) {
+		struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &back);
+		if (t)
+			t->back = now;
+	}
+	if (prev->pid)
+		leave(ctx, prev, ctx[0], now, full);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int offcpu(__u64 *ctx)
+{
+	return switched(ctx, true);
+}
+
+SEC("tp_btf/sched_switch")
+int offcpu_plain(__u64 *ctx)
+{
+	return switched(ctx, false);
+}
+
+/* ---- wakers ---------------------------------------------------------------------------------- */
+
+/* An event of who wakes a thread that is followed, whoever that is. */
+static __always_inline int waking(__u64 *ctx, bool full)
+{
+	struct task_struct *wakee = (void *)ctx[0];
+	__u32 key = wakee->pid;
+	struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
+
+	if (!t || !t->left || t->back || t->lost || t->state == OFFCPU_RUNNABLE)
+		return 0;
+	struct offcpu_details d = {.syscall = -1, .woken = t->left, .wakee = t->tid};
+	struct taken e = {
+		.time = bpf_ktime_get_ns(),
+		.full = full,
+		.anyone = true,
+		.details = (const __u64 *)&d,
+	};
+	event_put(ctx, NULL, &e);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int offcpu_waking(__u64 *ctx)
+{
+	return waking(ctx, true);
+}
+
+/* ---- what is off its CPU already ------------------------------------------------------------- */
+
+struct { /* there is one reader: it takes one at a time */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_found);
+} found SEC(".maps");
+
+/* The registers with which a thread that is not the current one entered the kernel. */
+static __always_inline void other_registers(struct task_struct *task, struct offcpu_found *f)
+{
+	struct wire_event *h = &f->event;
+	/* Where its kernel frames will be. */
+	struct arch_regs *regs = (void *)f->frames;
+	char *at = (char *)task->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES;
+
+	if (bpf_probe_read_kernel(regs, sizeof(*regs), at) != 0 || !ARCH_PC(regs) ||
+	    !ARCH_MODE_IS_64_BIT(ARCH_MODE(regs))) {
+		h->flags |= WIRE_NO_USER;
+		return;
+	}
+	h->pc = ARCH_PC(regs);
+	h->sp = ARCH_SP(regs);
+	h->fp = ARCH_FP(regs);
+	h->kept = ARCH_KEPT(regs);
+	h->leaf = ARCH_LEAF(regs);
+	f->details.syscall = (__s32)ARCH_SYSCALL(regs);
+	if (f->details.syscall < 0)
+		return;
+	struct pt_regs___call *call = (void *)at;
+	f->details.args[0] = BPF_CORE_READ(call, ARCH_CALL_ARG0);
+	f->details.args[1] = BPF_CORE_READ(call, ARCH_CALL_ARG1);
+	f->details.args[2] = BPF_CORE_READ(call, ARCH_CALL_ARG2);
+	f->details.args[3] = BPF_CORE_READ(call, ARCH_CALL_ARG3);
+	f->details.args[4] = BPF_CORE_READ(call, ARCH_CALL_ARG4);
+	f->details.args[5] = BPF_CORE_READ(call, ARCH_CALL_ARG5);
+	h->flags |= WIRE_SYSCALL;
+}
+
+/* A thread that is not followed yet, off its CPU: it is from now on. */
+static __always_inline bool follow(struct task_struct *task, const struct offcpu_found *f)
+{
+	__u32 key = task->pid;
+	struct offcpu_thread t = {
+		.left = f->event.time,
+		.delay = run_delay(task),
+		.ran = task->se.sum_exec_runtime,
+		.switches = switches(task),
+		.tid = f->event.tid,
+		.state = f->details.state,
+	};
+
+	if (task->on_cpu || bpf_map_update_elem(&threads, &key, &t, BPF_NOEXIST) != 0)
+		return false;
+	if (task->on_cpu) { /* it came back meanwhile, and was not known */
+		struct offcpu_thread *known = bpf_map_lookup_elem(&threads, &key);
+		if (known && !known->back)
+			known->back = f->event.time;
+	}
+	return true;
+}
+
+static __always_inline bool is_wanted(struct task_struct *task, struct wire_event *h)
+{
+	if (filter.by_pid && !is_target(h->pid))
+		return false;
+	if (filter.by_tid && !is_target(h->tid))
+		return false;
+	return passes(task, h->comm, true);
+}
+
+static __always_inline void describe(struct task_struct *task, struct offcpu_found *f)
+{
+	struct wire_event *h = &f->event;
+	struct task_struct *leader = task->group_leader;
+
+	*h = (struct wire_event){
+		.time = bpf_ktime_get_ns(),
+		.source = source,
+		.start = leader->start_boottime,
+		.exec = task->self_exec_id,
+		.cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0,
+		.pid = filter.pid_namespace ? inner_pid(leader) : (__u32)task->tgid,
+		.tid = filter.pid_namespace ? inner_pid(task) : (__u32)task->pid,
+		.flags = WIRE_IN_KERNEL,
+		.details = OFFCPU_DETAILS,
+	};
+	bpf_probe_read_kernel_str(h->thread, WIRE_COMM, &task->comm);
+	bpf_probe_read_kernel_str(h->comm, WIRE_COMM, &leader->comm);
+	f->details = (struct offcpu_details){
+		.syscall = -1,
+		.state = state_of(task, false),
+		.is_kernel = (task->flags & PF_KTHREAD) != 0,
+	};
+}
+
+SEC("iter/task")
+int offcpu_found(__u64 *ctx)
+{
+	struct bpf_iter_meta *meta = (void *)ctx[0];
+	struct task_struct *task = (void *)ctx[1];
+	__u32 zero = 0;
+	struct offcpu_found *f = bpf_map_lookup_elem(&found, &zero);
+
+	if (!task || !f)
+		return 0;
+	describe(task, f);
+	if (!is_wanted(task, &f->event) || f->details.state == OFFCPU_NONE || !follow(task, f))
+		return 0;
+	if (task->flags & PF_KTHREAD || !task->mm || filter.no_user)
+		f->event.flags |= WIRE_NO_USER;
+	else
+		other_registers(task, f);
+	if (!filter.no_kernel) {
+		long n = bpf_get_task_stack(task, f->frames, WIRE_FRAMES * sizeof(__u64), 0);
+		f->event.kernel_frames = n > 0 ? (__u64)n / sizeof(__u64) : 0;
+	}
+	f->event.bytes = sizeof(*f);
+	bpf_seq_write(meta->seq, f, sizeof(*f));
+	return 0;
+}

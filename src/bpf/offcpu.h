@@ -1,0 +1,76 @@
+/*
+ * offcpu: what passes between bpf/offcpu.bpf.c and user space beside the events themselves.
+ *
+ * A thread that leaves its CPU begins a period off it, until it is back: blocked first, then, once
+ * it was woken, runnable, which is to wait for a CPU. One that was made to leave is runnable from
+ * the beginning. (tid, when it began) tells a period from all others.
+ *
+ * An event is written when a period begins: that is when its stacks can be walked. How long it was
+ * is known when it has ended, and how much of it was blocked (the kernel counts what it was
+ * runnable, but only after the tracepoint) when the thread leaves a CPU once more. So each event
+ * also has the durations of the thread's previous period, and user space puts the two together.
+ *
+ * What is on its way is in the map `threads`, by tid of the initial pid namespace. If the ring has
+ * no room for an event, its period will have no stack: it is counted when it has ended
+ * (WIRE_LOST_VALUE), and the durations that the event should have reported go with the thread's
+ * next one. User space reads the last ones from the map.
+ */
+#pragma once
+
+#include "bpf/wire.h"
+
+#define OFFCPU_THREADS_MAX 32768
+#define OFFCPU_ARGS        6
+
+enum offcpu_state {
+	OFFCPU_NONE, /* no period begins: the thread has ended, or this tells of a waker */
+	OFFCPU_SLEEPING,
+	OFFCPU_UNINTERRUPTIBLE,
+	OFFCPU_RUNNABLE,
+	OFFCPU_STATES,
+};
+
+struct offcpu_period { /* one that has ended */
+	__u64 began;   /* 0: there is none */
+	__u64 ns;
+	__u64 runnable_ns; /* of that */
+};
+
+/* The details of an event. */
+struct offcpu_details {
+	struct offcpu_period before; /* the thread's last one */
+	__u64 args[OFFCPU_ARGS];     /* of the system call */
+	__s32 syscall;               /* -1: none, or one of a 32-bit program */
+	__u32 holder;   /* tid, in its own pid namespace, of who has the lock; 0: not known */
+	__u64 woken;    /* when the period began that this event's stacks ended; 0: of no waker */
+	__u32 wakee;    /* … and whose it was: tid as the events of its thread have it */
+	__u8 state;     /* enum offcpu_state */
+	__u8 is_first;  /* `before` is from the thread's creation until it first ran: no stack */
+	__u8 is_kernel; /* a thread of the kernel's */
+	__u8 pad;
+};
+
+#define OFFCPU_DETAILS 12
+_Static_assert(sizeof(struct offcpu_details) == OFFCPU_DETAILS * sizeof(__u64), "in words");
+
+/* A thread, in the map: one line of the cache. */
+struct offcpu_thread {
+	struct offcpu_period before; /* not reported yet, as the ring was full; began 0: none */
+	__u64 left;                  /* when its last period began; 0: it has ended */
+	__u64 back;                  /* … and ended; 0: not yet */
+	__u64 delay;                 /* sched_info.run_delay when it left */
+	__u64 ran;                   /* … and se.sum_exec_runtime */
+	__u32 tid;                   /* as its events have it */
+	__u8 state;                  /* of that period: enum offcpu_state */
+	__u8 lost;                   /* that period has no stack */
+	__u16 switches;              /* how often it had left a CPU by then: the last bits of it */
+};
+
+_Static_assert(sizeof(struct offcpu_thread) == 64, "one line of the cache");
+
+/* What the iterator says of each thread that is off its CPU when a recording begins. */
+struct offcpu_found {
+	struct wire_event event; /* the user's stack is left to user space, but for 32-bit code */
+	struct offcpu_details details;
+	__u64 frames[WIRE_FRAMES + 1];
+};

@@ -1,0 +1,311 @@
+#include "pipeline/offcpu.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "collect/offcpu_source.h"
+#include "pipeline/periods.h"
+#include "pipeline/stack_edit.h"
+#include "pipeline/thread_series.h"
+#include "pipeline/wakers.h"
+
+#define PERIODS_MAX (1u << 18) /* many times the threads that the BPF program follows */
+
+struct offcpu {
+	struct profile *profile;
+	struct offcpu_options options;
+	struct periods *periods;
+	struct thread_series *series;
+	struct stack_edit *stacks;
+	struct wakers *wakers;          /* NULL: not asked for */
+	uint32_t states[OFFCPU_STATES]; /* names, strings of the profile */
+	uint32_t schedule;              /* the kernel's function in which a thread stops */
+	uint32_t runnable;              /* the stack that is the mark [runnable] */
+	uint64_t end_ns;
+	struct offcpu_stats stats;
+};
+
+static uint32_t intern(struct profile *p, const char *s)
+{
+	return profile_string(p, s, strlen(s));
+}
+
+struct offcpu *offcpu_new(struct profile *p, const struct offcpu_options *options)
+{
+	static const char *const labels[] = {"state", NULL};
+	struct offcpu *o = mem_alloc(sizeof(*o));
+
+	o->profile = p;
+	o->options = *options;
+	if (!o->options.states)
+		o->options.states = ~0u;
+	o->periods = periods_new(PERIODS_MAX);
+	o->series = thread_series_new(p, labels);
+	o->stacks = stack_edit_new(p);
+	if (options->wakers)
+		o->wakers = wakers_new(p, o->stacks);
+	o->states[OFFCPU_SLEEPING] = intern(p, "sleeping");
+	o->states[OFFCPU_UNINTERRUPTIBLE] = intern(p, "uninterruptible");
+	o->states[OFFCPU_RUNNABLE] = intern(p, "runnable");
+	o->schedule = intern(p, "__schedule");
+	o->runnable = stack_edit_mark(o->stacks, 0, "[runnable]");
+	return o;
+}
+
+void offcpu_free(struct offcpu *o)
+{
+	if (!o)
+		return;
+	periods_free(o->periods);
+	thread_series_free(o->series);
+	wakers_free(o->wakers);
+	stack_edit_free(o->stacks);
+	free(o);
+}
+
+/* ---- a period of which all is known ---------------------------------------------------------- */
+
+static bool is_asked_for(const struct offcpu *o, const struct period *x, enum offcpu_state state)
+{
+	return o->options.states & 1u << state && !(o->options.no_idle && x->is_idle);
+}
+
+static void add(struct offcpu *o, const struct period *x)
+{
+	uint64_t blocked = x->ns - x->runnable_ns;
+	uint32_t stack = x->has_waker ? stack_edit_join(o->stacks, x->stack, x->waker) : x->stack;
+
+	if (o->options.as_bcc) {
+		if (is_asked_for(o, x, x->state))
+			profile_add(o->profile, x->series, x->stack, 1, x->ns / 1000);
+		return;
+	}
+	if (blocked && is_asked_for(o, x, x->state))
+		profile_add(o->profile, x->series, stack, 1, blocked);
+	if (x->runnable_ns && is_asked_for(o, x, OFFCPU_RUNNABLE))
+		profile_add(o->profile, x->runnable_series,
+			    stack_edit_join(o->stacks, o->runnable, x->stack), 1, x->runnable_ns);
+}
+
+static void count(struct offcpu *o, const struct period *x)
+{
+	o->stats.periods++;
+	o->stats.open += x->is_open;
+	o->stats.stackless += !x->has_stack;
+}
+
+static void deliver(void *ctx, struct period *x)
+{
+	struct offcpu *o = ctx;
+	const struct offcpu_options *options = &o->options;
+
+	if (!x->has_end) {
+		o->stats.unfinished++;
+		return;
+	}
+	if (x->ns < options->min_ns || (options->max_ns && x->ns > options->max_ns) || !x->series) {
+		o->stats.left_out++;
+		return;
+	}
+	add(o, x);
+	count(o, x);
+}
+
+/* Whether nothing more will come. Who woke it is told before it ends, but may be held back. */
+static bool is_complete(const struct offcpu *o, const struct period *x)
+{
+	bool has_waker = x->has_waker || !o->wakers || x->state == OFFCPU_RUNNABLE || x->is_open;
+
+	return x->has_stack && x->has_end && has_waker;
+}
+
+static void settle(struct offcpu *o, struct period *x)
+{
+	if (!is_complete(o, x))
+		return;
+	deliver(o, x);
+	periods_remove(o->periods, x);
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static struct period *find(struct offcpu *o, uint32_t tid, uint64_t began)
+{
+	struct period *x = periods_get(o->periods, tid, began);
+
+	if (!x)
+		o->stats.capped++;
+	return x;
+}
+
+/* Whether threads of that kind are asked for: those that are not have no series. */
+static bool is_of_kind(const struct offcpu *o, const struct offcpu_details *d)
+{
+	return d->is_kernel ? !o->options.user_threads : !o->options.kernel_threads;
+}
+
+static uint32_t series_of(struct offcpu *o, const struct wire_event *e, enum offcpu_state state)
+{
+	struct thread_labels more = {{o->states[state]}};
+	struct wire_event as_bcc;
+
+	if (!o->options.as_bcc)
+		return thread_series_of(o->series, e, &more);
+	as_bcc = *e;
+	as_bcc.pid = e->tid;
+	memcpy(as_bcc.comm, e->thread, WIRE_COMM);
+	return thread_series_of(o->series, &as_bcc, &more);
+}
+
+static void note_begin(struct offcpu *o, const struct assembled *a, const struct offcpu_details *d)
+{
+	const struct wire_event *e = a->event;
+	struct period *x = find(o, e->tid, e->time);
+	if (!x)
+		return;
+
+	x->has_stack = true;
+	x->state = MIN(d->state, OFFCPU_RUNNABLE);
+	x->stack = stack_edit_cut(o->stacks, a->stack, o->schedule);
+	if (is_of_kind(o, d)) {
+		x->series = series_of(o, e, x->state);
+		x->runnable_series = series_of(o, e, OFFCPU_RUNNABLE);
+	}
+	if (o->wakers && d->holder)
+		x->stack = wakers_holder(o->wakers, x->stack, e->pid, d->holder);
+	settle(o, x);
+}
+
+static void set_end(struct offcpu *o, uint32_t tid, const struct offcpu_period *end, bool is_open)
+{
+	struct period *x = find(o, tid, end->began);
+	if (!x)
+		return;
+
+	x->has_end = true;
+	x->is_open = is_open;
+	x->ns = end->ns;
+	x->runnable_ns = MIN(end->runnable_ns, end->ns);
+	settle(o, x);
+}
+
+/* From its creation until it ran: there is no stack, but who it was is known. */
+static void add_first(struct offcpu *o, const struct wire_event *e, const struct offcpu_details *d)
+{
+	struct period x = {
+		.state = OFFCPU_RUNNABLE,
+		.has_end = true,
+		.ns = d->before.ns,
+		.runnable_ns = d->before.ns,
+		.stack = stack_edit_mark(o->stacks, 0, "[not started yet]"),
+	};
+
+	if (!x.ns)
+		return;
+	if (is_of_kind(o, d))
+		x.series = x.runnable_series = series_of(o, e, OFFCPU_RUNNABLE);
+	x.has_stack = true;
+	deliver(o, &x);
+}
+
+static void note_waker(struct offcpu *o, const struct assembled *a, const struct offcpu_details *d)
+{
+	struct period *x = find(o, d->wakee, d->woken);
+	if (!x)
+		return;
+
+	x->has_waker = true;
+	x->waker = wakers_stack(o->wakers, a->event, a->stack);
+	settle(o, x);
+}
+
+void offcpu_event(void *ctx, const struct assembled *a)
+{
+	struct offcpu *o = ctx;
+	const struct offcpu_details *d = wire_details(a->event);
+
+	if (a->event->details < OFFCPU_DETAILS)
+		return; /* cannot be: it is of another source */
+	if (d->woken) {
+		if (o->wakers)
+			note_waker(o, a, d);
+		return;
+	}
+	if (d->is_first)
+		add_first(o, a->event, d);
+	else if (d->before.began)
+		set_end(o, a->event->tid, &d->before, false);
+	if (d->state != OFFCPU_NONE)
+		note_begin(o, a, d);
+}
+
+/* ---- the beginning and the end --------------------------------------------------------------- */
+
+#define DRAIN_MS 10 /* rings fill while threads are looked for */
+
+static void on_found(void *ctx, const struct wire_event *e)
+{
+	struct pipeline *p = ctx;
+
+	pipeline_event(p, e);
+	if (pipeline_is_due(p, DRAIN_MS))
+		pipeline_drain(p);
+}
+
+int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source)
+{
+	(void)o;
+	return offcpu_source_found(sampler_running(pipeline_sampler(p), source), on_found, p);
+}
+
+/* Time that a thread has waited for a CPU, ever, as the kernel counts it; 0: not known. */
+static uint64_t run_delay(uint32_t tid)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[64];
+	unsigned long long ran, waited;
+
+	snprintf(path, sizeof(path), "/proc/%u/schedstat", tid);
+	if (file_read(path, 4096, &text, NULL) != 0 ||
+	    sscanf(text, "%llu %llu", &ran, &waited) != 2)
+		return 0;
+	return waited;
+}
+
+static void end_thread(void *ctx, const struct offcpu_thread *t)
+{
+	struct offcpu *o = ctx;
+	bool is_open = !t->back;
+	struct offcpu_period last = {.began = t->left};
+
+	if (t->before.began)
+		set_end(o, t->tid, &t->before, false);
+	if (!t->left)
+		return;
+	last.ns = (is_open ? MAX(o->end_ns, t->left) : t->back) - t->left;
+	if (t->lost) {
+		o->stats.lost_ns += last.ns;
+		return;
+	}
+	if (t->state == OFFCPU_RUNNABLE) {
+		last.runnable_ns = last.ns;
+	} else if (!is_open) {
+		uint64_t waited = run_delay(t->tid);
+		last.runnable_ns = waited > t->delay ? waited - t->delay : 0;
+	}
+	set_end(o, t->tid, &last, is_open);
+}
+
+void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t end_ns)
+{
+	o->end_ns = end_ns;
+	offcpu_source_threads(sampler_running(pipeline_sampler(p), source), end_thread, o);
+	periods_flush(o->periods, deliver, o);
+}
+
+void offcpu_stats(const struct offcpu *o, struct offcpu_stats *ret)
+{
+	*ret = o->stats;
+}

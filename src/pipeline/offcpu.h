@@ -1,0 +1,60 @@
+/*
+ * offcpu: the time that threads spend off the CPU becomes samples of a profile, in nanoseconds.
+ *
+ * It is the sink of an assembler, for events of offcpu_source: it puts together what they say of a
+ * period (bpf/offcpu.h). A period becomes two samples, each a series with the label `state`: the
+ * time it was blocked (sleeping or uninterruptible), and the time after that it was runnable, under
+ * the mark [runnable].
+ *
+ *	offcpu_new(), pipeline_new() with its sink
+ *	offcpu_begin()   threads that are off their CPU already
+ *	… events …
+ *	offcpu_finish()  after pipeline_stop(): what is still open
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/assemble.h"
+#include "pipeline/pipeline.h"
+#include "profile/profile.h"
+
+struct offcpu;
+
+struct offcpu_options {
+	uint64_t min_ns, max_ns; /* of a whole period; max 0: any */
+	unsigned states;         /* 1 << enum offcpu_state, or'ed; 0: all */
+	/* As BCC's offcputime has it: a period is one sample, in whole microseconds, of the state
+	   it began with, and a thread is shown by its own name and tid. */
+	bool as_bcc;
+	bool user_threads, kernel_threads; /* only these; neither: all */
+	bool no_idle;                      /* without threads that wait for work */
+	bool wakers;                       /* who woke them, and who held the lock */
+};
+
+/* The profile is borrowed and outlives it. */
+struct offcpu *offcpu_new(struct profile *p, const struct offcpu_options *o);
+void offcpu_free(struct offcpu *o);
+
+/* The assembler's sink: ctx is the struct offcpu. */
+void offcpu_event(void *ctx, const struct assembled *a);
+
+/* `source`: its number in the sampler. 0, or -errno: those that were off the CPU before are
+ * missing. */
+int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source);
+
+/* What is open ends with the recording, at `end_ns` (CLOCK_MONOTONIC). */
+void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t end_ns);
+
+struct offcpu_stats {
+	uint64_t periods;    /* that are in the profile … */
+	uint64_t open;       /* … of them, still open at its end */
+	uint64_t stackless;  /* … of them, without a stack */
+	uint64_t left_out;   /* too short, too long, or of another state or kind of thread */
+	uint64_t unfinished; /* of which no duration came */
+	uint64_t capped;     /* pieces of too many at a time; always 0 */
+	uint64_t lost_ns;    /* of those still open whose event was lost */
+};
+
+void offcpu_stats(const struct offcpu *o, struct offcpu_stats *ret);

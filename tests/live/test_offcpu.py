@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Time off the CPU, by stack, is what the programs measured themselves."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import folded  # noqa: E402
+import peers  # noqa: E402
+import workloads  # noqa: E402
+from recording import PATIENCE, Terminal, live, run  # noqa: E402
+from tap import SMOLDER, main, skip  # noqa: E402
+
+END = re.compile(r"(\d+) times off the CPU in ([\d.]+) s \((\d+) still are\), (\d+) lost")
+RUNNABLE = "[runnable]"
+
+
+class Waits:
+    """What was recorded of a program, and what it says itself."""
+
+    def __init__(self, *args, options=(), command="offcpu"):
+        with tempfile.TemporaryDirectory() as d:
+            out = os.path.join(d, "out.folded")
+            r = run(command, *options, "-f", "folded", "-o", out, "--", *args).ok()
+            self.stacks = folded.parse(workloads.read(out))
+        self.err = r.err
+        m = END.search(r.err)
+        assert m, r.err
+        self.periods, self.open, self.lost = int(m[1]), int(m[3]), int(m[4])
+        said = [line for line in r.out.decode().splitlines() if line.startswith("{")]
+        self.truth = json.loads(said[-1]) if said else {}
+        assert self.lost == 0, r.err
+
+    def ns(self, name, where=lambda s: True):
+        return sum(n for s, n in self.stacks if name in s and where(s))
+
+
+def near(seen, true, share=0.02, what=""):
+    assert abs(seen - true) <= share * true, \
+        f"{what}: {seen / 1e6:.3f} ms, but it was {true / 1e6:.3f} ms ({seen / true - 1:+.2%})"
+
+
+def waits(*args, **kw):
+    return Waits(workloads.path("waits"), *map(str, args), **kw)
+
+
+def body(stack):
+    """Without the process, and the marks at the root."""
+    return stack[2:] if stack[1].startswith("[") else stack[1:]
+
+
+def is_whole(stack):
+    """From the first function of the program to where the kernel stops the thread."""
+    return body(stack)[0] == "_start" and stack[-1] == "__schedule"
+
+
+@live
+def sleeps_have_their_lengths():
+    w = waits("sleeps", 100)
+    for name in ("short_sleep", "long_sleep"):
+        near(w.ns(name), w.truth[name], what=name)
+    for s, _ in w.stacks:
+        if "short_sleep" in s:
+            assert is_whole(s) and "main" in s and "schedule" in s, s
+    blocked = w.ns("long_sleep", lambda s: s[1] != RUNNABLE)
+    assert 100 * 5e6 * 0.99 < blocked < 100 * 5e6 * 1.1, blocked  # the rest is waiting for a CPU
+
+
+@live
+def waits_for_a_lock_have_their_lengths_and_their_holder():
+    w = waits("lock", 100, options=["--wakers"])
+    near(w.ns("lock_wait"), w.truth["lock_wait"], what="lock_wait")
+    blocked = [(s, n) for s, n in w.stacks if "lock_wait" in s and s[1] != RUNNABLE]
+    total = sum(n for _, n in blocked)
+    held = sum(n for s, n in blocked if any(re.match(r"\[held by holder \(\d+\)\]", f) for f in s))
+    woken = sum(n for s, n in blocked if "[waker]" in s and "hold" in s[s.index("[waker]"):]
+                and any(re.match(r"holder \(\d+\)", f) for f in s))
+    assert held > 0.95 * total and woken > 0.95 * total, (held, woken, total, blocked)
+
+
+@live
+def a_sleeper_is_woken_by_the_timer():
+    w = waits("sleeps", 50, options=["--wakers"])
+    blocked = [(s, n) for s, n in w.stacks if "long_sleep" in s and s[1] != RUNNABLE]
+    timer = sum(n for s, n in blocked if "[timer]" in s and "hrtimer_interrupt" in s)
+    assert timer > 0.95 * sum(n for _, n in blocked), blocked
+
+
+@live
+def answers_through_a_pipe_take_their_time():
+    w = waits("pipe", 100)
+    near(w.ns("pipe_wait"), w.truth["pipe_wait"], what="pipe_wait")
+
+
+@live
+def writes_to_the_disk_take_their_time():
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as d:
+        file = os.path.join(d, "file")
+        w = waits("disk", 100, file)
+        # A fast disk answers in as little time as it takes to ask what the time is.
+        near(w.ns("disk_write"), w.truth["disk_write"], 0.1, "disk_write")
+        deep = waits("disk", 100, file, options=["--state", "uninterruptible"])
+        other = waits("disk", 100, file, options=["--state", "sleeping"])
+        assert not any(s[1] == RUNNABLE for s, _ in deep.stacks), deep.stacks
+        assert deep.ns("disk_write") > 10 * other.ns("disk_write"), (deep.stacks, other.stacks)
+
+
+@live
+def threads_that_migrate_are_counted_once():
+    if os.cpu_count() < 2:
+        skip("there is one CPU")
+    w = waits("migrate", 100)
+    near(w.ns("migrate_sleep"), w.truth["migrate_sleep"], what="migrate_sleep")
+
+
+@live
+def a_program_that_becomes_another_goes_on():
+    w = waits("exec", 50)
+    near(w.ns("long_sleep"), w.truth["long_sleep"], what="long_sleep")
+    before = w.ns("short_sleep") - w.truth["short_sleep"]  # the truth is the second program's alone
+    assert 50 * 2e6 * 0.98 < before < 50 * 2e6 * 2, before
+
+
+@live
+def a_thread_that_is_killed_while_it_waits_is_there():
+    w = waits("killed", 300)
+    near(w.ns("stuck_wait"), w.truth["stuck_wait"], what="stuck_wait")
+
+
+@live
+def what_is_blocked_all_the_time_is_there():
+    """From before the beginning to after the end."""
+    with workloads.start("waits", "forever", "0") as w:
+        r = run("offcpu", "-p", w.pid, "-d", "1", "-f", "folded", "-o", "-").ok()
+        m = END.search(r.err)
+        assert m and int(m[3]) == 1 and int(m[4]) == 0, r.err
+        near(r.stacks.count("stuck_wait"), float(m[2]) * 1e9, 0.1, "stuck_wait")
+        stack = next(s for s, _ in r.stacks if "stuck_wait" in s)
+        assert body(stack)[0] == "_start" and "main" in stack and "do_syscall_64" in stack, stack
+
+
+@live
+def a_wait_from_before_ends_when_it_ends():
+    with workloads.start("waits", "once", "100") as w:
+        p = subprocess.Popen([SMOLDER, "offcpu", "-p", str(w.pid), "-f", "folded", "-o", "-"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1)  # not waited for, but waited in
+        os.kill(w.pid, signal.SIGTERM)
+        out, err = p.communicate(timeout=PATIENCE)
+        stacks = folded.parse(out.decode())
+        seconds = float(END.search(err.decode())[2])
+        late, sleeps = stacks.count("late_wait"), stacks.count("long_sleep")
+        assert late > 0.2e9 and sleeps > 0.49e9, (late, sleeps)
+        # All but what it ran, and what it did at its end.
+        near(late + sleeps, seconds * 1e9, 0.1, "both")
+
+
+@live
+def running_runnable_and_blocked_are_all_the_time():
+    for mode, n in (("sleeps", 100), ("spin", 800)):
+        w = waits(mode, n)
+        mine = sum(n for s, n in w.stacks if s[0] == "waits" and "main" in s)
+        near(mine + w.truth["cpu"], w.truth["wall"], 0.01, mode)
+
+
+@live
+def a_thread_that_is_preempted_is_runnable():
+    """Two that spin on one CPU have half of it each."""
+    spin = [workloads.path("waits"), "spin", "600"]
+    w = Waits("taskset", "-c", "0", "sh", "-c", " ".join(spin) + " & " + " ".join(spin) + "; wait")
+    runnable = w.ns("spin_work", lambda s: s[1] == RUNNABLE)
+    assert 0.6e9 * 0.5 < runnable, runnable
+    assert w.ns("spin_work", lambda s: s[1] != RUNNABLE) == 0, w.stacks
+
+
+@live
+def lengths_and_states_are_filters():
+    w = waits("sleeps", 40, options=["-m", "3500"])
+    assert w.ns("long_sleep") and not w.ns("short_sleep", lambda s: False), w.stacks
+    short = waits("sleeps", 40, options=["-M", "3500", "--state", "sleeping"])
+    assert short.ns("short_sleep") and not short.ns("long_sleep"), short.stacks
+    none = run("offcpu", "--state", "sleping", "-d", "1").refused("sleeping")
+    assert none.code == 2, none.code
+    run("offcpu", "-u", "-k", "-d", "1").refused("-u and -k")
+
+
+@live
+def kernel_threads_and_user_threads():
+    for option, comm in (("-k", False), ("-u", True)):
+        r = run("offcpu", option, "-d", "1", "-f", "folded", "-o", "-").ok()
+        assert r.stacks.total, r.err
+        has_user = any("_start" in s or "__clone3" in s or "clone3" in s for s, _ in r.stacks)
+        assert has_user == comm, (option, r.stacks.comms())
+
+
+@live
+def ctrl_c_ends_it_at_once():
+    with workloads.start("waits", "forever", "0") as w, \
+            Terminal("offcpu", "-p", w.pid, "-f", "folded", "-o", "-") as t:
+        t.read_until("recording")
+        began = time.monotonic()
+        t.interrupt()
+        out = t.process.stdout.read()
+        assert t.end() == 0, t.text
+        assert time.monotonic() - began < 5 and b"stuck_wait" in out, (out, t.text)
+
+
+# ---- BCC's ----------------------------------------------------------------------------------------
+
+HEADER = re.compile(r"Tracing off-CPU time \(us\) of (.*) by (user|kernel|user \+ kernel) stack"
+                    r"(?: for (\d+) secs\.|\.\.\. Hit Ctrl-C to end\.)")
+
+
+def offcputimes(*args):
+    """Ours, and BCC's where it runs here."""
+    yield "smolder", run("offcputime", *args).ok().out.decode()
+    bcc, _ = peers.bcc("offcputime")
+    if bcc:
+        p = subprocess.run([*bcc, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE)
+        if p.returncode == 0:  # it needs kprobes, which some kernels are without
+            yield "bcc", p.stdout
+
+
+@live
+def bcc_folded():
+    with workloads.start("waits", "forever", "0") as idle, workloads.start("pingpong") as w:
+        for who, text in offcputimes("-df", "-p", w.pid, 1):
+            stacks = folded.parse(text)
+            assert stacks.total > 1e5, (who, stacks)  # microseconds
+            assert any("-" in s for s, _ in stacks), (who, stacks)
+        text = run("offcputime", "-f", "-t", idle.pid, 1).ok().stacks
+        assert abs(text.count("stuck_wait") / 1e6 - 1) < 0.2, text
+
+
+@live
+def bcc_text():
+    with workloads.start("pingpong") as w:
+        for who, text in offcputimes("-p", w.pid, "-m", 1, 1):
+            lines = text.split("\n")
+            m = HEADER.fullmatch(lines[0])
+            assert m and m[3] == "1" and str(w.pid) in m[1], (who, lines[0])
+            assert lines[1] == "", (who, lines[:3])
+            assert re.search(r"\n    -                \S.* \(\d+\)\n        \d+\n\n", text), (who, text)
+
+
+main()

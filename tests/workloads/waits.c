@@ -1,0 +1,309 @@
+/*
+ * waits: threads that wait, and measure how long: `waits MODE N`. At its end it prints what each
+ * function waited, in nanoseconds: wall time less CPU time, so also what it waited for a CPU.
+ *
+ *	sleeps    short_sleep 2 ms, long_sleep 5 ms, N times each
+ *	lock      lock_wait for a mutex that holder_work has for 3 ms, N times
+ *	pipe      pipe_wait for an answer that takes 2 ms, N times
+ *	disk      disk_write of 64 KB, synchronously, to the file that argv[3] names, N times
+ *	migrate   migrate_sleep 2 ms, each time on another CPU, N times
+ *	exec      short_sleep N times, then becomes `sleeps N`
+ *	killed    a child in stuck_wait for N ms, then killed
+ *	spin      spins for N ms: in `spin_work`
+ *	forever   stuck_wait until it is killed; says that it is ready
+ *	once      late_wait until SIGTERM, then long_sleep N times; says that it is ready
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define F __attribute__((noinline, noclone))
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+struct truth {
+	const char *name;
+	uint64_t ns;
+};
+
+static struct truth truths[8];
+
+static void add(const char *name, uint64_t ns)
+{
+	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++)
+		if (!truths[i].name || strcmp(truths[i].name, name) == 0) {
+			truths[i].name = name;
+			truths[i].ns += ns;
+			return;
+		}
+}
+
+/* What a statement waited, under the name of the function that it is in. */
+#define WAITED(statement)                                                                          \
+	do {                                                                                       \
+		uint64_t wall_ = now(CLOCK_MONOTONIC), cpu_ = now(CLOCK_THREAD_CPUTIME_ID);        \
+		statement;                                                                         \
+		cpu_ = now(CLOCK_THREAD_CPUTIME_ID) - cpu_;                                        \
+		add(__func__, now(CLOCK_MONOTONIC) - wall_ - cpu_);                                \
+	} while (0)
+
+static void sleep_us(long us)
+{
+	struct timespec t = {us / 1000000, us % 1000000 * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+F static void short_sleep(void)
+{
+	WAITED(sleep_us(2000));
+}
+
+F static void long_sleep(void)
+{
+	WAITED(sleep_us(5000));
+}
+
+static void sleeps(int n)
+{
+	while (n-- > 0) {
+		short_sleep();
+		long_sleep();
+	}
+}
+
+/* ---- a lock ---------------------------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t turn;
+
+F static void holder_work(void)
+{
+	sleep_us(3000);
+}
+
+static void *hold(void *arg)
+{
+	pthread_setname_np(pthread_self(), "holder");
+	for (int n = *(int *)arg; n > 0; n--) {
+		pthread_mutex_lock(&lock);
+		pthread_barrier_wait(&turn);
+		holder_work();
+		pthread_mutex_unlock(&lock);
+		pthread_barrier_wait(&turn);
+	}
+	return NULL;
+}
+
+F static void lock_wait(void)
+{
+	WAITED(pthread_mutex_lock(&lock));
+}
+
+static void contend(int n)
+{
+	pthread_t thread;
+
+	pthread_barrier_init(&turn, NULL, 2);
+	pthread_create(&thread, NULL, hold, &n);
+	for (int i = n; i > 0; i--) {
+		pthread_barrier_wait(&turn);
+		lock_wait();
+		pthread_mutex_unlock(&lock);
+		pthread_barrier_wait(&turn);
+	}
+	pthread_join(thread, NULL);
+}
+
+/* ---- a pipe, a disk, other CPUs -------------------------------------------------------------- */
+
+static int ask[2], answer[2];
+
+static void *reply(void *arg)
+{
+	char c;
+
+	(void)arg;
+	pthread_setname_np(pthread_self(), "replier");
+	while (read(ask[0], &c, 1) == 1) {
+		sleep_us(2000);
+		if (write(answer[1], &c, 1) != 1)
+			abort();
+	}
+	return NULL;
+}
+
+F static void pipe_wait(void)
+{
+	char c;
+
+	WAITED(if (read(answer[0], &c, 1) != 1) abort());
+}
+
+static void talk(int n)
+{
+	pthread_t thread;
+
+	if (pipe(ask) != 0 || pipe(answer) != 0)
+		abort();
+	pthread_create(&thread, NULL, reply, NULL);
+	while (n-- > 0) {
+		if (write(ask[1], "x", 1) != 1)
+			abort();
+		pipe_wait();
+	}
+	close(ask[1]);
+	pthread_join(thread, NULL);
+}
+
+F static void disk_write(int fd)
+{
+	static char block[65536];
+
+	WAITED(if (pwrite(fd, block, sizeof(block), 0) != sizeof(block)) abort());
+}
+
+static void write_all(const char *path, int n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_DSYNC, 0600);
+
+	if (fd < 0)
+		abort();
+	while (n-- > 0)
+		disk_write(fd);
+	close(fd);
+}
+
+F static void migrate_sleep(void)
+{
+	WAITED(sleep_us(2000));
+}
+
+static void migrate(int n)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	while (n-- > 0) {
+		cpu_set_t set;
+		CPU_ZERO(&set);
+		CPU_SET((size_t)(n % cpus), &set);
+		sched_setaffinity(0, sizeof(set), &set);
+		migrate_sleep();
+	}
+}
+
+/* ---- what ends otherwise --------------------------------------------------------------------- */
+
+F static void stuck_wait(void)
+{
+	for (;;)
+		pause();
+}
+
+F static void killed(int ms)
+{
+	int ready[2];
+	char c = 0;
+	if (pipe(ready) != 0)
+		abort();
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (write(ready[1], &c, 1) == 1)
+			stuck_wait();
+		_exit(1);
+	}
+	if (read(ready[0], &c, 1) != 1)
+		abort();
+	uint64_t began = now(CLOCK_MONOTONIC);
+	sleep_us(ms * 1000L);
+	kill(pid, SIGKILL);
+	add("stuck_wait", now(CLOCK_MONOTONIC) - began);
+	waitpid(pid, NULL, 0);
+}
+
+static volatile uint64_t spun;
+
+F static void spin_work(int ms)
+{
+	uint64_t until = now(CLOCK_MONOTONIC) + (uint64_t)ms * 1000000;
+
+	while (now(CLOCK_MONOTONIC) < until)
+		spun++;
+}
+
+static void on_term(int sig)
+{
+	(void)sig;
+}
+
+static void say_ready(void)
+{
+	printf("ready %d\n", (int)getpid());
+	fflush(stdout);
+}
+
+F static void late_wait(void)
+{
+	struct sigaction act = {.sa_handler = on_term};
+
+	sigaction(SIGTERM, &act, NULL);
+	say_ready();
+	pause();
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 2 ? argv[1] : "";
+	int n = argc > 2 ? atoi(argv[2]) : 0;
+	uint64_t wall = now(CLOCK_MONOTONIC);
+
+	if (strcmp(mode, "lock") == 0)
+		contend(n);
+	else if (strcmp(mode, "pipe") == 0)
+		talk(n);
+	else if (strcmp(mode, "disk") == 0)
+		write_all(argv[3], n);
+	else if (strcmp(mode, "migrate") == 0)
+		migrate(n);
+	else if (strcmp(mode, "killed") == 0)
+		killed(n);
+	else if (strcmp(mode, "spin") == 0)
+		spin_work(n);
+	else if (strcmp(mode, "sleeps") == 0)
+		sleeps(n);
+	else if (strcmp(mode, "exec") == 0) {
+		for (int i = 0; i < n; i++)
+			short_sleep();
+		execl("/proc/self/exe", "waits", "sleeps", argv[2], NULL);
+		abort();
+	} else if (strcmp(mode, "forever") == 0) {
+		say_ready();
+		stuck_wait();
+	} else if (strcmp(mode, "once") == 0) {
+		late_wait();
+		while (n-- > 0)
+			long_sleep();
+	}
+	printf("{\"wall\": %llu", (unsigned long long)(now(CLOCK_MONOTONIC) - wall));
+	printf(", \"cpu\": %llu", (unsigned long long)now(CLOCK_PROCESS_CPUTIME_ID));
+	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]) && truths[i].name; i++)
+		printf(", \"%s\": %llu", truths[i].name, (unsigned long long)truths[i].ns);
+	puts("}");
+	return 0;
+}
