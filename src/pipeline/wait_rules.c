@@ -104,9 +104,12 @@ const struct wait_rule wait_rules[] = {
 		 "*::wait_for_completed_buffers|*::wait_for_next_cycle|G1ServiceThread::*|"
 		 "ServiceThread::service_thread_entry|MonitorDeflationThread::*|NotificationThread::*",
 	 .reason = WAIT_LOCK, .is_idle = true},
-	{"Java: workers of the garbage collector", FUTEX, .user = "PosixSemaphore::wait|Semaphore::wait",
-	 .caller = "WorkerThread::run", .reason = WAIT_LOCK, .is_idle = true},
-	{"Java: the virtual machine's own thread", FUTEX, .user = "Monitor::wait*", .caller = "VMThread::loop",
+	{"Java: workers of the garbage collector", FUTEX, .user = "PosixSemaphore::wait",
+	 .caller = "GangWorker::loop|WorkerThread::run|G1ConcurrentRefineThread::run_service",
+	 .reason = WAIT_LOCK, .is_idle = true},
+	{"Java: loops of the virtual machine's threads", FUTEX, .user = "Monitor::wait*",
+	 .caller = "VMThread::loop|VMThread::run|ConcurrentGCThread::run|NMethodSweeper::sweeper_loop|"
+		   "CompileBroker::compiler_thread_loop",
 	 .reason = WAIT_LOCK, .is_idle = true},
 	{"Java: a thread named as a pool's", FUTEX, .user = "Unsafe_Park|Parker::park",
 	 .thread = "pool-*|ForkJoi*|*-exec-*|*worker*|*Worker*|qtp*|XNIO*|Common-Cleaner|HttpClient-*|Timer-*",
@@ -122,9 +125,10 @@ const struct wait_rule wait_rules[] = {
 	 .is_idle = true},
 	{"OpenMP: between two parallel regions", FUTEX, .user = "gomp_simple_barrier_wait*|kmp_fork_barrier*",
 	 .reason = WAIT_LOCK, .is_idle = true},
-	{"pools of node, nginx, redis and jemalloc", FUTEX, .user = CONDITION,
-	 .caller = "*PlatformWorkerThread*|*BlockingPop*|ngx_thread_pool_cycle|bioProcessBackgroundJobs|"
-		   "background_thread_entry",
+	{"pools of node, nginx and redis", FUTEX, .user = CONDITION,
+	 .caller = "*PlatformWorkerThread*|*BlockingPop*|ngx_thread_pool_cycle|bioProcessBackgroundJobs",
+	 .reason = WAIT_LOCK, .is_idle = true},
+	{"background threads of jemalloc", FUTEX, .user = CONDITION, .module = "libjemalloc.so*",
 	 .reason = WAIT_LOCK, .is_idle = true},
 	{"condition or semaphore in the outermost loop of a thread", FUTEX, .user = CONDITION,
 	 .when = WAIT_OUTERMOST, .reason = WAIT_LOCK, .is_idle = true},
@@ -148,7 +152,7 @@ const struct wait_rule wait_rules[] = {
 	 .caller = "do_command", .reason = WAIT_NETWORK, .is_idle = true},
 	{"answer to a client library", ANY_POLL,
 	 .user = "curl_*|Curl_*|PQ*|pqSocket*|pqWait*|mysql_*|redisGetReply|res_*|getaddrinfo|"
-		 "gethostbyname*",
+		 "gethostbyname*|sock_recv*|sock_send*",
 	 .reason = WAIT_NETWORK},
 	{"event loop", ANY_POLL,
 	 .user = "g_main_context_iter*|g_main_loop_run|event_base_loop|ev_run|uv_run|aeProcessEvents|"

@@ -389,19 +389,3 @@ struct wait_verdict waiting_decide(struct waiting *w, const struct wait_site *si
 	}
 	return v;
 }
-
-uint32_t waiting_idle_stack(struct profile *p, uint32_t stack)
-{
-	struct frame mark = {.name = profile_string(p, WAITING_IDLE, strlen(WAITING_IDLE)),
-			     .kind = FRAME_MARK};
-	uint32_t depth = 0, at = profile_stack(p, 0, profile_frame(p, &mark));
-
-	for (uint32_t i = stack; i; i = p->stacks[i].parent)
-		depth++;
-	CLEANUP(freep) uint32_t *frames = mem_alloc_array(depth + 1, sizeof(*frames));
-	for (uint32_t i = stack, n = depth; i; i = p->stacks[i].parent)
-		frames[--n] = p->stacks[i].frame;
-	for (uint32_t n = 0; n < depth; n++)
-		at = profile_stack(p, at, frames[n]);
-	return at;
-}

@@ -74,6 +74,5 @@ DEFINE_CLEANUP(struct waiting *, waiting_free)
 
 struct wait_verdict waiting_decide(struct waiting *w, const struct wait_site *site);
 
-/* The stack with the mark [idle] as its root, for those that are. */
+/* What marks a stack as idle, at its root. */
 #define WAITING_IDLE "[idle]"
-uint32_t waiting_idle_stack(struct profile *p, uint32_t stack);

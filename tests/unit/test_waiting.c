@@ -255,6 +255,23 @@ static void a_futex_is_told_by_the_program(void **state)
 		     "Interpreter;"
 		     "Unsafe_Park@libjvm.so;pthread_cond_wait@libc.so.6;" FUTEX,
 		     "lock", .thread = "pool-1-thread-1"),
+		CASE(THREAD ";GangWorker::run()@libjvm.so;GangWorker::loop()@libjvm.so;"
+			    "PosixSemaphore::wait()@libjvm.so;__new_sem_wait_slow64.constprop.0@"
+			    "libc.so.6;" FUTEX,
+		     "lock idle"),
+		CASE(THREAD ";GangWorker::loop()@libjvm.so;G1ParTask::work(unsigned int)@libjvm.so;"
+			    "TaskTerminator::offer_termination()@libjvm.so;Monitor::wait(long)@"
+			    "libjvm.so;" FUTEX,
+		     "lock"),
+		CASE(THREAD ";ConcurrentGCThread::run()@libjvm.so;G1ConcurrentMarkThread::run_"
+			    "service()@libjvm.so;"
+			    "Monitor::wait_without_safepoint_check(long)@libjvm.so;" FUTEX,
+		     "lock idle"),
+		/* … whose own thread waits for its workers */
+		CASE(THREAD ";ConcurrentGCThread::run()@libjvm.so;WorkGang::run_task("
+			    "AbstractGangTask*)@libjvm.so;"
+			    "PosixSemaphore::wait()@libjvm.so;" FUTEX,
+		     "lock"),
 		/* PostgreSQL's light-weight locks */
 		CASE(MAIN ";PostgresMain@postgres;XLogFlush@postgres;LWLockAcquireOrWait@postgres;"
 			  "PGSemaphoreLock@postgres;sem_wait@libc.so.6;" FUTEX,
@@ -378,19 +395,6 @@ static void functions_of_the_configuration_decide_first(void **state)
 	      &(struct waiting_options){.idle = idle, .blocked = blocked});
 }
 
-static void an_idle_stack_stands_on_its_mark(void **state)
-{
-	(void)state;
-	struct profile *p = profile_new();
-	uint32_t stack = stack_of(p, "main;work;[k]schedule");
-	uint32_t marked = waiting_idle_stack(p, stack);
-
-	assert_int_equal(marked, stack_of(p, "[m]" WAITING_IDLE ";main;work;[k]schedule"));
-	assert_int_equal(waiting_idle_stack(p, stack), marked);
-	assert_int_equal(waiting_idle_stack(p, 0), stack_of(p, "[m]" WAITING_IDLE));
-	profile_free(p);
-}
-
 /* Every rule can decide: one whose conditions an earlier rule has all met already is of no use. */
 static void every_rule_is_named_once(void **state)
 {
@@ -434,7 +438,6 @@ int main(void)
 		cmocka_unit_test(without_a_kernel_stack_the_system_call_tells),
 		cmocka_unit_test(a_runnable_thread_waits_for_a_cpu),
 		cmocka_unit_test(functions_of_the_configuration_decide_first),
-		cmocka_unit_test(an_idle_stack_stands_on_its_mark),
 		cmocka_unit_test(every_rule_is_named_once),
 		cmocka_unit_test(hostile_names_are_only_names),
 	};
