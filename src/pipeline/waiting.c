@@ -7,12 +7,21 @@
  */
 #include "pipeline/waiting.h"
 
+#include "pipeline/name_pattern.h"
 #include "pipeline/wait_rules.h"
 
 enum part { KERNEL, USER, MODULE, CALLER, PARTS };
 
-#define BITS  (WAIT_RULES_MAX * PARTS)
-#define WORDS (BITS / 64)
+#define WORDS      (WAIT_RULES_MAX * PARTS / 64)
+#define RULE_WORDS (WAIT_RULES_MAX / 64)
+
+/*
+ * Kinds are sets of what is written in the rules: some dozens. Names that are made up could match
+ * any set of patterns: beyond so many kinds, such a function is looked at each time.
+ */
+#define KINDS_MAX 1024
+#define CALLS_MAX 128 /* system calls; the same */
+#define CALL_NAME 32
 
 #define USER_OWN_MAX   3 /* functions of its own that a thread's outermost loop may be deep … */
 #define KERNEL_OWN_MAX 2 /* … in the kernel */
@@ -26,6 +35,11 @@ struct kind { /* of function */
 	bool is_start;
 };
 
+struct call {
+	char name[CALL_NAME];
+	uint64_t rules[RULE_WORDS]; /* those that it stands in for the kernel's function of */
+};
+
 struct waiting {
 	const struct profile *profile;
 	struct waiting_options options;
@@ -33,6 +47,9 @@ struct waiting {
 	uint32_t kinds_of_cap;
 	struct kind *kinds; /* [0] matches nothing */
 	uint32_t kind_count, kind_cap;
+	struct kind latest; /* that is not among them */
+	struct call calls[CALLS_MAX];
+	uint32_t call_count;
 };
 
 const char *wait_reason_name(enum wait_reason r)
@@ -68,94 +85,7 @@ void waiting_free(struct waiting *w)
 	free(w);
 }
 
-/* ---- names and patterns ------------------------------------------------------------------------
- */
-
-struct text {
-	const char *s;
-	size_t len;
-};
-
-static bool matches_one(struct text pattern, struct text name)
-{
-	size_t p = 0, n = 0, star = SIZE_MAX, again = 0;
-
-	while (n < name.len) {
-		if (p < pattern.len && pattern.s[p] == '*') {
-			star = p++;
-			again = n;
-		} else if (p < pattern.len && (pattern.s[p] == '?' || pattern.s[p] == name.s[n])) {
-			p++;
-			n++;
-		} else if (star != SIZE_MAX) {
-			p = star + 1;
-			n = ++again;
-		} else {
-			return false;
-		}
-	}
-	while (p < pattern.len && pattern.s[p] == '*')
-		p++;
-	return p == pattern.len;
-}
-
-static struct text without_underscores(struct text t)
-{
-	while (t.len > 1 && *t.s == '_')
-		t.s++, t.len--;
-	return t;
-}
-
-/* "a|b*": whether one of them matches. */
-static bool matches(const char *patterns, struct text name)
-{
-	for (const char *s = patterns; s && *s;) {
-		size_t len = strcspn(s, "|");
-		if (matches_one(without_underscores((struct text){s, len}), name))
-			return true;
-		s += len + (s[len] == '|');
-	}
-	return false;
-}
-
-/* The name itself, without what compilers add to it (".isra.0", " [clone .part.0]") and parameters.
- * Go has dots and parentheses inside of names: "sync.(*Mutex).Lock". */
-static struct text plain_name(const char *name, enum frame_kind kind)
-{
-	static const char *const suffixes[] = {".isra.", ".part.", ".constprop.", ".cold",
-					       ".lto_priv."};
-	static const char anonymous[] = "(anonymous namespace)";
-	size_t len = strlen(name);
-
-	if (kind == FRAME_KERNEL)
-		len = strcspn(name, ".");
-	if (kind != FRAME_KERNEL && kind != FRAME_GO) {
-		const char *open = name + 1;
-		while ((open = strchr(open, '(')) &&
-		       strncmp(open, anonymous, strlen(anonymous)) == 0)
-			open++;
-		if (open)
-			len = (size_t)(open - name);
-		for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-			const char *at = strstr(name, suffixes[i]);
-			if (at && at > name && (size_t)(at - name) < len)
-				len = (size_t)(at - name);
-		}
-	}
-	return without_underscores((struct text){name, len});
-}
-
-static bool is_in_list(const char *const *patterns, struct text name)
-{
-	for (; patterns && *patterns; patterns++)
-		if (matches_one(without_underscores((struct text){*patterns, strlen(*patterns)}),
-				name))
-			return true;
-	return false;
-}
-
-/* ---- kinds of functions ------------------------------------------------------------------------
- */
+/* ---- what a function is to the rules -------------------------------------------------------- */
 
 static void set_bit(struct kind *k, size_t rule, enum part part)
 {
@@ -164,40 +94,55 @@ static void set_bit(struct kind *k, size_t rule, enum part part)
 	k->bits[bit / 64] |= 1ull << bit % 64;
 }
 
-static struct kind kind_of(const struct waiting *w, const struct frame *f)
+static bool is_in_list(struct name n, const char *const *patterns)
 {
-	bool in_kernel = f->kind == FRAME_KERNEL;
-	const struct profile *p = w->profile;
-	struct text name = plain_name(profile_str(p, f->name), f->kind);
-	const char *module = profile_str(p, p->modules[f->module].name);
-	struct text file = {module, strlen(module)};
-	struct kind k = {};
+	for (; patterns && *patterns; patterns++)
+		if (name_matches(n, *patterns))
+			return true;
+	return false;
+}
 
-	if (f->kind == FRAME_MARK)
-		return k;
+static void kind_of_kernel(struct kind *k, struct name function)
+{
+	for (size_t i = 0; i < wait_rules_count; i++)
+		if (name_matches(function, wait_rules[i].kernel))
+			set_bit(k, i, KERNEL);
+	k->is_plumbing = name_matches(function, wait_plumbing_kernel);
+	k->is_start = name_matches(function, wait_start_kernel);
+}
+
+static void kind_of_user(struct kind *k, struct name function, struct name file)
+{
 	for (size_t i = 0; i < wait_rules_count; i++) {
 		const struct wait_rule *r = &wait_rules[i];
-		if (in_kernel && matches(r->kernel, name))
-			set_bit(&k, i, KERNEL);
-		if (!in_kernel && matches(r->user, name))
-			set_bit(&k, i, USER);
-		if (!in_kernel && matches(r->caller, name))
-			set_bit(&k, i, CALLER);
-		if (!in_kernel && matches(r->module, file))
-			set_bit(&k, i, MODULE);
+		if (name_matches(function, r->user))
+			set_bit(k, i, USER);
+		if (name_matches(function, r->caller))
+			set_bit(k, i, CALLER);
+		if (name_matches(file, r->module))
+			set_bit(k, i, MODULE);
 	}
-	if (is_in_list(w->options.blocked, name))
+	k->is_plumbing = name_matches(function, wait_plumbing_user) ||
+			 name_matches(file, wait_plumbing_modules);
+	k->is_start =
+		name_matches(function, wait_start_user) || name_matches(file, wait_start_modules);
+}
+
+static struct kind kind_of(const struct waiting *w, const struct frame *f)
+{
+	const struct profile *p = w->profile;
+	struct name function = name_of_function(profile_str(p, f->name), f->kind);
+	struct kind k = {};
+
+	if (f->kind == FRAME_KERNEL)
+		kind_of_kernel(&k, function);
+	else
+		kind_of_user(&k, function, name_plain(profile_str(p, p->modules[f->module].name)));
+	k.is_plumbing |= f->kind == FRAME_INLINED; /* part of another, shown or not */
+	if (is_in_list(function, w->options.blocked))
 		k.decided = BLOCKED;
-	else if (is_in_list(w->options.idle, name))
+	else if (is_in_list(function, w->options.idle))
 		k.decided = IDLE;
-	if (in_kernel) {
-		k.is_plumbing = matches(wait_plumbing_kernel, name);
-		k.is_start = matches(wait_start_kernel, name);
-	} else {
-		k.is_plumbing = f->kind == FRAME_INLINED || matches(wait_plumbing_user, name) ||
-				matches(wait_plumbing_modules, file);
-		k.is_start = matches(wait_start_user, name) || matches(wait_start_modules, file);
-	}
 	return k;
 }
 
@@ -207,38 +152,45 @@ static bool same_kind(const struct kind *a, const struct kind *b)
 	       a->is_plumbing == b->is_plumbing && a->is_start == b->is_start;
 }
 
+/* Its number; KINDS_MAX if there are too many. */
 static uint32_t intern_kind(struct waiting *w, const struct kind *k)
 {
-	for (uint32_t i = 0; i < w->kind_count; i++)
-		if (same_kind(&w->kinds[i], k))
-			return i;
-	/* Kinds are sets of what is written in the rules: some dozens. A program that made up a
-	   name for every set of them gets no more. */
-	if (w->kind_count == UINT16_MAX - 1)
-		return 0;
+	uint32_t i = 0;
+
+	while (i < w->kind_count && !same_kind(&w->kinds[i], k))
+		i++;
+	if (i < w->kind_count || i == KINDS_MAX)
+		return i;
 	MEM_GROW(w->kinds, w->kind_count, w->kind_cap);
-	w->kinds[w->kind_count] = *k;
-	return w->kind_count++;
+	w->kinds[w->kind_count++] = *k;
+	return i;
 }
 
+static void make_room(struct waiting *w, uint32_t frame)
+{
+	uint32_t cap = MAX(w->kinds_of_cap * 2, MAX(frame + 1, 1024u));
+
+	w->kinds_of = mem_resize_array(w->kinds_of, cap, sizeof(*w->kinds_of));
+	memset(w->kinds_of + w->kinds_of_cap, 0, (cap - w->kinds_of_cap) * sizeof(*w->kinds_of));
+	w->kinds_of_cap = cap;
+}
+
+/* Borrowed until the next call. */
 static const struct kind *kind_of_frame(struct waiting *w, uint32_t frame)
 {
-	if (frame >= w->kinds_of_cap) {
-		uint32_t cap = MAX(w->kinds_of_cap * 2, MAX(frame + 1, 1024u));
-		w->kinds_of = mem_resize_array(w->kinds_of, cap, sizeof(*w->kinds_of));
-		memset(w->kinds_of + w->kinds_of_cap, 0,
-		       (cap - w->kinds_of_cap) * sizeof(*w->kinds_of));
-		w->kinds_of_cap = cap;
-	}
+	if (frame >= w->kinds_of_cap)
+		make_room(w, frame);
 	if (!w->kinds_of[frame]) {
-		struct kind k = kind_of(w, &w->profile->frames[frame]);
-		w->kinds_of[frame] = (uint16_t)(intern_kind(w, &k) + 1);
+		w->latest = kind_of(w, &w->profile->frames[frame]);
+		uint32_t kind = intern_kind(w, &w->latest);
+		if (kind == KINDS_MAX)
+			return &w->latest;
+		w->kinds_of[frame] = (uint16_t)(kind + 1);
 	}
 	return &w->kinds[w->kinds_of[frame] - 1];
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------
- */
+/* ---- stacks --------------------------------------------------------------------------------- */
 
 struct seen { /* in a stack */
 	uint64_t bits[WORDS];
@@ -290,14 +242,33 @@ static bool has(const struct seen *s, size_t rule, enum part part)
 	return s->bits[bit / 64] >> bit % 64 & 1;
 }
 
-/* ---- system calls ------------------------------------------------------------------------------
- */
+/* ---- system calls --------------------------------------------------------------------------- */
+
+static struct call make_call(const char *name)
+{
+	struct call c = {};
+
+	snprintf(c.name, sizeof(c.name), "%s", name);
+	for (size_t i = 0; i < wait_rules_count; i++)
+		if (name_matches(name_plain(name), wait_rules[i].syscall))
+			c.rules[i / 64] |= 1ull << i % 64;
+	return c;
+}
+
+static struct call find_call(struct waiting *w, const char *name)
+{
+	for (uint32_t i = 0; i < w->call_count; i++)
+		if (strcmp(w->calls[i].name, name) == 0)
+			return w->calls[i];
+	struct call c = make_call(name);
+	if (w->call_count < CALLS_MAX)
+		w->calls[w->call_count++] = c;
+	return c;
+}
 
 static bool is_call(const struct wait_site *site, const char *patterns)
 {
-	return site->syscall &&
-	       matches(patterns,
-		       without_underscores((struct text){site->syscall, strlen(site->syscall)}));
+	return site->syscall && name_matches(name_plain(site->syscall), patterns);
 }
 
 /* How many descriptors poll or select waits for: 0, 1, 2 for more or unknown; -1: it is neither. */
@@ -346,39 +317,45 @@ static bool is_when(const struct wait_site *site, const struct seen *s, enum wai
 	return false;
 }
 
-/* ---- the decision ------------------------------------------------------------------------------
- */
+/* ---- the decision --------------------------------------------------------------------------- */
 
 /* A stack without a kernel part is judged by the system call instead. */
-static bool is_there(const struct wait_rule *r, size_t i, const struct wait_site *site,
-		     const struct seen *s)
-{
-	if (!r->kernel && !r->syscall)
-		return true;
-	return s->kernel ? has(s, i, KERNEL) : r->syscall && is_call(site, r->syscall);
-}
-
-static bool holds(size_t i, const struct wait_site *site, const struct seen *s)
+static bool is_there(size_t i, const struct seen *s, const struct call *call)
 {
 	const struct wait_rule *r = &wait_rules[i];
 
-	return is_there(r, i, site, s) && (!r->user || has(s, i, USER)) &&
+	if (!r->kernel && !r->syscall)
+		return true;
+	return s->kernel ? has(s, i, KERNEL) : call->rules[i / 64] >> i % 64 & 1;
+}
+
+static bool is_thread(const struct wait_site *site, const char *patterns)
+{
+	return site->thread && name_matches(name_plain(site->thread), patterns);
+}
+
+static bool holds(size_t i, const struct wait_site *site, const struct seen *s,
+		  const struct call *call)
+{
+	const struct wait_rule *r = &wait_rules[i];
+
+	return is_there(i, s, call) && (!r->user || has(s, i, USER)) &&
 	       (!r->caller || has(s, i, CALLER)) && (!r->module || has(s, i, MODULE)) &&
-	       (!r->thread ||
-		(site->thread &&
-		 matches(r->thread, (struct text){site->thread, strlen(site->thread)}))) &&
-	       is_when(site, s, r->when);
+	       (!r->thread || is_thread(site, r->thread)) && is_when(site, s, r->when);
 }
 
 struct wait_verdict waiting_decide(struct waiting *w, const struct wait_site *site)
 {
 	struct wait_verdict v = {.reason = WAIT_OTHER, .rule = "none"};
+	struct call call = {};
 
 	if (site->is_runnable)
 		return (struct wait_verdict){.reason = WAIT_CPU, .rule = "runnable"};
 	struct seen s = look(w, site->stack);
+	if (!s.kernel && site->syscall)
+		call = find_call(w, site->syscall);
 	for (size_t i = 0; i < wait_rules_count; i++)
-		if (holds(i, site, &s)) {
+		if (holds(i, site, &s, &call)) {
 			v = (struct wait_verdict){wait_rules[i].reason, wait_rules[i].is_idle,
 						  wait_rules[i].name};
 			break;

@@ -200,8 +200,7 @@ def recorded():
         begin("c", lambda: workloads.start("idle", slow))
         stack.enter_context(asked)
         out = os.path.join(folder, "waits.pb.gz")
-        r = run("offcpu", "-a", "-d", SECONDS, "-o", out).ok()
-        assert r.lost == 0, r.err
+        run("offcpu", "-a", "-d", SECONDS, "-o", out).ok()
         return pprof.read(out), missing, pids
 
 
