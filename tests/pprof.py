@@ -1,7 +1,7 @@
 """Reads the profiles of `smolder record -o x.pb.gz`: stacks with addresses, not only names.
 
     for s in pprof.read(path):
-        s.count, s.labels["pid"], s.frames        # frames[0] is the leaf
+        s.count, s.value, s.labels["pid"], s.frames  # value: ns, …; frames[0] is the leaf
         s.frames[0].name, .file, .addr            # file: None for code without one, such as a JIT's
 
 An address is that of the file (its segments' virtual addresses), or of the process where there is no
@@ -12,7 +12,7 @@ import collections
 import gzip
 
 Frame = collections.namedtuple("Frame", "name file addr")
-Stack = collections.namedtuple("Stack", "count labels frames")
+Stack = collections.namedtuple("Stack", "count labels frames value")
 
 
 def _varint(data, at):
@@ -90,5 +90,5 @@ def read(path):
             elif field == 3:
                 label = dict(_fields(value))
                 labels[strings[label[1]]] = strings[label.get(2, 0)]
-        stacks.append(Stack(values[0], labels, [frames[i] for i in ids]))
+        stacks.append(Stack(values[0], labels, [frames[i] for i in ids], values[-1]))
     return stacks

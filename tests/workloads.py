@@ -45,6 +45,7 @@ PROGRAMS = {
     "faults": ("faults.c", C),
     "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),
+    "idle": ("idle.c", C),
     "forks": ("forks.c", C),
     "updates": ("updates.c", C),
     "crowd": ("crowd.c", C),
@@ -80,6 +81,7 @@ PROGRAMS = {
     "runtime-stripped": ("runtime.go", ["go", "build", "-ldflags=-s -w"]),
     "runtime-pie": ("runtime.go", ["go", "build", "-buildmode=pie", "-ldflags=-s -w"]),
     "cgo": ("cgo.go", ["go", "build"]),
+    "idle-go": ("idle.go", ["go", "build"]),
     "deep": ("deep.go", ["go", "build"]),
     "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }
@@ -88,6 +90,7 @@ SCRIPTS = {
             "--logfile=/dev/null", os.path.join(SRC, "jit.js")],
     "node": ["node", os.path.join(SRC, "jit.js")],
     "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
+    "idle-py": ["/usr/bin/python3", os.path.join(SRC, "idle.py")],
     "interp-py": ["/usr/bin/python3", os.path.join(SRC, "interp.py")],
     "interp-js": ["node", os.path.join(SRC, "interp.js")],
     "interp-rb": ["ruby", os.path.join(SRC, "interp.rb")],

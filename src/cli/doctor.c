@@ -11,6 +11,7 @@
 #include "cli/service.h"
 #include "collect/probe.h"
 #include "pipeline/trouble.h"
+#include "pipeline/wait_rules.h"
 #include "render/escape.h"
 #include "serve/peer.h"
 
@@ -44,6 +45,8 @@ static void help(void)
 	     "      --server URL       ask this server, e.g. http://127.0.0.1:7117\n"
 	     "      --token-file FILE  file whose first line is the server's token\n"
 	     "      --json             print the same as JSON\n"
+	     "      --wait-rules       print the rules by which a waiting thread is idle or "
+	     "blocked\n"
 	     "  -h, --help             print this help");
 }
 
@@ -302,11 +305,12 @@ static void print_server_verdict(const struct probe_item *items, size_t count)
 
 int cmd_doctor(int argc, char **argv)
 {
-	enum { OPT_JSON = 256, OPT_SERVER, OPT_TOKEN };
+	enum { OPT_JSON = 256, OPT_SERVER, OPT_TOKEN, OPT_WAIT_RULES };
 	static const struct option options[] = {
 		{"server", required_argument, NULL, OPT_SERVER},
 		{"token-file", required_argument, NULL, OPT_TOKEN},
 		{"json", no_argument, NULL, OPT_JSON},
+		{"wait-rules", no_argument, NULL, OPT_WAIT_RULES},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
@@ -324,6 +328,9 @@ int cmd_doctor(int argc, char **argv)
 		case OPT_TOKEN:
 			token_file = optarg;
 			break;
+		case OPT_WAIT_RULES:
+			wait_rules_print(stdout);
+			return 0;
 		case 'h':
 			help();
 			return 0;

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -6,6 +7,7 @@
 #include "bpf/offcpu.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
+#include "cli/service.h"
 #include "collect/offcpu_source.h"
 
 static void help(void)
@@ -30,6 +32,11 @@ static void help(void)
 	     "  --state STATE[,STATE]\n"
 	     "                    only sleeping, uninterruptible (disk and the like), or runnable\n"
 	     "                    (waiting for a CPU)\n"
+	     "  --no-idle         without the time that threads wait for work: see "
+	     "smolder-offcpu(1)\n"
+	     "  --idle-in FUNCTION, --blocked-in FUNCTION\n"
+	     "                    threads that wait in this function are idle, are not; "
+	     "repeatable\n"
 	     "How:\n"
 	     "  -d SECONDS        how long; the same as the plain argument\n"
 	     "  -U, -K            only user frames, only kernel frames\n"
@@ -39,16 +46,21 @@ static void help(void)
 	record_options_help_output();
 }
 
-enum { OPT_STATE = 256, OPT_WAKERS };
+enum { OPT_STATE = 256, OPT_WAKERS, OPT_NO_IDLE, OPT_IDLE_IN, OPT_BLOCKED_IN };
 
-static const struct option long_options[] = {RECORD_OPTIONS,
-					     {"state", required_argument, NULL, OPT_STATE},
-					     {"wakers", no_argument, NULL, OPT_WAKERS},
-					     {}};
+static const struct option long_options[] = {
+	RECORD_OPTIONS,
+	{"state", required_argument, NULL, OPT_STATE},
+	{"wakers", no_argument, NULL, OPT_WAKERS},
+	{"no-idle", no_argument, NULL, OPT_NO_IDLE},
+	{"idle-in", required_argument, NULL, OPT_IDLE_IN},
+	{"blocked-in", required_argument, NULL, OPT_BLOCKED_IN},
+	{}};
 
 struct offcpu_args {
 	struct record_args record;
 	struct offcpu_options offcpu;
+	struct settings settings; /* idle-in and blocked-in: also of the configuration file */
 };
 
 static bool parse_states(const char *arg, unsigned *ret)
@@ -86,6 +98,31 @@ static bool parse_us(const char *option, const char *arg, uint64_t *ret_ns)
 	return true;
 }
 
+static bool name_function(struct offcpu_args *a, enum setting which, const char *function)
+{
+	struct settings_error why;
+
+	if (settings_set(&a->settings, which, function, &why))
+		return true;
+	log_error("--%s", why.text);
+	return false;
+}
+
+/* What is configured for the whole machine holds here as well. */
+static void read_waits(struct offcpu_args *a)
+{
+	struct settings_error why;
+	int err = settings_read(&a->settings, SERVICE_CONFIG, &why);
+	struct waiting_options *w = &a->offcpu.waits;
+
+	if (err && err != -ENOENT)
+		log_warn("%s cannot be read, so what it says of idle-in and blocked-in does not "
+			 "count: %s",
+			 SERVICE_CONFIG, why.text);
+	w->idle = (const char *const *)settings_list(&a->settings, SET_IDLE_IN)->items;
+	w->blocked = (const char *const *)settings_list(&a->settings, SET_BLOCKED_IN)->items;
+}
+
 static bool set_option(void *ctx, int opt)
 {
 	struct offcpu_args *a = ctx;
@@ -109,6 +146,13 @@ static bool set_option(void *ctx, int opt)
 	case OPT_WAKERS:
 		a->offcpu.wakers = true;
 		return true;
+	case OPT_NO_IDLE:
+		a->offcpu.no_idle = true;
+		return true;
+	case OPT_IDLE_IN:
+		return name_function(a, SET_IDLE_IN, optarg);
+	case OPT_BLOCKED_IN:
+		return name_function(a, SET_BLOCKED_IN, optarg);
 	default:
 		return false;
 	}
@@ -147,5 +191,8 @@ int cmd_offcpu(int argc, char **argv)
 	r->sampler.source_count = 1;
 	r->sampler.sources[0].kind = a->offcpu.wakers ? &offcpu_wakers_source : &offcpu_source;
 	r->offcpu = &a->offcpu;
-	return record_options_run(&command, &a->record);
+	read_waits(a);
+	int code = record_options_run(&command, &a->record);
+	settings_done(&a->settings);
+	return code;
 }

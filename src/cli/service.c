@@ -145,6 +145,8 @@ char *service_collecting_options(const struct settings *s, struct collecting_opt
 	o->table_bytes = settings_number(s, SET_TABLES);
 	o->lines = (const char *const *)settings_list(s, SET_LINES)->items;
 	o->threads = (const char *const *)settings_list(s, SET_THREADS)->items;
+	o->waits.idle = (const char *const *)settings_list(s, SET_IDLE_IN)->items;
+	o->waits.blocked = (const char *const *)settings_list(s, SET_BLOCKED_IN)->items;
 	o->cache_dir = cache;
 	return cache;
 }

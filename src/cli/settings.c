@@ -55,6 +55,11 @@ static const struct {
 		       "COMM  keep source lines of processes with this name; repeatable"},
 	[SET_THREADS] = {"threads", LIST, NULL,
 			 "COMM  keep threads of processes with this name apart; repeatable"},
+	[SET_IDLE_IN] = {"idle-in", LIST, NULL,
+			 "FUNCTION  threads that wait in this function are idle; repeatable"},
+	[SET_BLOCKED_IN] =
+		{"blocked-in", LIST, NULL,
+		 "FUNCTION  threads that wait in this function are not idle; repeatable"},
 	[SET_TO] = {"to", URL, NULL, "URL  server to send profiles to"},
 	[SET_DEADLINE] = {"deadline", DURATION, DEADLINE,
 			  "TIME  limit for answering a query (" DEADLINE ")"},

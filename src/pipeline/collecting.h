@@ -14,6 +14,7 @@
 
 #include "collect/source.h"
 #include "pipeline/sender.h"
+#include "pipeline/waiting.h"
 
 #define COLLECTING_RENEW 75 /* exit code: start me again, all is well */
 
@@ -44,7 +45,8 @@ struct collecting_options {
 	const char *const
 		*lines; /* names of processes whose source lines are kept; ends with NULL */
 	const char *const *threads; /* those each of whose threads is a series; the same, or NULL */
-	const char *cache_dir;      /* NULL: none */
+	struct waiting_options waits; /* which functions decide that a thread is idle or not */
+	const char *cache_dir;        /* NULL: none */
 	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
 	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */
 	int end_signal; /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */

@@ -10,6 +10,7 @@
 #include "pipeline/stack_edit.h"
 #include "pipeline/thread_series.h"
 #include "pipeline/wakers.h"
+#include "syscall/names.h"
 
 #define PERIODS_MAX (1u << 18) /* many times the threads that the BPF program follows */
 
@@ -19,10 +20,14 @@ struct offcpu {
 	struct periods *periods;
 	struct thread_series *series;
 	struct stack_edit *stacks;
-	struct wakers *wakers;          /* NULL: not asked for */
-	uint32_t states[OFFCPU_STATES]; /* names, strings of the profile */
-	uint32_t schedule;              /* the kernel's function in which a thread stops */
-	uint32_t runnable;              /* the stack that is the mark [runnable] */
+	struct wakers *wakers; /* NULL: not asked for */
+	struct waiting *waiting;
+	struct syscall_names *calls;
+	/* Strings of the profile: names of states, and of reasons. */
+	uint32_t states[OFFCPU_STATES], idle_state;
+	uint32_t reasons[WAIT_REASONS];
+	uint32_t schedule;       /* the kernel's function in which a thread stops */
+	uint32_t runnable, idle; /* stacks: the marks [runnable], [idle] */
 	uint64_t end_ns;
 	struct offcpu_stats stats;
 };
@@ -34,7 +39,7 @@ static uint32_t intern(struct profile *p, const char *s)
 
 struct offcpu *offcpu_new(struct profile *p, const struct offcpu_options *options)
 {
-	static const char *const labels[] = {"state", NULL};
+	static const char *const labels[] = {"state", "reason", NULL};
 	struct offcpu *o = mem_alloc(sizeof(*o));
 
 	o->profile = p;
@@ -49,8 +54,14 @@ struct offcpu *offcpu_new(struct profile *p, const struct offcpu_options *option
 	o->states[OFFCPU_SLEEPING] = intern(p, "sleeping");
 	o->states[OFFCPU_UNINTERRUPTIBLE] = intern(p, "uninterruptible");
 	o->states[OFFCPU_RUNNABLE] = intern(p, "runnable");
+	o->idle_state = intern(p, "idle");
+	for (enum wait_reason r = 0; r < WAIT_REASONS; r++)
+		o->reasons[r] = intern(p, wait_reason_name(r));
+	o->waiting = waiting_new(p, &o->options.waits);
+	o->calls = syscall_names_new(syscall_abi(false));
 	o->schedule = intern(p, "__schedule");
 	o->runnable = stack_edit_mark(o->stacks, 0, "[runnable]");
+	o->idle = stack_edit_mark(o->stacks, 0, WAITING_IDLE);
 	return o;
 }
 
@@ -61,15 +72,20 @@ void offcpu_free(struct offcpu *o)
 	periods_free(o->periods);
 	thread_series_free(o->series);
 	wakers_free(o->wakers);
+	waiting_free(o->waiting);
+	syscall_names_free(o->calls);
 	stack_edit_free(o->stacks);
 	free(o);
 }
 
 /* ---- a period of which all is known ---------------------------------------------------------- */
 
+/* An idle thread that was woken, and waits for a CPU now, is not idle any more. */
 static bool is_asked_for(const struct offcpu *o, const struct period *x, enum offcpu_state state)
 {
-	return o->options.states & 1u << state && !(o->options.no_idle && x->is_idle);
+	bool is_idle = x->is_idle && state != OFFCPU_RUNNABLE;
+
+	return o->options.states & 1u << state && !(o->options.no_idle && is_idle);
 }
 
 static void add(struct offcpu *o, const struct period *x)
@@ -82,6 +98,8 @@ static void add(struct offcpu *o, const struct period *x)
 			profile_add(o->profile, x->series, x->stack, 1, x->ns / 1000);
 		return;
 	}
+	if (x->is_idle)
+		stack = stack_edit_join(o->stacks, o->idle, stack);
 	if (blocked && is_asked_for(o, x, x->state))
 		profile_add(o->profile, x->series, stack, 1, blocked);
 	if (x->runnable_ns && is_asked_for(o, x, OFFCPU_RUNNABLE))
@@ -146,9 +164,10 @@ static bool is_of_kind(const struct offcpu *o, const struct offcpu_details *d)
 	return d->is_kernel ? !o->options.user_threads : !o->options.kernel_threads;
 }
 
-static uint32_t series_of(struct offcpu *o, const struct wire_event *e, enum offcpu_state state)
+static uint32_t series_of(struct offcpu *o, const struct wire_event *e, uint32_t state,
+			  enum wait_reason reason)
 {
-	struct thread_labels more = {{o->states[state]}};
+	struct thread_labels more = {{state, o->reasons[reason]}};
 	struct wire_event as_bcc;
 
 	if (!o->options.as_bcc)
@@ -157,6 +176,23 @@ static uint32_t series_of(struct offcpu *o, const struct wire_event *e, enum off
 	as_bcc.pid = e->tid;
 	memcpy(as_bcc.comm, e->thread, WIRE_COMM);
 	return thread_series_of(o->series, &as_bcc, &more);
+}
+
+static struct wait_verdict why(struct offcpu *o, const struct wire_event *e, uint32_t stack,
+			       const struct offcpu_details *d)
+{
+	_Static_assert(OFFCPU_ARGS == WAIT_ARGS, "the arguments of a system call");
+	struct wait_site site = {
+		.stack = stack,
+		.is_runnable = d->state == OFFCPU_RUNNABLE,
+		.syscall =
+			d->syscall < 0 ? NULL : syscall_names_name(o->calls, (uint32_t)d->syscall),
+		.has_args = true,
+		.thread = e->thread,
+	};
+
+	memcpy(site.args, d->args, sizeof(site.args));
+	return waiting_decide(o->waiting, &site);
 }
 
 static void note_begin(struct offcpu *o, const struct assembled *a, const struct offcpu_details *d)
@@ -169,9 +205,12 @@ static void note_begin(struct offcpu *o, const struct assembled *a, const struct
 	x->has_stack = true;
 	x->state = MIN(d->state, OFFCPU_RUNNABLE);
 	x->stack = stack_edit_cut(o->stacks, a->stack, o->schedule);
+	struct wait_verdict v = why(o, e, x->stack, d);
+	x->is_idle = v.is_idle;
 	if (is_of_kind(o, d)) {
-		x->series = series_of(o, e, x->state);
-		x->runnable_series = series_of(o, e, OFFCPU_RUNNABLE);
+		x->series =
+			series_of(o, e, v.is_idle ? o->idle_state : o->states[x->state], v.reason);
+		x->runnable_series = series_of(o, e, o->states[OFFCPU_RUNNABLE], WAIT_CPU);
 	}
 	if (o->wakers && d->holder)
 		x->stack = wakers_holder(o->wakers, x->stack, e->pid, d->holder);
@@ -205,7 +244,8 @@ static void add_first(struct offcpu *o, const struct wire_event *e, const struct
 	if (!x.ns)
 		return;
 	if (is_of_kind(o, d))
-		x.series = x.runnable_series = series_of(o, e, OFFCPU_RUNNABLE);
+		x.series = x.runnable_series =
+			series_of(o, e, o->states[OFFCPU_RUNNABLE], WAIT_CPU);
 	x.has_stack = true;
 	deliver(o, &x);
 }

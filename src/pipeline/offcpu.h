@@ -2,9 +2,9 @@
  * offcpu: the time that threads spend off the CPU becomes samples of a profile, in nanoseconds.
  *
  * It is the sink of an assembler, for events of offcpu_source: it puts together what they say of a
- * period (bpf/offcpu.h). A period becomes two samples, each a series with the label `state`: the
- * time it was blocked (sleeping or uninterruptible), and the time after that it was runnable, under
- * the mark [runnable].
+ * period (bpf/offcpu.h). A period becomes two samples, each a series with the labels `state` and
+ * `reason` (waiting.h): the time it was blocked (sleeping or uninterruptible; or idle, under the
+ * mark [idle]), and the time after that it was runnable, under the mark [runnable].
  *
  *	offcpu_new(), pipeline_new() with its sink
  *	offcpu_begin()   threads that are off their CPU already
@@ -18,6 +18,7 @@
 
 #include "pipeline/assemble.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/waiting.h"
 #include "profile/profile.h"
 
 struct offcpu;
@@ -29,7 +30,8 @@ struct offcpu_options {
 	   it began with, and a thread is shown by its own name and tid. */
 	bool as_bcc;
 	bool user_threads, kernel_threads; /* only these; neither: all */
-	bool no_idle;                      /* without threads that wait for work */
+	bool no_idle;                      /* without the time that threads wait for work */
+	struct waiting_options waits;      /* which functions decide that they do */
 	bool wakers;                       /* who woke them, and who held the lock */
 };
 

@@ -18,6 +18,7 @@ static const struct {
 	[PALETTE_KERNEL] = {'k', "kernel", 18, 6, 86, 72, 40},
 	[PALETTE_BPF] = {'b', "BPF", 345, 6, 68, 80, 44},
 	[PALETTE_MARK] = {'m', "process or mark", 220, 4, 9, 86, 30},
+	[PALETTE_IDLE] = {'w', "idle", 0, 0, 0, 76, 42},
 };
 
 static bool is_library(const char *module)
@@ -30,6 +31,8 @@ static bool is_library(const char *module)
 
 enum palette_kind palette_kind(const struct tree_function *f)
 {
+	if (strcmp(f->name, "[idle]") == 0) /* folded files do not tell that it is a mark */
+		return PALETTE_IDLE;
 	switch (f->kind) {
 	case FRAME_KERNEL:
 		return PALETTE_KERNEL;

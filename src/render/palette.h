@@ -20,6 +20,7 @@ enum palette_kind {
 	PALETTE_KERNEL,
 	PALETTE_BPF,
 	PALETTE_MARK,
+	PALETTE_IDLE, /* the mark [idle]: docs/waiting.md */
 	PALETTE_KINDS,
 };
 

@@ -1294,6 +1294,38 @@ test('a file is compared with what the server has, either way', {skip}, async ()
 	await done(page);
 });
 
+test('idle time is one grey frame until it is clicked', {skip}, async () => {
+	writeFileSync(path.join(files, 'waits.folded'), '[idle];worker;take 60\nmain;work 40\n');
+	const page = await open();
+	await ready(page);
+	await upload(page, 'waits.folded');
+	const names = async () => (await rows(page)).map(r => r.join(' ')).join('\n');
+	const box = await page.locator('.graph').first().boundingBox();
+	const at = depth => [box.x + box.width * 0.5, box.y + box.height - (depth + 0.3) * ROW];
+	const background = await pixel(page, ...at(9));
+
+	const [red, green, blue] = (await pixel(page, ...at(1))).split(',');
+	assert.ok(red === green && green === blue, 'it is grey');
+	assert.equal(await pixel(page, ...at(2)), background, 'nothing stands on it');
+	assert.doesNotMatch(await names(), /worker/);
+	assert.match(await names(), /\[idle\]/);
+	assert.equal(await tableSum(page), 100);
+	await page.mouse.move(...at(1));
+	assert.match(await page.locator('.card').textContent(), /\[idle\].*wait for work.*60/);
+
+	await page.mouse.click(...at(1));
+	await settled(page);
+	assert.notEqual(await pixel(page, ...at(2)), background, 'its stacks are there');
+	assert.match(await names(), /worker/);
+	await page.mouse.move(...at(2));
+	assert.match(await page.locator('.card').textContent(), /^worker/);
+
+	await page.getByRole('button', {name: 'Reset zoom'}).click();
+	await settled(page);
+	assert.equal(await pixel(page, ...at(2)), background, 'it is folded again');
+	await done(page);
+});
+
 test('a file dropped on the page is shown', {skip}, async () => {
 	const page = await open();
 	await ready(page);

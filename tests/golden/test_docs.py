@@ -180,6 +180,15 @@ def examples_without_privileges_run():
 
 
 @test
+def the_rules_of_waiting_are_those_of_the_program():
+    written = re.search(r"<!-- wait-rules -->\n(.*?)<!-- /wait-rules -->", read("docs/waiting.md"), re.S)[1]
+    assert written.strip() == smolder("doctor", "--wait-rules").strip(), \
+        "docs/waiting.md differs from what 'smolder doctor --wait-rules' prints"
+    for reason in re.findall(r"\| (\w+) \| (?:idle)? *\|$", written, re.M):
+        assert f"`{reason}`" in read("docs/waiting.md").split("<!--")[0], f"{reason} is not explained"
+
+
+@test
 def licenses_are_in_place():
     assert "Apache License" in read("LICENSE") and "END OF TERMS" in read("LICENSE")
     for name, text in tracked():

@@ -6,7 +6,7 @@
  *
  * A colour is a number as a canvas' pixels have it: 0xAABBGGRR.
  */
-import {hash, KERNEL, MARK, type Names, type Tree} from './tree';
+import {hash, isIdle, KERNEL, MARK, type Names, type Tree} from './tree';
 
 export type ColourBy = 'library' | 'kind' | 'name';
 
@@ -86,6 +86,7 @@ const band = (
 ): Band => ({name, hue, spread, saturation, light, dark});
 
 const LIBRARY = 8;
+const IDLE = 9;
 const BANDS: Band[] = [
 	band('program', 47, 6, 86, 72, 36),
 	band('kernel', 18, 6, 86, 72, 40),
@@ -96,6 +97,7 @@ const BANDS: Band[] = [
 	band('BPF', 345, 6, 68, 80, 44),
 	band('process or mark', 220, 4, 9, 86, 30),
 	band('library', 211, 9, 62, 79, 41),
+	band('idle', 0, 0, 0, 76, 42),
 ];
 
 /* Hues of libraries, apart from each other and from the kernel's and a search's. */
@@ -117,12 +119,14 @@ export function libraryStem(module: string): string {
 }
 
 export function kindName(t: Names, fn: number): string {
+	if (isIdle(t, fn)) return BANDS[IDLE].name;
 	const kind = t.functions.kind[fn];
 	const isLibrary = kind === 0 && IS_LIBRARY.test(t.modules[t.functions.module[fn]]);
 	return BANDS[isLibrary ? LIBRARY : kind]?.name ?? '';
 }
 
 function bandOf(t: Names, fn: number, by: ColourBy): Band {
+	if (isIdle(t, fn)) return BANDS[IDLE];
 	const kind = t.functions.kind[fn];
 	const module = t.modules[t.functions.module[fn]];
 	if (by === 'name' && kind !== MARK) return band('', 28, 28, 82, 74, 38);

@@ -17,7 +17,18 @@ import {
 import {DARK, LIGHT} from './colour';
 import {parse, type Selector} from './selector';
 import {type Range, read, type State, snap, spanOf, stepOf, write} from './state';
-import {apply, callers, focus, matched, pattern, search, type Tree, weigh} from './tree';
+import {
+	apply,
+	callers,
+	focus,
+	foldIdle,
+	isIdlePlace,
+	matched,
+	pattern,
+	search,
+	type Tree,
+	weigh,
+} from './tree';
 
 export const NODES_MOST = 100_000;
 const LIVE_EVERY = 10_000; // a window's length
@@ -308,11 +319,20 @@ export const weight = computed(() => {
 
 const changes = computed(() => state.value.changes);
 
-/* The tree after all that the user did to it. */
-export const tree = computed<Tree | null>(() => {
+/* The tree after all that the user did to it … */
+const changed = computed<Tree | null>(() => {
 	const t = profile.value?.tree;
 	return t ? apply(weigh(t, weight.value), changes.value) : null;
 });
+
+const isIdleOpen = computed(
+	() => changed.value !== null && isIdlePlace(changed.value, state.value.zoom),
+);
+
+/* … with idle time folded, unless it is zoomed into. */
+export const tree = computed<Tree | null>(() =>
+	changed.value && !isIdleOpen.value ? foldIdle(changed.value) : changed.value,
+);
 
 const searchText = computed(() => state.value.search);
 export const searchPattern = computed(() =>

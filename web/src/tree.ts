@@ -66,6 +66,9 @@ export function mergedFunction(functions: Functions): number {
 	return functions.name.findIndex((n, i) => MERGED.has(n) && functions.kind[i] === MARK);
 }
 
+/* What stands on this mark waits for work (docs/waiting.md). Folded files do not tell it is a mark. */
+export const isIdle = (t: Names, fn: number): boolean => t.functions.name[fn] === '[idle]';
+
 function rowsOf(depth: Int32Array): Int32Array[] {
 	const counts: number[] = [];
 	for (let i = 0; i < depth.length; i++) counts[depth[i]] = (counts[depth[i]] ?? 0) + 1;
@@ -325,6 +328,22 @@ export function callers(t: Tree, key: FunctionKey): Tree {
 export function remove(t: Tree, key: FunctionKey): Tree {
 	const like = functionsLike(t, key);
 	return rebuild(t, (b, i, under) => (like[t.fn[i]] ? OUTSIDE : b.child(under, t.fn[i])));
+}
+
+/* Idle time as one frame, without what stands on it. */
+export function foldIdle(t: Tree): Tree {
+	if (!t.functions.name.some((_, f) => isIdle(t, f))) return t;
+	const inside = new Uint8Array(t.count);
+	return rebuild(t, (b, i, under) => {
+		const parent = t.parent[i];
+		inside[i] = parent > 0 && (inside[parent] || isIdle(t, t.fn[parent])) ? 1 : 0;
+		return inside[i] ? under : b.child(under, t.fn[i]);
+	});
+}
+
+/* Whether a place is an idle frame or on one: then it was asked for. */
+export function isIdlePlace(t: Tree, place: string): boolean {
+	return path(t, nodeOfPlace(t, place)).some(i => isIdle(t, t.fn[i]));
 }
 
 export function hideModule(t: Tree, module: string): Tree {

@@ -32,12 +32,15 @@ import {
 	compare,
 	type FunctionKey,
 	focus,
+	foldIdle,
 	hideModule,
+	isIdlePlace,
 	matched,
 	matches,
 	mergeRecursion,
 	nodeAt,
 	nodeOfPlace,
+	path,
 	pattern,
 	placeOf,
 	remove,
@@ -105,6 +108,40 @@ test('a folded file becomes a tree whose sums hold', async () => {
 		'other',
 		'Parser',
 	]);
+});
+
+test('idle time is one grey frame in each process, until one is asked for', async () => {
+	const t = await treeOf(
+		'api;[idle];worker;wait_[k] 50\napi;[idle];loop 5\napi;[idle] 1\napi;work;wait_[k] 7\ndb;[idle];loop 20\n',
+	);
+	const folded_ = foldIdle(t);
+	check(folded_);
+	assert.deepEqual(lines(folded_), ['api;[idle] 56', 'api;work;wait_[k] 7', 'db;[idle] 20']);
+	const place = (names: string): number =>
+		[...t.fn.keys()].find(
+			i =>
+				path(t, i)
+					.map(n => t.functions.name[t.fn[n]])
+					.join(';') === names,
+		)!;
+	for (const [names, isAsked] of [
+		['api;[idle]', true],
+		['api;[idle];worker', true],
+		['api', false],
+		['api;work;wait', false],
+	] as const)
+		assert.equal(isIdlePlace(t, placeOf(t, place(names))), isAsked, names);
+	assert.equal(isIdlePlace(t, ''), false);
+	const plain = await treeOf(SMALL);
+	assert.equal(foldIdle(plain), plain, 'what has no idle time is as it was');
+	for (const by of ['kind', 'library', 'name'] as const)
+		for (const theme of [LIGHT, DARK]) {
+			const grey = functionColours(t, by, theme)[
+				t.functions.name.indexOf('[idle]')
+			];
+			assert.equal(grey & 255, (grey >>> 8) & 255);
+			assert.equal(grey & 255, (grey >>> 16) & 255);
+		}
 });
 
 test('focus, remove, hide and merged recursion equal what is done to each stack', async () => {

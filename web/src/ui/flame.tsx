@@ -10,7 +10,7 @@ import {diffColours, functionColours, kindName, presence} from '../colour';
 import {hits, profile, sandwich, state, theme, tree, weight, zoomNode} from '../data';
 import {amount, clip, count, percent, signed, signedPercent} from '../format';
 import {Graph} from '../graph';
-import {nodeOfPlace, type Tree, wholeTotal} from '../tree';
+import {isIdle, nodeOfPlace, type Tree, wholeTotal} from '../tree';
 import {type Action, actionsOf, openSandwich, zoomTo} from './actions';
 
 interface Hover {
@@ -273,6 +273,9 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 			<strong>{clip(name, 400)}</strong>
 			{kind && <p>{module ? `${module}, ${kind}` : kind}</p>}
 			{place && <p class="source">{clip(place, 200)}</p>}
+			{isIdle(t, fn) && t.next[node] === node + 1 && (
+				<p>Threads that wait for work. Click to see where.</p>
+			)}
 			<table>
 				<tbody>
 					<Row

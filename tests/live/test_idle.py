@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""Idle is not blocked: real servers whose workers wait for work, beside locks, disks and pipes that
+somebody waits for. One recording of all of them; each test judges a part of it."""
+import contextlib
+import functools
+import http.client
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import pprof  # noqa: E402
+import workloads  # noqa: E402
+from recording import live, run  # noqa: E402
+from tap import main, skip  # noqa: E402
+
+SECONDS = 3
+POSTGRES = "postgres"
+
+
+def tool(name, *places):
+    found = shutil.which(name, path=os.pathsep.join([os.environ["PATH"], "/usr/sbin", *places]))
+    return found or skip(f"{name} is not installed")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(what, condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what} in {seconds} s"
+        time.sleep(0.05)
+
+
+def answers(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def family(pid):
+    """A process and its children."""
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [str(pid), *f.read().split()]
+
+
+class Requests:
+    """A request to each of these ports every few milliseconds, until it is closed."""
+
+    def __init__(self):
+        self.ports, self.over = [], threading.Event()
+        self.thread = threading.Thread(target=self.send, daemon=True)
+
+    def send(self):
+        while not self.over.wait(0.005):
+            for port, ask in self.ports:
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    ask(port)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def ask_http(port):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    c.request("GET", "/")
+    c.getresponse().read()
+    c.close()
+
+
+def ask_redis(port):
+    with socket.create_connection(("127.0.0.1", port), 5) as s:
+        s.sendall(b"PING\r\n")
+        s.recv(64)
+
+
+@contextlib.contextmanager
+def ended(argv, **popen):
+    """A server that is asked to end when it is no longer needed."""
+    p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, start_new_session=True, **popen)
+    try:
+        yield p
+    finally:
+        p.send_signal(signal.SIGINT)
+        try:
+            p.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+
+
+@contextlib.contextmanager
+def nginx(folder, port):
+    conf = os.path.join(folder, "nginx.conf")
+    with open(conf, "w") as f:
+        f.write(f"""daemon off; pid {folder}/nginx.pid; worker_processes 2; error_log /dev/null;
+events {{ worker_connections 64; }}
+http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;
+fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+server {{ listen 127.0.0.1:{port}; location / {{ return 200 "ok"; }} }} }}
+""")
+    with ended([tool("nginx"), "-p", folder, "-c", conf]) as p:
+        wait_for("nginx", lambda: answers(port))
+        yield p
+
+
+@contextlib.contextmanager
+def redis(folder, port):
+    with ended([tool("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+                "--dir", folder]) as p:
+        wait_for("redis", lambda: answers(port))
+        yield p
+
+
+def as_postgres(*argv):
+    return ["setpriv", f"--reuid={POSTGRES}", f"--regid={POSTGRES}", "--clear-groups", *argv]
+
+
+@contextlib.contextmanager
+def postgres(folder):
+    """A cluster with a table of one row, which four clients of pgbench update all the time."""
+    place = sorted(p for p in os.listdir("/usr/lib/postgresql"))[-1:] \
+        if os.path.isdir("/usr/lib/postgresql") else []
+    if not place:
+        skip("postgresql is not installed")
+    binaries = f"/usr/lib/postgresql/{place[0]}/bin"
+    user = pwd.getpwnam(POSTGRES)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    data = os.path.join(folder, "data")
+
+    def done(*argv):
+        p = subprocess.run(as_postgres(*argv), capture_output=True, text=True, cwd=folder)
+        assert p.returncode == 0, f"{argv}: {p.stderr}"
+
+    done(f"{binaries}/initdb", "-D", data, "-N", "-A", "trust", "--no-instructions")
+    with ended(as_postgres(f"{binaries}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses="),
+               cwd=folder) as server:
+        wait_for("postgres", lambda: os.path.exists(f"{folder}/.s.PGSQL.5432") and subprocess.run(
+            as_postgres(f"{binaries}/psql", "-h", folder, "-c", "select 1"), capture_output=True,
+            cwd=folder).returncode == 0)
+        done(f"{binaries}/psql", "-h", folder, "-q", "-c",
+             "create table hot (n bigint); insert into hot values (0)")
+        script = os.path.join(folder, "hot.sql")
+        with open(script, "w") as f:
+            f.write("\\sleep 2 ms\nbegin;\nupdate hot set n = n + 1;\n\\sleep 2 ms\nend;\n")
+        with ended(as_postgres(f"{binaries}/pgbench", "-h", folder, "-n", "-c", "4", "-j", "2", "-T", "600",
+                               "-f", script), cwd=folder):
+            wait_for("clients", lambda: len(family(server.pid)) >= 4 + 5)
+            yield server
+
+
+@functools.lru_cache
+def recorded():
+    """All of them run; what was recorded, or why something is not there, by part."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        os.chmod(folder, 0o755)
+        asked = Requests()
+        missing, pids = {}, {}
+
+        def begin(part, start):
+            try:
+                began = stack.enter_context(start())
+                pids[part] = family(began.pid)
+                return began
+            except Exception as why:  # said by the test of this part
+                missing[part] = why
+                return None
+
+        def sub(name):
+            path = os.path.join(folder, name)
+            os.mkdir(path)
+            return path
+
+        port = free_port()
+        if begin("nginx", lambda: nginx(sub("nginx"), port)):
+            asked.ports.append((port, ask_http))
+        redis_port = free_port()
+        if begin("redis", lambda: redis(sub("redis"), redis_port)):
+            asked.ports.append((redis_port, ask_redis))
+        begin("postgres", lambda: postgres(sub("postgres")))
+        go = begin("go", lambda: workloads.start("idle-go"))
+        if go:
+            asked.ports.append((int(go.wait_line("port ").split()[1]), ask_http))
+        begin("java", lambda: java(sub("java")))
+        begin("python", lambda: workloads.start("idle-py"))
+        # Beside the build: temporary directories may be in memory.
+        slow = os.path.join(workloads.OUT, "idle.disk")
+        stack.callback(lambda: os.path.exists(slow) and os.unlink(slow))
+        begin("c", lambda: workloads.start("idle", slow))
+        stack.enter_context(asked)
+        out = os.path.join(folder, "waits.pb.gz")
+        for seconds in (1, SECONDS):  # the second time, the tables of all files are there
+            run("offcpu", "-p", ",".join(sum(pids.values(), [])), "-d", seconds, "-o", out).ok()
+        return pprof.read(out), missing, pids
+
+
+def java(folder):
+    subprocess.run([tool("javac"), "-d", folder, os.path.join(workloads.SRC, "Idle.java")], check=True)
+    return workloads.Workload([tool("java"), "-Xmx64m", "-cp", folder, "Idle"])
+
+
+class Waits:
+    """Time blocked, of what was selected."""
+
+    def __init__(self, stacks):
+        self.stacks = list(stacks)
+
+    def where(self, *functions, **labels):
+        return Waits(s for s in self.stacks
+                     if all(s.labels.get(k) == v for k, v in labels.items())
+                     and all(any(f.name == name for f in s.frames) for name in functions))
+
+    def without(self, name):
+        return Waits(s for s in self.stacks if not any(f.name == name for f in s.frames))
+
+    @property
+    def seconds(self):
+        return sum(s.value for s in self.stacks) / 1e9
+
+    @property
+    def idle(self):
+        for s in self.stacks:
+            marked = bool(s.frames) and s.frames[-1].name == "[idle]"
+            assert marked == (s.labels["state"] == "idle"), (s.labels, s.frames)
+        return self.where(state="idle")
+
+    def say(self):
+        worst = sorted(self.stacks, key=lambda s: -s.value)[:6]
+        return "\n".join(f"{s.value / 1e9:.2f} s {s.labels.get('thread')} {s.labels.get('state')} "
+                         f"{s.labels.get('reason')}: {';'.join(f.name for f in reversed(s.frames))}"
+                         for s in worst)
+
+    def is_idle(self, least, share=0.8):
+        """At least that many seconds of it, and most of them idle."""
+        blocked = self.without_running()
+        assert blocked.seconds >= least, f"only {blocked.seconds} s\n{blocked.say()}"
+        assert blocked.idle.seconds >= share * blocked.seconds, \
+            f"{blocked.idle.seconds:.2f} of {blocked.seconds:.2f} s are idle\n" \
+            f"{Waits(s for s in blocked.stacks if s.labels['state'] != 'idle').say()}"
+
+    def is_blocked(self, least, reason, share=0.8):
+        """At least that many seconds of it, most of them for this reason, and none of those idle."""
+        blocked = self.without_running()
+        why = blocked.where(reason=reason)
+        assert why.seconds >= least and why.seconds >= share * blocked.seconds, \
+            f"{why.seconds:.2f} of {blocked.seconds:.2f} s are for {reason}\n{blocked.say()}"
+        assert why.idle.seconds == 0, why.idle.say()
+
+    def without_running(self):
+        return Waits(s for s in self.stacks if s.labels["state"] != "runnable")
+
+
+def part(name):
+    stacks, missing, pids = recorded()
+    if name in missing:
+        raise missing[name]
+    return Waits(s for s in stacks if s.labels["pid"] in pids[name])
+
+
+@live
+def workers_of_nginx_are_idle():
+    part("nginx").is_idle(SECONDS)
+
+
+@live
+def redis_is_idle_between_commands():
+    part("redis").is_idle(2 * SECONDS)
+
+
+@live
+def postgresql_waits_for_the_hot_row_or_for_its_client():
+    w = part("postgres")
+    backends = w.where("PostgresMain")
+    backends.where("ProcSleep").is_blocked(0.5, "lock")
+    assert backends.where("secure_read").idle.seconds > 0.2, backends.say()
+    assert backends.where("secure_read").without_running().seconds == backends.where(
+        "secure_read").idle.seconds, backends.where("secure_read").say()
+    for process in ("WalWriterMain", "BackgroundWriterMain", "CheckpointerMain"):
+        w.where(process).is_idle(0.5 * SECONDS)
+
+
+@live
+def threads_of_go_are_idle():
+    part("go").is_idle(SECONDS)
+
+
+@live
+def java_tells_pools_from_monitors():
+    w = part("java")
+    w.where(thread="pool-1-thread-1").is_idle(0.5 * SECONDS)
+    convoy = w.where(thread="convoy")
+    convoy.where(reason="lock").is_blocked(0.5 * SECONDS, "lock")
+    others = Waits(s for s in w.stacks if s.labels["thread"] not in ("convoy", "java"))
+    others.is_idle(5 * SECONDS)
+
+
+@live
+def pythons_interpreter_lock_is_a_lock():
+    w = part("python")
+    burning = Waits(s for s in w.stacks if s.labels["tid"] != s.labels["pid"])
+    burning.is_blocked(0.3 * SECONDS, "lock")
+
+
+@live
+def each_wait_of_a_program_in_c_is_what_it_is():
+    w = part("c")
+    convoy = w.where(thread="convoy")
+    convoy.where("pthread_mutex_lock").is_blocked(0.5 * SECONDS, "lock")
+    w.where(thread="pool").is_idle(SECONDS)
+    w.where(thread="result").is_blocked(0.5 * SECONDS, "lock")
+    w.where(thread="stuck").is_blocked(0.5 * SECONDS, "pipe")
+    w.where(thread="sleeper").is_blocked(0.5 * SECONDS, "timer")
+    w.where(thread="acceptor").is_idle(0.5 * SECONDS)
+    disk = w.where(thread="disk")
+    if disk.without_running().seconds < 0.05:
+        skip("writes to the disk wait for nothing here")
+    disk.is_blocked(0.05, "disk", share=0.8)
+
+
+@live
+def threads_of_the_kernel_are_idle():
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "waits.pb.gz")
+        run("offcpu", "-k", "-d", "1", "-o", out).ok()
+        w = Waits(pprof.read(out))
+    w.where(thread="kthreadd").is_idle(0.9)
+    workers = Waits(s for s in w.stacks if s.labels["thread"].startswith("kworker"))
+    workers.is_idle(0.9)
+
+
+main()
