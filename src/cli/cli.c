@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "collect/probe.h"
 
 static void say_formats(const char *what, const char *arg)
@@ -24,7 +25,7 @@ static void say_formats(const char *what, const char *arg)
 		if (count + 1 < ARRAY_SIZE(names))
 			names[count++] = r->name;
 	}
-	const char *meant = cli_meant(arg, names);
+	const char *meant = nearest_word(arg, names);
 	log_error("unknown %s '%s'%s%s%s; use -f with one of %s", what, arg,
 		  meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "", known);
 }
@@ -163,47 +164,6 @@ int cli_printed(void)
 		return 0;
 	say_unwritable("-", err);
 	return 1;
-}
-
-/* Letters to put in, take out, change, or swap with the next: how far two short words are apart. */
-static size_t distance(const char *a, const char *b)
-{
-	enum { LONGEST = 24 };
-	size_t d[LONGEST + 1][LONGEST + 1], n = strlen(a), m = strlen(b);
-
-	if (n > LONGEST || m > LONGEST)
-		return LONGEST;
-	for (size_t i = 0; i <= n; i++) {
-		for (size_t j = 0; j <= m; j++) {
-			if (!i || !j) {
-				d[i][j] = i + j;
-				continue;
-			}
-			d[i][j] = MIN(MIN(d[i - 1][j], d[i][j - 1]) + 1,
-				      d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
-		}
-	}
-	return d[n][m];
-}
-
-const char *cli_meant(const char *word, const char *const *names)
-{
-	const char *best = NULL;
-	size_t least = strlen(word) < 4 ? 2 : 3;
-
-	for (; *names; names++) {
-		size_t d = distance(word, *names);
-		/* The beginning of one name, as if it were short for it. */
-		if (strlen(word) >= 3 && strncmp(word, *names, strlen(word)) == 0)
-			d = 1;
-		if (d < least) {
-			least = d;
-			best = *names;
-		}
-	}
-	return best;
 }
 
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret)

@@ -78,9 +78,6 @@ int cli_printed(void);
 /* Width of the terminal on standard output; 0 if that is not a terminal. */
 unsigned cli_terminal_columns(void);
 
-/* The one of `names` (ends with NULL) that a misspelt word was probably meant to be, or NULL. */
-const char *cli_meant(const char *word, const char *const *names);
-
 /* Parses the number given to an option; false after reporting what is wrong with it. */
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret);
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "cli/cli.h"
 
 const struct command commands[] = {
@@ -56,7 +57,7 @@ static int unknown(const char *word)
 
 	for (size_t i = 0; commands[i].name; i++)
 		names[i] = commands[i].name;
-	const char *meant = cli_meant(word, names);
+	const char *meant = nearest_word(word, names);
 	if (word[0] == '-')
 		log_error("the command must come before its options, as in 'smolder record %s'; "
 			  "'smolder --help' lists the commands",

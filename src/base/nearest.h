@@ -1,0 +1,8 @@
+/*
+ * nearest: the word that a misspelt one was probably meant to be.
+ */
+#pragma once
+
+/* The one of `words` (ends with NULL) that is near enough to `word` to be what was meant, or NULL.
+ */
+const char *nearest_word(const char *word, const char *const *words);
