@@ -66,9 +66,9 @@ static bool parse_option(struct profile_args *a, int c)
 
 	switch (c) {
 	case 'p':
-		return recording_ids("-p", optarg, r->pids, &r->pid_count);
+		return target_ids("-p", optarg, r->target.pids, &r->target.pid_count);
 	case 'L':
-		return recording_ids("-L", optarg, r->tids, &r->tid_count);
+		return target_ids("-L", optarg, r->target.tids, &r->target.tid_count);
 	case 'U':
 		r->sampler.filter.no_kernel = true;
 		return true;
@@ -129,13 +129,11 @@ static bool parse(int argc, char **argv, struct profile_args *a)
 		r->duration_ms = seconds * 1000;
 	}
 
-	const char *why = NULL;
+	const char *why = target_conflict(&r->target);
 	if (optind < argc)
 		why = "there is one argument too many";
 	else if (r->sampler.filter.no_kernel && r->sampler.filter.no_user)
 		why = "-U and -K exclude each other";
-	else if (r->pid_count && r->tid_count)
-		why = "-p and -L exclude each other";
 	else if (r->sampler.sources[0].frequency && r->sampler.sources[0].period)
 		why = "-F and -c exclude each other";
 	if (why)
@@ -155,12 +153,12 @@ static void header(const struct profile_args *a)
 		printf("Sampling at every %llu events of ",
 		       (unsigned long long)r->sampler.sources[0].period);
 
-	const uint32_t *ids = r->pid_count ? r->pids : r->tids;
-	unsigned count = r->pid_count ? r->pid_count : r->tid_count;
+	const uint32_t *ids = r->target.pid_count ? r->target.pids : r->target.tids;
+	unsigned count = r->target.pid_count ? r->target.pid_count : r->target.tid_count;
 	if (count == 0)
 		printf("all threads");
 	else
-		printf("%s [", r->pid_count ? "PID" : "TID");
+		printf("%s [", r->target.pid_count ? "PID" : "TID");
 	for (unsigned i = 0; i < count; i++)
 		printf("%s%u", i ? ", " : "", ids[i]);
 	printf("%s by %s stack", count ? "]" : "",

@@ -148,11 +148,11 @@ static bool parse_option(struct record_args *a, int c)
 				optarg, optarg);
 			return false;
 		}
-		return recording_ids("-p", optarg, r->pids, &r->pid_count);
+		return target_ids("-p", optarg, r->target.pids, &r->target.pid_count);
 	case 'L':
-		return recording_ids("-L", optarg, r->tids, &r->tid_count);
+		return target_ids("-L", optarg, r->target.tids, &r->target.tid_count);
 	case 'a':
-		r->machine = true;
+		r->target.machine = true;
 		return true;
 	case 'd':
 		return parse_seconds(optarg, &r->duration_ms);
@@ -181,10 +181,10 @@ static bool parse_option(struct record_args *a, int c)
 		a->output.format = optarg;
 		return true;
 	case OPT_CGROUP:
-		r->cgroup = optarg;
+		r->target.cgroup = optarg;
 		return true;
 	case OPT_COMM:
-		r->comm = optarg;
+		r->target.comm = optarg;
 		return true;
 	case OPT_THREADS:
 		render->tree.by_thread = true;
@@ -245,7 +245,7 @@ static bool parse(int argc, char **argv, struct record_args *a)
 		return false;
 	}
 	if (words < argc)
-		a->recording.program = argv + words + 1;
+		a->recording.target.program = argv + words + 1;
 
 	while ((c = getopt_long(words, argv, "p:L:ad:F:c:e:UKIo:f:qvh", long_options, NULL)) !=
 	       -1) {
@@ -268,7 +268,8 @@ static bool parse(int argc, char **argv, struct record_args *a)
 static void choose_detail(struct record_args *a)
 {
 	struct recording_options *r = &a->recording;
-	bool target = !r->machine && (r->pid_count || r->tid_count || r->program);
+	bool target = !r->target.machine &&
+		      (r->target.pid_count || r->target.tid_count || r->target.program);
 
 	r->inlines = a->inlines == BY_TARGET ? target : a->inlines == YES;
 	r->lines = a->lines == BY_TARGET ? target : a->lines == YES;
@@ -277,16 +278,10 @@ static void choose_detail(struct record_args *a)
 static bool check(const struct record_args *a)
 {
 	const struct recording_options *r = &a->recording;
-	const char *why = NULL;
+	const char *why = target_conflict(&r->target);
 
 	if (r->sampler.filter.no_kernel && r->sampler.filter.no_user)
 		why = "-U and -K exclude each other";
-	else if (r->pid_count && r->tid_count)
-		why = "-p and -L exclude each other";
-	else if (r->program && (r->pid_count || r->tid_count))
-		why = "a program to start and -p or -L exclude each other";
-	else if (r->machine && (r->pid_count || r->tid_count))
-		why = "-a and -p or -L exclude each other";
 	else if (r->sampler.sources[0].frequency && r->sampler.sources[0].period)
 		why = "-F and -c exclude each other";
 	if (why)
@@ -298,17 +293,17 @@ static bool check(const struct record_args *a)
 static char *subject(const struct recording_options *o, const char *name)
 {
 	char host[HOST_NAME_MAX + 1] = "";
-	unsigned count = o->pid_count + o->tid_count;
-	uint32_t first = o->pid_count ? o->pids[0] : o->tids[0];
+	unsigned count = o->target.pid_count + o->target.tid_count;
+	uint32_t first = o->target.pid_count ? o->target.pids[0] : o->target.tids[0];
 
 	gethostname(host, sizeof(host) - 1);
-	if (o->cgroup)
-		return mem_printf("%s on %s", o->cgroup, host);
+	if (o->target.cgroup)
+		return mem_printf("%s on %s", o->target.cgroup, host);
 	if (count > 1)
 		return mem_printf("%s (%u and %u more) on %s", name, first, count - 1, host);
 	if (count)
 		return mem_printf("%s (%u) on %s", name, first, host);
-	if ((o->program && !o->machine) || o->comm)
+	if ((o->target.program && !o->target.machine) || o->target.comm)
 		return mem_printf("%s on %s", name, host);
 	return mem_strdup(host);
 }
@@ -361,7 +356,7 @@ int cmd_record(int argc, char **argv)
 
 	CLEANUP(freep) char *name = cli_file_name(result.name);
 	CLEANUP(freep)
-	char *path = cli_path(&a->output, renderer, name, a->recording.program || a->open);
+	char *path = cli_path(&a->output, renderer, name, a->recording.target.program || a->open);
 	CLEANUP(freep) char *whose = subject(&a->recording, result.name);
 	a->output.options.subject = whose;
 	code = cli_write(result.profile, renderer, &a->output, path);

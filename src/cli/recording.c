@@ -1,21 +1,14 @@
 #include "cli/recording.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/program.h"
 #include "cli/report.h"
-#include "collect/cgroup.h"
 #include "collect/probe.h"
 #include "pipeline/pipeline.h"
 #include "render/describe.h"
@@ -32,34 +25,10 @@ struct recording {
 	struct loop *loop;
 	struct pipeline *pipeline;
 	struct profile *profile;
-	struct program program;
-	bool has_program;
-	int program_status;
-	int pidfds[RECORDING_TARGETS_MAX];
-	unsigned pidfd_count, alive;
+	struct target target;
 	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
 	uint64_t wall_ns;
 };
-
-bool recording_ids(const char *option, const char *arg, uint32_t *list, unsigned *count)
-{
-	CLEANUP(freep) char *copy = mem_strdup(arg);
-	char *save = NULL;
-
-	for (char *one = strtok_r(copy, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
-		uint64_t id;
-		if (!cli_number(option, one, 1, INT32_MAX, &id))
-			return false;
-		if (*count == RECORDING_TARGETS_MAX) {
-			log_error("%s takes at most %d ids", option, RECORDING_TARGETS_MAX);
-			return false;
-		}
-		list[(*count)++] = (uint32_t)id;
-	}
-	if (*count == 0)
-		log_error("%s needs at least one id", option);
-	return *count > 0;
-}
 
 static void on_tick(void *ctx, int what)
 {
@@ -95,110 +64,6 @@ static void on_signal(void *ctx, int signo)
 	loop_stop(r->loop);
 }
 
-static void on_child(void *ctx, int signo)
-{
-	struct recording *r = ctx;
-
-	(void)signo;
-	if (waitpid(r->program.pid, &r->program_status, WNOHANG) == r->program.pid) {
-		r->program.pid = -1;
-		loop_stop(r->loop);
-	}
-}
-
-static void on_target_end(void *ctx, int fd)
-{
-	struct recording *r = ctx;
-
-	loop_remove_fd(r->loop, fd);
-	if (--r->alive == 0)
-		loop_stop(r->loop);
-}
-
-/* Opens a pidfd for each target, so that its end is seen; a target that is not there is an error.
- */
-static int find_targets(struct recording *r)
-{
-	const struct recording_options *o = r->options;
-
-	for (unsigned i = 0; i < o->pid_count; i++) {
-		int fd = (int)syscall(SYS_pidfd_open, o->pids[i], 0);
-		if (fd < 0 && errno == EINVAL) {
-			log_error("%u is a thread, not a process; use -L %u", o->pids[i],
-				  o->pids[i]);
-			return 1;
-		}
-		if (fd < 0) {
-			log_error("there is no process %u", o->pids[i]);
-			return 1;
-		}
-		r->pidfds[r->pidfd_count++] = fd;
-	}
-	r->alive = r->pidfd_count;
-	for (unsigned i = 0; i < o->tid_count; i++) {
-		if (kill((pid_t)o->tids[i], 0) != 0 && errno == ESRCH) {
-			log_error("there is no thread %u", o->tids[i]);
-			return 1;
-		}
-	}
-	return 0;
-}
-
-static int set_filters(struct recording *r)
-{
-	struct recording_options *o = r->options;
-	struct wire_filter *f = &o->sampler.filter;
-
-	f->cgroup_subsys = -1;
-	if (o->pid_count) {
-		f->by_pid = true;
-		o->sampler.targets = o->pids;
-		o->sampler.target_count = o->pid_count;
-	}
-	if (o->tid_count) {
-		f->by_tid = true;
-		o->sampler.targets = o->tids;
-		o->sampler.target_count = o->tid_count;
-	}
-	if (o->program && !o->machine)
-		f->by_pid = f->follow = true;
-	if (o->comm) {
-		f->by_comm = true;
-		memcpy(f->comm, o->comm, strnlen(o->comm, sizeof(f->comm) - 1));
-	}
-	if (o->cgroup) {
-		uint64_t id = 0;
-		int err = cgroup_resolve(o->cgroup, &id, &f->cgroup_subsys);
-		if (err) {
-			log_error("cannot filter by the control group %s: %s", o->cgroup,
-				  err == -ENOENT    ? "there is no such group"
-				  : err == -ENOTSUP ? "its hierarchy has no controller; name the "
-						      "group under another one"
-						    : strerror(-err));
-			return 1;
-		}
-		f->by_cgroup = true;
-		f->cgroup = id;
-	}
-	return 0;
-}
-
-static int start_program(struct recording *r)
-{
-	struct recording_options *o = r->options;
-
-	int err = program_start(&r->program, o->program);
-	if (err) {
-		log_error("cannot start %s: %s", o->program[0], strerror(-err));
-		return 1;
-	}
-	r->has_program = true;
-	o->pids[0] = (uint32_t)r->program.pid;
-	o->sampler.targets = o->pids;
-	o->sampler.target_count = 1;
-	return 0;
-}
-
 static int start_sampling(struct recording *r)
 {
 	struct sampler_error why;
@@ -224,44 +89,16 @@ static int watch(struct recording *r)
 
 	r->loop = loop_new();
 	err = err ? err : loop_end_signals(r->loop, 0, on_signal, r);
-	if (r->has_program)
-		err = err ? err : loop_signal(r->loop, SIGCHLD, on_child, r);
+	err = err ? err : target_watch(&r->target, r->loop);
 	err = err ? err : loop_timer(r->loop, every, on_tick, r);
 	if (isatty(STDERR_FILENO))
 		err = err ? err : loop_timer(r->loop, 500, on_progress, r);
 	if (r->until_ns)
 		err = err ? err : loop_after(r->loop, r->options->duration_ms, on_tick, r);
-	for (unsigned i = 0; i < r->pidfd_count; i++)
-		err = err ? err : loop_fd(r->loop, r->pidfds[i], on_target_end, r);
 	err = err ? err : pipeline_watch(r->pipeline, r->loop);
 	if (err)
 		log_error("cannot wait for events: %s", strerror(-err));
 	return err ? 1 : 0;
-}
-
-/* A name for the output file: the target's, with only what is safe in a file name. */
-static void name_target(const struct recording *r, char *ret, size_t size)
-{
-	const struct recording_options *o = r->options;
-	char comm[64] = "machine", path[64];
-
-	if (o->program) {
-		const char *slash = strrchr(o->program[0], '/');
-		snprintf(comm, sizeof(comm), "%s", slash ? slash + 1 : o->program[0]);
-	} else if (o->comm) {
-		snprintf(comm, sizeof(comm), "%s", o->comm);
-	} else if (o->pid_count || o->tid_count) {
-		snprintf(path, sizeof(path), "/proc/%u/comm",
-			 o->pid_count ? o->pids[0] : o->tids[0]);
-		CLEANUP(freep) char *text = NULL;
-		if (file_read(path, 4096, &text, NULL) == 0)
-			snprintf(comm, sizeof(comm), "%.*s", (int)strcspn(text, "\n"), text);
-	}
-	snprintf(ret, size, "%s", comm);
-	for (char *c = ret; *c; c++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-",
-			    *c))
-			*c = '_';
 }
 
 static void describe(struct recording *r)
@@ -332,7 +169,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 	ret->lost = r->profile->info.lost;
 	if (stats.ticks_missed > MISSED_FEW)
 		ret->missed = (double)stats.ticks_missed / (double)stats.ticks_due;
-	ret->exit_code = r->has_program ? program_exit_code(r->program_status) : 0;
+	ret->exit_code = target_exit_code(&r->target);
 	ret->profile = TAKE_PTR(r->profile);
 
 	if (a->names.kernel_error)
@@ -375,11 +212,12 @@ static int run(struct recording *r, struct recording_result *ret)
 	struct recording_options *o = r->options;
 	int code;
 
-	if ((code = find_targets(r)) || (code = set_filters(r)))
+	if ((code = target_find(&r->target, &o->target, &o->sampler.filter)))
 		return code;
-	name_target(r, ret->name, sizeof(ret->name));
-	if (o->program && (code = start_program(r)))
+	target_name(&o->target, ret->name, sizeof(ret->name));
+	if ((code = target_start(&r->target)))
 		return code;
+	o->sampler.targets = target_list(&r->target, &o->sampler.target_count);
 	if ((code = start_sampling(r)))
 		return code;
 
@@ -387,42 +225,32 @@ static int run(struct recording *r, struct recording_result *ret)
 	r->began_ns = clock_ns(CLOCK_MONOTONIC);
 	if (o->duration_ms)
 		r->until_ns = r->began_ns + o->duration_ms * 1000000;
-	if ((code = watch(r)))
+	if ((code = watch(r)) || (code = target_go(&r->target)))
 		return code;
-	if (o->program) {
-		int err = program_go(&r->program);
-		if (err) {
-			log_error("cannot start %s: %s", o->program[0], strerror(-err));
-			return err == -ENOENT ? 127 : 126;
-		}
-	}
 	loop_run(r->loop);
 	finish(r, ret);
 
 	/* Time was up before the program: it goes on, and its exit code is still passed on. */
-	if (r->has_program && r->program.pid > 0 && o->duration_ms) {
+	if (o->duration_ms) {
 		loop_free(TAKE_PTR(r->loop));
-		if (waitpid(r->program.pid, &r->program_status, 0) > 0)
-			ret->exit_code = program_exit_code(r->program_status);
+		target_wait(&r->target);
+		ret->exit_code = target_exit_code(&r->target);
 	}
 	return 0;
 }
 
 int recording_run(struct recording_options *o, struct recording_result *ret)
 {
-	struct recording r = {.options = o, .program = {.pid = -1, .go_fd = -1, .status_fd = -1}};
+	struct recording r = {.options = o};
 
 	*ret = (struct recording_result){};
 	/* Pieces of other processes' stacks pass through here: they must not end in a core dump. */
 	prctl(PR_SET_DUMPABLE, 0);
 	int code = run(&r, ret);
-	if (code)
-		program_done(&r.program);
 	loop_free(r.loop); /* from here on Ctrl-C ends us at once */
 	pipeline_free(r.pipeline);
 	profile_free(r.profile);
-	for (unsigned i = 0; i < r.pidfd_count; i++)
-		close(r.pidfds[i]);
+	target_done(&r.target);
 	return code;
 }
 

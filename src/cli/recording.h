@@ -7,20 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/target.h"
 #include "collect/sampler.h"
 #include "profile/profile.h"
 
-#define RECORDING_TARGETS_MAX 1024
-
 struct recording_options {
 	struct sampler_options sampler; /* targets and filter are set from the fields below */
-	uint32_t pids[RECORDING_TARGETS_MAX], tids[RECORDING_TARGETS_MAX];
-	unsigned pid_count, tid_count;
-	const char *cgroup;   /* path, NULL: any */
-	const char *comm;     /* NULL: any */
+	struct target_options target;
 	uint64_t duration_ms; /* 0: until Ctrl-C, or the target ends */
-	char **program;       /* NULL, or what to start, as the invoking user */
-	bool machine;         /* with a program: sample everything while it runs */
 	size_t table_bytes;   /* cap of the unwind tables; 0: 24 MB */
 	bool inlines, lines;  /* from debug info: inlined calls as frames, source lines */
 };
@@ -33,9 +27,6 @@ struct recording_result {
 	uint64_t lost;
 	double missed; /* the share of timer ticks that were missed */
 };
-
-/* Parses "1,2,3" given to an option; false after reporting what is wrong. */
-bool recording_ids(const char *option, const char *arg, uint32_t *list, unsigned *count);
 
 /* 0, or an exit code after reporting why. */
 int recording_run(struct recording_options *o, struct recording_result *ret);
