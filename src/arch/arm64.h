@@ -130,6 +130,13 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct arch_regs *r)
 	return code == 0xd4000001; /* svc #0 */
 }
 
+struct thread_info {
+	unsigned long flags;
+} __attribute__((preserve_access_index));
+
+#define ARCH_COMPAT_WORD     thread_info.flags
+#define ARCH_IS_COMPAT(word) ((word)&1 << 22) /* TIF_32BIT */
+
 #define ARCH_KERNEL_STACK 16384
 
 struct thread_struct {

@@ -162,6 +162,13 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct pt_regs *regs)
 	return code == 0x050f; /* syscall */
 }
 
+struct thread_info {
+	__u32 status;
+} __attribute__((preserve_access_index));
+
+#define ARCH_COMPAT_WORD     thread_info.status
+#define ARCH_IS_COMPAT(word) ((word)&2) /* TS_COMPAT: by int 0x80, or of 32-bit code */
+
 #define ARCH_KERNEL_STACK 16384
 
 struct thread_struct {

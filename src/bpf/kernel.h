@@ -73,6 +73,7 @@ struct pid {
 } KERNEL_TYPE;
 
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags;
 	int pid;
 	int tgid;
