@@ -22,6 +22,7 @@ const volatile struct syscall_choice choice;
 const volatile __u8 kinds[SYSCALL_CALLS]; /* of enum syscall_kind */
 
 volatile __u32 generation; /* of the slots to be written: 0 or 1 */
+__u64 no_room;             /* calls that were not timed, as `threads` was full */
 
 struct { /* everybody's; and in them, calls of owners that found no room in `owned` */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -251,8 +252,10 @@ int time_enter(__u64 *ctx)
 		bpf_map_update_elem(&threads, &tid, &empty, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&threads, &tid);
 	}
-	if (!t)
+	if (!t) {
+		__sync_fetch_and_add(&no_room, 1);
 		return 0;
+	}
 	t->call = call_of(c.task, (long)ctx[1]);
 	t->id = owner(&c);
 	t->start_ns = bpf_ktime_get_ns();
@@ -339,7 +342,8 @@ int time_exec(__u64 *ctx)
 	return 0;
 }
 
-/* The program that we started is counted from its own first call on: not what we do in its place. */
+/* The program that we started is counted from its own first call on: not what we do in its place.
+ */
 SEC("tp_btf/sched_process_exec")
 int program_begins(void *ctx)
 {

@@ -7,7 +7,6 @@
 #include "cli/browser.h"
 #include "cli/cli.h"
 #include "cli/recording.h"
-#include "query/timerange.h"
 
 static void help(void)
 {
@@ -102,36 +101,10 @@ struct record_args {
 	bool help;
 };
 
-#define TABLES_MIN  3  /* MB: arrays, and room for some rows */
-#define TABLES_MAX  24 /* what the BPF side has room for */
-#define RATE        99
-#define RATE_MAX    100000
-#define SECONDS_MAX (366 * 24 * 3600.0)
-
-/* Seconds, with a fraction if need be, or with a unit: "5", "0.5", "2m". */
-static bool parse_seconds(const char *arg, uint64_t *ret_ms)
-{
-	char *end;
-	double seconds = strtod(arg, &end);
-
-	if (end != arg && *end && timerange_duration(arg, ret_ms) == 0) /* "90s", "2m" */
-		seconds = (double)*ret_ms / 1000;
-	else if (end == arg || *end)
-		seconds = 0;
-	if (!(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
-		if (end == arg && *arg != '-')
-			log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'; "
-				  "to start a program, put it after --: smolder record -- %s",
-				  arg, arg);
-		else
-			log_error("a duration is a number of seconds such as 5 or 0.5, or 2m, not "
-				  "'%s'",
-				  arg);
-		return false;
-	}
-	*ret_ms = (uint64_t)(seconds * 1000 + 0.5);
-	return true;
-}
+#define TABLES_MIN 3  /* MB: arrays, and room for some rows */
+#define TABLES_MAX 24 /* what the BPF side has room for */
+#define RATE       99
+#define RATE_MAX   100000
 
 static bool parse_option(struct record_args *a, int c)
 {
@@ -155,7 +128,7 @@ static bool parse_option(struct record_args *a, int c)
 		r->target.machine = true;
 		return true;
 	case 'd':
-		return parse_seconds(optarg, &r->duration_ms);
+		return cli_seconds("record", optarg, &r->duration_ms);
 	case 'F':
 		return cli_number("-F", optarg, 1, RATE_MAX, &s->sources[0].frequency);
 	case 'c':
@@ -254,7 +227,7 @@ static bool parse(int argc, char **argv, struct record_args *a)
 		if (a->help)
 			return true;
 	}
-	if (optind < words && !parse_seconds(argv[optind++], &a->recording.duration_ms))
+	if (optind < words && !cli_seconds("record", argv[optind++], &a->recording.duration_ms))
 		return false;
 	if (optind < words) {
 		log_error("unexpected argument '%s'; to start a program, put it after --",

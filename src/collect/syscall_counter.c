@@ -299,3 +299,8 @@ void syscall_counter_pending(struct syscall_counter *c, syscall_pending_fn *fn, 
 		    c->kinds[t.call & (SYSCALL_CALLS - 1)] & SYSCALL_WANTED)
 			fn(ctx, t.id, t.call & (SYSCALL_CALLS - 1), t.start_ns);
 }
+
+uint64_t syscall_counter_untimed(const struct syscall_counter *c)
+{
+	return __atomic_load_n(&c->bpf->bss->no_room, __ATOMIC_RELAXED);
+}

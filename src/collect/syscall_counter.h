@@ -51,5 +51,8 @@ int syscall_counter_take(struct syscall_counter *c, const struct syscall_sink *s
 typedef void syscall_pending_fn(void *ctx, uint64_t id, uint32_t call, uint64_t since_ns);
 void syscall_counter_pending(struct syscall_counter *c, syscall_pending_fn *fn, void *ctx);
 
+/* How many calls were not timed, as there were too many threads. */
+uint64_t syscall_counter_untimed(const struct syscall_counter *c);
+
 /* Nothing is counted from here on; what was can still be taken. */
 void syscall_counter_stop(struct syscall_counter *c);
