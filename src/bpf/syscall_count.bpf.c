@@ -24,22 +24,28 @@ const volatile __u8 kinds[SYSCALL_CALLS]; /* of enum syscall_kind */
 volatile __u32 generation; /* of the slots to be written: 0 or 1 */
 __u64 no_room;             /* calls that were not timed, as `threads` was full */
 
-struct { /* everybody's; and in them, calls of owners that found no room in `owned` */
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 2 * SYSCALL_CALLS);
+/*
+ * Everybody's; and in them, calls of owners that found no room in `owned`. By CPUs that are there:
+ * maps that the kernel itself divides by CPU have room for all that could ever be. Behind them is
+ * room for what a CPU that came later did not find room for.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set by the loader */
 	__type(key, __u32);
 	__type(value, struct syscall_slot);
 } slots SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+struct { /* of owners, and of CPUs that came later */
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* set by the loader */
 	__type(key, struct syscall_slot_key);
 	__type(value, struct syscall_owned_slot);
 } owned SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct syscall_error_key);
 	__type(value, __u64);
@@ -118,43 +124,48 @@ static __always_inline struct syscall_owned_slot *new_owned_slot(const struct sy
 {
 	struct syscall_owned_slot empty = {};
 
-	bpf_map_update_elem(&owned, key, &empty, BPF_NOEXIST); /* or another CPU was first */
-	struct syscall_owned_slot *s = bpf_map_lookup_elem(&owned, key);
-	if (s && choice.by == SYSCALL_BY_PROCESS)
-		bpf_probe_read_kernel_str(s->comm, sizeof(s->comm),
+	if (choice.by == SYSCALL_BY_PROCESS)
+		bpf_probe_read_kernel_str(empty.comm, sizeof(empty.comm),
 					  &TASK_READ(task, group_leader)->comm);
-	else if (s && choice.by == SYSCALL_BY_THREAD)
-		bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), &task->comm);
-	return s;
+	else if (choice.by == SYSCALL_BY_THREAD)
+		bpf_probe_read_kernel_str(empty.comm, sizeof(empty.comm), &task->comm);
+	bpf_map_update_elem(&owned, key, &empty, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&owned, key);
 }
 
 static __always_inline struct syscall_slot *find_slot(__u64 id, __u32 call, __u32 turn,
 						      struct task_struct *task)
 {
-	if (choice.by != SYSCALL_BY_NOBODY) {
-		struct syscall_slot_key key = {.id = id, .call = call, .generation = turn};
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	if (choice.by != SYSCALL_BY_NOBODY || cpu >= choice.cpus) {
+		struct syscall_slot_key key = {
+			.id = id, .cpu = cpu, .call = call, .generation = turn};
 		struct syscall_owned_slot *s = bpf_map_lookup_elem(&owned, &key);
 		if (!s)
 			s = new_owned_slot(&key, task);
 		if (s)
 			return &s->slot;
 	}
-	__u32 at = turn * SYSCALL_CALLS + call;
+	__u32 at = syscall_slot_at(cpu < choice.cpus ? cpu : choice.cpus, turn, call);
 	return bpf_map_lookup_elem(&slots, &at);
 }
 
 static __always_inline void count_error(__u64 id, __u32 call, __u32 turn, long result)
 {
 	struct syscall_error_key key = {
-		.id = id, .call = call, .error = -result, .generation = turn};
+		.id = id,
+		.call = call,
+		.error = -result,
+		.cpu = bpf_get_smp_processor_id(),
+		.generation = turn,
+	};
 	__u64 one = 1, *count = bpf_map_lookup_elem(&errors, &key);
 
-	if (!count && bpf_map_update_elem(&errors, &key, &one, BPF_NOEXIST) == 0)
-		return;
-	if (!count)
-		count = bpf_map_lookup_elem(&errors, &key); /* another CPU was first; or no room */
 	if (count)
 		*count += 1;
+	else
+		bpf_map_update_elem(&errors, &key, &one, BPF_NOEXIST);
 }
 
 static __always_inline __u32 log2_of(__u64 n)

@@ -2,8 +2,9 @@
  * syscall_wire: what passes between bpf/syscall_count.bpf.c and user space.
  *
  * A call is a number from 0 on: that of the machine's own system calls, or of those of 32-bit
- * programs plus SYSCALL_COMPAT. What is counted of one is a slot, of each CPU by itself. There are
- * two generations of slots: the programs write one of them while user space reads the other one.
+ * programs plus SYSCALL_COMPAT. What is counted of one is a slot, which only one CPU writes. There
+ * are two generations of slots: the programs write one of them while user space reads the other
+ * one.
  */
 #pragma once
 
@@ -44,19 +45,21 @@ struct syscall_slot {
 
 struct syscall_slot_key {
 	__u64 id; /* pid, tid or the kernfs id of a control group */
-	__u32 call;
-	__u32 generation;
+	__u32 cpu;
+	__u16 call;
+	__u16 generation;
 };
 
 struct syscall_owned_slot {
 	struct syscall_slot slot;
-	char comm[SYSCALL_COMM]; /* of the process or thread; not on all CPUs */
+	char comm[SYSCALL_COMM]; /* of the process or thread */
 };
 
 struct syscall_error_key { /* value: __u64, how many calls failed so */
 	__u64 id;
-	__u32 call;
+	__u16 call;
 	__u16 error;
+	__u16 cpu;
 	__u16 generation;
 };
 
@@ -67,11 +70,18 @@ struct syscall_thread { /* by its tid in the initial namespace */
 	__u32 pad;
 };
 
+/* Where in the map `slots` that of a call is. */
+static inline __u32 syscall_slot_at(__u32 cpu, __u32 generation, __u32 call)
+{
+	return (cpu * 2 + generation) * SYSCALL_CALLS + call;
+}
+
 /* What is counted, beside struct wire_filter: set once, before the programs load. */
 struct syscall_choice {
 	__u32 by;         /* enum syscall_by */
 	__u32 self;       /* our own pid: never counted */
 	__u32 program;    /* that becomes a target when it is run; 0: none */
+	__u32 cpus;       /* that `slots` has room for */
 	__u32 only_error; /* 0: any */
 	__u8 only_failed;
 	__u8 timed;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,14 +11,15 @@
 
 #include "base/mem.h"
 #include "collect/bpf_object.h"
+#include "collect/cpus.h"
 #include "collect/pidns.h"
 #include "syscall_count.skel.h"
 
-#define SLOTS_BYTES (48u << 20) /* of all CPUs */
-#define SLOTS_MIN   2048u
-#define SLOTS_MAX   32768u
-#define THREADS     65536
-#define SETTLE_US   50000 /* far longer than a program runs */
+#define OWNED_MIN     16384u /* 5 MB */
+#define OWNED_MAX     262144u
+#define OWNED_PER_CPU 4096u
+#define THREADS       65536
+#define SETTLE_US     50000 /* far longer than a program runs */
 
 struct syscall_counter {
 	struct syscall_count *bpf;
@@ -25,8 +27,9 @@ struct syscall_counter {
 	unsigned link_count, cpu_count;
 	uint8_t kinds[SYSCALL_CALLS];
 	bool by_owner;
-	struct syscall_owned_slot *values; /* of all CPUs: what the kernel copies to */
-	void *keys;                        /* to be taken; grows */
+	struct syscall_slot *slots; /* the map of that name, mapped */
+	size_t slots_bytes;
+	void *keys; /* to be taken; grows */
 	size_t key_cap;
 };
 
@@ -53,13 +56,9 @@ static void choose_programs(struct syscall_count *b, const struct syscall_counte
 	bpf_program__set_autoload(b->progs.follow_exit, follow);
 }
 
-static uint32_t slots_for(const struct syscall_counter_options *o, unsigned cpus)
+static uint32_t owned_for(const struct syscall_counter_options *o, unsigned cpus)
 {
-	size_t fit = SLOTS_BYTES / (cpus * sizeof(struct syscall_owned_slot));
-
-	if (o->choice.by == SYSCALL_BY_NOBODY)
-		return 1;
-	return o->slots ? o->slots : (uint32_t)MIN(MAX(fit, SLOTS_MIN), SLOTS_MAX);
+	return o->slots ? o->slots : MIN(MAX(cpus * OWNED_PER_CPU, OWNED_MIN), OWNED_MAX);
 }
 
 static int prepare(struct syscall_counter *c, const struct syscall_counter_options *o)
@@ -76,10 +75,26 @@ static int prepare(struct syscall_counter *c, const struct syscall_counter_optio
 	b->rodata->choice.program = o->from_exec ? o->targets[0] : 0;
 	memcpy((void *)b->rodata->kinds, o->kinds, sizeof(o->kinds));
 	choose_programs(b, o);
-	bpf_map__set_max_entries(b->maps.owned, slots_for(o, c->cpu_count));
+	b->rodata->choice.cpus = c->cpu_count;
+	bpf_map__set_max_entries(b->maps.slots, syscall_slot_at(c->cpu_count + 1, 0, 0));
+	bpf_map__set_max_entries(b->maps.owned, owned_for(o, c->cpu_count));
 	bpf_map__set_max_entries(b->maps.threads, o->choice.timed ? THREADS : 1);
 	if (!filter->by_pid && !filter->by_tid)
 		bpf_map__set_max_entries(b->maps.targets, 1);
+	return 0;
+}
+
+static int map_slots(struct syscall_counter *c)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = syscall_slot_at(c->cpu_count + 1, 0, 0) * sizeof(struct syscall_slot);
+
+	c->slots_bytes = (bytes + page - 1) / page * page;
+	void *at = mmap(NULL, c->slots_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			bpf_map__fd(c->bpf->maps.slots), 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	c->slots = at;
 	return 0;
 }
 
@@ -126,6 +141,9 @@ static int start(struct syscall_counter *c, const struct syscall_counter_options
 	r = syscall_count__load(c->bpf);
 	if (r)
 		return fail(e, "load the BPF program", r);
+	r = map_slots(c);
+	if (r)
+		return fail(e, "map the counters", r);
 	for (size_t i = 0; i < o->target_count && !o->from_exec && !r; i++)
 		r = bpf_map_update_elem(bpf_map__fd(c->bpf->maps.targets), &o->targets[i], &one, 0);
 	if (r)
@@ -139,14 +157,13 @@ int syscall_counter_new(const struct syscall_counter_options *o, struct syscall_
 {
 	*ret_err = (struct sampler_error){};
 	bpf_object_listen();
-	int cpus = libbpf_num_possible_cpus();
-	if (cpus < 0)
-		return fail(ret_err, "count the CPUs", cpus);
+	int cpus = cpus_present();
+	if (cpus <= 0)
+		return fail(ret_err, "count the CPUs", cpus ? cpus : -ENOENT);
 
 	struct syscall_counter *c = mem_alloc(sizeof(*c));
 	c->cpu_count = (unsigned)cpus;
 	c->by_owner = o->choice.by != SYSCALL_BY_NOBODY;
-	c->values = mem_alloc_array(c->cpu_count, sizeof(*c->values));
 	memcpy(c->kinds, o->kinds, sizeof(c->kinds));
 	int r = start(c, o, ret_err);
 	if (r) {
@@ -169,7 +186,8 @@ void syscall_counter_free(struct syscall_counter *c)
 		return;
 	syscall_counter_stop(c);
 	syscall_count__destroy(c->bpf);
-	free(c->values);
+	if (c->slots)
+		munmap(c->slots, c->slots_bytes);
 	free(c->keys);
 	free(c);
 }
@@ -186,31 +204,19 @@ static uint32_t change_generation(struct syscall_counter *c)
 	return taken;
 }
 
-static int take_slots(struct syscall_counter *c, uint32_t taken, const struct syscall_sink *sink)
+static void take_slots(struct syscall_counter *c, uint32_t taken, const struct syscall_sink *sink)
 {
-	int fd = bpf_map__fd(c->bpf->maps.slots);
 	uint64_t id = c->by_owner ? SYSCALL_COUNTER_OTHERS : 0;
-	struct syscall_slot *slots = (void *)c->values;
 
-	for (uint32_t call = 0; call < SYSCALL_CALLS; call++) {
-		uint32_t at = taken * SYSCALL_CALLS + call;
-		bool used = false;
-		if (!(c->kinds[call] & SYSCALL_WANTED))
-			continue;
-		int r = bpf_map_lookup_elem(fd, &at, slots);
-		if (r)
-			return r;
-		for (unsigned cpu = 0; cpu < c->cpu_count; cpu++) {
-			if (!slots[cpu].calls && !slots[cpu].unfinished)
+	for (uint32_t cpu = 0; cpu <= c->cpu_count; cpu++) {
+		for (uint32_t call = 0; call < SYSCALL_CALLS; call++) {
+			struct syscall_slot *s = &c->slots[syscall_slot_at(cpu, taken, call)];
+			if (!s->calls && !s->unfinished)
 				continue;
-			sink->slot(sink->ctx, id, call, &slots[cpu], "");
-			used = true;
+			sink->slot(sink->ctx, id, call, s, "");
+			memset(s, 0, sizeof(*s));
 		}
-		memset(slots, 0, c->cpu_count * sizeof(*slots));
-		if (used && (r = bpf_map_update_elem(fd, &at, slots, BPF_ANY)))
-			return r;
 	}
-	return 0;
 }
 
 /* The keys of a hash map, in c->keys: how many. Nothing is removed meanwhile, so each comes once.
@@ -238,19 +244,16 @@ static int take_owned(struct syscall_counter *c, uint32_t taken, const struct sy
 	int fd = bpf_map__fd(c->bpf->maps.owned);
 	size_t count = list_keys(c, fd, sizeof(struct syscall_slot_key));
 	const struct syscall_slot_key *keys = c->keys;
+	struct syscall_owned_slot value;
 
 	for (size_t i = 0; i < count; i++) {
 		if (keys[i].generation != taken)
 			continue;
-		int r = bpf_map_lookup_elem(fd, &keys[i], c->values);
+		int r = bpf_map_lookup_elem(fd, &keys[i], &value);
 		r = r ? r : bpf_map_delete_elem(fd, &keys[i]);
 		if (r)
 			return r;
-		for (unsigned cpu = 0; cpu < c->cpu_count; cpu++) {
-			const struct syscall_owned_slot *v = &c->values[cpu];
-			if (v->slot.calls || v->slot.unfinished || v->comm[0])
-				sink->slot(sink->ctx, keys[i].id, keys[i].call, &v->slot, v->comm);
-		}
+		sink->slot(sink->ctx, keys[i].id, keys[i].call, &value.slot, value.comm);
 	}
 	return 0;
 }
@@ -260,19 +263,16 @@ static int take_errors(struct syscall_counter *c, uint32_t taken, const struct s
 	int fd = bpf_map__fd(c->bpf->maps.errors);
 	size_t count = list_keys(c, fd, sizeof(struct syscall_error_key));
 	const struct syscall_error_key *keys = c->keys;
-	uint64_t *counts = (void *)c->values;
+	uint64_t errors;
 
 	for (size_t i = 0; i < count; i++) {
-		uint64_t sum = 0;
 		if (keys[i].generation != taken)
 			continue;
-		int r = bpf_map_lookup_elem(fd, &keys[i], counts);
+		int r = bpf_map_lookup_elem(fd, &keys[i], &errors);
 		r = r ? r : bpf_map_delete_elem(fd, &keys[i]);
 		if (r)
 			return r;
-		for (unsigned cpu = 0; cpu < c->cpu_count; cpu++)
-			sum += counts[cpu];
-		sink->error(sink->ctx, keys[i].id, keys[i].call, keys[i].error, sum);
+		sink->error(sink->ctx, keys[i].id, keys[i].call, keys[i].error, errors);
 	}
 	return 0;
 }
@@ -280,10 +280,9 @@ static int take_errors(struct syscall_counter *c, uint32_t taken, const struct s
 int syscall_counter_take(struct syscall_counter *c, const struct syscall_sink *sink)
 {
 	uint32_t taken = change_generation(c);
-	int r = take_slots(c, taken, sink);
 
-	if (c->by_owner)
-		r = r ? r : take_owned(c, taken, sink);
+	take_slots(c, taken, sink);
+	int r = take_owned(c, taken, sink);
 	return r ? r : take_errors(c, taken, sink);
 }
 

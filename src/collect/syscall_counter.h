@@ -30,7 +30,7 @@ struct syscall_counter_options {
 	uint32_t slots; /* room for so many pairs of owner and call at a time; 0: as needed */
 };
 
-/* Called for each CPU that has counted something of that owner (0: by nobody) and call. */
+/* Called for each CPU that has counted something of that owner (0: everybody) and call. */
 struct syscall_sink {
 	void *ctx;
 	void (*slot)(void *ctx, uint64_t id, uint32_t call, const struct syscall_slot *slot,
