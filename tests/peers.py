@@ -1,4 +1,4 @@
-"""The profilers that smolder is measured against: perf, BCC's profile."""
+"""The tools that smolder is measured against: perf, BCC's profile and syscount."""
 import glob
 import os
 import re
@@ -75,14 +75,14 @@ class PerfRecord:
         self.dir.cleanup()
 
 
-def bcc():
-    """The argv that BCC's profile takes its own options after, or (None, why not).
+def bcc(tool="profile"):
+    """The argv that a tool of BCC's takes its own options after, or (None, why not).
 
     BCC compiles against kernel headers, which Debian has for its own kernels only: those of
-    another version serve, since this tool reads no kernel struct, but BCC looks for them under the
+    another version serve, since these tools read no kernel struct, but BCC looks for them under the
     running kernel's name. So it gets a private /lib/modules that says so.
     """
-    tool = shutil.which("profile-bpfcc")
+    tool = shutil.which(tool + "-bpfcc") or shutil.which(f"/usr/sbin/{tool}-bpfcc")
     if not tool:
         return None, "bpfcc-tools is not installed"
     if os.path.isdir(f"/lib/modules/{os.uname().release}/build"):

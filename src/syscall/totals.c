@@ -80,7 +80,7 @@ void syscall_totals_slot(void *ctx, uint64_t id, uint32_t call, const struct sys
 	struct syscall_row *r = find_row(ctx, id, call);
 
 	if (comm[0] && r->id != OTHERS)
-		memcpy(r->comm, comm, sizeof(r->comm));
+		snprintf(r->comm, sizeof(r->comm), "%s", comm);
 	r->calls += slot->calls;
 	r->errors += slot->errors;
 	r->unfinished += slot->unfinished;
