@@ -91,6 +91,7 @@ def bcc(tool="profile"):
     if not built:
         return None, "linux-headers-amd64 is not installed"
     common = re.sub("-amd64$", "-common", built[-1])
-    script = ('mount -t tmpfs none /lib/modules && d="/lib/modules/$(uname -r)" && mkdir "$d" && '
+    script = ('{ [ -d /sys/kernel/debug/tracing/events ] || mount -t debugfs none /sys/kernel/debug; } && '
+              'mount -t tmpfs none /lib/modules && d="/lib/modules/$(uname -r)" && mkdir "$d" && '
               f'ln -s {built[-1]} "$d/build" && ln -s {common} "$d/source" && exec "$@"')
     return ["unshare", "-m", "sh", "-c", script, "sh", tool], None

@@ -107,13 +107,16 @@ static __always_inline __u32 call_of(struct task_struct *task, long number)
 
 static __always_inline __u64 owner(const struct caller *c)
 {
+	struct cgroup *group;
+
 	switch (choice.by) {
 	case SYSCALL_BY_PROCESS:
 		return c->pid;
 	case SYSCALL_BY_THREAD:
 		return c->tid;
 	case SYSCALL_BY_CGROUP:
-		return BPF_CORE_READ(task_cgroup(c->task), kn, id);
+		group = task_cgroup(c->task);
+		return BPF_CORE_READ(group, kn, id);
 	default:
 		return 0;
 	}

@@ -80,7 +80,8 @@ void syscall_calls_kinds(const struct syscall_calls *c, uint8_t ret[static SYSCA
 	for (uint32_t i = 0; i < SYSCALL_CALLS; i++)
 		ret[i] = kind_of(known_name(c, i));
 	choice->sigreturn = (uint32_t)syscall_names_number(c->own, "rt_sigreturn");
-	choice->compat_sigreturn = (uint32_t)syscall_names_number(c->compat, "rt_sigreturn");
+	/* 32-bit programs have two; this is that of handlers that signal() sets. */
+	choice->compat_sigreturn = (uint32_t)syscall_names_number(c->compat, "sigreturn");
 }
 
 static bool is_meant(const char *name, const char *word)
