@@ -68,6 +68,11 @@ static __always_inline __u32 kernel_tid(void)
 	return (__u32)bpf_get_current_pid_tgid();
 }
 
+static __always_inline bool is_chosen_id(__u32 id)
+{
+	return choice.target ? id == choice.target : is_target(id);
+}
+
 /* Fills in who it is, and whether the filters let it pass. */
 static __always_inline bool is_chosen(struct caller *c)
 {
@@ -80,9 +85,9 @@ static __always_inline bool is_chosen(struct caller *c)
 		c->pid = inner_pid(TASK_READ(c->task, group_leader));
 		c->tid = inner_pid(c->task);
 	}
-	if (c->pid == choice.self || (filter.by_pid && !is_target(c->pid)))
+	if (c->pid == choice.self || (filter.by_pid && !is_chosen_id(c->pid)))
 		return false;
-	if (filter.by_tid && !is_target(c->tid))
+	if (filter.by_tid && !is_chosen_id(c->tid))
 		return false;
 	if (filter.by_comm) {
 		char comm[WIRE_COMM] = {};

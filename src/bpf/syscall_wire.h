@@ -79,6 +79,7 @@ static inline __u32 syscall_slot_at(__u32 cpu, __u32 generation, __u32 call)
 /* What is counted, beside struct wire_filter: set once, before the programs load. */
 struct syscall_choice {
 	__u32 by;         /* enum syscall_by */
+	__u32 target;     /* of the filter by pid or tid, if there is but one: not looked up */
 	__u32 self;       /* our own pid: never counted */
 	__u32 program;    /* that becomes a target when it is run; 0: none */
 	__u32 cpus;       /* that `slots` has room for */

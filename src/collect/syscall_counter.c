@@ -72,6 +72,7 @@ static int prepare(struct syscall_counter *c, const struct syscall_counter_optio
 		return r;
 	b->rodata->choice = o->choice;
 	b->rodata->choice.self = (uint32_t)getpid();
+	b->rodata->choice.target = o->target_count == 1 && !filter->follow ? o->targets[0] : 0;
 	b->rodata->choice.program = o->from_exec ? o->targets[0] : 0;
 	memcpy((void *)b->rodata->kinds, o->kinds, sizeof(o->kinds));
 	choose_programs(b, o);

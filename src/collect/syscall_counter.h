@@ -25,7 +25,7 @@ struct syscall_counter_options {
 	const uint32_t *targets; /* pids, or tids when filter.by_tid */
 	size_t target_count;
 	bool from_exec; /* the target is a program yet to be run: counted from its execve on */
-	struct syscall_choice choice; /* self and program are set here */
+	struct syscall_choice choice; /* but for what it says of processes and CPUs */
 	uint8_t kinds[SYSCALL_CALLS];
 	uint32_t slots; /* room for so many pairs of owner and call at a time; 0: as needed */
 };
