@@ -63,9 +63,15 @@ struct caller {
 	__u32 pid, tid; /* as our namespace has them */
 };
 
-static __always_inline __u32 kernel_tid(void)
+/* As bpf_get_current_pid_tgid() has them, but by loads where the kernel allows that. */
+static __always_inline __u32 kernel_pid(struct task_struct *task)
 {
-	return (__u32)bpf_get_current_pid_tgid();
+	return task_is_typed() ? (__u32)task->tgid : bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline __u32 kernel_tid(struct task_struct *task)
+{
+	return task_is_typed() ? (__u32)task->pid : (__u32)bpf_get_current_pid_tgid();
 }
 
 static __always_inline bool is_chosen_id(__u32 id)
@@ -76,14 +82,13 @@ static __always_inline bool is_chosen_id(__u32 id)
 /* Fills in who it is, and whether the filters let it pass. */
 static __always_inline bool is_chosen(struct caller *c)
 {
-	__u64 ids = bpf_get_current_pid_tgid();
-
-	c->pid = ids >> 32;
-	c->tid = (__u32)ids;
 	c->task = current_task();
 	if (filter.pid_namespace) {
 		c->pid = inner_pid(TASK_READ(c->task, group_leader));
 		c->tid = inner_pid(c->task);
+	} else {
+		c->pid = kernel_pid(c->task);
+		c->tid = kernel_tid(c->task);
 	}
 	if (c->pid == choice.self || (filter.by_pid && !is_chosen_id(c->pid)))
 		return false;
@@ -260,7 +265,7 @@ int count_exit(__u64 *ctx)
 SEC("tp_btf/sys_enter")
 int time_enter(__u64 *ctx)
 {
-	__u32 tid = kernel_tid();
+	__u32 tid = kernel_tid(current_task());
 	struct caller c;
 
 	if (!is_chosen(&c))
@@ -285,7 +290,7 @@ SEC("tp_btf/sys_exit")
 int time_exit(__u64 *ctx)
 {
 	const struct arch_regs *regs = (void *)ctx[0];
-	__u32 tid = kernel_tid();
+	__u32 tid = kernel_tid(current_task());
 	struct syscall_thread *t = bpf_map_lookup_elem(&threads, &tid);
 	struct caller c;
 
@@ -333,7 +338,7 @@ int count_end(void *ctx)
 SEC("tp_btf/sched_process_exit")
 int time_end(void *ctx)
 {
-	__u32 tid = kernel_tid();
+	__u32 tid = kernel_tid(current_task());
 	struct syscall_thread *t = bpf_map_lookup_elem(&threads, &tid);
 	struct caller c = {.task = current_task()};
 
@@ -350,7 +355,7 @@ int time_end(void *ctx)
 SEC("tp_btf/sched_process_exec")
 int time_exec(__u64 *ctx)
 {
-	__u32 before = (__u32)ctx[1], tid = kernel_tid();
+	__u32 before = (__u32)ctx[1], tid = kernel_tid(current_task());
 	struct syscall_thread *t = bpf_map_lookup_elem(&threads, &before);
 
 	if (before == tid || !t)
