@@ -353,7 +353,7 @@ int time_end(void *ctx)
 
 /* A thread that runs another program becomes the first one of its process: its tid changes. */
 SEC("tp_btf/sched_process_exec")
-int time_exec(__u64 *ctx)
+int time_exec(const __u64 *ctx)
 {
 	__u32 before = (__u32)ctx[1], tid = kernel_tid(current_task());
 	struct syscall_thread *t = bpf_map_lookup_elem(&threads, &before);

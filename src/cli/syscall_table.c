@@ -15,6 +15,7 @@
 
 #define DURATION_MAX 24
 #define LABEL_MAX    (TEXT_MAX + 64)
+#define LABEL_ROOM   46 /* columns of numbers give way to a label until it has so many */
 #define BAR          40
 
 enum column { CALLS, ERRORS, UNFINISHED, TOTAL, AVERAGE, MINIMUM, P50, P99, MAXIMUM, COLUMNS };
@@ -79,16 +80,24 @@ static const char *cgroup_of(const struct syscall_view *v, uint64_t id,
 	return ret;
 }
 
-static const char *title_of_owner(const struct syscall_view *v)
+/* What can be long stands last: there it may be cut. */
+static void print_titles(const struct syscall_view *v, FILE *out)
 {
-	static const char *const titles[] = {
+	static const char *const owners[] = {
 		[SYSCALL_BY_NOBODY] = "",
 		[SYSCALL_BY_PROCESS] = "    PID PROCESS",
 		[SYSCALL_BY_THREAD] = "    TID THREAD",
 		[SYSCALL_BY_CGROUP] = "CONTROL GROUP",
 	};
 
-	return titles[v->by];
+	if (!v->by_call)
+		fprintf(out, "  %s\n", owners[v->by]);
+	else if (v->by == SYSCALL_BY_NOBODY)
+		fputs("  CALL\n", out);
+	else if (v->by == SYSCALL_BY_CGROUP)
+		fprintf(out, "  %-22s %s\n", "CALL", owners[v->by]);
+	else
+		fprintf(out, "  %-23s CALL\n", owners[v->by]);
 }
 
 /* "openat", "openat (32-bit)" */
@@ -110,12 +119,11 @@ static const char *label(const struct syscall_view *v, const struct syscall_row 
 		label_call(v, r->call, call, sizeof(call));
 	if (v->by == SYSCALL_BY_NOBODY)
 		snprintf(ret, LABEL_MAX, "%s", call);
-	else if (r->id == SYSCALL_COUNTER_OTHERS)
-		snprintf(ret, LABEL_MAX, v->by_call ? "%-23s %s" : "%s%s",
-			 "others, for want of room", call);
 	else if (v->by == SYSCALL_BY_CGROUP)
-		snprintf(ret, LABEL_MAX, v->by_call ? "%-23s %s" : "%s%s",
-			 cgroup_of(v, r->id, name), call);
+		snprintf(ret, LABEL_MAX, v->by_call ? "%-22s %s" : "%s%s", call,
+			 r->id == SYSCALL_COUNTER_OTHERS ? "others" : cgroup_of(v, r->id, name));
+	else if (r->id == SYSCALL_COUNTER_OTHERS)
+		snprintf(ret, LABEL_MAX, v->by_call ? "%-23s %s" : "%s%s", "      - others", call);
 	else
 		snprintf(ret, LABEL_MAX, v->by_call ? "%7llu %-15s %s" : "%7llu %s%s",
 			 (unsigned long long)r->id, comm_of(r, name), call);
@@ -127,7 +135,7 @@ static void choose_columns(const struct syscall_view *v, const struct syscall_ro
 			   size_t longest, bool ret[static COLUMNS])
 {
 	static const enum column first_to_go[] = {MINIMUM, P50, AVERAGE, MAXIMUM, P99};
-	size_t width = longest + 2;
+	size_t width = MIN(longest, LABEL_ROOM) + 2;
 
 	for (int c = 0; c < COLUMNS; c++) {
 		ret[c] = c <= ERRORS || (c == UNFINISHED ? sum->unfinished != 0 : v->timed);
@@ -152,9 +160,10 @@ static void print_label(const struct syscall_view *v, size_t used, const char *t
 
 static void print_cell(const struct syscall_row *r, enum column c, FILE *out)
 {
-	const uint64_t counts[] = {
-		[CALLS] = r->calls, [ERRORS] = r->errors, [UNFINISHED] = r->unfinished};
-	const uint64_t times[COLUMNS] = {
+	const uint64_t values[COLUMNS] = {
+		[CALLS] = r->calls,
+		[ERRORS] = r->errors,
+		[UNFINISHED] = r->unfinished,
 		[TOTAL] = r->total_ns,
 		[AVERAGE] = r->timed ? r->total_ns / r->timed : 0,
 		[MINIMUM] = r->min_ns,
@@ -162,12 +171,14 @@ static void print_cell(const struct syscall_row *r, enum column c, FILE *out)
 		[P99] = syscall_row_percentile(r, 0.99),
 		[MAXIMUM] = r->max_ns,
 	};
+	uint64_t value = values[c];
+	int width = columns[c].width;
 	char text[DURATION_MAX];
 
-	if (c <= UNFINISHED)
-		fprintf(out, "%*llu", columns[c].width, (unsigned long long)counts[c]);
+	if (c < TOTAL)
+		fprintf(out, "%*llu", width, (unsigned long long)value);
 	else
-		fprintf(out, "%*s", columns[c].width, r->timed ? duration(times[c], text) : "-");
+		fprintf(out, "%*s", width, r->timed ? duration(value, text) : "-");
 }
 
 static void print_histogram(const struct syscall_row *r, FILE *out)
@@ -220,8 +231,7 @@ static void print_rows(const struct syscall_view *v, struct syscall_totals *t, F
 		fprintf(out, "%*s", columns[c].width, columns[c].title);
 		used += (size_t)columns[c].width;
 	}
-	fprintf(out, v->by && v->by_call ? "  %-23s %s\n" : "  %s%s\n", title_of_owner(v),
-		v->by_call ? "CALL" : "");
+	print_titles(v, out);
 	for (size_t i = 0; i < shown; i++) {
 		for (int c = 0; c < COLUMNS; c++)
 			if (is_shown[c])
@@ -293,8 +303,8 @@ static void print_errors(const struct syscall_view *v, struct syscall_totals *t,
 	size_t shown = rows_to_show(v, count);
 	char text[LABEL_MAX], name[DURATION_MAX];
 
-	fprintf(out, v->by && v->by_call ? "%10s  %-15s  %-23s %s\n" : "%10s  %-15s  %s%s\n",
-		"ERRORS", "ERROR", title_of_owner(v), v->by_call ? "CALL" : "");
+	fprintf(out, "%10s  %-15s", "ERRORS", "ERROR");
+	print_titles(v, out);
 	for (size_t i = 0; i < shown; i++) {
 		fprintf(out, "%10llu  %-15s", (unsigned long long)lines[i].count,
 			name_error(lines[i].error, name));

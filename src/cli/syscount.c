@@ -142,7 +142,7 @@ static int compare_names(const void *a, const void *b)
 /* Four in a line, sorted. */
 static void print_list(const struct syscall_names *names)
 {
-	const char *sorted[SYSCALL_NUMBERS];
+	const char *sorted[SYSCALL_NUMBERS] = {};
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < SYSCALL_NUMBERS; i++)

@@ -54,23 +54,36 @@ static void index_rows(struct syscall_totals *t)
 	t->is_sorted = false;
 }
 
-static struct syscall_row *find_row(struct syscall_totals *t, uint64_t owner, uint32_t number)
+static struct syscall_row *look_up(struct syscall_totals *t, uint64_t id, uint32_t call)
 {
-	uint64_t id = t->by_owner ? owner : 0;
-	uint32_t call = t->by_call ? number : 0, hash = index_hash2(id, call), at;
+	uint32_t at;
 
-	if (t->is_sorted)
-		index_rows(t);
-	INDEX_EACH(&t->index, hash, at) {
+	INDEX_EACH(&t->index, index_hash2(id, call), at) {
 		struct syscall_row *r = &t->rows[at - 1];
 		if (r->id == id && r->call == call)
 			return r;
 	}
-	if (t->count >= SYSCALL_ROWS_MAX && id != OTHERS)
-		return find_row(t, OTHERS, number);
+	return NULL;
+}
+
+/* The row that something is to be added to, made if there is none. */
+static struct syscall_row *find_row(struct syscall_totals *t, uint64_t owner, uint32_t number)
+{
+	uint64_t id = t->by_owner ? owner : 0;
+	uint32_t call = t->by_call ? number : 0;
+
+	if (t->is_sorted)
+		index_rows(t);
+	struct syscall_row *r = look_up(t, id, call);
+	if (!r && t->count >= SYSCALL_ROWS_MAX) {
+		id = t->by_owner ? OTHERS : 0;
+		r = look_up(t, id, call);
+	}
+	if (r)
+		return r;
 	MEM_GROW(t->rows, t->count, t->cap);
 	t->rows[t->count] = (struct syscall_row){.id = id, .call = call};
-	index_put(&t->index, hash, (uint32_t)++t->count);
+	index_put(&t->index, index_hash2(id, call), (uint32_t)++t->count);
 	return &t->rows[t->count - 1];
 }
 
