@@ -42,6 +42,8 @@ PROGRAMS = {
     "shares-apart": ("shares.c", C + ["-static", "-Wl,--build-id=0x" + 10 * "deb2"]),
     "threads": ("threads.c", C),
     "syscalls": ("syscalls.c", C),
+    "calls": ("calls.c", C),
+    "calls-32": ("calls.c", C + ["-m32"]),
     "faults": ("faults.c", C),
     "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),

@@ -48,6 +48,9 @@
  *	                   fault or an interrupt, nor once the kernel has set pc to the start
  *	                   of a signal handler or a new program: then it is the next
  *	                   instruction, and the byte before it may be in another function
+ *	ARCH_COMPAT_WORD   member of task_struct that tells of a thread in a system call
+ *	                   whether that is a 32-bit one, which has other numbers than the
+ *	                   machine's own: ARCH_IS_COMPAT(word)
  *	ARCH_TLS(task)     address of a thread's thread-local storage
  *
  * Shared memory that one side writes and the other reads (rings, tables) is handed over by a store

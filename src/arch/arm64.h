@@ -145,6 +145,13 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_MODE pstate
 #define ARCH_FUTEX     98
 
+struct thread_info {
+	unsigned long flags;
+} __attribute__((preserve_access_index));
+
+#define ARCH_COMPAT_WORD     thread_info.flags
+#define ARCH_IS_COMPAT(word) ((word)&1 << 22) /* TIF_32BIT */
+
 #define ARCH_KERNEL_STACK 16384
 
 struct thread_struct {

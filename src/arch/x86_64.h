@@ -176,6 +176,13 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_MODE cs
 #define ARCH_FUTEX     202
 
+struct thread_info {
+	__u32 status;
+} __attribute__((preserve_access_index));
+
+#define ARCH_COMPAT_WORD     thread_info.status
+#define ARCH_IS_COMPAT(word) ((word)&2) /* TS_COMPAT: by int 0x80, or of 32-bit code */
+
 #define ARCH_KERNEL_STACK 16384
 
 struct thread_struct {

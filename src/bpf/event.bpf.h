@@ -68,11 +68,7 @@ static __always_inline enum user user_registers(const bpf_user_pt_regs_t *interr
 		barrier_var(mode); /* or the compiler makes one load of both, which is refused */
 		return ARCH_MODE_IS_64_BIT(mode) ? USER_64_BIT : USER_32_BIT;
 	}
-	void *at;
-	if (bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel))
-		at = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	else
-		at = (char *)BPF_CORE_READ(task, stack) + ARCH_KERNEL_STACK - ARCH_REGS_BYTES;
+	void *at = saved_registers(task);
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), at) != 0 || in_new_program(regs))
 		return USER_GONE;
 	if (!ARCH_PC(regs)) /* a thread of io_uring's or vhost's: it never was in user code */

@@ -3,16 +3,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include <linux/bpf.h>
-#include <linux/ptrace.h>
-
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-
-#include "bpf/kernel.h"
+#include "bpf/task.bpf.h"
 #include "bpf/wire.h"
 
 const volatile struct wire_filter filter = {.cgroup_subsys = -1};

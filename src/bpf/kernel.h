@@ -81,6 +81,7 @@ struct sched_info {                   /* empty in a kernel that does not account
 } KERNEL_TYPE;
 
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags;
 	unsigned int __state;
 	int on_cpu;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "bpf/task.bpf.h"
 #include "bpf/unwind.h"
 
 struct {
@@ -187,21 +188,6 @@ struct { /* one a CPU, and their size, set by the loader */
 } scratch SEC(".maps");
 
 const volatile __u64 ring_bytes = 4096; /* set by the loader */
-
-/* Newer kernels know the type of the current task, and read its members without a call. */
-static __always_inline bool task_is_typed(void)
-{
-	return bpf_core_enum_value_exists(enum bpf_func_id___kernel,
-					  BPF_FUNC_get_current_task_btf___kernel);
-}
-
-static __always_inline struct task_struct *current_task(void)
-{
-	return task_is_typed() ? (void *)bpf_get_current_task_btf()
-			       : (void *)bpf_get_current_task();
-}
-
-#define TASK_READ(task, member) (task_is_typed() ? (task)->member : BPF_CORE_READ(task, member))
 
 static __always_inline struct scratch *get_scratch(void)
 {

@@ -12,6 +12,9 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "collect/probe.h"
+#include "query/timerange.h"
+
+#define SECONDS_MAX (366 * 24 * 3600.0)
 
 static void say_formats(const char *what, const char *arg)
 {
@@ -178,6 +181,30 @@ bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max,
 		return false;
 	}
 	*ret = n;
+	return true;
+}
+
+bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms)
+{
+	char *end;
+	double seconds = strtod(arg, &end);
+
+	if (end != arg && *end && timerange_duration(arg, ret_ms) == 0) /* "90s", "2m" */
+		seconds = (double)*ret_ms / 1000;
+	else if (end == arg || *end)
+		seconds = 0;
+	if (!(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
+		if (end == arg && *arg != '-')
+			log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'; "
+				  "to start a program, put it after --: smolder %s -- %s",
+				  arg, command, arg);
+		else
+			log_error("a duration is a number of seconds such as 5 or 0.5, or 2m, not "
+				  "'%s'",
+				  arg);
+		return false;
+	}
+	*ret_ms = (uint64_t)(seconds * 1000 + 0.5);
 	return true;
 }
 

@@ -30,6 +30,8 @@ int cmd_record(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_offcpu(int argc, char **argv);
 int cmd_offcputime(int argc, char **argv);
+int cmd_syscalls(int argc, char **argv);
+int cmd_syscount(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_query(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
@@ -82,6 +84,12 @@ unsigned cli_terminal_columns(void);
 
 /* Parses the number given to an option; false after reporting what is wrong with it. */
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret);
+
+/*
+ * Parses seconds, with a fraction if need be, or with a unit: "5", "0.5", "2m"; false after
+ * reporting what is wrong, which for a word is how `command` starts a program.
+ */
+bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms);
 
 /* "Try 'smolder COMMAND --help'." on stderr; returns EXIT_USAGE. */
 int cli_usage(const char *command);

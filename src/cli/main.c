@@ -14,6 +14,8 @@ const struct command commands[] = {
 	{"offcpu", cmd_offcpu,
 	 "what threads wait for now, and how long: time off the CPU by stack"},
 	{"offcputime", cmd_offcputime, "the same, with the flags and output of BCC's offcputime"},
+	{"syscalls", cmd_syscalls, "count and time system calls, by call, process or thread"},
+	{"syscount", cmd_syscount, "the same, with the flags and output of BCC's syscount"},
 	{"run", cmd_run, "sample every process continuously, and store and serve the profiles"},
 	{"agent", cmd_agent, "sample continuously, and send the profiles to a server"},
 	{"serve", cmd_serve, "store what agents send, and answer queries over HTTP"},

@@ -6,11 +6,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/browser.h"
-#include "query/timerange.h"
 
-#define TABLES_MIN  3  /* MB: arrays, and room for some rows */
-#define TABLES_MAX  24 /* what the BPF side has room for */
-#define SECONDS_MAX (366 * 24 * 3600.0)
+#define TABLES_MIN 3  /* MB: arrays, and room for some rows */
+#define TABLES_MAX 24 /* what the BPF side has room for */
 
 void record_options_help_detail(void)
 {
@@ -45,31 +43,6 @@ void record_options_help_output(void)
 	     "  -h, --help        print this help");
 }
 
-/* Seconds, with a fraction if need be, or with a unit: "5", "0.5", "2m". */
-static bool parse_seconds(const char *command, const char *arg, uint64_t *ret_ms)
-{
-	char *end;
-	double seconds = strtod(arg, &end);
-
-	if (end != arg && *end && timerange_duration(arg, ret_ms) == 0) /* "90s", "2m" */
-		seconds = (double)*ret_ms / 1000;
-	else if (end == arg || *end)
-		seconds = 0;
-	if (!(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
-		if (end == arg && *arg != '-')
-			log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'; "
-				  "to start a program, put it after --: smolder %s -- %s",
-				  arg, command, arg);
-		else
-			log_error("a duration is a number of seconds such as 5 or 0.5, or 2m, not "
-				  "'%s'",
-				  arg);
-		return false;
-	}
-	*ret_ms = (uint64_t)(seconds * 1000 + 0.5);
-	return true;
-}
-
 static bool set_option(struct record_args *a, const struct record_command *command, int c)
 {
 	struct recording_options *r = &a->recording;
@@ -90,7 +63,7 @@ static bool set_option(struct record_args *a, const struct record_command *comma
 		r->target.machine = true;
 		return true;
 	case 'd':
-		return parse_seconds(command->name, optarg, &r->duration_ms);
+		return cli_seconds(command->name, optarg, &r->duration_ms);
 	case 'U':
 		s->filter.no_kernel = true;
 		return true;
@@ -177,7 +150,7 @@ bool record_options_parse(const struct record_command *c, int argc, char **argv,
 		if (a->help)
 			return true;
 	}
-	if (optind < words && !parse_seconds(c->name, argv[optind++], &a->recording.duration_ms))
+	if (optind < words && !cli_seconds(c->name, argv[optind++], &a->recording.duration_ms))
 		return false;
 	if (optind < words) {
 		log_error("unexpected argument '%s'; to start a program, put it after --",

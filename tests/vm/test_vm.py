@@ -119,6 +119,15 @@ def waits_have_their_lengths(report):
     assert ";[waker];[timer];" in report["waits"], report["waits"]
 
 
+def system_calls_are_counted(report):
+    for name in ("counted", "timed", "grouped"):
+        assert report.code(name) == (name == "counted"), report.err(name)  # sh's own: it found no directory
+        assert re.search(r"^\s+(5|6)\s+\d .*\bchdir$", report[name], re.M), report[name]
+    assert re.search(r"^\s+6\s+1 .*\bchdir$", report["counted"], re.M), report["counted"]
+    assert "exit_group" in report["counted"] and "exit_group" in report["timed"], report["counted"]
+    assert re.search(r"\d ms .*\bnanosleep$", report["timed"], re.M), report["timed"]
+
+
 def memory_is_by_the_cpus_that_are_there(report):
     maps = [int(n) for n in re.findall(r"^memlock:\s*(\d+)", report["memory"], re.M)]
     assert maps, report["memory"]
@@ -159,7 +168,7 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
-          memory_is_by_the_cpus_that_are_there,
+          system_calls_are_counted, memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
           *[a_cpu_that_is_added_later_is_sampled_by_run] * SOAK, the_kernel_has_no_complaint]
