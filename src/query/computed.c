@@ -9,6 +9,7 @@
 #define STACKS_MAX (4u << 20)
 #define LABELS_MAX 24
 
+/* The parts of wall-clock time. */
 enum part { PART_USER, PART_KERNEL, PART_UNSAMPLED, PART_RUNNABLE, PART_BLOCKED, PART_IDLE, PARTS };
 
 static const char *const part_names[PARTS] = {
