@@ -16,6 +16,7 @@
 #include "cli/secrets.h"
 #include "cli/store_dir.h"
 #include "profile/snapshot.h"
+#include "query/computed.h"
 #include "query/selector.h"
 #include "render/escape.h"
 #include "serve/server.h"
@@ -467,7 +468,7 @@ int query_client_profile(struct query_client *c, const struct query_request *q,
 	if (c->url)
 		return profile_by_server(c, q, into, ret);
 	int code = begin_query(c, q, &selector, &query);
-	return code ? code : ended_badly(store_sum(c->store, &query, into, ret, &why), &why);
+	return code ? code : ended_badly(computed_sum(c->store, &query, into, ret, &why), &why);
 }
 
 int query_client_names(struct query_client *c, const struct query_request *q, const char *name,
@@ -485,7 +486,7 @@ int query_client_names(struct query_client *c, const struct query_request *q, co
 	query.by = &name;
 	query.by_count = name ? 1 : 0;
 	query.max = NAMES_MAX;
-	int r = store_names(c->store, &query, name ? STORE_VALUES : STORE_LABELS, ret, &why);
+	int r = computed_names(c->store, &query, name ? STORE_VALUES : STORE_LABELS, ret, &why);
 	return ended_badly(r, &why);
 }
 

@@ -24,6 +24,12 @@ static void room(uint32_t **map, uint32_t *cap, uint32_t id)
 	*cap = new;
 }
 
+void remap_set_root(struct remap *m, uint32_t root)
+{
+	room(&m->stacks, &m->stack_cap, 0);
+	m->stacks[0] = root;
+}
+
 static const char *string_of(const void *ctx, uint32_t id, size_t *ret_len)
 {
 	*ret_len = profile_str_len(ctx, id);

@@ -24,6 +24,9 @@ struct remap_caps {
 
 void remap_done(struct remap *m);
 
+/* From now on stacks are put on top of this one of the other dictionary. Before any other call. */
+void remap_set_root(struct remap *m, uint32_t root);
+
 struct remap_from { /* the dictionary to translate from; borrowed */
 	const struct module *modules;
 	const struct frame *frames;

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdint.h>
 
+#include "query/computed.h"
+
 #define TYPES_MAX 100
 #define COMM_MAX  15 /* bytes of a process' name that the kernel keeps */
 
@@ -352,7 +354,7 @@ int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms
 
 	if (!s->word)
 		return 0;
-	int r = store_names(store, &q, STORE_TYPES, &types, ret_err);
+	int r = computed_names(store, &q, STORE_TYPES, &types, ret_err);
 	if (r)
 		return r;
 	selector_settle(s, &types);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "profile/snapshot.h"
 #include "query/callers.h"
+#include "query/computed.h"
 #include "query/selector.h"
 #include "query/timerange.h"
 #include "render/escape.h"
@@ -232,7 +233,7 @@ static int sum_rows(struct api_job *a, struct store *s, struct ask *ask, struct 
 		q.to_ms = MIN(second + (a->last_row + 1) * WINDOW_STEP_MS, to_ms);
 		if (q.from_ms >= q.to_ms)
 			continue;
-		r = store_sum(s, &q, p, &one, &a->q.store_error);
+		r = computed_sum(s, &q, p, &one, &a->q.store_error);
 		sum.samples += one.samples;
 		sum.files += one.files;
 		sum.bytes += one.bytes;
@@ -249,7 +250,7 @@ static int sum_range(struct api_job *a, struct store *s, struct ask *ask, struct
 {
 	if (ask->query.exact && (a->first_row != 0 || a->last_row != ROWS - 1))
 		return sum_rows(a, s, ask, p);
-	return store_sum(s, &ask->query, p, &ask->answer, &a->q.store_error);
+	return computed_sum(s, &ask->query, p, &ask->answer, &a->q.store_error);
 }
 
 static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
@@ -311,7 +312,7 @@ static void work_names(struct api_job *a, struct store *s, FILE *out)
 	struct store_names n = {};
 
 	if (!query_job_went_well(&a->q,
-				 store_names(s, &a->ask.query, a->names, &n, &a->q.store_error)))
+				 computed_names(s, &a->ask.query, a->names, &n, &a->q.store_error)))
 		return;
 	write_names(out, keys[a->names], &n, a->max);
 	store_names_done(&n);
@@ -377,7 +378,7 @@ static void work_series(struct api_job *a, struct store *s, FILE *out)
 {
 	struct store_timeline t = {};
 
-	if (!query_job_went_well(&a->q, store_timeline(s, &a->ask.query, &t, &a->q.store_error)))
+	if (!query_job_went_well(&a->q, computed_timeline(s, &a->ask.query, &t, &a->q.store_error)))
 		return;
 	write_timeline(out, &t, a->max);
 	store_timeline_done(&t);

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "query/computed.h"
 #include "query/selector.h"
 #include "render/escape.h"
 #include "render/render.h"
@@ -56,6 +57,7 @@ struct live_request {
 	bool flushed;
 	uint32_t missing;
 	bool is_list;
+	const char *by_default; /* the selector, unless one is given */
 	/* The answer. */
 	struct store_answer answer;
 };
@@ -105,7 +107,7 @@ static bool parse(struct live_request *a)
 		a->wants[i] = query_job_given(&a->q, want_names[i]);
 	if (!query_job_number(&a->q, "pid", 1, INT32_MAX, 0, &pid))
 		return query_job_wrong(&a->q, 400, "pid must be a process id");
-	if (selector_parse(query ? query : "cpu", &a->selector, &err) != 0)
+	if (selector_parse(query ? query : a->by_default, &a->selector, &err) != 0)
 		return query_job_wrong(&a->q, 400, "%s", err.text);
 	require_wants(a);
 	a->from_ms = (clock_ms(CLOCK_REALTIME) / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
@@ -167,20 +169,20 @@ static void write_profile(struct live_request *a, struct store *s, FILE *out)
 	struct store_query q = {.from_ms = a->from_ms,
 				.to_ms = a->to_ms,
 				.by = keep,
-				.by_count = ARRAY_SIZE(keep),
-				.exact = true};
+				.by_count = ARRAY_SIZE(keep)};
 	struct render_options options = {};
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
 	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms, &a->q.store_error);
 	selector_query(a->selector, &q);
+	q.exact = strcmp(q.type, COMPUTED_WALL) != 0;
 	if (!r)
-		r = store_sum(s, &q, p, &a->answer, &a->q.store_error);
+		r = computed_sum(s, &q, p, &a->answer, &a->q.store_error);
 	if (r == -ENODATA) { /* some collector tells no times: whole windows then */
 		profile_free(p);
 		p = profile_new();
 		q.exact = false;
-		r = store_sum(s, &q, p, &a->answer, &a->q.store_error);
+		r = computed_sum(s, &q, p, &a->answer, &a->q.store_error);
 	}
 	if (!query_job_went_well(&a->q, r))
 		return;
@@ -286,7 +288,8 @@ static void write_list(struct live_request *a, struct store *s, FILE *out)
 	      "<p>Each link answers after 30 seconds with what was sampled in them, for\n"
 	      "<code>go tool pprof</code>; <code>seconds</code> is up to 300. Beside\n"
 	      "<code>pid</code> there are <code>comm</code>, <code>container</code>,\n"
-	      "<code>host</code> and <code>query</code>, a selector.\n"
+	      "<code>host</code> and <code>query</code>, a selector. <code>block</code> instead of\n"
+	      "<code>profile</code> is what threads waited for.\n"
 	      "<p><a href=\"profile?seconds=30\">The whole machine</a>\n",
 	      out);
 	if (!count)
@@ -456,12 +459,12 @@ static struct live_request *request_new(struct server *s, struct http_request *r
 	return a;
 }
 
-void live_profile_take(void *ctx, struct http_request *r)
+static void take(struct server *s, struct http_request *r, const char *by_default)
 {
-	struct server *s = ctx;
 	struct live_profiles *p = s->live_profiles;
 	struct live_request *a = request_new(s, r);
 
+	a->by_default = by_default;
 	if (p->count >= WAITING_MAX)
 		query_job_wrong(&a->q, 503, "too many profiles are being taken; try again");
 	if (a->q.status || !parse(a) || !is_possible(a)) {
@@ -475,6 +478,17 @@ void live_profile_take(void *ctx, struct http_request *r)
 	p->told_ms = a->from_ms;
 	server_live(s, a->to_ms + LIVE_AFTER_MS);
 	set_timer(p, true);
+}
+
+void live_profile_take(void *ctx, struct http_request *r)
+{
+	take(ctx, r, "cpu");
+}
+
+/* As in Go, what it waits for; but of threads, and only where that is in its way. */
+void live_profile_block(void *ctx, struct http_request *r)
+{
+	take(ctx, r, "offcpu{state!=\"idle\"}");
 }
 
 void live_profile_index(void *ctx, struct http_request *r)

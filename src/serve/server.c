@@ -118,6 +118,7 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/status", status_json, 0, false},
 	{"GET", "/debug/pprof/", live_profile_index, 0, false},
 	{"GET", "/debug/pprof/profile", live_profile_take, 0, false},
+	{"GET", "/debug/pprof/block", live_profile_block, 0, false},
 	{"GET", "/debug/pprof/cmdline", live_profile_cmdline, 0, false},
 	{"GET", "/debug/pprof/symbol", live_profile_symbol, 0, false},
 	{"POST", "/debug/pprof/symbol", live_profile_symbol, SYMBOLS_MAX, false},

@@ -51,6 +51,7 @@ void live_profiles_free(
 	struct live_profiles *p); /* answers those who wait; to be called before jobs_free() */
 void live_profile_index(void *ctx, struct http_request *r);
 void live_profile_take(void *ctx, struct http_request *r);
+void live_profile_block(void *ctx, struct http_request *r);
 void live_profile_cmdline(void *ctx, struct http_request *r);
 void live_profile_symbol(void *ctx, struct http_request *r);
 

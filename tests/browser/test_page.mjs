@@ -1607,7 +1607,11 @@ sys.path.insert(0, ${JSON.stringify(path.join(ROOT, 'tests'))})
 from windows import Collector, row
 end = int(time.time() * 1000) // 10000 * 10000 - 60000
 start = end - 30 * 10000
+base = ${JSON.stringify(base)}
 c = Collector()
+others = {kind: Collector() for kind in ("oncpu", "offcpu")}
+def post(message):
+    urllib.request.urlopen(urllib.request.Request(base + "api/v1/windows", data=message, method="POST")).read()
 for w in range(30):
     at = start + w * 10000
 ${making}
@@ -1618,9 +1622,9 @@ ${making}
                ('resident_bytes{process="collector"}', 2e7), ('bpf_seconds_total{program="sample"}', cpu / 4),
                ("timer_seconds_total", cpu / 5)] + [
                (f'stage_seconds_total{{stage="{n}"}}', cpu / (i + 3)) for i, n in enumerate(("sampling", "walking", "symbols"))]
-    while ${late ? 'w == 29' : 'False'} and not json.load(urllib.request.urlopen(${JSON.stringify(base)} + "api/v1/status"))["cost"]["recent"]:
+    while ${late ? 'w == 29' : 'False'} and not json.load(urllib.request.urlopen(base + "api/v1/status"))["cost"]["recent"]:
         time.sleep(0.2)
-    urllib.request.urlopen(urllib.request.Request(${JSON.stringify(base)} + "api/v1/windows", data=c.message(at, rows, metrics=metrics), method="POST")).read()
+    post(c.message(at, rows, metrics=metrics))
 print(json.dumps([start, end]))
 `;
 	const [from, to] = JSON.parse(execFileSync('python3', ['-c', fill], {encoding: 'utf8'}));
@@ -1660,6 +1664,49 @@ test('the page of a real server: its numbers are those of smolder query', {skip}
 		assert.equal(status, 200);
 		assert.match(headers['content-security-policy'], /default-src 'self'/);
 		await axe(page, 'a real server');
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});
+
+/* Ten threads: in ten seconds 4 s run, 1 s waits for a CPU, 20 s for a disk, and the rest is idle. */
+const WAITING = `${ROWS}
+    post(others["oncpu"].message(at, [row((), 9, 4_000_000_000, comm="nginx", pid="1")], kind="oncpu", period=0))
+    post(others["offcpu"].message(at, [
+        row(("main@nginx", "read@libc.so.6", "[k]io_schedule"), 5, 20_000_000_000, comm="nginx", state="uninterruptible", reason="disk"),
+        row(("main@nginx", "work@nginx"), 3, 1_000_000_000, comm="nginx", state="runnable", reason="cpu"),
+        row(("[m][idle]", "main@nginx", "wait@nginx", "[k]ep_poll"), 1, 75_000_000_000, comm="nginx", state="idle", reason="poll")],
+        kind="offcpu", period=0))`;
+
+test('a real server: what was waited for, and wall-clock time by its parts', {skip}, async () => {
+	const real = await realServer(WAITING);
+	const type = page => page.locator('.timeline-head select').first();
+	const lines = page => page.locator('.legend .value').allTextContents();
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}`, {base: real.url});
+		await ready(page);
+		assert.deepEqual(await type(page).locator('option').allTextContents(), ['CPU', 'waiting', 'wall clock']);
+		await type(page).selectOption('offcpu');
+		await settled(page);
+		assert.match(page.url(), /q=offcpu/);
+		assert.match(await page.locator('.timeline-head').textContent(), /threads by/);
+		assert.equal(await total(page), 30 * 96e9);
+		assert.equal(await timelineSum(page), 30 * 96e9);
+
+		await type(page).selectOption('wall');
+		await settled(page);
+		assert.deepEqual(await lines(page), ['running', 'waiting for a CPU', 'blocked: disk', 'idle']);
+		assert.equal(await total(page), 30 * 100e9, 'all of the time, however many samples there are');
+		assert.equal(await timelineSum(page), 30 * 100e9);
+		const names = (await rows(page)).map(r => r[4]);
+		for (const part of ['[running: kernel]', '[waiting for a CPU]', '[blocked: disk]', '[idle]'])
+			assert.ok(names.includes(part), part);
+		await picture(page, 'page-wall');
+		await axe(page, 'wall-clock time');
+		await type(page).selectOption('cpu');
+		await settled(page);
+		assert.ok((await lines(page)).includes('nginx'), 'by process again');
 		await done(page);
 	} finally {
 		await real.close();

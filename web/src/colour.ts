@@ -230,9 +230,26 @@ const TONES = {
 export const restColour = (theme: Theme): string => (theme.dark ? '#544e46' : '#cfc8be');
 const noneColour = (theme: Theme): string => (theme.dark ? '#7a7268' : '#a49b8f');
 
+/* Parts of wall-clock time: what runs is warm, what waits for a CPU red, what is blocked blue. */
+const PARTS: [RegExp, number, number, number][] = [
+	[/^running$/, 42, 80, 0],
+	[/^waiting for a CPU$/, 4, 66, 0],
+	[/^blocked: disk$/, 262, 46, 0],
+	[/^blocked: lock$/, 330, 52, 0],
+	[/^blocked: network$/, 205, 58, 0],
+	[/^blocked: /, 222, 40, 1],
+];
+
 /* A value's colour follows from its name alone: it is the same in every range, view and link. */
 export function lineColour(value: string, theme: Theme): string {
-	if (value === '') return noneColour(theme);
+	if (value === '' || value === 'idle') return noneColour(theme);
+	const part = PARTS.find(([name]) => name.test(value));
+	if (part) {
+		const [, hue, saturation, spreads] = part;
+		const lightness =
+			(theme.dark ? 46 : 66) + (spreads ? (hash(value) % 5) * 3 - 6 : 0);
+		return css(hsl(hue, saturation, lightness));
+	}
 	const h = hash(value);
 	const [saturation, lightness] = TONES[theme.dark ? 'dark' : 'light'][(h >>> 12) % 3];
 	return css(hsl(((h % LINE_HUES) * 360) / LINE_HUES, saturation, lightness));

@@ -15,7 +15,7 @@ import {
 	type TreeAnswer,
 } from './api';
 import {DARK, LIGHT} from './colour';
-import {parse, type Selector} from './selector';
+import {format, parse, type Selector} from './selector';
 import {type Range, read, type State, snap, spanOf, stepOf, write} from './state';
 import {
 	apply,
@@ -137,6 +137,24 @@ export const types = new Resource<string[]>(); // of profiles
 /* A selector, or what is wrong with it. */
 export const selectorOf = (text: string): Selector | string =>
 	parse(text, types.data.value ?? undefined);
+
+/* The profile type of what is asked for. */
+export const profileType = computed<string>(() => {
+	const s = selectorOf(state.value.query);
+	return typeof s === 'string' ? 'cpu' : s.type;
+});
+
+/* Not a label: the parts of wall-clock time (src/query/computed.h). */
+export const PART = 'part';
+
+/* Shows another type of the same series. Wall-clock time is first of all divided into its parts. */
+export function showType(type: string): void {
+	const s = selectorOf(state.value.query);
+	const {by} = state.value;
+	const matchers = typeof s === 'string' ? [] : s.matchers;
+	const lines = type === 'wall' ? PART : by === PART ? 'comm' : by;
+	update({query: format({type, matchers}), by: lines, zoom: '', changes: []}, true);
+}
 
 /* A file that was dropped on the page: shown in place of what the server has. */
 export interface OpenFile {

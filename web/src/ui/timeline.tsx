@@ -14,13 +14,17 @@ import {
 	isFitted,
 	isStale,
 	labels,
+	PART,
+	profileType,
 	range,
 	selectorOf,
 	shown,
+	showType,
 	state,
 	status,
 	theme,
 	timeline,
+	types,
 	update,
 } from '../data';
 import {amount, clip, clock, date, percent, range as rangeText, short, span} from '../format';
@@ -78,11 +82,37 @@ const colours = computed(() =>
 
 const hovered = signal(-1); // the step under the pointer
 
-/* CPU time is shown as CPUs: seconds a second. */
-function scaleOf(t: Timeline): {per: number; unit: string} {
-	if (t.unit === 'nanoseconds') return {per: t.step * 1e6, unit: 'CPUs'};
-	return {per: 1, unit: t.unit};
+/* Time is shown as seconds a second: CPUs that ran, threads that waited. */
+function scaleOf(t: Timeline): {per: number; unit: string; isTime: boolean} {
+	const isTime = t.unit === 'nanoseconds';
+	if (!isTime) return {per: 1, unit: t.unit, isTime};
+	return {
+		per: t.step * 1e6,
+		unit: OF_THREADS.has(profileType.value) ? 'threads' : 'CPUs',
+		isTime,
+	};
 }
+
+const OF_THREADS = new Set(['offcpu', 'wall']);
+
+/* What the types are called; others are called what they are. */
+const TYPE_NAMES: Record<string, string> = {
+	cpu: 'CPU',
+	offcpu: 'waiting',
+	wall: 'wall clock',
+	page_faults: 'page faults',
+};
+
+/* Types that can be shown; running time has no stacks, and is a part of wall-clock time. */
+const typeOptions = computed<[string, string][]>(() => {
+	const stored = (types.data.value ?? []).filter(t => t !== 'oncpu');
+	const all = [...new Set([profileType.value, ...stored])];
+	const order = Object.keys(TYPE_NAMES);
+	const place = (t: string): number => (order.includes(t) ? order.indexOf(t) : order.length);
+	return all
+		.sort((a, b) => place(a) - place(b) || a.localeCompare(b))
+		.map(t => [t, TYPE_NAMES[t] ?? t]);
+});
 
 /* From the bottom of the stack up: the largest line first, the rest on top. */
 function layers(t: Timeline): {values: number[]; total: number; value: string | null}[] {
@@ -476,13 +506,13 @@ function lineName(by: string, l: {value: string; name?: string}): string {
 /* Each line's share of what is shown; under the pointer, how much it was then. */
 function Legend({t}: {t: Timeline}): JSX.Element {
 	const at = hovered.value;
-	const {per, unit} = scaleOf(t);
+	const {per, unit, isTime} = scaleOf(t);
 	const of = shownSteps.value;
 	const all = layers(t).reduce((n, l) => n + sumOf(l.values, of), 0);
 	const show = (values: number[]): string => {
 		if (at < 0 || at >= t.steps) return percent(sumOf(values, of), all);
 		if (!t.covered[at]) return '–';
-		return unit === 'CPUs' ? (values[at] / per).toFixed(2) : amount(values[at], unit);
+		return isTime ? (values[at] / per).toFixed(2) : amount(values[at], unit);
 	};
 	return (
 		<ul class="legend" aria-label="Lines of the timeline">
@@ -490,7 +520,12 @@ function Legend({t}: {t: Timeline}): JSX.Element {
 				<li key={l.value}>
 					<button
 						type="button"
-						title={`Only ${state.value.by}="${clip(l.value, 200)}"`}
+						title={
+							state.value.by === PART
+								? ''
+								: `Only ${state.value.by}="${clip(l.value, 200)}"`
+						}
+						disabled={state.value.by === PART}
 						onClick={() => filterBy(state.value.by, l.value)}
 					>
 						<Swatch colour={colours.value[i]} />
@@ -555,7 +590,8 @@ export const labelOptions = computed<string[]>(() => {
 	return all.length > 0 ? all : ['comm'];
 });
 
-export const labelName = (label: string): string => (label === 'comm' ? 'process' : label);
+export const labelName = (label: string): string =>
+	label === 'comm' ? 'process' : label === PART ? 'part of the time' : label;
 
 export function TimelinePanel(): JSX.Element | null {
 	const t = timeline.data.value;
@@ -564,19 +600,24 @@ export function TimelinePanel(): JSX.Element | null {
 	const {chosen: c, rows} = shown.value;
 	const sum = chosenSum.value;
 	const at = hovered.value;
-	const byOptions = [...new Set([s.by, ...labelOptions.value])];
+	const parts = profileType.value === 'wall' ? [PART] : [];
+	const byOptions = [...new Set([...parts, s.by, ...labelOptions.value])];
 	return (
 		<section
 			class={`timeline ${timeline.isBusy.value ? 'busy' : ''}`}
 			aria-label="Timeline"
 		>
 			<div class="timeline-head">
+				{typeOptions.value.length > 1 && (
+					<Choice
+						label="Show"
+						value={profileType.value}
+						options={typeOptions.value}
+						onChange={showType}
+					/>
+				)}
 				<Choice
-					label={
-						t && t.unit !== 'nanoseconds'
-							? `${t.unit} by`
-							: 'CPUs by'
-					}
+					label={`${t ? scaleOf(t).unit : 'CPUs'} by`}
 					value={s.by}
 					options={byOptions.map(l => [l, labelName(l)])}
 					onChange={by => update({by}, true)}

@@ -1,0 +1,472 @@
+#include "query/computed.h"
+
+#include <errno.h>
+
+#include "base/index.h"
+#include "base/mem.h"
+#include "profile/remap.h"
+
+#define STACKS_MAX (4u << 20)
+#define LABELS_MAX 24
+
+/* The parts of wall-clock time. */
+enum part { PART_USER, PART_KERNEL, PART_UNSAMPLED, PART_RUNNABLE, PART_BLOCKED, PART_IDLE, PARTS };
+
+static const char *const part_names[PARTS] = {
+	[PART_USER] = "running: user",
+	[PART_KERNEL] = "running: kernel",
+	[PART_UNSAMPLED] = "running: not sampled",
+	[PART_RUNNABLE] = "waiting for a CPU",
+	[PART_BLOCKED] = "blocked", /* … by reason */
+	[PART_IDLE] = "idle",
+};
+
+/* ---- a process: what its samples are scaled by ---------------------------------------------- */
+
+struct owner {
+	const char *comm, *pid; /* borrowed from a profile; "" if it has none */
+	uint64_t ran, sampled;  /* ns, by oncpu and by cpu */
+};
+
+struct owners {
+	struct owner *list; /* [0] is not used */
+	uint32_t count, cap;
+	struct index by_name;
+};
+
+static const char *label(const struct profile *p, uint32_t series, const char *key)
+{
+	const char *value = profile_label(p, series, key);
+
+	return value ? value : "";
+}
+
+static struct owner *owner_of(struct owners *o, const struct profile *p, uint32_t series)
+{
+	const char *comm = label(p, series, "comm"), *pid = label(p, series, "pid");
+	uint32_t hash = index_hash2(index_hash_bytes(comm, strlen(comm)),
+				    index_hash_bytes(pid, strlen(pid))),
+		 id;
+
+	INDEX_EACH(&o->by_name, hash, id)
+		if (strcmp(o->list[id].comm, comm) == 0 && strcmp(o->list[id].pid, pid) == 0)
+			return &o->list[id];
+	if (!o->count)
+		o->count = 1;
+	while (o->count >= o->cap)
+		MEM_GROW(o->list, o->cap, o->cap);
+	id = o->count++;
+	o->list[id] = (struct owner){.comm = comm, .pid = pid};
+	index_put(&o->by_name, hash, id);
+	return &o->list[id];
+}
+
+/* ---- the sum --------------------------------------------------------------------------------- */
+
+struct wall {
+	const struct store_query *query;
+	struct profile *into;
+	struct owners owners;
+};
+
+/* Stacks and labels of one profile, as samples of `wall` under one root. */
+struct rooted {
+	struct wall *wall;
+	const struct profile *from;
+	struct remap map;
+	uint32_t root;
+};
+
+static void rooted_init(struct rooted *r, struct wall *w, const struct profile *from,
+			const char *name)
+{
+	CLEANUP(freep) char *mark = mem_printf("[%s]", name);
+	struct frame f = {.name = profile_string(w->into, mark, strlen(mark)), .kind = FRAME_MARK};
+
+	*r = (struct rooted){.wall = w, .from = from};
+	r->root = profile_stack(w->into, 0, profile_frame(w->into, &f));
+	remap_set_root(&r->map, r->root);
+}
+
+/* Of a sample's labels, those that were asked for. */
+static uint32_t asked_labels(const struct wall *w, const struct profile *from, uint32_t series)
+{
+	struct label labels[LABELS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->query->by_count && n < LABELS_MAX; i++) {
+		const char *key = w->query->by[i], *value = profile_label(from, series, key);
+		if (value)
+			labels[n++] = (struct label){profile_string(w->into, key, strlen(key)),
+						     profile_string(w->into, value, strlen(value))};
+	}
+	return n ? profile_series(w->into, labels, n) : 0;
+}
+
+static void rooted_add(struct rooted *r, const struct sample *s, uint64_t value)
+{
+	static const struct remap_caps caps = {UINT32_MAX, STACKS_MAX};
+	struct profile *into = r->wall->into;
+	uint32_t stack = remap_stack(&r->map, r->from, s->stack, into, &caps);
+
+	if (stack == REMAP_FULL) {
+		stack = r->root;
+		into->info.capped += s->count;
+	}
+	profile_add(into, asked_labels(r->wall, r->from, s->series), stack, s->count, value);
+}
+
+static uint64_t scale(uint64_t value, uint64_t by, uint64_t of)
+{
+	return of ? (uint64_t)((unsigned __int128)value * by / of) : 0;
+}
+
+static bool is_in_kernel(const struct profile *p, uint32_t stack)
+{
+	enum frame_kind kind = stack ? p->frames[p->stacks[stack].frame].kind : FRAME_USER;
+
+	return kind == FRAME_KERNEL || kind == FRAME_BPF;
+}
+
+/* What ran, and in the proportions of the samples where. */
+static void add_running(struct wall *w, const struct profile *ran, const struct profile *cpu)
+{
+	struct rooted user, kernel, unsampled;
+
+	rooted_init(&user, w, cpu, part_names[PART_USER]);
+	rooted_init(&kernel, w, cpu, part_names[PART_KERNEL]);
+	rooted_init(&unsampled, w, ran, part_names[PART_UNSAMPLED]);
+	for (uint32_t i = 0; i < ran->sample_count; i++)
+		owner_of(&w->owners, ran, ran->samples[i].series)->ran += ran->samples[i].value;
+	for (uint32_t i = 0; i < cpu->sample_count; i++)
+		owner_of(&w->owners, cpu, cpu->samples[i].series)->sampled += cpu->samples[i].value;
+	for (uint32_t i = 0; i < cpu->sample_count; i++) {
+		const struct sample *s = &cpu->samples[i];
+		const struct owner *o = owner_of(&w->owners, cpu, s->series);
+		rooted_add(is_in_kernel(cpu, s->stack) ? &kernel : &user, s,
+			   scale(s->value, o->ran, o->sampled));
+	}
+	for (uint32_t i = 0; i < ran->sample_count; i++) {
+		const struct sample *s = &ran->samples[i];
+		if (!owner_of(&w->owners, ran, s->series)->sampled)
+			rooted_add(&unsampled, s, s->value);
+	}
+	remap_done(&user.map);
+	remap_done(&kernel.map);
+	remap_done(&unsampled.map);
+}
+
+/* One root for each reason, made when it is met. */
+struct reasons {
+	const char *names[16]; /* borrowed */
+	struct rooted roots[16];
+	size_t count;
+};
+
+static struct rooted *root_of(struct reasons *r, struct wall *w, const struct profile *off,
+			      const char *reason)
+{
+	size_t i = 0;
+
+	while (i < r->count && strcmp(r->names[i], reason) != 0)
+		i++;
+	if (i < r->count)
+		return &r->roots[i];
+	if (i == ARRAY_SIZE(r->names)) /* there are not that many reasons */
+		return &r->roots[0];
+	CLEANUP(freep)
+	char *name = mem_printf("%s: %s", part_names[PART_BLOCKED], *reason ? reason : "other");
+	r->names[r->count++] = reason;
+	rooted_init(&r->roots[i], w, off, name);
+	return &r->roots[i];
+}
+
+static void add_waiting(struct wall *w, const struct profile *off)
+{
+	struct rooted runnable, idle;
+	struct reasons blocked = {};
+
+	rooted_init(&runnable, w, off, part_names[PART_RUNNABLE]);
+	rooted_init(&idle, w, off, part_names[PART_IDLE]);
+	remap_set_root(&idle.map, 0); /* such stacks have that root already */
+	for (uint32_t i = 0; i < off->sample_count; i++) {
+		const struct sample *s = &off->samples[i];
+		const char *state = label(off, s->series, "state");
+		struct rooted *r =
+			strcmp(state, "runnable") == 0 ? &runnable
+			: strcmp(state, "idle") == 0
+				? &idle
+				: root_of(&blocked, w, off, label(off, s->series, "reason"));
+		rooted_add(r, s, s->value);
+	}
+	remap_done(&runnable.map);
+	remap_done(&idle.map);
+	for (size_t i = 0; i < blocked.count; i++)
+		remap_done(&blocked.roots[i].map);
+}
+
+static void add_answer(struct store_answer *to, const struct store_answer *a, bool first)
+{
+	if (a->samples || first) {
+		bool alone = first || !to->samples;
+		to->from_ms = alone ? a->from_ms : MIN(to->from_ms, a->from_ms);
+		to->to_ms = alone ? a->to_ms : MAX(to->to_ms, a->to_ms);
+	}
+	to->samples += a->samples;
+	to->lost += a->lost;
+	to->windows += a->windows;
+	to->damaged = MAX(to->damaged, a->damaged);
+	to->refused = MAX(to->refused, a->refused);
+	to->newer = MAX(to->newer, a->newer);
+	to->files += a->files;
+	to->bytes += a->bytes;
+	if (!to->trouble[0])
+		memcpy(to->trouble, a->trouble, sizeof(to->trouble));
+}
+
+/* What is stored of a type, by the labels asked for and two more. */
+static int sum_type(struct store *s, const struct store_query *q, const char *type,
+		    const char *also, const char *and_also, struct profile *into,
+		    struct store_answer *ret, struct store_error *ret_err)
+{
+	const char *by[LABELS_MAX + 2] = {also, and_also};
+	struct store_query of = *q;
+	struct store_answer one = {};
+
+	of.type = type;
+	of.by = by;
+	of.by_count = 2;
+	for (size_t i = 0; i < q->by_count && of.by_count < ARRAY_SIZE(by); i++)
+		if (strcmp(q->by[i], also) != 0 && strcmp(q->by[i], and_also) != 0)
+			by[of.by_count++] = q->by[i];
+	int r = store_sum(s, &of, into, &one, ret_err);
+	if (r == 0)
+		add_answer(ret, &one, !ret->to_ms);
+	return r;
+}
+
+static int sum_wall(struct store *s, const struct store_query *q, struct profile *into,
+		    struct store_answer *ret, struct store_error *ret_err)
+{
+	CLEANUP(profile_freep) struct profile *ran = profile_new();
+	CLEANUP(profile_freep) struct profile *cpu = profile_new();
+	CLEANUP(profile_freep) struct profile *off = profile_new();
+	struct wall w = {.query = q, .into = into};
+
+	*ret = (struct store_answer){};
+	int r = sum_type(s, q, "oncpu", "comm", "pid", ran, ret, ret_err);
+	r = r ? r : sum_type(s, q, "cpu", "comm", "pid", cpu, ret, ret_err);
+	r = r ? r : sum_type(s, q, "offcpu", "state", "reason", off, ret, ret_err);
+	if (r)
+		return r;
+	into->info.type = profile_keep(into, COMPUTED_WALL);
+	into->info.unit = profile_keep(into, "nanoseconds");
+	into->info.start_ns = ret->from_ms * 1000000;
+	into->info.duration_ns = (ret->to_ms - ret->from_ms) * 1000000;
+	into->info.lost += ret->lost;
+	into->info.truncated += cpu->info.truncated + off->info.truncated;
+	add_running(&w, ran, cpu);
+	add_waiting(&w, off);
+	free(w.owners.list);
+	index_done(&w.owners.by_name);
+	return 0;
+}
+
+static bool is_wall(const struct store_query *q)
+{
+	return q->type && strcmp(q->type, COMPUTED_WALL) == 0;
+}
+
+/* Only samples have times of their own. */
+static int not_exact(struct store_error *ret_err)
+{
+	if (ret_err)
+		snprintf(
+			ret_err->text, sizeof(ret_err->text),
+			"the type wall is known of whole windows of %d s, not of parts of a second",
+			WINDOW_MS / 1000);
+	return -EINVAL;
+}
+
+int computed_sum(struct store *s, const struct store_query *q, struct profile *into,
+		 struct store_answer *ret, struct store_error *ret_err)
+{
+	if (!is_wall(q))
+		return store_sum(s, q, into, ret, ret_err);
+	return q->exact ? not_exact(ret_err) : sum_wall(s, q, into, ret, ret_err);
+}
+
+/* ---- the timeline ---------------------------------------------------------------------------- */
+
+static struct store_line *line_of(struct store_timeline *t, const char *value)
+{
+	for (uint32_t i = 0; i < t->line_count; i++)
+		if (strcmp(t->lines[i].value, value) == 0)
+			return &t->lines[i];
+	t->lines = mem_resize_array(t->lines, t->line_count + 1, sizeof(*t->lines));
+	struct store_line *l = &t->lines[t->line_count++];
+	*l = (struct store_line){.value = mem_strdup(value),
+				 .values = mem_alloc_array((size_t)t->steps + 1, sizeof(uint64_t))};
+	return l;
+}
+
+/* Adds what one line of `from` has to the line of *t that is called `value`. */
+static void add_line(struct store_timeline *t, const struct store_timeline *from,
+		     const struct store_line *line, const char *value)
+{
+	struct store_line *to = line_of(t, value);
+
+	for (uint32_t i = 0; i < MIN(t->steps, from->steps); i++)
+		to->values[i] += line->values[i];
+	to->total += line->total;
+	if (line->name && !to->name)
+		to->name = mem_strdup(line->name);
+}
+
+/* What the first part leaves is what the others add to. */
+static void begin_timeline(struct store_timeline *t, struct store_timeline *first)
+{
+	*t = (struct store_timeline){.start_ms = first->start_ms,
+				     .step_ms = first->step_ms,
+				     .steps = first->steps,
+				     .covered = TAKE_PTR(first->covered),
+				     .restarted = TAKE_PTR(first->restarted)};
+	snprintf(t->unit, sizeof(t->unit), "nanoseconds");
+}
+
+/* The lines of a type by a label; NULL: in all. */
+static int read_type(struct store *s, const struct store_query *q, const char *type, const char *by,
+		     struct store_timeline *ret, struct store_error *ret_err)
+{
+	struct store_query of = *q;
+
+	of.type = type;
+	of.by = &by;
+	of.by_count = by ? 1 : 0;
+	return store_timeline(s, &of, ret, ret_err);
+}
+
+static const char *part_of_state(const char *state)
+{
+	return strcmp(state, "runnable") == 0 ? part_names[PART_RUNNABLE]
+	       : strcmp(state, "idle") == 0   ? part_names[PART_IDLE]
+					      : NULL;
+}
+
+/* Those that are neither idle nor runnable, by reason. */
+static int read_blocked(struct store *s, const struct store_query *q, struct store_timeline *ret,
+			struct store_error *ret_err)
+{
+	static const char *const others[] = {"runnable", "idle"};
+	size_t n = q->matcher_count;
+	struct matcher *matchers = mem_alloc_array(n + ARRAY_SIZE(others), sizeof(*matchers));
+	struct store_query of = *q;
+
+	memcpy(matchers, q->matchers, n * sizeof(*matchers));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		matcher_init(&matchers[n + i], "state", MATCHER_NOT_EQUAL, others[i], NULL);
+	of.matchers = matchers;
+	of.matcher_count = n + ARRAY_SIZE(others);
+	int r = read_type(s, &of, "offcpu", "reason", ret, ret_err);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		matcher_done(&matchers[n + i]);
+	free(matchers);
+	return r;
+}
+
+static int parts_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
+			  struct store_error *ret_err)
+{
+	struct store_timeline ran = {}, states = {}, blocked = {};
+	int r = read_type(s, q, "oncpu", NULL, &ran, ret_err);
+
+	r = r ? r : read_type(s, q, "offcpu", "state", &states, ret_err);
+	r = r ? r : read_blocked(s, q, &blocked, ret_err);
+	if (r == 0) {
+		begin_timeline(ret, &ran);
+		line_of(ret, "running");
+		line_of(ret, part_names[PART_RUNNABLE]);
+		for (uint32_t i = 0; i < ran.line_count; i++)
+			add_line(ret, &ran, &ran.lines[i], "running");
+		for (uint32_t i = 0; i < blocked.line_count; i++) {
+			const char *reason = blocked.lines[i].value;
+			CLEANUP(freep)
+			char *name = mem_printf("%s: %s", part_names[PART_BLOCKED],
+						*reason ? reason : "other");
+			add_line(ret, &blocked, &blocked.lines[i], name);
+		}
+		line_of(ret, part_names[PART_IDLE]);
+		for (uint32_t i = 0; i < states.line_count; i++) {
+			const char *part = part_of_state(states.lines[i].value);
+			if (part)
+				add_line(ret, &states, &states.lines[i], part);
+		}
+	}
+	store_timeline_done(&ran);
+	store_timeline_done(&states);
+	store_timeline_done(&blocked);
+	return r;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct store_line *x = a, *y = b;
+
+	return x->total < y->total ? 1 : x->total > y->total ? -1 : strcmp(x->value, y->value);
+}
+
+static int label_timeline(struct store *s, const struct store_query *q, const char *by,
+			  struct store_timeline *ret, struct store_error *ret_err)
+{
+	struct store_timeline ran = {}, off = {};
+	int r = read_type(s, q, "oncpu", by, &ran, ret_err);
+
+	r = r ? r : read_type(s, q, "offcpu", by, &off, ret_err);
+	if (r == 0) {
+		begin_timeline(ret, &ran);
+		for (uint32_t i = 0; i < ran.line_count; i++)
+			add_line(ret, &ran, &ran.lines[i], ran.lines[i].value);
+		for (uint32_t i = 0; i < off.line_count; i++)
+			add_line(ret, &off, &off.lines[i], off.lines[i].value);
+		qsort(ret->lines, ret->line_count, sizeof(*ret->lines), by_total);
+	}
+	store_timeline_done(&ran);
+	store_timeline_done(&off);
+	return r;
+}
+
+int computed_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
+		      struct store_error *ret_err)
+{
+	const char *by = q->by_count ? q->by[0] : COMPUTED_PART;
+
+	if (!is_wall(q))
+		return store_timeline(s, q, ret, ret_err);
+	return strcmp(by, COMPUTED_PART) == 0 ? parts_timeline(s, q, ret, ret_err)
+					      : label_timeline(s, q, by, ret, ret_err);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool has_name(const struct store_names *n, const char *name)
+{
+	for (uint32_t i = 0; i < n->count; i++)
+		if (strcmp(n->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+int computed_names(struct store *s, const struct store_query *q, enum store_names_of of,
+		   struct store_names *ret, struct store_error *ret_err)
+{
+	struct store_query stored = *q;
+
+	if (is_wall(q))
+		stored.type = "offcpu"; /* whoever has one has the other, and the labels of both */
+	int r = store_names(s, &stored, of, ret, ret_err);
+	if (r || of != STORE_TYPES || !has_name(ret, "oncpu") || !has_name(ret, "offcpu"))
+		return r;
+	ret->names = mem_resize_array(ret->names, ret->count + 1, sizeof(*ret->names));
+	ret->names[ret->count++] = mem_strdup(COMPUTED_WALL); /* the last one, by the alphabet */
+	return 0;
+}
