@@ -73,6 +73,7 @@ class Collector:
         self.sequence, self.epoch = 0, 1
         self.taken = self.base = 0
         self.lost = [0, 0, 0, 0, 0]
+        self.files = {}  # by a module's name: its path and build id
         self.reset()
 
     def reset(self):
@@ -87,7 +88,8 @@ class Collector:
     def stack(self, frames):
         parent = 0
         for name, module, kind, *place in frames:
-            m = self.modules.put(self.string(module)) if module else 0
+            m = self.modules.put((self.string(module), *map(self.string, self.files.get(
+                module, ("", ""))))) if module else 0
             source, line = (self.string(place[0]), place[1]) if place else (0, 0)
             parent = self.stacks.put((parent, self.frames.put(
                 (self.string(name), m, kind, 0, source, line))))
@@ -97,7 +99,7 @@ class Collector:
         out = u64(1)
         for table, write in (
                 (self.strings, lambda i, s: text(s)),
-                (self.modules, lambda i, m: u64(m) + bytes(5)),
+                (self.modules, lambda i, m: b"".join(map(u64, m)) + bytes(3)),
                 (self.frames, lambda i, f: b"".join(map(u64, f))),
                 (self.stacks, lambda i, s: u64(i - s[0]) + u64(s[1])),
                 (self.series, lambda i, s: u64(len(s)) + b"".join(u64(k) + u64(v) for k, v in s))):

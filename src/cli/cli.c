@@ -129,8 +129,11 @@ static void give_to_invoker(FILE *f)
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path)
 {
+	CLEANUP(packages_freep) struct packages *packages = packages_new();
 	struct render_options render = o->options;
 	struct file_out out;
+
+	render.packages = packages;
 
 	if (strcmp(path, "-") == 0)
 		render.terminal_columns = cli_terminal_columns();

@@ -180,6 +180,15 @@ static const struct counter {
 	{"store_refused_total", "store refused", "windows were out of range", "check the clocks"},
 	{"store_damaged_files_total", "damaged files",
 	 "files of the store were damaged and set aside", "check the disk"},
+	{"store_untimed_packs_total", "packs without times",
+	 "packs of windows have no times of samples, because there were too many: heatmaps and "
+	 "exact "
+	 "ranges lack them",
+	 "lower --frequency"},
+	{"collectors_forgotten_total", "collectors forgotten",
+	 "dictionaries of collectors were dropped to limit memory: each is sent again when next "
+	 "needed",
+	 "use fewer agents per server"},
 	{"windows_malformed_total", "malformed windows", "window messages could not be read",
 	 "check what sends them"},
 	{"http_refused_total", "requests refused",
@@ -189,6 +198,10 @@ static const struct counter {
 	 "requests came without the token, or from users "
 	 "without access",
 	 "--allow-user NAME, or a token"},
+	{"http_unowned_total", "user unknown",
+	 "connections on loopback were of a user that could not be determined, so they got access "
+	 "only by a token",
+	 ""},
 	{"http_dropped_total", "connections dropped",
 	 "connections were closed because there were too many, or they were too slow", ""},
 	{"queries_total{end=\"late\"}", "late queries", "queries took too long",

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "cli/package.h"
 #include "render/describe.h"
 
 void report_time(uint64_t ms, char ret[static 32])
@@ -20,14 +19,11 @@ void report_time(uint64_t ms, char ret[static 32])
 
 void report_missing_names(const struct quality *q)
 {
-	CLEANUP(freep) char *package = NULL;
+	CLEANUP(packages_freep) struct packages *packages = packages_new();
 	char hint[QUALITY_HINT];
 
-	if (!*quality_hint(q, NULL, hint))
-		return;
-	if (q->path && q->build_id)
-		package = package_of_symbols(q->path, q->build_id);
-	log_info("%s", quality_hint(q, package, hint));
+	if (*quality_hint(q, packages, hint))
+		log_info("%s", hint);
 }
 
 bool report_unreadable(const struct store_answer *a)

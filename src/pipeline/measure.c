@@ -153,7 +153,7 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		char text[64];
 		trouble_number((enum trouble)i, counts[i], text, sizeof(text));
 		if (k->ordinary)
-			log_debug("%s %s", text, k->means);
+			log_info("%s %s; some of that happens everywhere", text, k->means);
 		else
 			log_warn("%s %s%s%s", text, k->means, *k->help ? "; " : "", k->help);
 	}

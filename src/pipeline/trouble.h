@@ -49,7 +49,7 @@ struct trouble_kind {
 	const char *name;  /* of the label: "files_unreadable" */
 	const char *means; /* goes on from a number: "files of programs could not be read: …" */
 	const char *help;  /* what to do; "" if nothing can be done */
-	bool ordinary;     /* some of it happens everywhere: not worth a line in a log */
+	bool ordinary;     /* some of it happens everywhere: told, but not as a warning */
 };
 
 extern const struct trouble_kind trouble_kinds[TROUBLES];

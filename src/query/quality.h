@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "profile/profile.h"
+#include "query/package.h"
 
 #define QUALITY_HINT 512
 
@@ -35,7 +36,7 @@ void quality_of(const struct profile *p, struct quality *ret);
 
 /*
  * One sentence on what would name the most unnamed frames; "" if less than 1 % are unnamed, or no
- * remedy is known. `package`: the one with the file's symbols, NULL if unknown.
+ * remedy is known. `packages` finds the package with a file's symbols; NULL: none is looked for.
  */
-const char *quality_hint(const struct quality *q, const char *package,
+const char *quality_hint(const struct quality *q, struct packages *packages,
 			 char ret[static QUALITY_HINT]);

@@ -287,6 +287,7 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 		return;
 	}
 	a->options.tree.base = base;
+	a->options.packages = a->q.server->packages;
 	int r = a->renderer->render(p, &a->options, out);
 	if (r == -EOPNOTSUPP) {
 		wrong(a, "that format has no way to show a difference");

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <sys/eventfd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "render/escape.h"
@@ -99,7 +100,12 @@ int http_owner(struct http_request *r, uid_t *ret)
 	if (c->owned == NOT_ASKED) {
 		int err = peer_owner(&r->http->peer, http_fd(r), &c->owner);
 		c->owned = err ? UNOWNED : OWNED;
-		r->http->stats.unowned += err != 0;
+		if (err && r->http->stats.unowned++ == 0)
+			log_info("the user of a connection on loopback could not be determined "
+				 "(%s), so it gets access only by a token; more of these are "
+				 "only counted",
+				 err == -ENOENT ? "it was closed, or is not of this machine"
+						: strerror(-err));
 	}
 	if (c->owned != OWNED)
 		return -ENOENT;

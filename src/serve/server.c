@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "query/package.h"
 #include "serve/server_internal.h"
 
 #define THREADS       2
@@ -202,6 +203,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	}
 	say_warning(s);
 	s->receiver = receiver_new(s->store);
+	s->packages = packages_new();
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
 	s->cost = cost_new(s);
@@ -232,6 +234,7 @@ void server_free(struct server *s)
 	cost_free(s->cost);
 	live_profiles_free(s->live_profiles);
 	jobs_free(s->jobs); /* answers what is held */
+	packages_free(s->packages);
 	http_free(s->http);
 	receiver_free(s->receiver);
 	store_close(s->store);

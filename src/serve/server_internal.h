@@ -15,6 +15,7 @@ struct server {
 	char *store_place;
 	struct receiver *receiver;
 	struct jobs *jobs;
+	struct packages *packages; /* for the hint of an answer; used by jobs */
 	struct http *http;
 	struct store_options store_options;
 	uint64_t deadline_ms;

@@ -11,7 +11,8 @@
 #define PADDED_GAP_MIN  (64u << 10) /* minimum size of code without symbols to be searched */
 #define GAP_MIN         16          /* shorter gaps are padding between functions */
 #define SYSCALL_GAP_MAX 16
-#define STEP_BYTES      16 /* reading or clearing this many counts as one step */
+#define LEAF_MAX        128 /* bytes of a function without a frame; glibc's __longjmp has 80 */
+#define STEP_BYTES      16  /* reading or clearing this many counts as one step */
 #define DEPTH_MAX       (1 << 24)
 #define LOST            1 /* of a saved register: it was saved, but it is not known where */
 #define SYMBOLS_MAX     (1u << 20)
@@ -58,6 +59,7 @@ struct flow {
 	struct unwind_rule last, held; /* the last row that was given, and the next one */
 	uint64_t held_at;
 	bool any, holds;
+	uint64_t leaf_end; /* where the rule in front of one of UNWIND_OTHER ends; 0: none does */
 
 	uint8_t *code; /* … and its bytes */
 	uint64_t from, to;
@@ -659,11 +661,63 @@ static int close_gap(struct flow *f, uint64_t to)
 	return err;
 }
 
+/*
+ * How far the rule in front of one of UNWIND_OTHER holds, at `from`, all the same. The table of
+ * glibc's __longjmp says, from the middle on, that its caller is the one that it goes to, which is
+ * in registers by then. Yet who called it is still found at sp, until rsp is set: and that is the
+ * truer answer, since what it goes to never called it.
+ */
+static uint64_t end_of_leaf(const struct flow *f, uint64_t from)
+{
+	uint8_t code[LEAF_MAX];
+	struct x86 x = {.kind = X86_OTHER};
+	uint64_t offset, at = 0, len = sizeof(code);
+	bool reached = false;
+
+	if (!f->holds || f->held.cfa != UNWIND_SP || f->held.cfa_offset != 8 ||
+	    f->held.fp != UNWIND_FP_SAME || f->e->machine != EM_X86_64 ||
+	    from - f->held_at >= len || !elf_file_offset(f->e, f->held_at, &offset) ||
+	    elf_file_read(f->e, code, len, offset) != 0)
+		return from;
+	while (at < len && (x.kind == X86_OTHER || x.kind == X86_LEA_RIP)) {
+		reached |= f->held_at + at == from;
+		x = x86_decode(code + at, len - at);
+		at += x.kind == X86_BAD ? 0 : x.len;
+	}
+	return reached ? f->held_at + at : from;
+}
+
+/* A row of UNWIND_OTHER: the one before it may go on. */
+static int put_other(struct flow *f, uint64_t start, struct unwind_rule other)
+{
+	struct unwind_rule rule = f->held;
+	uint64_t end = f->steps < FLOW_STEPS_MAX ? end_of_leaf(f, start) : start;
+
+	f->steps += LEAF_MAX / STEP_BYTES;
+	if (end == start)
+		return put_row(f, start, other);
+	f->leaf_end = end;
+	rule.kept_offset = UNWIND_KEPT_LOST;
+	rule.checked = 1;
+	return put_row(f, start, rule);
+}
+
+/* Before a row at `start`. */
+static int end_leaf(struct flow *f, uint64_t start)
+{
+	uint64_t end = f->leaf_end;
+
+	f->leaf_end = 0;
+	return end && end < start ? put_row(f, end, (struct unwind_rule){.cfa = UNWIND_OTHER}) : 0;
+}
+
 static int take_row(void *arg, uint64_t start, struct unwind_rule rule)
 {
 	struct flow *f = arg;
-	int err = 0;
+	int err = end_leaf(f, start);
 
+	if (err)
+		return err;
 	if (rule.cfa == UNWIND_UNKNOWN) {
 		if (!f->in_gap)
 			f->gap = start;
@@ -673,7 +727,9 @@ static int take_row(void *arg, uint64_t start, struct unwind_rule rule)
 	if (f->in_gap)
 		err = close_gap(f, start);
 	f->in_gap = false;
-	return err ? err : put_row(f, start, rule);
+	if (err)
+		return err;
+	return rule.cfa == UNWIND_OTHER ? put_other(f, start, rule) : put_row(f, start, rule);
 }
 
 int flow_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats)

@@ -18,7 +18,7 @@
 
 #include "unwind/unwind_table.h"
 
-#define UNWIND_TABLE_FILE_VERSION 12 /* raise it also when the same ELF file gives other rows */
+#define UNWIND_TABLE_FILE_VERSION 13 /* raise it also when the same ELF file gives other rows */
 #define UNWIND_TABLE_FILE_MAX                                                                      \
 	(sizeof(struct unwind_table_file_head) + UNWIND_RULES_MAX * sizeof(struct unwind_rule) +   \
 	 UNWIND_TABLE_PAGES_MAX * 8ul + CFI_ROWS_MAX * 4ul)

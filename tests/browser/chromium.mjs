@@ -11,8 +11,6 @@ let playwright = null;
 
 /* Why there is no browser here, or false. */
 export async function whyNoBrowser() {
-	if (Number(process.versions.node.split('.')[0]) < 20)
-		return `node ${process.versions.node} is older than 20`;
 	if (!existsSync(CHROMIUM))
 		return `${CHROMIUM} is not installed`;
 	try {

@@ -9,6 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import debian  # noqa: E402
 from server import Server, check_metrics  # noqa: E402
 from tap import ROOT, main, test  # noqa: E402
 from windows import (KNOWN, PERIOD, REFUSED, RESET, STORED, Collector, Reply, Sums,  # noqa: E402
@@ -127,6 +128,24 @@ def sums_are_exact_for_every_selector():
                         for k, v in Sums.folded(rows, "comm", "count").items()}
                 assert folded(text) == want, (query, folded(text), want)
                 assert headers["X-Smolder-Samples"] == str(t["samples"])
+
+
+@test
+def the_hint_names_the_package_that_has_the_names():
+    path, build_id = debian.dash()
+    with Server() as s:
+        for wrong in (False, True):
+            c, start = Collector(), recent(20) + 60000 * wrong
+            c.files = {"dash": (path, "00" * 20 if wrong else build_id)}
+            rows = [row(("main@dash", "[dash+0x1234]@dash"), 5, comm="dash")]
+            assert s.post(c.message(start, rows)).status == STORED
+            t = s.json("/api/v1/query", **{"from": start, "to": start + 10000})
+            assert t["unnamed"] == 5, t
+            # A file that is not the one that was sampled says nothing of its package.
+            want = (f"most unnamed frames are in {path}; put its debug file at "
+                    f"/usr/lib/debug/.build-id/00/{'00' * 19}.debug" if wrong else
+                    "most unnamed frames are in dash; install the package dash-dbgsym for its symbols")
+            assert t["hint"] == want, t["hint"]
 
 
 @test

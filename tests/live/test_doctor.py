@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """smolder doctor as root, as nobody, and with parts of root's power."""
+import http.server
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -214,6 +217,48 @@ def a_server_without_a_collector_lacks_nothing_of_its_own():
     with tempfile.TemporaryDirectory() as d, served(os.path.join(d, "store")) as s:
         items = ask(s)
     assert list(items) == ["collectors"] and items["collectors"]["state"] == "info", items
+
+
+# Of the server's own counters those that grow when all is well; any other is told by doctor.
+GROW = {"server_cpu_seconds_total", "samples_taken_total", "samples_stored_total", "store_windows_total",
+        "store_known_total", "store_packs_total", "store_rolls_total", "store_expired_files_total",
+        "store_removed_bytes_total", "windows_received_total", "windows_received_bytes_total",
+        "http_requests_total", "http_answers_total", 'questions_total{end="done"}',
+        'questions_total{end="gone"}'}
+
+
+class Counting(http.server.BaseHTTPRequestHandler):
+    """Answers with the metrics that its server was given."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.server.text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@test
+def every_counter_that_should_be_0_is_told():
+    with tempfile.TemporaryDirectory() as d, served(os.path.join(d, "store")) as s:
+        text = s.get("/metrics").decode()
+    counters = set(re.findall(r"^# TYPE smolder_(\S+) counter$", text, re.M))
+    lines = [m for m in re.finditer(r"^smolder_((\w+)(?:\{\S+\})?) \S+$", text, re.M)
+             if m[2] in counters]
+    assert len(lines) > 30, text
+    with http.server.HTTPServer(("127.0.0.1", 0), Counting) as fake:
+        threading.Thread(target=fake.serve_forever, daemon=True).start()
+        try:
+            for m in lines:
+                fake.text = f'smolder_build_info{{version="0"}} 1\nsmolder_{m[1]} 4711\n'
+                p = subprocess.run([SMOLDER, "doctor", "--json", "--server",
+                                    f"http://127.0.0.1:{fake.server_port}"], capture_output=True, text=True)
+                assert p.returncode == 0, p
+                told = [i for i in json.loads(p.stdout)["items"] if i["text"].startswith("4711 ")]
+                assert len(told) == (0 if m[1] in GROW or m[2] in GROW else 1), (m[1], told)
+        finally:
+            fake.shutdown()
 
 
 @test

@@ -15,6 +15,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import debian  # noqa: E402
 from examples import examples  # noqa: E402
 from server import Server, smolder  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
@@ -117,6 +118,20 @@ def a_server_and_its_store_give_the_same():
         # And the store without any server.
         p = ran("query", "cpu", *span, "-f", "folded", *sources[1])
         assert folded(p.stdout) == Sums.folded([r for _, r in sums.rows], "comm", "count")
+
+
+@test
+def the_hint_is_the_same_wherever_it_is_read():
+    path, build_id = debian.dash()
+    want = "most unnamed frames are in dash; install the package dash-dbgsym for its symbols"
+    with Server() as s:
+        start, c = recent(), Collector()
+        c.files = {"dash": (path, build_id)}
+        s.post(c.message(start, [row(("main@dash", "[dash+0x1234]@dash"), 5, comm="dash")]))
+        for source in (("--server", s.url), ("--store", s.store)):
+            p = ran("query", "cpu", "--from", str(start), "-f", "columns", "-o", "-", *source)
+            assert json.loads(p.stdout)["hint"] == want, p.stdout
+            assert p.stderr.endswith(want + "\n"), p.stderr
 
 
 @test

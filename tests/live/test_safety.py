@@ -423,6 +423,8 @@ def who_has_gone_is_a_stranger():
         until("both to be refused", lambda: "\nsmolder_http_turned_away_total 2\n" in metrics())
         assert "\nsmolder_samples_stored_total 0\n" in metrics()
         assert "\nsmolder_http_unowned_total 2\n" in metrics()
+    # Counted always, said once.
+    assert s.words.count("the user of a connection on loopback could not be determined") == 1, s.words
 
 
 @live

@@ -297,7 +297,7 @@ def jumps_order(judge, stacks):
 
 @live
 def longjmp():
-    check("longjmp", workloads.start("jumps"), 0.8, more=jumps_order)
+    check("longjmp", workloads.start("jumps"), 0.9, more=jumps_order)
 
 
 @live

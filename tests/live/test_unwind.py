@@ -308,7 +308,8 @@ def as_complete_as_perf_and_the_same_stacks():
         ours[tuple(f for f in user_frames(frames) if in_program(f))] += n
     mine, other = Share(r.stacks), Share(perf.stacks)
     print(f"# smolder: {mine}\n# perf: {other}")
-    # libc's longjmp keeps where it goes to in registers, which our rows cannot say and perf reads.
+    # In the last two instructions of libc's longjmp the stack is already the one that it goes to, and
+    # perf shows what it goes to as its caller: ours are marked.
     known = mine.ends["[incomplete];__longjmp"]
     assert known <= 0.001 * mine.total, mine
     assert (mine.whole + known) / mine.total >= other.share, f"smolder: {mine}, perf: {other}"

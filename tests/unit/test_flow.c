@@ -284,6 +284,148 @@ static void padding_tells_where_functions_without_names_begin(void **state)
 	expect(&rows, 644, BY_RBP);
 }
 
+/* A table whose second row has the caller, its stack and its frame in registers: glibc's __longjmp.
+ */
+static void a_leaf_that_goes_elsewhere_keeps_its_caller_until_it_leaves(void **state)
+{
+	(void)state;
+	static const uint8_t code[160] = {
+		0x4c, 0x8b, 0x47, 0x30,                               /* 0: mov 48(%rdi),%r8 */
+		0x48, 0x8b, 0x57, 0x38,                               /* 4: mov 56(%rdi),%rdx */
+		0x64, 0x4c, 0x33, 0x04, 0x25, 0x30, 0x00, 0x00, 0x00, /* 8: xor %fs:48,%r8 */
+		0x48, 0x8b, 0x1f,                                     /* 17: mov (%rdi),%rbx */
+		0x4c, 0x89, 0xc4,                                     /* 20: mov %r8,%rsp */
+		0x4c, 0x89, 0xcd,                                     /* 23: mov %r9,%rbp */
+		0xff, 0xe2,                                           /* 26: jmp *%rdx */
+		0x5f,                                                 /* 28: pop %rdi */
+		0x90, 0xc3,                                           /* 29: on another stack */
+	};
+	static const uint8_t eh[] = {
+		/* CIE: rsp + 8, the return address at -8 */
+		20,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		1,
+		0,
+		1,
+		0x78,
+		16,
+		0x0c,
+		7,
+		8,
+		0x90,
+		1,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		/* FDE of 0 to 28: at 17 CFA rdi, rsp in r8, rbp in r9, rip in rdx */
+		36,
+		0,
+		0,
+		0,
+		28,
+		0,
+		0,
+		0,
+		0x00,
+		0x00,
+		TEXT >> 16,
+		0,
+		0,
+		0,
+		0,
+		0,
+		28,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0x40 | 17,
+		0x0c,
+		5,
+		0,
+		9,
+		7,
+		8,
+		9,
+		6,
+		9,
+		9,
+		16,
+		1,
+		0,
+		0,
+		0,
+		/* FDE of 28 to 31: at 29 rip in rdi, as vfork() has it */
+		28,
+		0,
+		0,
+		0,
+		68,
+		0,
+		0,
+		0,
+		28,
+		0x00,
+		TEXT >> 16,
+		0,
+		0,
+		0,
+		0,
+		0,
+		3,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0x40 | 1,
+		0x0e,
+		0,
+		9,
+		16,
+		5,
+		0,
+		0,
+	};
+	const struct tiny_text text = {TEXT, sizeof(code), code, sizeof(code)};
+	const struct tiny_section section = {".eh_frame", 0x20000000, eh, sizeof(eh)};
+	size_t size;
+	CLEANUP(freep) struct tiny_elf *elf = tiny_elf_new(ET_DYN, &text, &section, 1, &size);
+	struct unwind_rule still = RSP(8);
+	struct rows rows = {};
+	struct cfi_stats stats;
+	struct elf_file e;
+
+	assert_int_equal(elf_file_init_mem(&e, elf, size), 0);
+	assert_int_equal(flow_each(&e, keep, &rows, &stats), 0);
+	elf_file_done(&e);
+	assert_int_equal(stats.broken, 0);
+	assert_int_equal(rule_at(&rows, 0).cfa, UNWIND_SP);
+	assert_false(rule_at(&rows, 16).checked);
+	still.kept_offset = UNWIND_KEPT_LOST;
+	expect(&rows, 17, still);
+	expect(&rows, 20, still);
+	expect(&rows, 23, KIND(UNWIND_OTHER));
+	expect(&rows, 26, KIND(UNWIND_OTHER));
+	assert_int_equal(rule_at(&rows, 28).cfa, UNWIND_SP);
+	expect(&rows, 29, KIND(UNWIND_OTHER));
+	expect(&rows, 31, KIND(UNWIND_UNKNOWN));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +433,7 @@ int main(void)
 		cmocka_unit_test(pushes_and_branches_are_followed),
 		cmocka_unit_test(what_cannot_be_told_is_not),
 		cmocka_unit_test(the_entry_has_no_caller_nor_what_it_falls_into),
+		cmocka_unit_test(a_leaf_that_goes_elsewhere_keeps_its_caller_until_it_leaves),
 		cmocka_unit_test(padding_tells_where_functions_without_names_begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,27 @@
-#include "cli/package.h"
+#include "query/package.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "process/elf_file.h"
 
 #define INFO      "/var/lib/dpkg/info"
 #define LIST_MAX  (8u << 20) /* of one package; the largest have 2 MB */
 #define LISTS_MAX (256u << 20)
+
+struct answer {
+	char *path, *build_id;
+	char *package; /* NULL: none is known */
+};
+
+struct packages {
+	pthread_mutex_t lock; /* also held while it looks: one look at a time is enough */
+	struct answer answers[PACKAGES_MAX];
+	size_t count;
+};
 
 static void close_dir(DIR **d)
 {
@@ -19,7 +31,12 @@ static void close_dir(DIR **d)
 
 static bool has_build_id(const char *path, const char *build_id)
 {
-	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	/* The path may come from another machine: a device must not even be opened. */
+	CLEANUP(fd_closep)
+	int fd = stat(path, &st) == 0 && S_ISREG(st.st_mode)
+			 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+			 : -1;
 	uint8_t id[ELF_BUILD_ID_MAX];
 	char hex[2 * sizeof(id) + 1] = "";
 	struct elf_file e;
@@ -97,7 +114,7 @@ static char *package_of(const char *path)
 	return found ? found : find_package(&f, false);
 }
 
-char *package_of_symbols(const char *path, const char *build_id)
+static char *look_up(const char *path, const char *build_id)
 {
 	if (path[0] != '/' || !has_build_id(path, build_id))
 		return NULL;
@@ -106,4 +123,59 @@ char *package_of_symbols(const char *path, const char *build_id)
 		return NULL;
 	/* The C library's are older than the custom. */
 	return mem_printf("%s%s", name, strcmp(name, "libc6") == 0 ? "-dbg" : "-dbgsym");
+}
+
+/* ---- what was asked before ------------------------------------------------------------------ */
+
+struct packages *packages_new(void)
+{
+	struct packages *p = mem_alloc(sizeof(*p));
+
+	pthread_mutex_init(&p->lock, NULL);
+	return p;
+}
+
+static void forget(struct packages *p)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		free(p->answers[i].path);
+		free(p->answers[i].build_id);
+		free(p->answers[i].package);
+	}
+	p->count = 0;
+}
+
+void packages_free(struct packages *p)
+{
+	if (!p)
+		return;
+	forget(p);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static const struct answer *find_answer(const struct packages *p, const char *path,
+					const char *build_id)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (strcmp(p->answers[i].path, path) == 0 &&
+		    strcmp(p->answers[i].build_id, build_id) == 0)
+			return &p->answers[i];
+	return NULL;
+}
+
+char *packages_find(struct packages *p, const char *path, const char *build_id)
+{
+	pthread_mutex_lock(&p->lock);
+	const struct answer *a = find_answer(p, path, build_id);
+	if (!a) {
+		if (p->count == PACKAGES_MAX)
+			forget(p);
+		p->answers[p->count] = (struct answer){mem_strdup(path), mem_strdup(build_id),
+						       look_up(path, build_id)};
+		a = &p->answers[p->count++];
+	}
+	char *package = a->package ? mem_strdup(a->package) : NULL;
+	pthread_mutex_unlock(&p->lock);
+	return package;
 }

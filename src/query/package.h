@@ -1,0 +1,23 @@
+/*
+ * package: which Debian package has the debug symbols of a file.
+ *
+ * Reads dpkg's lists of files (first those of packages named like the file, then all of them, some
+ * 20 MB) and starts no program, so that a server can ask on a thread of its own.
+ */
+#pragma once
+
+#include "base/mem.h"
+
+#define PACKAGES_MAX 256 /* answers that are kept; beyond that all are forgotten */
+
+struct packages; /* what was asked for, and the answers. Threads may share it. */
+
+struct packages *packages_new(void);
+void packages_free(struct packages *p); /* NULL is fine */
+DEFINE_CLEANUP(struct packages *, packages_free)
+
+/*
+ * "nginx-dbgsym" for the file at `path`, provided that has this build id (in hex). Caller frees;
+ * NULL if dpkg does not know the file, or is not installed.
+ */
+char *packages_find(struct packages *p, const char *path, const char *build_id);
