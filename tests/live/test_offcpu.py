@@ -221,6 +221,14 @@ def ctrl_c_ends_it_at_once():
 
 
 @live
+def processes_that_end_are_forgotten_once_they_are_told():
+    w = Waits("sh", "-c", "for i in $(seq 300); do /bin/true; done", options=["-v"])
+    m = re.search(r"(\d+) periods off the CPU.* (\d+) without a stack; .* (\d+) without an end", w.err)
+    assert m and int(m[1]) > 300 and m[2] == m[3] == "0", w.err
+    assert w.open <= 1, w.err
+
+
+@live
 def dd_waits_for_the_disk():
     with tempfile.TemporaryDirectory(dir="/var/tmp") as d:
         w = Waits("dd", "if=/dev/zero", f"of={d}/file", "bs=64k", "count=200", "oflag=dsync", "status=none",
