@@ -118,4 +118,5 @@ struct bpf_iter_meta {
 #define TASK_STATE_UNINTERRUPTIBLE 0x2
 #define TASK_STATE_DEAD            0x80
 
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000

@@ -19,6 +19,26 @@ struct {
 	__type(value, struct offcpu_thread);
 } threads SEC(".maps");
 
+/* What an event says, and what is kept of it: the stack has no room for that on older kernels. */
+struct work {
+	struct offcpu_details details;
+	struct offcpu_thread thread;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+static __always_inline struct work *get_work(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&works, &zero);
+}
+
 static __always_inline void count(enum wire_counter which, __u64 n)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -154,51 +174,81 @@ static __always_inline void first_period(struct task_struct *prev, struct offcpu
 	d->before.ns = d->before.runnable_ns = run_delay(prev);
 }
 
-static __always_inline void leave(void *ctx, struct task_struct *prev, bool preempted, __u64 now,
-				  bool full)
+/*
+ * The filters pass it no more: what is known of its last period is reported when it ends, or at the
+ * end of the recording.
+ */
+static __always_inline void unfollow(struct offcpu_thread *t, const struct offcpu_period *last)
 {
-	struct offcpu_details d = {.syscall = -1};
+	t->before = *last;
+	t->left = 0;
+}
+
+/* What is kept of a thread that has left, once its event was written or lost. */
+static __always_inline void keep(struct offcpu_thread *t, struct task_struct *prev, struct work *w,
+				 const struct taken *e, bool lost)
+{
+	const struct offcpu_details *d = &w->details;
 	__u32 key = prev->pid;
-	struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
-	struct taken e = {.time = now, .full = full, .details = (const __u64 *)&d};
 
-	/* As event_put() does; but most threads are others', and should cost no more than this. */
-	if (!t && filter.by_pid && !filter.pid_namespace && !is_target(prev->tgid))
-		return;
-	d.state = state_of(prev, preempted);
-	e.bare = d.state == OFFCPU_NONE;
-	if (t)
-		last_period(t, prev, now, &d.before);
-	else
-		first_period(prev, &d);
-	d.is_kernel = (prev->flags & PF_KTHREAD) != 0;
-	if (!d.is_kernel && !e.bare)
-		read_call(prev, &d);
-	if (e.bare && !d.before.began)
-		return;
-	enum event result = event_put(ctx, NULL, &e);
-	if (result == EVENT_FILTERED)
-		return;
-	if (e.bare && result == EVENT_WRITTEN) {
-		bpf_map_delete_elem(&threads, &key);
-		return;
-	}
-
-	struct offcpu_thread now_off = {
-		.left = e.bare ? 0 : now,
+	w->thread = (struct offcpu_thread){
+		.left = e->bare ? 0 : e->time,
 		.delay = run_delay(prev),
 		.ran = prev->se.sum_exec_runtime,
 		.switches = switches(prev),
-		.tid = e.tid,
-		.state = d.state,
-		.lost = result == EVENT_LOST,
+		.tid = e->tid,
+		.state = d->state,
+		.lost = lost,
 	};
-	if (now_off.lost && !d.is_first)
-		now_off.before = d.before;
+	if (lost && d->is_first)
+		count(WIRE_LOST_VALUE, d->before.ns);
+	else if (lost)
+		w->thread.before = d->before;
 	if (t)
-		*t = now_off;
-	else if (bpf_map_update_elem(&threads, &key, &now_off, BPF_ANY) != 0)
+		*t = w->thread;
+	else if (bpf_map_update_elem(&threads, &key, &w->thread, BPF_ANY) != 0)
 		count(WIRE_NO_ROOM, 1);
+}
+
+static __always_inline void leave(void *ctx, struct task_struct *prev, bool preempted, __u64 now,
+				  bool full)
+{
+	__u32 key = prev->pid;
+	struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct work *w = get_work();
+
+	/* As event_put() does; but most threads are others', and should cost no more than this. */
+	if (!w || (!t && filter.by_pid && !filter.pid_namespace && !is_target(prev->tgid)))
+		return;
+	struct offcpu_details *d = &w->details;
+	*d = (struct offcpu_details){
+		.syscall = -1,
+		.state = state_of(prev, preempted),
+		.is_kernel = (prev->flags & PF_KTHREAD) != 0,
+	};
+	struct taken e = {
+		.time = now,
+		.full = full,
+		.bare = d->state == OFFCPU_NONE,
+		.anyone = t && prev->flags & PF_EXITING, /* a process that ends is no target */
+		.details = (const __u64 *)d,
+	};
+	if (t)
+		last_period(t, prev, now, &d->before);
+	else
+		first_period(prev, d);
+	if (!d->is_kernel && !e.bare)
+		read_call(prev, d);
+
+	enum event result = EVENT_WRITTEN;
+	if (!e.bare || d->before.began)
+		result = event_put(ctx, NULL, &e);
+	if (e.bare && result == EVENT_WRITTEN)
+		bpf_map_delete_elem(&threads, &key);
+	else if (result != EVENT_FILTERED)
+		keep(t, prev, w, &e, result == EVENT_LOST);
+	else if (t)
+		unfollow(t, &d->before);
 }
 
 static __always_inline int switched(__u64 *ctx, bool full)
@@ -240,12 +290,15 @@ static __always_inline int waking(__u64 *ctx, bool full)
 
 	if (!t || !t->left || t->back || t->lost || t->state == OFFCPU_RUNNABLE)
 		return 0;
-	struct offcpu_details d = {.syscall = -1, .woken = t->left, .wakee = t->tid};
+	struct work *w = get_work();
+	if (!w)
+		return 0;
+	w->details = (struct offcpu_details){.syscall = -1, .woken = t->left, .wakee = t->tid};
 	struct taken e = {
 		.time = bpf_ktime_get_ns(),
 		.full = full,
 		.anyone = true,
-		.details = (const __u64 *)&d,
+		.details = (const __u64 *)&w->details,
 	};
 	event_put(ctx, NULL, &e);
 	return 0;

@@ -20,6 +20,7 @@
 #define NICE         (-20)      /* somebody waits, maybe on a machine that is overloaded */
 #define MISSED_FEW   5          /* ticks: any host takes that many */
 #define MISSED_MAX   0.001      /* of all: more is said */
+#define UNSEEN_FEW   10         /* threads that came or went while they were looked for */
 #define RING_BYTES   (2u << 20) /* of a CPU: 20 ms of 200,000 switches a second */
 #define TABLES_MS    2000 /* unwind tables are waited for at the end, where someone waits for us */
 
@@ -95,7 +96,7 @@ static int start_sampling(struct recording *r)
 /* Threads that wait already are seen only if they are looked for. */
 static void find_waiting(struct recording *r)
 {
-	int err = r->offcpu ? offcpu_begin(r->offcpu, r->pipeline, 0) : 0;
+	int err = r->offcpu ? offcpu_begin(r->pipeline, 0) : 0;
 
 	if (err)
 		log_warn("threads that were off the CPU before the recording began are missing "
@@ -184,10 +185,15 @@ static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sam
 	offcpu_stats(r->offcpu, s);
 	ret->is_offcpu = true;
 	ret->lost_ns = c->lost_value + s->lost_ns;
+	r->profile->info.lost += s->unfinished + s->stackless + s->capped;
 	if (c->no_room)
 		log_warn("more than %d threads were running: %llu times one of the others left "
 			 "its CPU and is missing",
 			 OFFCPU_THREADS_MAX, (unsigned long long)c->no_room);
+	if (c->unseen > UNSEEN_FEW + s->periods / 1000)
+		log_warn("%llu times the kernel did not tell that a thread came or went: what it "
+			 "waited then is with the stack before",
+			 (unsigned long long)c->unseen);
 	log_debug("%llu periods off the CPU: %llu still open, %llu without a stack; %llu left out, "
 		  "%llu without an end, %llu too many at a time; %llu switches were not seen",
 		  (unsigned long long)s->periods, (unsigned long long)s->open,

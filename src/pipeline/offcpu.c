@@ -107,20 +107,14 @@ static void add(struct offcpu *o, const struct period *x)
 			    stack_edit_join(o->stacks, o->runnable, x->stack), 1, x->runnable_ns);
 }
 
-static void count(struct offcpu *o, const struct period *x)
-{
-	o->stats.periods++;
-	o->stats.open += x->is_open;
-	o->stats.stackless += !x->has_stack;
-}
-
 static void deliver(void *ctx, struct period *x)
 {
 	struct offcpu *o = ctx;
 	const struct offcpu_options *options = &o->options;
 
-	if (!x->has_end) {
-		o->stats.unfinished++;
+	if (!x->has_end || !x->has_stack) { /* if neither, only its waker is known */
+		o->stats.unfinished += x->has_stack;
+		o->stats.stackless += x->has_end;
 		return;
 	}
 	if (x->ns < options->min_ns || (options->max_ns && x->ns > options->max_ns) || !x->series) {
@@ -128,7 +122,8 @@ static void deliver(void *ctx, struct period *x)
 		return;
 	}
 	add(o, x);
-	count(o, x);
+	o->stats.periods++;
+	o->stats.open += x->is_open;
 }
 
 /* Whether nothing more will come. Who woke it is told before it ends, but may be held back. */
@@ -294,9 +289,8 @@ static void on_found(void *ctx, const struct wire_event *e)
 		pipeline_drain(p);
 }
 
-int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source)
+int offcpu_begin(struct pipeline *p, unsigned source)
 {
-	(void)o;
 	return offcpu_source_found(sampler_running(pipeline_sampler(p), source), on_found, p);
 }
 

@@ -44,7 +44,7 @@ void offcpu_event(void *ctx, const struct assembled *a);
 
 /* `source`: its number in the sampler. 0, or -errno: those that were off the CPU before are
  * missing. */
-int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source);
+int offcpu_begin(struct pipeline *p, unsigned source);
 
 /* What is open ends with the recording, at `end_ns` (CLOCK_MONOTONIC). */
 void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t end_ns);
@@ -52,7 +52,7 @@ void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64
 struct offcpu_stats {
 	uint64_t periods;    /* that are in the profile … */
 	uint64_t open;       /* … of them, still open at its end */
-	uint64_t stackless;  /* … of them, without a stack */
+	uint64_t stackless;  /* of which no stack came */
 	uint64_t left_out;   /* too short, too long, or of another state or kind of thread */
 	uint64_t unfinished; /* of which no duration came */
 	uint64_t capped;     /* pieces of too many at a time; always 0 */

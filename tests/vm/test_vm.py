@@ -168,7 +168,8 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
-          system_calls_are_counted, memory_is_by_the_cpus_that_are_there,
+          waits_have_their_lengths, system_calls_are_counted,
+          memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
           *[a_cpu_that_is_added_later_is_sampled_by_run] * SOAK, the_kernel_has_no_complaint]
