@@ -43,6 +43,7 @@ static void help(void)
 	     "\n"
 	     "      --server URL       ask this server, e.g. http://127.0.0.1:7117\n"
 	     "      --token-file FILE  file whose first line is the server's token\n"
+	     "      --ca-file FILE     trust the CA certificates in this PEM file, for https\n"
 	     "      --json             print the same as JSON\n"
 	     "  -h, --help             print this help");
 }
@@ -267,14 +268,17 @@ static size_t read_metrics(char *text, struct probe_item *items)
 }
 
 /* 0, or 1 after saying why there is no answer. */
-static int ask_server(const char *url, const char *token_file, struct probe_item *items,
-		      size_t *ret_count)
+static int ask_server(const char *url, const char *token_file, const char *ca_file,
+		      struct probe_item *items, size_t *ret_count)
 {
 	CLEANUP(freep)
 	char *full = mem_printf("%s/metrics", url);
 	CLEANUP(freep) char *bearer = token_file ? secrets_bearer(token_file) : NULL;
-	struct fetch_request request = {
-		.url = full, .authorization = bearer, .timeout_ms = TIMEOUT_MS, .max = ANSWER_MAX};
+	struct fetch_request request = {.url = full,
+					.authorization = bearer,
+					.ca_file = ca_file,
+					.timeout_ms = TIMEOUT_MS,
+					.max = ANSWER_MAX};
 	struct fetch_answer answer = {};
 	struct fetch_error why = {};
 
@@ -315,15 +319,16 @@ static void print_server_verdict(const struct probe_item *items, size_t count)
 
 int cmd_doctor(int argc, char **argv)
 {
-	enum { OPT_JSON = 256, OPT_SERVER, OPT_TOKEN };
+	enum { OPT_JSON = 256, OPT_SERVER, OPT_TOKEN, OPT_CA };
 	static const struct option options[] = {
 		{"server", required_argument, NULL, OPT_SERVER},
 		{"token-file", required_argument, NULL, OPT_TOKEN},
+		{"ca-file", required_argument, NULL, OPT_CA},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
-	const char *server = NULL, *token_file = NULL;
+	const char *server = NULL, *token_file = NULL, *ca_file = NULL;
 	bool json = false;
 
 	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -337,6 +342,9 @@ int cmd_doctor(int argc, char **argv)
 		case OPT_TOKEN:
 			token_file = optarg;
 			break;
+		case OPT_CA:
+			ca_file = optarg;
+			break;
 		case 'h':
 			help();
 			return 0;
@@ -349,8 +357,8 @@ int cmd_doctor(int argc, char **argv)
 		return cli_usage("doctor");
 	}
 
-	if (token_file && !server) {
-		log_error("--token-file needs --server");
+	if ((token_file || ca_file) && !server) {
+		log_error("%s needs --server", token_file ? "--token-file" : "--ca-file");
 		return cli_usage("doctor");
 	}
 
@@ -359,7 +367,7 @@ int cmd_doctor(int argc, char **argv)
 	CLEANUP(freep) char *url = server ? query_client_url(server) : NULL;
 	if (server && !url)
 		return cli_usage("doctor");
-	if (server && ask_server(url, token_file, items, &count))
+	if (server && ask_server(url, token_file, ca_file, items, &count))
 		return 1;
 	if (!server) {
 		count = probe_all(items, PROBE_MAX);
