@@ -44,6 +44,7 @@ static void help(void)
 	     "\n"
 	     "      --server URL       ask this server, e.g. http://127.0.0.1:7117\n"
 	     "      --token-file FILE  file whose first line is the server's token\n"
+	     "      --ca-file FILE     trust the CA certificates in this PEM file, for https\n"
 	     "      --json             print the same as JSON\n"
 	     "      --wait-rules       print the rules by which a waiting thread is idle or "
 	     "blocked\n"
@@ -270,14 +271,17 @@ static size_t read_metrics(char *text, struct probe_item *items)
 }
 
 /* 0, or 1 after saying why there is no answer. */
-static int ask_server(const char *url, const char *token_file, struct probe_item *items,
-		      size_t *ret_count)
+static int ask_server(const char *url, const char *token_file, const char *ca_file,
+		      struct probe_item *items, size_t *ret_count)
 {
 	CLEANUP(freep)
 	char *full = mem_printf("%s/metrics", url);
 	CLEANUP(freep) char *bearer = token_file ? secrets_bearer(token_file) : NULL;
-	struct fetch_request request = {
-		.url = full, .authorization = bearer, .timeout_ms = TIMEOUT_MS, .max = ANSWER_MAX};
+	struct fetch_request request = {.url = full,
+					.authorization = bearer,
+					.ca_file = ca_file,
+					.timeout_ms = TIMEOUT_MS,
+					.max = ANSWER_MAX};
 	struct fetch_answer answer = {};
 	struct fetch_error why = {};
 
@@ -318,16 +322,17 @@ static void print_server_verdict(const struct probe_item *items, size_t count)
 
 int cmd_doctor(int argc, char **argv)
 {
-	enum { OPT_JSON = 256, OPT_SERVER, OPT_TOKEN, OPT_WAIT_RULES };
+	enum { OPT_JSON = 256, OPT_SERVER, OPT_TOKEN, OPT_CA, OPT_WAIT_RULES };
 	static const struct option options[] = {
 		{"server", required_argument, NULL, OPT_SERVER},
 		{"token-file", required_argument, NULL, OPT_TOKEN},
+		{"ca-file", required_argument, NULL, OPT_CA},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"wait-rules", no_argument, NULL, OPT_WAIT_RULES},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
-	const char *server = NULL, *token_file = NULL;
+	const char *server = NULL, *token_file = NULL, *ca_file = NULL;
 	bool json = false;
 
 	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -344,6 +349,9 @@ int cmd_doctor(int argc, char **argv)
 		case OPT_WAIT_RULES:
 			wait_rules_print(stdout);
 			return 0;
+		case OPT_CA:
+			ca_file = optarg;
+			break;
 		case 'h':
 			help();
 			return 0;
@@ -356,8 +364,8 @@ int cmd_doctor(int argc, char **argv)
 		return cli_usage("doctor");
 	}
 
-	if (token_file && !server) {
-		log_error("--token-file needs --server");
+	if ((token_file || ca_file) && !server) {
+		log_error("%s needs --server", token_file ? "--token-file" : "--ca-file");
 		return cli_usage("doctor");
 	}
 
@@ -366,7 +374,7 @@ int cmd_doctor(int argc, char **argv)
 	CLEANUP(freep) char *url = server ? query_client_url(server) : NULL;
 	if (server && !url)
 		return cli_usage("doctor");
-	if (server && ask_server(url, token_file, items, &count))
+	if (server && ask_server(url, token_file, ca_file, items, &count))
 		return 1;
 	if (!server) {
 		count = probe_all(items, PROBE_MAX);

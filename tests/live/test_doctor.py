@@ -267,6 +267,8 @@ def what_is_no_server_is_said():
     assert p.returncode == 1 and p.stderr.startswith("smolder: cannot ask http://127.0.0.1:1"), p
     p = doctor("--token-file", "x")
     assert p.returncode == 2 and "--token-file needs --server" in p.stderr, p
+    p = doctor("--ca-file", "x")
+    assert p.returncode == 2 and "--ca-file needs --server" in p.stderr, p
 
 
 main()

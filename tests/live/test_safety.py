@@ -216,6 +216,10 @@ def over_tls_the_cookie_is_secure():
             assert p.returncode == 1 and "nothing is stored" in p.stderr, p
             p = smolder(*ask, "--ca-file", "/nonexistent")
             assert p.returncode == 1 and "/nonexistent" in p.stderr, p
+            p = smolder("doctor", *ask[1:])
+            assert p.returncode == 1 and "certificate" in p.stderr, p
+            p = smolder("doctor", *ask[1:], "--ca-file", cert)
+            assert p.returncode == 0 and not p.stderr, p
 
 
 @test
