@@ -41,6 +41,7 @@
  *	ARCH_MODE_AT       its offset in struct arch_regs
  *	ARCH_IS_INTERRUPTED(regs)  they are of interrupted code, and not made up
  *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT
+ *	arch_syscall_args(regs, is_32_bit, ret)  its six arguments, at its entry
  *	arch_is_after_syscall(regs)   whether the user's pc is just after the instruction of
  *	                   a system call in progress, like a return address. Not after a
  *	                   fault or an interrupt, nor once the kernel has set pc to the start

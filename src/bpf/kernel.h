@@ -77,6 +77,7 @@ struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
+	int exit_code;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct task_struct *real_parent;
