@@ -72,6 +72,57 @@ struct pid {
 	struct upid numbers[1]; /* from the initial namespace down; level + 1 of them */
 } KERNEL_TYPE;
 
+struct super_block {
+	unsigned long s_magic;
+} KERNEL_TYPE;
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+} KERNEL_TYPE;
+
+struct qstr {
+	const unsigned char *name;
+} KERNEL_TYPE;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+} KERNEL_TYPE;
+
+struct vfsmount {
+	struct dentry *mnt_root;
+} KERNEL_TYPE;
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+} KERNEL_TYPE;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+} KERNEL_TYPE;
+
+struct file {
+	struct path f_path;
+} KERNEL_TYPE;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNEL_TYPE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} KERNEL_TYPE;
+
+struct fs_struct {
+	struct path pwd;
+} KERNEL_TYPE;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -88,6 +139,8 @@ struct task_struct {
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;
+	struct files_struct *files;
+	struct fs_struct *fs;
 	struct thread_struct thread;
 } KERNEL_TYPE;
 

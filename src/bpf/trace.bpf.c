@@ -17,9 +17,11 @@ const volatile struct trace_choice choice;
 #define ENTRIES_MAX 512
 #define RING_BYTES  (8 << 20)
 
+#define SIGNAL_CHILD 17 /* SIGCHLD, on the processors that we have */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TRACE_CALLS);
+	__uint(max_entries, SYSCALL_CALLS);
 	__type(key, __u32);
 	__type(value, struct trace_plan);
 } plans SEC(".maps");
@@ -53,13 +55,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct trace_counts);
 } counters SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, TRACE_CALLS);
-	__type(key, __u32);
-	__type(value, struct trace_sum);
-} sums SEC(".maps");
 
 __u32 started; /* the program that was awaited has */
 
@@ -153,22 +148,21 @@ SEC("raw_tp/sys_enter")
 int trace_enter(struct bpf_raw_tracepoint_args *ctx)
 {
 	static const struct trace_pending none = {.call = TRACE_NO_CALL};
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = current_task();
 	struct arch_regs regs;
 	__u32 call = (__u32)ctx->args[1], thread = (__u32)bpf_get_current_pid_tgid();
 	__u32 pid = 0, tid = 0;
+	bool is_32_bit = ARCH_IS_COMPAT(TASK_READ(task, ARCH_COMPAT_WORD));
 
-	if (call >= TRACE_32_BIT || !is_chosen(task, &pid, &tid))
-		return 0;
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]))
-		return 0;
-	bool is_32_bit = !ARCH_MODE_IS_64_BIT(ARCH_MODE(&regs));
+	if (call >= SYSCALL_COMPAT)
+		return 0; /* no system call */
 	if (is_32_bit)
-		call += TRACE_32_BIT;
+		call += SYSCALL_COMPAT;
 	const struct trace_plan *plan = bpf_map_lookup_elem(&plans, &call);
-	if (!plan || !plan->traced)
+	if (!plan || !plan->traced || (choice.awaited && !started && !plan->starts))
 		return 0;
-	if (choice.awaited && !started && !plan->starts)
+	if (!is_chosen(task, &pid, &tid) ||
+	    bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]))
 		return 0;
 
 	struct trace_pending *p = bpf_map_lookup_elem(&pending, &thread);
@@ -183,8 +177,7 @@ int trace_enter(struct bpf_raw_tracepoint_args *ctx)
 	p->pid = pid;
 	p->tid = tid;
 	arch_syscall_args(&regs, is_32_bit, p->args);
-	if (!choice.count)
-		fill_entry(p, plan, &regs, thread);
+	fill_entry(p, plan, &regs, thread);
 	p->call = call;
 	p->start = bpf_ktime_get_ns();
 	return 0;
@@ -202,41 +195,6 @@ static __always_inline bool is_wanted(__u64 ns, __s64 result)
 		return true;
 	return failed && number < 64 * TRACE_ERRNOS &&
 	       (choice.errnos[number / 64 % TRACE_ERRNOS] >> number % 64 & 1);
-}
-
-static __always_inline __u32 bucket(__u64 ns)
-{
-	__u32 b = 0;
-
-	/* The position of the highest bit, without a loop. */
-	if (ns >> 32)
-		b += 32, ns >>= 32;
-	if (ns >> 16)
-		b += 16, ns >>= 16;
-	if (ns >> 8)
-		b += 8, ns >>= 8;
-	if (ns >> 4)
-		b += 4, ns >>= 4;
-	if (ns >> 2)
-		b += 2, ns >>= 2;
-	b += ns >> 1;
-	return b < TRACE_BUCKETS ? b : TRACE_BUCKETS - 1;
-}
-
-static __always_inline void add_up(__u32 call, __u64 ns, __s64 result)
-{
-	struct trace_sum *s = bpf_map_lookup_elem(&sums, &call);
-
-	if (!s)
-		return;
-	s->calls++;
-	s->errors += result < 0 && result >= -4095;
-	s->total_ns += ns;
-	if (ns > s->max_ns)
-		s->max_ns = ns;
-	__u32 b = bucket(ns);
-	if (b < TRACE_BUCKETS)
-		s->buckets[b]++;
 }
 
 static __always_inline void send(struct draft *d)
@@ -301,7 +259,6 @@ int trace_exit(struct bpf_raw_tracepoint_args *ctx)
 	if (!p || p->call == TRACE_NO_CALL)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	__u32 call = p->call;
 	if (choice.awaited && !started) {
 		if (result < 0) { /* not in this directory of $PATH */
 			p->call = TRACE_NO_CALL;
@@ -313,8 +270,6 @@ int trace_exit(struct bpf_raw_tracepoint_args *ctx)
 	if (!is_wanted(now - p->start, result)) {
 		if (p->entry_bytes)
 			bpf_map_delete_elem(&entries, &thread);
-	} else if (choice.count) {
-		add_up(call, now - p->start, result);
 	} else if (!d || d->busy) {
 		count(TRACE_NESTED);
 	} else {
@@ -360,9 +315,8 @@ int trace_end(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!p)
 		return 0;
-	if (choice.count || (choice.awaited && !started)) {
-		if (choice.count && p->call != TRACE_NO_CALL && is_wanted(0, 0))
-			add_up(p->call, 0, 0);
+	if (choice.awaited && !started) {
+		/* None of its programs could be started: that is told by other means. */
 	} else if (!d || d->busy) {
 		count(TRACE_NESTED);
 	} else {
@@ -374,5 +328,53 @@ int trace_end(struct bpf_raw_tracepoint_args *ctx)
 	}
 	bpf_map_delete_elem(&pending, &thread);
 	bpf_map_delete_elem(&entries, &thread);
+	return 0;
+}
+
+/* Who sent a signal, or where it came from: the same layout in all 64-bit kernels. */
+struct sent_info {
+	__s32 signal, error, code, pad;
+	union {
+		struct {
+			__s32 pid;
+			__u32 uid;
+			__s32 status;
+		};
+		__u64 address;
+	};
+};
+
+SEC("raw_tp/signal_deliver")
+int trace_signal(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = current_task();
+	struct draft *d = get_draft();
+	struct sent_info info = {};
+	__u32 pid = 0, tid = 0;
+
+	if ((choice.awaited && !started) || !is_chosen(task, &pid, &tid))
+		return 0;
+	bpf_probe_read_kernel(&info, sizeof(info), (void *)ctx->args[1]);
+	if (!d || d->busy) {
+		count(TRACE_NESTED);
+		return 0;
+	}
+	d->busy = 1;
+	barrier();
+	begin(d);
+	d->head.start = d->head.end = bpf_ktime_get_ns();
+	d->head.kind = TRACE_SIGNAL;
+	d->head.call = (__u32)ctx->args[0];
+	d->head.pid = pid;
+	d->head.tid = tid;
+	d->head.result = 0;
+	d->head.args[0] = (__u32)info.code;
+	d->head.args[1] = (__u32)info.pid;
+	d->head.args[2] = info.uid;
+	d->head.args[3] = d->head.call == SIGNAL_CHILD ? (__u32)info.status : info.address;
+	bpf_get_current_comm(d->head.comm, sizeof(d->head.comm));
+	send(d);
+	barrier();
+	d->busy = 0;
 	return 0;
 }

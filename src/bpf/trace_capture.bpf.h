@@ -14,7 +14,10 @@ struct draft {
 	__u64 busy; /* not 0: a record is being written */
 	__u64 sp;   /* the user's stack pointer, at entry */
 	__u32 used; /* bytes of data */
-	__u32 pad;
+	/* A path on its way to the root. */
+	__u32 names;
+	struct dentry *dentry;
+	struct mount *mount;
 	struct trace_plan plan;
 	struct trace_record head;
 	__u8 data[TRACE_DATA_MAX + 2 * TRACE_READ_MAX]; /* what is written after a check of `used` */
@@ -213,6 +216,121 @@ __noinline int capture_dirents(__u64 from, __u32 bytes, __u32 label)
 	return 0;
 }
 
+/* ---- descriptors ---- */
+
+#define CURRENT_DIRECTORY (-100) /* AT_FDCWD */
+
+/* One name of a path, from the kernel's memory. */
+__noinline int capture_name(__u64 from, __u32 label)
+{
+	enum { NAME = 256 };
+	struct draft *d = get_draft();
+
+	if (!d)
+		return 0;
+	__u32 at = d->used;
+	if (at > TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX) {
+		d->head.short_of++;
+		return 0;
+	}
+	at &= TRACE_DATA_MAX - 1;
+	long n = bpf_probe_read_kernel_str(&d->data[at + sizeof(struct trace_chunk)], NAME,
+					   (void *)from);
+	if (n <= 0)
+		return 0;
+	__u32 bytes = (__u32)n & (TRACE_READ_MAX - 1);
+	*(struct trace_chunk *)&d->data[at] = (struct trace_chunk){
+		.bytes = bytes,
+		.arg = label & 0xff,
+		.part = label >> 8 & 0xff,
+		.at_entry = label >> 16 & 1,
+	};
+	d->used = at + sizeof(struct trace_chunk) + ((bytes + 7) & ~7u);
+	return 0;
+}
+
+/* One step of a path towards the root: a name, or out of a mount. 0: that was the last. */
+__noinline int capture_step(__u32 label)
+{
+	struct draft *d = get_draft();
+
+	if (!d)
+		return 0;
+	struct dentry *dentry = d->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+	struct mount *m = d->mount;
+	if (dentry == BPF_CORE_READ(m, mnt.mnt_root)) {
+		struct mount *up = BPF_CORE_READ(m, mnt_parent);
+		d->dentry = BPF_CORE_READ(m, mnt_mountpoint);
+		d->mount = up;
+		return up != m;
+	}
+	capture_name((__u64)BPF_CORE_READ(dentry, d_name.name),
+		     label | (TRACE_ITEMS + d->names) << 8);
+	d->names++;
+	d->dentry = parent;
+	return parent != dentry && d->names < TRACE_NAMES;
+}
+
+/* The names of a path, leaf first, across mount points up to the root. */
+static __always_inline void capture_path(struct draft *d, struct dentry *dentry,
+					 struct vfsmount *at, __u32 label)
+{
+	enum { MOUNTS = 8 }; /* in one another */
+
+	d->dentry = dentry;
+	d->mount = (void *)at - bpf_core_field_offset(struct mount, mnt);
+	d->names = 0;
+	for (int i = 0; i < TRACE_NAMES + MOUNTS; i++)
+		if (!capture_step(label))
+			break;
+}
+
+__noinline int capture_file(__s32 fd, __u32 label)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct draft *d = get_draft();
+	struct vfsmount *mount;
+	struct dentry *dentry;
+	struct trace_file head;
+
+	if (!d)
+		return 0;
+	if (fd == CURRENT_DIRECTORY) {
+		dentry = BPF_CORE_READ(task, fs, pwd.dentry);
+		mount = BPF_CORE_READ(task, fs, pwd.mnt);
+	} else {
+		struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+		struct file **files = BPF_CORE_READ(table, fd), *file = NULL;
+		if (fd < 0 || (__u32)fd >= BPF_CORE_READ(table, max_fds))
+			return 0;
+		bpf_probe_read_kernel(&file, sizeof(file), &files[fd]);
+		if (!file)
+			return 0;
+		dentry = BPF_CORE_READ(file, f_path.dentry);
+		mount = BPF_CORE_READ(file, f_path.mnt);
+	}
+	head.inode = BPF_CORE_READ(dentry, d_inode, i_ino);
+	head.magic = BPF_CORE_READ(dentry, d_inode, i_sb, s_magic);
+
+	__u32 at = d->used;
+	if (at > TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX)
+		return 0;
+	at &= TRACE_DATA_MAX - 1;
+	*(struct trace_chunk *)&d->data[at] = (struct trace_chunk){
+		.bytes = sizeof(head),
+		.arg = label & 0xff,
+		.part = TRACE_FILE_HEAD,
+		.at_entry = label >> 16 & 1,
+	};
+	*(struct trace_file *)&d->data[at + sizeof(struct trace_chunk)] = head;
+	d->used = at + sizeof(struct trace_chunk) + sizeof(head);
+	if (head.magic == TRACE_ANONYMOUS)
+		capture_name((__u64)BPF_CORE_READ(dentry, d_name.name), label | TRACE_ITEMS << 8);
+	else if (head.magic != TRACE_PIPES && head.magic != TRACE_SOCKETS)
+		capture_path(d, dentry, mount, label);
+	return 0;
+}
+
 /* One of the captures of the draft's plan, of a call that is entered or left. */
 __noinline int capture_one(__u32 i, __u32 at_entry)
 {
@@ -244,6 +362,8 @@ __noinline int capture_one(__u32 i, __u32 at_entry)
 		return capture_strings(from, c.max, label);
 	case TRACE_ENVP:
 		return capture_count(from, label);
+	case TRACE_FILE:
+		return capture_file(c.arg == TRACE_RESULT_FD ? (__s32)result : (__s32)from, label);
 	case TRACE_DIRENTS:
 		return capture_dirents(from, (__u32)result, label);
 	case TRACE_FRAME:

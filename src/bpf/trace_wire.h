@@ -8,14 +8,9 @@
  */
 #pragma once
 
-#ifndef __bpf__
-#include <linux/types.h>
-#endif
+#include "bpf/syscall_wire.h"
 
 #define TRACE_ARGS     6
-#define TRACE_COMM     16
-#define TRACE_32_BIT   512 /* added to the number of a call of a 32-bit program */
-#define TRACE_CALLS    1024
 #define TRACE_CAPTURES 8     /* of a call */
 #define TRACE_DATA_MAX 16384 /* bytes of chunks in a record; a power of two */
 #define TRACE_READ_MAX 4096  /* bytes of one chunk; a power of two */
@@ -39,6 +34,7 @@ enum trace_capture_kind {
 	TRACE_ARGV,     /* strings, `max` bytes of each */
 	TRACE_ENVP,     /* a __u32: how many there are */
 	TRACE_DIRENTS,  /* a __u32: how many entries of a directory there are */
+	TRACE_FILE,     /* the file of a descriptor: struct trace_file, and its names, leaf first */
 	TRACE_FRAME,    /* `size` bytes, `max` above the stack pointer: a signal's frame */
 };
 
@@ -73,6 +69,7 @@ enum trace_part {
 	TRACE_NAME,    /* of a msghdr … */
 	TRACE_VECTOR,  /* … its iovec … */
 	TRACE_CONTROL, /* … and its control data */
+	TRACE_FILE_HEAD, /* of a descriptor: struct trace_file */
 	TRACE_ITEMS,   /* + i: the data of buffer i, or string i of argv */
 };
 
@@ -83,6 +80,19 @@ struct trace_chunk { /* then the bytes, and up to 7 more so that the next one is
 	__u8 at_entry; /* else at exit */
 	__u8 pad[3];
 };
+
+#define TRACE_RESULT_FD 6  /* as `arg`: the descriptor that a call returns */
+#define TRACE_NAMES     32 /* directories of a path that are captured */
+
+struct trace_file { /* what a descriptor refers to */
+	__u64 inode;
+	__u64 magic; /* of its file system */
+};
+
+/* File systems whose files have no path. */
+#define TRACE_PIPES     0x50495045
+#define TRACE_SOCKETS   0x534f434b
+#define TRACE_ANONYMOUS 0x09041934
 
 enum trace_record_kind {
 	TRACE_CALL,     /* it returned */
@@ -98,11 +108,11 @@ struct trace_record {
 	__u64 args[TRACE_ARGS];
 	__u32 bytes; /* of the whole record */
 	__u32 pid, tid;
-	__u32 call; /* its number, + TRACE_32_BIT */
+	__u32 call; /* as bpf/syscall_wire.h numbers them */
 	__u16 kind; /* enum trace_record_kind */
 	__u16 short_of; /* captures that found no room */
 	__u32 pad;
-	char comm[TRACE_COMM]; /* of the thread */
+	char comm[SYSCALL_COMM]; /* of the thread */
 	/* then chunks, to the end */
 };
 
@@ -116,9 +126,8 @@ struct trace_choice {
 	__u32 awaited;             /* a process that is traced from its first program on; 0: none */
 	__u8 failed;               /* only calls that failed … */
 	__u8 by_errno;             /* … with one of errnos */
-	__u8 count;                /* add up calls, and send no records */
 	__u8 calls_only;           /* no records of signals and ends */
-	__u32 pad;
+	__u8 pad[5];
 };
 
 /* A thread's call in progress. */
@@ -129,22 +138,14 @@ struct trace_pending {
 	__u32 call; /* TRACE_NO_CALL: none */
 	__u32 pid, tid;
 	__u32 entry_bytes; /* in the map `entries` */
-	char comm[TRACE_COMM];
-};
-
-/* The sums of one call, of a CPU. */
-#define TRACE_BUCKETS 40 /* of latency: 2^i ns and more, the last one without an end */
-struct trace_sum {
-	__u64 calls, errors;
-	__u64 total_ns, max_ns;
-	__u64 buckets[TRACE_BUCKETS];
+	char comm[SYSCALL_COMM];
 };
 
 /* Counters, one of each per CPU: taken = received + lost, once all is drained. */
 enum trace_counter {
 	TRACE_TAKEN,      /* records that passed all filters */
 	TRACE_LOST,       /* … and found no room in the ring */
-	TRACE_NO_THREAD,  /* calls not seen, as too many threads were in one */
+	TRACE_NO_THREAD,  /* calls not seen, as too many threads were being traced */
 	TRACE_NO_ENTRY,   /* calls without what is captured at entry, for the same reason */
 	TRACE_NESTED,     /* records given up, as one was being written on that CPU */
 	TRACE_COUNTERS,

@@ -29,6 +29,11 @@ static struct trace_capture capture_of(const struct decode_call *call, unsigned 
 	return c;
 }
 
+static bool is_descriptor(unsigned kind)
+{
+	return kind == K_fd || kind == K_dirfd;
+}
+
 static void plan_add(struct trace_plan *p, struct trace_capture c)
 {
 	if (c.kind == TRACE_NOTHING || p->count == TRACE_CAPTURES)
@@ -37,14 +42,18 @@ static void plan_add(struct trace_plan *p, struct trace_capture c)
 	p->entry |= c.when & TRACE_AT_ENTRY;
 }
 
-void decode_plan(const struct decode_call *call, unsigned string_max, struct trace_plan *ret)
+void decode_plan(const struct decode_call *call, const struct decode_options *o,
+		 struct trace_plan *ret)
 {
 	*ret = (struct trace_plan){.traced = 1};
 	if (!call)
 		return;
 	ret->starts = strncmp(call->name, "execve", 6) == 0;
 	for (unsigned i = 0; i < TRACE_ARGS; i++) {
-		plan_add(ret, capture_of(call, i, string_max));
+		plan_add(ret, capture_of(call, i, o->string_max));
+		if (o->descriptors && is_descriptor(call->kinds[i]))
+			plan_add(ret, (struct trace_capture){
+					      .kind = TRACE_FILE, .when = TRACE_AT_ENTRY, .arg = (uint8_t)i});
 		/* recvmsg replaces lengths: what they were before. */
 		if (call->kinds[i] == K_message_out) {
 			struct trace_capture before = decode_kinds[K_message_before].capture;
@@ -52,12 +61,10 @@ void decode_plan(const struct decode_call *call, unsigned string_max, struct tra
 			plan_add(ret, before);
 		}
 	}
-}
-
-bool decode_is_descriptor(const struct decode_call *call, unsigned arg)
-{
-	return call && arg < TRACE_ARGS &&
-	       (call->kinds[arg] == K_fd || call->kinds[arg] == K_dirfd);
+	if (o->descriptors && call->result == R_FD)
+		plan_add(ret, (struct trace_capture){.kind = TRACE_FILE,
+						     .when = TRACE_AT_EXIT | TRACE_OUTPUT,
+						     .arg = TRACE_RESULT_FD});
 }
 
 /* ---- what was captured ---- */
@@ -109,15 +116,69 @@ const void *decoding_part(const struct decoding *d, unsigned arg, unsigned part,
 	return c + 1;
 }
 
-const char *decode_path(const struct decode_call *call, const struct trace_record *r, unsigned arg)
+/* ---- descriptors ---- */
+
+/*
+ * A descriptor's path, from its names, which come leaf first, or from the kind of file system that
+ * it is in.
+ */
+bool decoding_file(const struct decoding *d, unsigned arg, char ret[static DECODE_PATH])
 {
-	if (!call || arg >= TRACE_ARGS ||
-	    (call->kinds[arg] != K_path && call->kinds[arg] != K_path_entry))
-		return "";
-	const struct trace_chunk *c =
-		find_chunk(r, arg, TRACE_MAIN, call->kinds[arg] == K_path_entry);
-	const char *text = (const char *)(c + 1);
-	return c && c->bytes && text[c->bytes - 1] == '\0' ? text : "";
+	bool at_entry = arg != TRACE_RESULT_FD;
+	const struct trace_file *f = decoding_part(d, arg, TRACE_FILE_HEAD, at_entry, sizeof(*f), NULL);
+	char *at = ret + DECODE_PATH - 1;
+
+	if (!f)
+		return false;
+	if (f->magic == TRACE_PIPES || f->magic == TRACE_SOCKETS) {
+		snprintf(ret, DECODE_PATH, "%s:[%llu]", f->magic == TRACE_PIPES ? "pipe" : "socket",
+			 (unsigned long long)f->inode);
+		return true;
+	}
+	*at = '\0';
+	for (unsigned i = 0; i < TRACE_NAMES; i++) {
+		size_t bytes;
+		const char *name = decoding_part(d, arg, TRACE_ITEMS + i, at_entry, 1, &bytes);
+		size_t len = name ? strnlen(name, bytes) : 0;
+		if (!name || len + 1 > (size_t)(at - ret))
+			break;
+		at -= len;
+		memcpy(at, name, len);
+		if (f->magic != TRACE_ANONYMOUS)
+			*--at = '/';
+	}
+	if (!*at)
+		*--at = '/';
+	if (f->magic == TRACE_ANONYMOUS)
+		at = memcpy(at - 11, "anon_inode:", 11);
+	memmove(ret, at, strlen(at) + 1);
+	return true;
+}
+
+static bool is_path(const struct trace_record *r, const struct decode_call *call, unsigned arg,
+		    const char *path)
+{
+	bool at_entry = call->kinds[arg] == K_path_entry;
+	const struct trace_chunk *c = at_entry || call->kinds[arg] == K_path
+					      ? find_chunk(r, arg, TRACE_MAIN, at_entry)
+					      : NULL;
+
+	return c && c->bytes == strlen(path) + 1 && memcmp(c + 1, path, c->bytes) == 0;
+}
+
+bool decode_touches(const struct decode_call *call, const struct trace_record *r, const char *path)
+{
+	struct decoding d = {.r = r, .call = call};
+	char file[DECODE_PATH];
+
+	for (unsigned i = 0; call && i < TRACE_ARGS; i++) {
+		if (is_path(r, call, i, path))
+			return true;
+		if (is_descriptor(call->kinds[i]) && decoding_file(&d, i, file) &&
+		    strcmp(file, path) == 0)
+			return true;
+	}
+	return call && decoding_file(&d, TRACE_RESULT_FD, file) && strcmp(file, path) == 0;
 }
 
 /* ---- a line ---- */
@@ -145,7 +206,7 @@ bool decode_arg(const struct decode_call *call, const struct trace_record *r, un
 		return true;
 	}
 	decode_printer *print = decode_kinds[call->kinds[arg]].print;
-	if (r->call >= TRACE_32_BIT && !is_same_in_32_bit(call->kinds[arg]))
+	if (r->call >= SYSCALL_COMPAT && !is_same_in_32_bit(call->kinds[arg]))
 		print = print_hex;
 	if (print)
 		print(&d, arg);
@@ -200,24 +261,6 @@ static const char *restart_reason(unsigned number, const char **ret_name)
 	return NULL;
 }
 
-const char *decode_errno_name(unsigned number)
-{
-	const char *name;
-
-	return number < ERRNO_MAX && restart_reason(number, &name) ? name
-								    : strerrorname_np((int)number);
-}
-
-int decode_errno_number(const char *name)
-{
-	for (int i = 1; i < 64 * TRACE_ERRNOS; i++) {
-		const char *known = strerrorname_np(i);
-		if (known && strcasecmp(known, name) == 0)
-			return i;
-	}
-	return strcasecmp(name, "EWOULDBLOCK") == 0 ? EAGAIN : -1;
-}
-
 static void print_failure(struct decode_text *out, unsigned number)
 {
 	const char *name, *reason = restart_reason(number, &name);
@@ -247,9 +290,9 @@ void decode_result(const struct decode_call *call, const struct trace_record *r,
 		print_failure(out, failure);
 		return;
 	}
-	switch (call && r->call < TRACE_32_BIT ? (int)call->result : R_INT) {
+	switch (call && r->call < SYSCALL_COMPAT ? (int)call->result : R_INT) {
 	case R_FD:
-		print_fd_value(&d, (int)r->result);
+		print_fd_of(&d, (int)r->result, TRACE_RESULT_FD);
 		break;
 	case R_ADDRESS:
 		text_hex(out, (uint64_t)r->result);

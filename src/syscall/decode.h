@@ -25,21 +25,14 @@ struct decode_call; /* what is known of one system call */
 /* NULL: nothing is; its arguments are then written as numbers. */
 const struct decode_call *decode_find(const char *name);
 
-/* What to capture of it, when `string_max` bytes of a buffer are shown. `call` may be NULL. */
-void decode_plan(const struct decode_call *call, unsigned string_max, struct trace_plan *ret);
-
-/* Whether argument `arg` of it is a descriptor, or a directory's that a path begins at. */
-bool decode_is_descriptor(const struct decode_call *call, unsigned arg);
-
-/* The path in argument `arg` of a record, "" if it has none there. Borrowed from the record. */
-const char *decode_path(const struct decode_call *call, const struct trace_record *r, unsigned arg);
-
 struct decode_options {
 	unsigned string_max;
-	/* The path of a process's descriptor, "" if it is not known; NULL: they are not written. */
-	const char *(*descriptor)(void *ctx, uint32_t pid, int fd);
-	void *ctx;
+	bool descriptors; /* with their paths, where the plan had them captured */
 };
+
+/* What to capture of it to decode it so. `call` may be NULL. */
+void decode_plan(const struct decode_call *call, const struct decode_options *o,
+		 struct trace_plan *ret);
 
 struct decode_text { /* grows up to DECODE_MAX; zero-initialised is empty */
 	char *bytes; /* NUL-terminated */
@@ -65,13 +58,13 @@ void decode_result(const struct decode_call *call, const struct trace_record *r,
 bool decode_arg(const struct decode_call *call, const struct trace_record *r, unsigned arg,
 		const struct decode_options *o, struct decode_text *out);
 
+/* Whether one of its paths, or of its descriptors if these were captured, is this one. */
+bool decode_touches(const struct decode_call *call, const struct trace_record *r,
+		    const char *path);
+
 /* "--- SIGCHLD {si_signo=SIGCHLD, …} ---", "+++ exited with 0 +++" */
 void decode_signal(const struct trace_record *r, struct decode_text *out);
 void decode_end(const struct trace_record *r, struct decode_text *out);
-
-/* "ENOENT", or NULL. */
-const char *decode_errno_name(unsigned number);
-int decode_errno_number(const char *name); /* or -1 */
 
 /* Whether a record's call failed: its errno, else 0. */
 unsigned decode_failure(const struct trace_record *r);

@@ -120,7 +120,7 @@ void print_fcntl_result(struct decoding *d)
 		break;
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
-		print_fd_value(d, (int)v);
+		print_fd_of(d, (int)v, TRACE_RESULT_FD);
 		break;
 	default:
 		text_int(d->out, d->r->result);

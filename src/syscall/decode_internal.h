@@ -34,6 +34,10 @@ static inline uint64_t decoding_value(const struct decoding *d, unsigned arg)
 	return d->r->args[arg];
 }
 
+/* The path of the descriptor in an argument, or of TRACE_RESULT_FD; false: it was not captured. */
+#define DECODE_PATH 8192
+bool decoding_file(const struct decoding *d, unsigned arg, char ret[static DECODE_PATH]);
+
 /* ---- text ---- */
 
 struct named { /* ends with a NULL name */
@@ -73,6 +77,7 @@ void text_buffer(const struct decoding *d, const void *bytes, size_t have, uint6
 void print_vector_value(struct decoding *d, unsigned arg, unsigned part, uint64_t count,
 			uint64_t filled);
 void print_fd_value(struct decoding *d, int fd);
+void print_fd_of(struct decoding *d, int fd, unsigned arg); /* with its path */
 void print_signal_value(struct decode_text *t, unsigned signal);
 void print_sigset_value(struct decode_text *t, uint64_t set);
 void print_mode_value(struct decode_text *t, uint64_t mode); /* S_IFREG|0644 */

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "base/mem.h"
+#include "syscall/errors.h"
 
 /* AF_UNIX, AF_INET, …: PF_ and AF_ are the same numbers. */
 static const struct named families[] = {
@@ -396,7 +397,7 @@ void print_option_out(struct decoding *d, unsigned arg)
 		print_address(d, arg);
 		return;
 	}
-	const char *name = v && *v > 0 ? decode_errno_name((unsigned)*v) : NULL;
+	const char *name = v && *v > 0 ? syscall_error_name(*v) : NULL;
 	if (decoding_value(d, 1) == SOL_SOCKET && decoding_value(d, 2) == SO_ERROR && name)
 		text_addf(d->out, "[%s]", name);
 	else

@@ -59,10 +59,13 @@ void print_uid(struct decoding *d, unsigned arg)
 void print_fd_value(struct decoding *d, int fd)
 {
 	text_int(d->out, fd);
-	if (!d->o->descriptor || fd < 0)
-		return;
-	const char *path = d->o->descriptor(d->o->ctx, d->r->pid, fd);
-	if (!*path)
+}
+
+static void print_file(struct decoding *d, unsigned arg)
+{
+	char path[DECODE_PATH];
+
+	if (!d->o->descriptors || !decoding_file(d, arg, path))
 		return;
 	text_add_bytes(d->out, "<", 1);
 	/* A path may hold anything: as in a string, but for the quotes. */
@@ -73,9 +76,15 @@ void print_fd_value(struct decoding *d, int fd)
 	text_add_bytes(d->out, ">", 1);
 }
 
+void print_fd_of(struct decoding *d, int fd, unsigned arg)
+{
+	text_int(d->out, fd);
+	print_file(d, arg);
+}
+
 void print_fd(struct decoding *d, unsigned arg)
 {
-	print_fd_value(d, (int)decoding_value(d, arg));
+	print_fd_of(d, (int)decoding_value(d, arg), arg);
 }
 
 void print_dirfd(struct decoding *d, unsigned arg)
@@ -85,7 +94,8 @@ void print_dirfd(struct decoding *d, unsigned arg)
 	if (fd == AT_FDCWD)
 		text_add(d->out, "AT_FDCWD");
 	else
-		print_fd_value(d, fd);
+		text_int(d->out, fd);
+	print_file(d, arg);
 }
 
 static void print_text(struct decoding *d, unsigned arg, bool at_entry)
