@@ -31,6 +31,7 @@ int cmd_profile(int argc, char **argv);
 int cmd_syscalls(int argc, char **argv);
 int cmd_syscount(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_query(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
