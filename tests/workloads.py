@@ -44,6 +44,7 @@ PROGRAMS = {
     "syscalls": ("syscalls.c", C),
     "calls": ("calls.c", C),
     "calls-32": ("calls.c", C + ["-m32"]),
+    "epolls": ("epolls.c", C),
     "faults": ("faults.c", C),
     "pingpong": ("pingpong.c", C),
     "forks": ("forks.c", C),

@@ -185,6 +185,7 @@ static bool parse_show(struct trace_args *a, int c)
 static bool parse_option(struct trace_args *a, int c)
 {
 	struct target_options *target = &a->tracing.target;
+	uint64_t ns;
 
 	switch (c) {
 	case 'p':
@@ -211,7 +212,10 @@ static bool parse_option(struct trace_args *a, int c)
 	case OPT_ERRNO:
 		return parse_errnos(a, optarg);
 	case OPT_MIN_LATENCY:
-		return parse_time("--min-latency", optarg, &a->tracing.choice.min_ns);
+		if (!parse_time("--min-latency", optarg, &ns))
+			return false;
+		a->tracing.choice.min_ns = ns;
+		return true;
 	case OPT_HISTOGRAM:
 		a->summary.histogram = a->count = true;
 		return true;
