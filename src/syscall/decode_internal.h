@@ -97,7 +97,7 @@ void print_ready_result(struct decoding *d); /* poll, select: " ([{fd=3, revents
 	X(advice_file) X(offset_pointer) X(fallocate_flags) X(memfd_flags) X(xattr_out)            \
 	X(xattr_flags) X(timespecs) X(link_flags)                                                  \
 	X(prot) X(map_flags) X(map_offset) X(advice) X(mremap_flags) X(msync_flags) X(rseq_flags)  \
-	X(brk) X(mremap_to)                                                                                     \
+	X(brk) X(mremap_to) X(pkey_rights)                                                                                     \
 	X(family) X(socket_type) X(protocol) X(sockaddr_in) X(sockaddr_out) X(socklen)             \
 	X(message_flags) X(message_in) X(message_out) X(shutdown) X(socket_level)                  \
 	X(socket_option) X(option_in) X(option_out) X(accept_flags) X(socket_pair)                 \

@@ -110,3 +110,10 @@ void print_membarrier(struct decoding *d, unsigned arg)
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "MEMBARRIER_CMD_");
 }
+
+void print_pkey_rights(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {{1, "PKEY_DISABLE_ACCESS"}, {2, "PKEY_DISABLE_WRITE"}, {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "PKEY_");
+}

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "syscall/decode_table.h"
 
 /* ---- programs ---- */
 
@@ -293,7 +294,6 @@ void print_futex_rest(struct decoding *d, unsigned arg)
 	case FUTEX_WAIT_BITSET:
 		text_unsigned(d->out, value);
 		print_futex_timeout(d, arg);
-		text_add(d->out, ", NULL");
 		print_futex_bits(d);
 		break;
 	case FUTEX_WAKE:
@@ -301,7 +301,6 @@ void print_futex_rest(struct decoding *d, unsigned arg)
 		break;
 	case FUTEX_WAKE_BITSET:
 		text_unsigned(d->out, value);
-		text_add(d->out, ", NULL, NULL");
 		print_futex_bits(d);
 		break;
 	case FUTEX_LOCK_PI:
@@ -533,9 +532,45 @@ void print_cap_header(struct decoding *d, unsigned arg)
 	text_addf(d->out, ", pid=%d}", (int)h[1]);
 }
 
+/* "1<<CAP_CHOWN|1<<CAP_KILL" */
+static void print_caps(struct decode_text *t, const char *what, uint64_t set)
+{
+	static const char *const names[] = {
+		"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID",
+		"SETUID", "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST",
+		"NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO",
+		"SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
+		"SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE",
+		"AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM",
+		"BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF", "CHECKPOINT_RESTORE",
+	};
+	const char *bar = "";
+
+	text_addf(t, "%s=%s", what, set ? "" : "0");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!(set >> i & 1))
+			continue;
+		text_addf(t, "%s1<<CAP_%s", bar, names[i]);
+		set &= ~(1ull << i);
+		bar = "|";
+	}
+	if (set)
+		text_addf(t, "%s%#llx", bar, (unsigned long long)set);
+}
+
+/* Two structures, with the lower and the upper halves of each set. */
 void print_cap_data(struct decoding *d, unsigned arg)
 {
-	print_address(d, arg);
+	const uint32_t *v = decoding_chunk(d, arg, 24);
+
+	if (!v || (decode_failure(d->r) && strcmp(d->call->name, "capget") == 0)) {
+		print_address(d, arg);
+		return;
+	}
+	print_caps(d->out, "{effective", v[0] | (uint64_t)v[3] << 32);
+	print_caps(d->out, ", permitted", v[1] | (uint64_t)v[4] << 32);
+	print_caps(d->out, ", inheritable", v[2] | (uint64_t)v[5] << 32);
+	text_add(d->out, "}");
 }
 
 void print_robust(struct decoding *d, unsigned arg)

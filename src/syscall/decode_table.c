@@ -196,7 +196,7 @@ const struct decode_call decode_calls[] = {
 	CALL("munlock", K_address, K_size),
 	CALL("mincore", K_address, K_size, K_address),
 	CALL("membarrier", K_membarrier, K_hex, K_int),
-	CALL("pkey_alloc", K_hex, K_hex),
+	CALL("pkey_alloc", K_hex, K_pkey_rights),
 	CALL("rseq", K_address, K_hex, K_rseq_flags, K_hex),
 
 	GIVES(R_FD, "socket", K_family, K_socket_type, K_protocol),

@@ -42,9 +42,7 @@ static void check(const struct made *m, const char *name, unsigned string_max, c
 
 	assert_true(decode_is_sound(&m->head, m->head.bytes));
 	decode_args(call, &m->head, &o, &t);
-	assert_non_null(t.bytes);
-	t.bytes[t.len] = '\0';
-	CLEANUP(freep) char *args = mem_strdup(t.bytes);
+	CLEANUP(freep) char *args = mem_strndup(t.bytes ? t.bytes : "", t.len);
 	t.len = 0;
 	decode_result(call, &m->head, &o, &t);
 	CLEANUP(freep) char *line = mem_printf("%s(%s) = %s", name, args, t.bytes);
