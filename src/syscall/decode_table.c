@@ -19,7 +19,7 @@
 #define FIXED(when, bytes) {TRACE_BYTES, when, 0, 0, bytes, 0}
 #define ITEMS(when, bytes) {TRACE_ARRAY, when, 0, NEXT, bytes, FDS_MAX}
 
-const struct decode_kind decode_kinds[] = {
+const struct decode_kind decode_kinds[K_count] = {
 #define PRINTER(name) [K_##name].print = print_##name,
 	PRINTERS(PRINTER)
 	[K_path].capture = {TRACE_TEXT, IN, 0, 0, 0, TRACE_STRING},

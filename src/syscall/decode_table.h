@@ -28,6 +28,7 @@ enum decode_kind_number {
 	K_tid_out,
 	K_prctl_text,
 	K_hidden, /* written with another argument, and nothing is captured */
+	K_count,
 };
 
 struct decode_kind {
@@ -43,5 +44,5 @@ struct decode_call {
 	uint8_t result;            /* enum decode_result_kind */
 };
 
-extern const struct decode_kind decode_kinds[];
+extern const struct decode_kind decode_kinds[K_count];
 extern const struct decode_call decode_calls[]; /* ends with a NULL name */
