@@ -130,7 +130,7 @@ void print_fcntl_result(struct decoding *d)
 /* ---- ioctl ---- */
 
 static const struct named requests[] = {
-	NAMED(TCGETS),	   NAMED(TCSETS),     NAMED(TCSETSW),	 NAMED(TCSETSF),    NAMED(TCFLSH),
+	NAMED(TCGETS),	   {TCSETS, "SNDCTL_TMR_START or TCSETS"}, NAMED(TCSETSW),	 NAMED(TCSETSF),    NAMED(TCFLSH),
 	NAMED(TIOCGWINSZ), NAMED(TIOCSWINSZ), NAMED(TIOCGPGRP),	 NAMED(TIOCSPGRP),  NAMED(TIOCSCTTY),
 	NAMED(TIOCGPTN),   NAMED(TIOCSPTLCK), NAMED(TIOCNOTTY),	 NAMED(TIOCGSID),   NAMED(TIOCGPTPEER),
 	NAMED(FIONBIO),	   NAMED(FIONREAD),   NAMED(FIOCLEX),	 NAMED(FIONCLEX),   NAMED(FIOASYNC),
@@ -154,22 +154,71 @@ void print_ioctl_command(struct decoding *d, unsigned arg)
 			  v >> 8 & 0xff, v & 0xff, v >> 16 & 0x3fff);
 }
 
+/* One of the values of a field of several bits, then the flags. */
+static uint64_t print_choice(struct decode_text *t, const struct named *names, uint64_t v, uint64_t mask)
+{
+	const char *name = named_find(names, v & mask);
+
+	if (name)
+		text_addf(t, "%s|", name);
+	return v & ~mask;
+}
+
+static void print_output_modes(struct decode_text *t, uint64_t v)
+{
+	static const struct named nl[] = {NAMED(NL0), NAMED(NL1), {}};
+	static const struct named cr[] = {NAMED(CR0), NAMED(CR1), NAMED(CR2), NAMED(CR3), {}};
+	static const struct named tab[] = {NAMED(TAB0), NAMED(TAB1), NAMED(TAB2), NAMED(TAB3), {}};
+	static const struct named bs[] = {NAMED(BS0), NAMED(BS1), {}};
+	static const struct named vt[] = {NAMED(VT0), NAMED(VT1), {}};
+	static const struct named ff[] = {NAMED(FF0), NAMED(FF1), {}};
+	static const struct named flags[] = {NAMED(OPOST), NAMED(OLCUC),  NAMED(ONLCR), NAMED(OCRNL),
+					     NAMED(ONOCR), NAMED(ONLRET), NAMED(OFILL), NAMED(OFDEL), {}};
+
+	v = print_choice(t, nl, v, NLDLY);
+	v = print_choice(t, cr, v, CRDLY);
+	v = print_choice(t, tab, v, TABDLY);
+	v = print_choice(t, bs, v, BSDLY);
+	v = print_choice(t, vt, v, VTDLY);
+	v = print_choice(t, ff, v, FFDLY);
+	if (v)
+		text_flags(t, flags, v, NULL);
+	else
+		t->len -= t->len && t->bytes[t->len - 1] == '|';
+}
+
 static void print_terminal(struct decoding *d, unsigned arg)
 {
+	static const struct named input[] = {
+		NAMED(IGNBRK), NAMED(BRKINT), NAMED(IGNPAR), NAMED(PARMRK), NAMED(INPCK),
+		NAMED(ISTRIP), NAMED(INLCR),  NAMED(IGNCR),  NAMED(ICRNL),  NAMED(IUCLC),
+		NAMED(IXON),   NAMED(IXANY),  NAMED(IXOFF),  NAMED(IMAXBEL), NAMED(IUTF8), {}};
 	static const struct named speeds[] = {
 		NAMED(B0), NAMED(B300), NAMED(B1200), NAMED(B9600), NAMED(B19200), NAMED(B38400),
 		NAMED(B57600), NAMED(B115200), {}};
+	static const struct named sizes[] = {NAMED(CS5), NAMED(CS6), NAMED(CS7), NAMED(CS8), {}};
+	static const struct named control[] = {NAMED(CSTOPB), NAMED(CREAD), NAMED(PARENB), NAMED(PARODD),
+					       NAMED(HUPCL), NAMED(CLOCAL), NAMED(CRTSCTS), {}};
+	static const struct named local[] = {
+		NAMED(ISIG),   NAMED(ICANON), NAMED(XCASE),  NAMED(ECHO),    NAMED(ECHOE),
+		NAMED(ECHOK),  NAMED(ECHONL), NAMED(NOFLSH), NAMED(IEXTEN),  NAMED(ECHOCTL),
+		NAMED(ECHOPRT), NAMED(ECHOKE), NAMED(FLUSHO), NAMED(PENDIN), NAMED(TOSTOP), {}};
 	const struct termios *t = decoding_chunk(d, arg, sizeof(*t));
 
 	if (!t) {
 		print_address(d, arg);
 		return;
 	}
-	text_add(d->out, "{");
-	text_name(d->out, speeds, t->c_cflag & CBAUD, "B");
-	text_addf(d->out, " %sopost %sisig %sicanon %secho ...}", t->c_oflag & OPOST ? "" : "-",
-		  t->c_lflag & ISIG ? "" : "-", t->c_lflag & ICANON ? "" : "-",
-		  t->c_lflag & ECHO ? "" : "-");
+	text_add(d->out, "{c_iflag=");
+	text_flags(d->out, input, t->c_iflag, NULL);
+	text_add(d->out, ", c_oflag=");
+	print_output_modes(d->out, t->c_oflag);
+	text_add(d->out, ", c_cflag=");
+	uint64_t rest = print_choice(d->out, speeds, t->c_cflag, CBAUD);
+	text_flags(d->out, control, print_choice(d->out, sizes, rest, CSIZE), NULL);
+	text_add(d->out, ", c_lflag=");
+	text_flags(d->out, local, t->c_lflag, NULL);
+	text_add(d->out, ", ...}");
 }
 
 static void print_window_size(struct decoding *d, unsigned arg)

@@ -2,10 +2,12 @@
 #include "syscall/decode_internal.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
+#include <linux/falloc.h>
 #include <linux/memfd.h>
 #include <linux/stat.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -17,6 +19,7 @@
 
 #define KERNEL_O_LARGEFILE 0100000 /* glibc's is 0 where it is always on */
 #define KERNEL_O_TMPFILE   020000000
+#define KERNEL_O_SYNC      04000000 /* O_SYNC without O_DSYNC */
 
 void print_open_flags_value(struct decode_text *t, uint64_t flags)
 {
@@ -28,14 +31,14 @@ void print_open_flags_value(struct decode_text *t, uint64_t flags)
 		NAMED(O_DIRECT),   {KERNEL_O_LARGEFILE, "O_LARGEFILE"},
 		NAMED(O_NOFOLLOW), NAMED(O_NOATIME),   NAMED(O_CLOEXEC),
 		NAMED(O_PATH),	   NAMED(O_TMPFILE),   NAMED(O_DIRECTORY),
-		{KERNEL_O_TMPFILE, "__O_TMPFILE"},     {},
+		{KERNEL_O_TMPFILE, "__O_TMPFILE"},     {KERNEL_O_SYNC, "__O_SYNC"}, {},
 	};
 
 	text_add(t, modes[flags & O_ACCMODE]);
 	flags &= ~(uint64_t)O_ACCMODE;
 	if (flags) {
 		text_add_bytes(t, "|", 1);
-		text_flags(t, names, flags, "O_");
+		text_flags(t, names, flags, NULL);
 	}
 }
 
@@ -49,7 +52,7 @@ void print_open_mode(struct decoding *d, unsigned arg)
 {
 	uint64_t flags = decoding_value(d, arg - 1);
 
-	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)
+	if ((flags & O_CREAT) || (flags & KERNEL_O_TMPFILE))
 		print_octal(d, arg);
 }
 
@@ -137,6 +140,15 @@ void print_unlink_flags(struct decoding *d, unsigned arg)
 void print_link_flags(struct decoding *d, unsigned arg)
 {
 	print_at_flags(d, arg);
+}
+
+/* AT_EACCESS is what AT_REMOVEDIR is to unlinkat. */
+void print_access_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {NAMED(AT_SYMLINK_NOFOLLOW), NAMED(AT_EACCESS),
+					     NAMED(AT_EMPTY_PATH), {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "AT_");
 }
 
 void print_access(struct decoding *d, unsigned arg)
@@ -285,6 +297,46 @@ void print_offset_pointer(struct decoding *d, unsigned arg)
 	text_addf(d->out, "[%lld]", (long long)*before);
 	if (after && *after != *before && !decode_failure(d->r))
 		text_addf(d->out, " => [%lld]", (long long)*after);
+}
+
+void print_offset_in(struct decoding *d, unsigned arg)
+{
+	const int64_t *before = decoding_part(d, arg, TRACE_MAIN, true, 8, NULL);
+
+	if (before)
+		text_addf(d->out, "[%lld]", (long long)*before);
+	else
+		print_address(d, arg);
+}
+
+void print_sync_range_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {NAMED(SYNC_FILE_RANGE_WAIT_BEFORE),
+					     NAMED(SYNC_FILE_RANGE_WRITE),
+					     NAMED(SYNC_FILE_RANGE_WAIT_AFTER), {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "SYNC_FILE_RANGE_");
+}
+
+void print_unmount_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {NAMED(MNT_FORCE), NAMED(MNT_DETACH), NAMED(MNT_EXPIRE),
+					     NAMED(UMOUNT_NOFOLLOW), {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "MNT_");
+}
+
+void print_watch_events(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {
+		NAMED(IN_ACCESS),      NAMED(IN_MODIFY),	NAMED(IN_ATTRIB),
+		NAMED(IN_CLOSE_WRITE), NAMED(IN_CLOSE_NOWRITE), NAMED(IN_OPEN),
+		NAMED(IN_MOVED_FROM),  NAMED(IN_MOVED_TO),	NAMED(IN_CREATE),
+		NAMED(IN_DELETE),      NAMED(IN_DELETE_SELF),	NAMED(IN_MOVE_SELF),
+		NAMED(IN_ONLYDIR),     NAMED(IN_DONT_FOLLOW),	NAMED(IN_EXCL_UNLINK),
+		NAMED(IN_MASK_ADD),    NAMED(IN_ISDIR),		{0x80000000, "IN_ONESHOT"}, {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "IN_");
 }
 
 void print_fallocate_flags(struct decoding *d, unsigned arg)

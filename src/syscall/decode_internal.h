@@ -56,7 +56,7 @@ void text_hex(struct decode_text *t, uint64_t v);     /* 0x1f */
 void text_address(struct decode_text *t, uint64_t v); /* the same, or NULL */
 void text_octal(struct decode_text *t, uint64_t v);   /* 0644 */
 
-/* "A|B|0x10": `unknown` is the prefix of a comment where nothing is known: 0x10 of A_???. */
+/* "A|B|0x10"; where nothing is known, with the comment A_??? if `unknown` is "A_", not NULL. */
 void text_flags(struct decode_text *t, const struct named *names, uint64_t v, const char *unknown);
 
 /* One name, or the number with a comment. */
@@ -94,7 +94,7 @@ void print_ready_result(struct decoding *d); /* poll, select: " ([{fd=3, revents
 	X(open_flags) X(open_mode) X(stat) X(at_flags) X(access) X(whence) X(pipe) X(dup_flags)    \
 	X(pipe_flags) X(fcntl_command) X(fcntl_arg) X(ioctl_command) X(ioctl_arg) X(dirents)       \
 	X(statfs) X(flock) X(statx_flags) X(statx_mask) X(statx) X(unlink_flags) X(rename_flags)   \
-	X(advice_file) X(offset_pointer) X(fallocate_flags) X(memfd_flags) X(xattr_out)            \
+	X(advice_file) X(offset_pointer) X(offset_in) X(access_flags) X(fallocate_flags) X(memfd_flags) X(xattr_out)            \
 	X(xattr_flags) X(timespecs) X(link_flags)                                                  \
 	X(prot) X(map_flags) X(map_offset) X(advice) X(mremap_flags) X(msync_flags) X(rseq_flags)  \
 	X(brk) X(mremap_to) X(pkey_rights)                                                                                     \
@@ -102,7 +102,7 @@ void print_ready_result(struct decoding *d); /* poll, select: " ([{fd=3, revents
 	X(message_flags) X(message_in) X(message_out) X(shutdown) X(socket_level)                  \
 	X(socket_option) X(option_in) X(option_out) X(accept_flags) X(socket_pair)                 \
 	X(pollfds) X(timeout) X(fdset) X(timeval_in) X(timespec_in) X(timespec_rest)               \
-	X(epoll_operation) X(epoll_event) X(epoll_events) X(epoll_flags) X(sigmask_in)             \
+	X(epoll_operation) X(epoll_event) X(epoll_events) X(epoll_flags) X(sigmask_in) X(sigmask_entry)            \
 	X(sigmask_out) X(sigmask_pair) X(clock) X(clock_flags) X(timespec_out) X(eventfd_flags)    \
 	X(timerfd_flags) X(itimerspec_in) X(itimerspec_out) X(timer_kind) X(itimerval_in)          \
 	X(itimerval_out) X(timerfd_set)                                                            \
@@ -112,7 +112,7 @@ void print_ready_result(struct decoding *d); /* poll, select: " ([{fd=3, revents
 	X(arch_prctl_arg) X(rlimit_kind) X(rlimit_in) X(rlimit_out) X(rusage_who) X(uname)         \
 	X(sysinfo) X(random_flags) X(affinity) X(cap_header) X(cap_data) X(membarrier)             \
 	X(robust) X(close_range_flags) X(groups) X(id_out) X(uid) X(priority_kind)     \
-	X(restart)
+	X(restart) X(sync_range_flags) X(unmount_flags) X(watch_events) X(scheduler) X(int_out) X(timeval_out)
 
 #define DECLARE_PRINTER(name) decode_printer print_##name;
 PRINTERS(DECLARE_PRINTER)

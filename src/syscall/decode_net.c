@@ -371,9 +371,6 @@ static void print_option(struct decoding *d, unsigned arg, uint64_t whole)
 		print_address(d, arg);
 	else if (level == SOL_SOCKET && option == SO_LINGER && bytes >= 8)
 		text_addf(d->out, "{l_onoff=%d, l_linger=%d}", v[0], v[1]);
-	else if (level == SOL_SOCKET && (option == 20 || option == 21) && bytes >= 16)
-		text_addf(d->out, "{tv_sec=%lld, tv_usec=%lld}", (long long)((const int64_t *)data)[0],
-			  (long long)((const int64_t *)data)[1]);
 	else if (level == SOL_SOCKET && option == SO_PEERCRED && bytes >= 12)
 		text_addf(d->out, "{pid=%d, uid=%u, gid=%u}", v[0], (unsigned)v[1], (unsigned)v[2]);
 	else if (bytes == 4)

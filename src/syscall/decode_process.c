@@ -145,11 +145,8 @@ void print_wait_options(struct decoding *d, unsigned arg)
 		NAMED(WNOHANG),	  {2, "WSTOPPED"},	   NAMED(WEXITED),
 		NAMED(WCONTINUED), NAMED(WNOWAIT), {0x20000000, "__WNOTHREAD"},
 		{0x40000000, "__WALL"}, {0x80000000, "__WCLONE"}, {}};
-	static const struct named wait4_names[] = {
-		NAMED(WNOHANG), {2, "WUNTRACED"}, NAMED(WEXITED), NAMED(WCONTINUED), NAMED(WNOWAIT),
-		{0x20000000, "__WNOTHREAD"}, {0x40000000, "__WALL"}, {0x80000000, "__WCLONE"}, {}};
 
-	text_flags(d->out, arg == 2 ? wait4_names : names, (uint32_t)decoding_value(d, arg), "W");
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "W");
 }
 
 void print_wait_status(struct decoding *d, unsigned arg)
@@ -210,8 +207,14 @@ void print_siginfo(struct decoding *d, unsigned arg)
 		text_int(d->out, s[6]);
 	else
 		print_signal_value(d->out, (unsigned)s[6]);
-	text_addf(d->out, ", si_utime=%lld, si_stime=%lld}", (long long)((const int64_t *)s)[4],
-		  (long long)((const int64_t *)s)[5]);
+	for (int i = 0; i < 2; i++) {
+		int64_t ticks = ((const int64_t *)s)[4 + i];
+		text_addf(d->out, ", si_%ctime=%lld", "us"[i], (long long)ticks);
+		if (ticks)
+			text_addf(d->out, " /* %lld.%02lld s */", (long long)ticks / 100,
+				  (long long)(ticks % 100));
+	}
+	text_add(d->out, "}");
 }
 
 void print_rusage(struct decoding *d, unsigned arg)
@@ -591,6 +594,25 @@ void print_id_out(struct decoding *d, unsigned arg)
 		text_addf(d->out, "[%u]", *id);
 	else
 		print_address(d, arg);
+}
+
+void print_int_out(struct decoding *d, unsigned arg)
+{
+	const int *v = decoding_chunk(d, arg, sizeof(*v));
+
+	if (v)
+		text_addf(d->out, "[%d]", *v);
+	else
+		print_address(d, arg);
+}
+
+void print_scheduler(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {{0, "SCHED_OTHER"}, {1, "SCHED_FIFO"}, {2, "SCHED_RR"},
+					     {3, "SCHED_BATCH"}, {5, "SCHED_IDLE"},
+					     {6, "SCHED_DEADLINE"}, {}};
+
+	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "SCHED_");
 }
 
 /* The kernel's own way to go on with an interrupted call. */

@@ -89,9 +89,29 @@ void print_sigmask_out(struct decoding *d, unsigned arg)
 	print_sigmask(d, arg);
 }
 
+/* One that the call may replace: as it was at its entry. */
+void print_sigmask_entry(struct decoding *d, unsigned arg)
+{
+	const uint64_t *set = decoding_part(d, arg, TRACE_MAIN, true, sizeof(*set), NULL);
+
+	if (set)
+		print_sigset_value(d->out, *set);
+	else
+		print_address(d, arg);
+}
+
+/* pselect6's: where the set is, and how long. */
 void print_sigmask_pair(struct decoding *d, unsigned arg)
 {
-	print_address(d, arg);
+	const uint64_t *pair = decoding_chunk(d, arg, 2 * sizeof(*pair));
+
+	if (!pair) {
+		print_address(d, arg);
+		return;
+	}
+	text_add(d->out, "{sigmask=");
+	text_address(d->out, pair[0]);
+	text_addf(d->out, ", sigsetsize=%llu}", (unsigned long long)pair[1]);
 }
 
 void print_signal_how(struct decoding *d, unsigned arg)

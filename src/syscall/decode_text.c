@@ -140,7 +140,7 @@ void text_flags(struct decode_text *t, const struct named *names, uint64_t v, co
 		return;
 	text_add(t, bar);
 	text_hex(t, v);
-	if (!*bar)
+	if (!*bar && unknown)
 		text_addf(t, " /* %s??? */", unknown);
 }
 

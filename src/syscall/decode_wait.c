@@ -73,6 +73,16 @@ void print_timespec_out(struct decoding *d, unsigned arg)
 		print_address(d, arg);
 }
 
+void print_timeval_out(struct decoding *d, unsigned arg)
+{
+	const void *t = decoding_chunk(d, arg, sizeof(struct timeval));
+
+	if (t)
+		print_timeval_value(d->out, t);
+	else
+		print_address(d, arg);
+}
+
 static void print_itimerspec(struct decoding *d, unsigned arg)
 {
 	const struct timespec *t = decoding_chunk(d, arg, 2 * sizeof(*t));
@@ -154,7 +164,7 @@ void print_clock_flags(struct decoding *d, unsigned arg)
 
 void print_timerfd_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(TFD_NONBLOCK), NAMED(TFD_CLOEXEC), {}};
+	static const struct named names[] = {NAMED(TFD_CLOEXEC), NAMED(TFD_NONBLOCK), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "TFD_");
 }
@@ -190,7 +200,7 @@ void print_pollfds(struct decoding *d, unsigned arg)
 	size_t count = (uint32_t)decoding_value(d, arg + 1), have = bytes / sizeof(*p);
 	size_t shown = MIN(MIN(have, count), d->o->string_max);
 
-	if (!p) {
+	if (!p && (count || !decoding_value(d, arg))) {
 		print_address(d, arg);
 		return;
 	}
