@@ -44,6 +44,7 @@ PROGRAMS = {
     "syscalls": ("syscalls.c", C),
     "calls": ("calls.c", C),
     "calls-32": ("calls.c", C + ["-m32"]),
+    "epolls": ("epolls.c", C),
     "faults": ("faults.c", C),
     "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),

@@ -33,6 +33,7 @@ enum {
 	ARCH_SIGNAL_LEAF = ARCH_SIGNAL_REGISTER(30),
 	ARCH_SIGNAL_SP = ARCH_SIGNAL_REGISTER(31),
 	ARCH_SIGNAL_PC = ARCH_SIGNAL_REGISTER(32),
+	ARCH_SIGNAL_MASK = 128 + 40, /* of blocked signals */
 };
 
 /* ---- instructions --------------------------------------------------------------------------- */
@@ -119,6 +120,12 @@ struct pt_regs___kernel { /* the rest differs between versions */
 #define ARCH_SYSCALL(r) ((r)->syscallno)
 #define ARCH_EXECVE     221
 #define ARCH_EXECVEAT   281
+
+ARCH_INLINE void arch_syscall_args(const struct arch_regs *r, _Bool is_32_bit, __u64 *ret)
+{
+	for (int i = 0; i < 6; i++)
+		ret[i] = is_32_bit ? (__u32)r->regs[i] : r->regs[i];
+}
 
 ARCH_INLINE _Bool arch_is_after_syscall(const struct arch_regs *r)
 {

@@ -24,6 +24,7 @@ enum {
 	ARCH_SIGNAL_KEPT = 40 + 11 * 8,
 	ARCH_SIGNAL_SP = 40 + 15 * 8,
 	ARCH_SIGNAL_PC = 40 + 16 * 8,
+	ARCH_SIGNAL_MASK = 296, /* of blocked signals */
 };
 
 /* ---- instructions --------------------------------------------------------------------------- */
@@ -149,6 +150,17 @@ ARCH_INLINE __u64 arch_called(__u64 addr, __u64 before)
 #define ARCH_SYSCALL(regs) ((regs)->orig_rax)
 #define ARCH_EXECVE        59
 #define ARCH_EXECVEAT      322
+
+/* The arguments of the system call, at its entry; of a 32-bit program's call. */
+ARCH_INLINE void arch_syscall_args(const struct pt_regs *regs, _Bool is_32_bit, __u64 *ret)
+{
+	ret[0] = is_32_bit ? (__u32)regs->rbx : regs->rdi;
+	ret[1] = is_32_bit ? (__u32)regs->rcx : regs->rsi;
+	ret[2] = is_32_bit ? (__u32)regs->rdx : regs->rdx;
+	ret[3] = is_32_bit ? (__u32)regs->rsi : regs->r10;
+	ret[4] = is_32_bit ? (__u32)regs->rdi : regs->r8;
+	ret[5] = is_32_bit ? (__u32)regs->rbp : regs->r9;
+}
 
 ARCH_INLINE _Bool arch_is_after_syscall(const struct pt_regs *regs)
 {

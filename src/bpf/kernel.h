@@ -80,6 +80,57 @@ struct sched_info {                   /* empty in a kernel that does not account
 	unsigned long long run_delay; /* ns that it has waited for a CPU, ever */
 } KERNEL_TYPE;
 
+struct super_block {
+	unsigned long s_magic;
+} KERNEL_TYPE;
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+} KERNEL_TYPE;
+
+struct qstr {
+	const unsigned char *name;
+} KERNEL_TYPE;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+} KERNEL_TYPE;
+
+struct vfsmount {
+	struct dentry *mnt_root;
+} KERNEL_TYPE;
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+} KERNEL_TYPE;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+} KERNEL_TYPE;
+
+struct file {
+	struct path f_path;
+} KERNEL_TYPE;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNEL_TYPE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} KERNEL_TYPE;
+
+struct fs_struct {
+	struct path pwd;
+} KERNEL_TYPE;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -91,6 +142,7 @@ struct task_struct {
 	__u64 start_time;            /* CLOCK_MONOTONIC */
 	int pid;
 	int tgid;
+	int exit_code;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct task_struct *real_parent;
@@ -101,6 +153,8 @@ struct task_struct {
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;
+	struct files_struct *files;
+	struct fs_struct *fs;
 	struct thread_struct thread;
 } KERNEL_TYPE;
 

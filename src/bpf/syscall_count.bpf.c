@@ -197,7 +197,7 @@ static __always_inline __u32 log2_of(__u64 n)
 
 static __always_inline void add_time(struct syscall_slot *s, __u64 ns)
 {
-	__u32 bucket = log2_of(ns);
+	__u64 bucket = log2_of(ns);
 
 	if (!s->timed || ns < s->min_ns)
 		s->min_ns = ns;
@@ -205,27 +205,33 @@ static __always_inline void add_time(struct syscall_slot *s, __u64 ns)
 		s->max_ns = ns;
 	s->timed++;
 	s->total_ns += ns;
+	barrier_var(bucket);
 	if (bucket >= SYSCALL_BUCKETS)
 		bucket = SYSCALL_BUCKETS - 1;
 	s->buckets[bucket]++;
 }
 
-static __always_inline bool is_failure(__u32 call, long result)
+/* The verifier must see that it is bounded, which the compiler knows already. */
+static __always_inline __u8 kind_of(__u64 call)
 {
-	return result < 0 && result >= -4095 && !(kinds[call] & SYSCALL_NO_RESULT);
+	barrier_var(call);
+	return kinds[call & (SYSCALL_CALLS - 1)];
+}
+
+static __always_inline bool is_failure(__u8 kind, long result)
+{
+	return result < 0 && result >= -4095 && !(kind & SYSCALL_NO_RESULT);
 }
 
 /* Whether a call that ends with this result is one of those that are counted. */
-static __always_inline bool is_wanted(__u32 call, long result)
+static __always_inline bool is_wanted(__u8 kind, long result)
 {
-	__u8 kind = kinds[call];
-
 	if (!(kind & SYSCALL_WANTED) || (kind & SYSCALL_FORKS && result == 0))
 		return false;
-	if (choice.only_failed && !is_failure(call, result))
+	if (choice.only_failed && !is_failure(kind, result))
 		return false;
 	return !choice.only_error ||
-	       (is_failure(call, result) && result == -(long)choice.only_error);
+	       (is_failure(kind, result) && result == -(long)choice.only_error);
 }
 
 /* `begun`: the thread's entry in `threads`, if it was seen at the beginning of this call. */
@@ -233,15 +239,15 @@ static __always_inline int count_call(const struct caller *c, __u64 id, __u32 ca
 				      const struct syscall_thread *begun)
 {
 	__u32 turn = generation & 1;
+	__u8 kind = kind_of(call);
 
-	call &= SYSCALL_CALLS - 1;
-	if (!is_wanted(call, result))
+	if (!is_wanted(kind, result))
 		return 0;
 	struct syscall_slot *s = find_slot(id, call, turn, c->task);
 	if (!s)
 		return 0; /* cannot be: there is one for each call */
 	s->calls++;
-	if (is_failure(call, result)) {
+	if (is_failure(kind, result)) {
 		s->errors++;
 		count_error(id, call, turn, result);
 	}
@@ -308,11 +314,12 @@ int time_exit(__u64 *ctx)
 
 static __always_inline void count_without_return(const struct caller *c, __u64 id, __u32 call)
 {
-	call &= SYSCALL_CALLS - 1;
-	if (!(kinds[call] & SYSCALL_WANTED) || choice.only_failed || choice.only_error)
+	__u8 kind = kind_of(call);
+
+	if (!(kind & SYSCALL_WANTED) || choice.only_failed || choice.only_error)
 		return;
 	struct syscall_slot *s = find_slot(id, call, generation & 1, c->task);
-	if (s && kinds[call] & SYSCALL_ENDS)
+	if (s && kind & SYSCALL_ENDS)
 		s->calls++;
 	else if (s)
 		s->unfinished++;
@@ -329,8 +336,8 @@ int count_end(void *ctx)
 	if (!is_chosen(&c) ||
 	    bpf_probe_read_kernel(&regs, sizeof(regs), saved_registers(c.task)) != 0)
 		return 0;
-	__u32 call = call_of(c.task, (long)ARCH_SYSCALL(&regs)) & (SYSCALL_CALLS - 1);
-	if (kinds[call] & SYSCALL_ENDS)
+	__u32 call = call_of(c.task, (long)ARCH_SYSCALL(&regs));
+	if (kind_of(call) & SYSCALL_ENDS)
 		count_without_return(&c, owner(&c), call);
 	return 0;
 }

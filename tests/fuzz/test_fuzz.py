@@ -123,6 +123,16 @@ def go_seeds():
     yield struct.pack("<H", len(switch)) + switch + table + bytes(64)
 
 
+def trace_seeds():
+    """Records of calls of each number, with a chunk for each of their arguments, at entry and at exit."""
+    for call in range(0, 260, 4):
+        for size in (8, 64, 200):
+            head = struct.pack("<QQq6Q4IHHI16s", 1, 2, 3, *[0x1000] * 6, 0, 7, 7, 0, 0, 0, 0, b"comm")
+            chunks = b"".join(struct.pack("<HBBB3x", size, arg, part, entry) + bytes([1, 2, 0, 65] * (size // 4))
+                              for arg in range(7) for part in (0, 2, 5) for entry in (0, 1))
+            yield struct.pack("<HB", call, call % 3) + head + chunks
+
+
 def unwind_table_seed():
     """A table of two pages with three rows (src/unwind/unwind_table_file.h)."""
     head = struct.pack("<8sQIIIIQ7QIIII", b"smolder\1", 0, 4, 2, 2, 3, 1, *[0] * 7, 1, 2, 0, 0)
@@ -224,6 +234,8 @@ def seeds(name, tmp):
         return list(table_seeds(tmp))
     if name == "gorows":
         return list(go_seeds())
+    if name == "trace":
+        return list(trace_seeds())
     if name == "unwind_table_file":
         return [unwind_table_seed()]
     if name == "window":

@@ -1,0 +1,128 @@
+#include "cli/trace_history.h"
+
+#include "base/mem.h"
+
+/*
+ * Records are copied one behind the other into two areas by turns: what is still wanted when an area
+ * is left is what the other one begins with.
+ */
+struct area {
+	uint8_t *bytes;
+	size_t used, cap;
+};
+
+struct place {
+	uint64_t end;
+	size_t at; /* in the area */
+};
+
+struct trace_history {
+	struct area area;
+	struct place *places; /* in order of `end`, from `first` on */
+	size_t first, count, cap;
+	uint64_t dropped;
+};
+
+struct trace_history *trace_history_new(void)
+{
+	return mem_alloc(sizeof(struct trace_history));
+}
+
+void trace_history_free(struct trace_history *h)
+{
+	if (!h)
+		return;
+	free(h->area.bytes);
+	free(h->places);
+	free(h);
+}
+
+static const struct trace_record *record_at(const struct trace_history *h, size_t i)
+{
+	return (const void *)(h->area.bytes + h->places[i].at);
+}
+
+/* Makes one area of what is left. */
+static void compact(struct trace_history *h)
+{
+	struct area to = {.cap = h->area.cap};
+	size_t kept = 0;
+
+	to.bytes = mem_resize_array(NULL, MAX(to.cap, 1u), 1);
+	for (size_t i = h->first; i < h->count; i++) {
+		const struct trace_record *r = record_at(h, i);
+		memcpy(to.bytes + to.used, r, r->bytes);
+		h->places[kept++] = (struct place){h->places[i].end, to.used};
+		to.used += r->bytes;
+	}
+	free(h->area.bytes);
+	h->area = to;
+	h->first = 0;
+	h->count = kept;
+}
+
+static size_t live_bytes(const struct trace_history *h)
+{
+	size_t sum = 0;
+
+	for (size_t i = h->first; i < h->count; i++)
+		sum += record_at(h, i)->bytes;
+	return sum;
+}
+
+static void make_room(struct trace_history *h, size_t bytes)
+{
+	if (h->first == h->count) {
+		h->first = h->count = 0;
+		h->area.used = 0;
+	}
+	if (h->area.used + bytes <= h->area.cap)
+		return;
+	if (h->area.cap < TRACE_HISTORY_BYTES && live_bytes(h) > h->area.cap / 2) {
+		h->area.cap = MIN(MAX(h->area.cap * 2, 1u << 20), TRACE_HISTORY_BYTES);
+		h->area.bytes = mem_resize_array(h->area.bytes, h->area.cap, 1);
+		return;
+	}
+	if (!h->area.cap) {
+		h->area.cap = 1u << 20;
+		h->area.bytes = mem_resize_array(NULL, h->area.cap, 1);
+		return;
+	}
+	/* A quarter at a time, so that it is not done for each record. */
+	size_t live = live_bytes(h);
+	while (h->first < h->count && live + bytes > h->area.cap - h->area.cap / 4) {
+		live -= record_at(h, h->first++)->bytes;
+		h->dropped++;
+	}
+	compact(h);
+}
+
+void trace_history_add(struct trace_history *h, const struct trace_record *r)
+{
+	make_room(h, r->bytes);
+	MEM_GROW(h->places, h->count, h->cap);
+	/* Nearly always it is the last one. */
+	size_t i = h->count++;
+	for (; i > h->first && h->places[i - 1].end > r->end; i--)
+		h->places[i] = h->places[i - 1];
+	h->places[i] = (struct place){r->end, h->area.used};
+	memcpy(h->area.bytes + h->area.used, r, r->bytes);
+	h->area.used += r->bytes;
+}
+
+void trace_history_take(struct trace_history *h, uint64_t until, trace_history_fn *fn, void *ctx)
+{
+	for (; h->first < h->count && h->places[h->first].end < until; h->first++)
+		fn(ctx, record_at(h, h->first));
+}
+
+void trace_history_forget(struct trace_history *h, uint64_t from)
+{
+	while (h->first < h->count && h->places[h->first].end < from)
+		h->first++;
+}
+
+uint64_t trace_history_dropped(const struct trace_history *h)
+{
+	return h->dropped;
+}

@@ -1,0 +1,254 @@
+#include "cli/tracing.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "cli/trace_history.h"
+#include "collect/probe.h"
+
+#define DRAIN_MS  20 /* how long a line may wait */
+#define BUSY_MS   50 /* how long a drain may take before signals are looked at */
+#define SETTLE_NS 2000000 /* in that time every CPU's record of a moment is in the ring */
+#define SAY_NS    1000000000 /* between two words about losses */
+#define NICE      (-10) /* what is not drained in time is lost */
+
+struct tracing {
+	struct tracing_options *o;
+	struct target target;
+	struct loop *loop;
+	struct tracer *tracer;
+	struct trace_lines *lines;
+	struct trace_history *history;
+	uint64_t began_ns, said_ns;
+	uint64_t lost;      /* as far as it was said */
+	uint64_t malformed; /* records that did not make sense; always 0 */
+	bool met;           /* the condition holds */
+	int error;          /* of writing */
+};
+
+static void plan(const struct tracing_options *o, struct trace_plan *plans)
+{
+	struct decode_options decode = o->lines.decode;
+
+	decode.descriptors |= o->lines.path != NULL;
+	for (uint32_t i = 0; i < SYSCALL_CALLS; i++) {
+		bool compat;
+		const char *name = syscall_calls_name(o->calls, i, &compat);
+		const struct decode_call *call = decode_find(name);
+		if (o->wanted[i] & SYSCALL_WANTED)
+			decode_plan(call, &decode, &plans[i]);
+	}
+}
+
+static int start(struct tracing *t)
+{
+	struct tracing_options *o = t->o;
+	CLEANUP(freep) struct trace_plan *plans = mem_alloc_array(SYSCALL_CALLS, sizeof(*plans));
+	struct tracer_options options = {
+		.choice = o->choice,
+		.plans = plans,
+		.ring_bytes = o->ring_bytes,
+	};
+	struct sampler_error why;
+	int code = target_find(&t->target, &o->target, &options.filter);
+
+	code = code ? code : target_start(&t->target);
+	if (code)
+		return code;
+	plan(o, plans);
+	options.filter.follow = options.filter.by_pid;
+	options.from_exec = t->target.has_program && options.filter.by_pid;
+	options.targets = target_list(&t->target, &options.target_count);
+	if (!options.filter.by_pid && !options.filter.by_tid)
+		options.target_count = 0;
+	int err = tracer_new(&options, &t->tracer, &why);
+	if (err)
+		probe_cannot_sample(err, &why);
+	return err ? 1 : 0;
+}
+
+static void on_record(void *ctx, const struct trace_record *r, size_t bytes)
+{
+	struct tracing *t = ctx;
+
+	if (!decode_is_sound(r, bytes)) {
+		t->malformed++;
+		return;
+	}
+	trace_history_add(t->history, r);
+	t->met |= trace_condition_holds(&t->o->until, r);
+}
+
+static void write_record(void *ctx, const struct trace_record *r)
+{
+	struct tracing *t = ctx;
+
+	if (!t->error)
+		trace_lines_write(t->lines, r);
+}
+
+static void flush(struct tracing *t)
+{
+	errno = 0;
+	if (!t->error && (fflush(t->o->out) != 0 || ferror(t->o->out))) {
+		t->error = errno ? errno : EIO;
+		loop_stop(t->loop);
+	}
+}
+
+static void say_losses(struct tracing *t)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct tracer_counts c;
+
+	if (now - t->said_ns < SAY_NS)
+		return;
+	tracer_counts(t->tracer, &c);
+	if (c.lost == t->lost)
+		return;
+	trace_lines_lost(t->lines, c.lost - t->lost);
+	log_warn("%llu calls were lost here: more are made than can be written",
+		 (unsigned long long)(c.lost - t->lost));
+	t->lost = c.lost;
+	t->said_ns = now;
+}
+
+/* Everything that has come up to now, but for what something earlier may still come before. */
+static bool drain(struct tracing *t)
+{
+	uint64_t settled = clock_ns(CLOCK_MONOTONIC) - SETTLE_NS;
+	bool more = tracer_drain(t->tracer, BUSY_MS, on_record, t);
+
+	if (t->o->last_ns)
+		trace_history_forget(t->history, settled - MIN(t->o->last_ns, settled));
+	else
+		trace_history_take(t->history, settled, write_record, t);
+	flush(t);
+	say_losses(t);
+	return more;
+}
+
+static void on_tick(void *ctx, int what)
+{
+	struct tracing *t = ctx;
+
+	(void)what;
+	drain(t);
+	if (t->met)
+		loop_stop(t->loop);
+}
+
+static void on_stop(void *ctx, int what)
+{
+	struct tracing *t = ctx;
+
+	(void)what;
+	loop_stop(t->loop);
+}
+
+static int watch(struct tracing *t)
+{
+	int err;
+
+	t->loop = loop_new();
+	err = loop_end_signals(t->loop, 0, on_stop, t);
+	err = err ? err : loop_timer(t->loop, DRAIN_MS, on_tick, t);
+	if (t->o->duration_ms)
+		err = err ? err : loop_after(t->loop, t->o->duration_ms, on_stop, t);
+	err = err ? err : target_watch(&t->target, t->loop);
+	if (err)
+		log_error("cannot wait for events: %s", strerror(-err));
+	return err ? 1 : 0;
+}
+
+static void on_unfinished(void *ctx, const struct trace_record *r, size_t bytes)
+{
+	struct tracing *t = ctx;
+
+	(void)bytes;
+	trace_lines_unfinished(t->lines, r);
+}
+
+static void say_end(struct tracing *t)
+{
+	struct tracer_counts c;
+
+	tracer_counts(t->tracer, &c);
+	log_info("%llu calls in %.1f s, %llu lost", (unsigned long long)trace_lines_written(t->lines),
+		 (double)(clock_ns(CLOCK_MONOTONIC) - t->began_ns) / 1e9,
+		 (unsigned long long)c.lost);
+	if (trace_history_dropped(t->history))
+		log_warn("%llu calls of that time did not fit into %u MB and are not shown",
+			 (unsigned long long)trace_history_dropped(t->history),
+			 TRACE_HISTORY_BYTES >> 20);
+	if (c.no_thread)
+		log_warn("%llu calls were not seen: more threads than there is room for",
+			 (unsigned long long)c.no_thread);
+	if (c.no_entry)
+		log_warn("%llu calls are shown with addresses only: more of them were in progress "
+			 "than there is room for",
+			 (unsigned long long)c.no_entry);
+	if (c.nested || t->malformed)
+		log_warn("%llu records were given up, %llu made no sense",
+			 (unsigned long long)c.nested, (unsigned long long)t->malformed);
+}
+
+static int finish(struct tracing *t)
+{
+	tracer_stop(t->tracer);
+	/* Nothing comes any more: what is there is at most a ring full. */
+	while (!t->error && tracer_drain(t->tracer, BUSY_MS, on_record, t))
+		;
+	if (t->o->last_ns)
+		trace_history_forget(t->history, clock_ns(CLOCK_MONOTONIC) - t->o->last_ns);
+	trace_history_take(t->history, UINT64_MAX, write_record, t);
+	if (!t->error && !t->o->choice.failed && !t->o->choice.min_ns && !t->o->choice.by_errno)
+		tracer_pending(t->tracer, on_unfinished, t);
+	flush(t);
+	if (t->error && t->error != EPIPE) {
+		log_error("cannot write the trace: %s", strerror(t->error));
+		return 1;
+	}
+	say_end(t);
+	return target_exit_code(&t->target);
+}
+
+static int run(struct tracing *t)
+{
+	int code = start(t);
+
+	if (code)
+		return code;
+	t->lines = trace_lines_new(&t->o->lines, t->o->calls, t->o->out);
+	t->history = trace_history_new();
+	t->began_ns = clock_ns(CLOCK_MONOTONIC);
+	code = watch(t);
+	code = code ? code : target_go(&t->target);
+	if (code)
+		return code;
+	/* Not inherited by the program, which runs already. */
+	setpriority(PRIO_PROCESS, 0, NICE);
+	loop_run(t->loop);
+	return finish(t);
+}
+
+int tracing_run(struct tracing_options *o)
+{
+	struct tracing t = {.o = o};
+
+	/* Other processes' memory passes through here: it must not end in a core dump. */
+	prctl(PR_SET_DUMPABLE, 0);
+	int code = run(&t);
+	target_done(&t.target);
+	loop_free(t.loop); /* from here on Ctrl-C ends us at once */
+	tracer_free(t.tracer);
+	trace_lines_free(t.lines);
+	trace_history_free(t.history);
+	return code;
+}

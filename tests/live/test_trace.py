@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""`smolder trace` shows what programs do as strace shows it, call by call, and counts what it lost."""
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import strace
+import workloads
+from recording import PATIENCE, Terminal, live, run
+from tap import SMOLDER, main, skip
+
+END = re.compile(r"(\d+) calls in [\d.]+ s, (\d+) lost")
+
+# How our lines may differ from strace's, by kind: (kind, what their line looks like, what ours does).
+# Nothing else may.
+ALLOWED = (
+    # It stops processes, so timing differs: who waits for a lock, how often, and for how long.
+    ("locks", r"futex\(|^$", r"futex\(|^$"),
+    # A system call that a signal interrupted begins again in another way under a debugger.
+    ("restarts", r"restart_syscall|ERESTART|^$", r"restart_syscall|ERESTART|^$"),
+    # What a program asks the kernel about the machine changes by itself.
+    ("the machine's state", r"(sysinfo|statfs|getrusage|sched_getaffinity)\(", r"(sysinfo|statfs|getrusage|sched_getaffinity)\("),
+    # Buffers with numbers that the kernel gives out: of /proc, of counters, of clocks.
+    ("contents", r"(read|pread64|recvfrom|recvmsg|readlink|write|sendto)\(", r"(read|pread64|recvfrom|recvmsg|readlink|write|sendto)\("),
+    # Where there is memory, and how much, depends on where the last one was.
+    ("memory", r"(mmap|munmap|brk|madvise|mprotect|mremap)\(|^$", r"(mmap|munmap|brk|madvise|mprotect|mremap)\(|^$"),
+)
+
+
+def kind_of(theirs, ours):
+    if shape(theirs) == shape(ours):
+        return "numbers"  # the same but for digits: ports, inodes, sizes of what changes
+    for kind, a, b in ALLOWED:
+        if re.search(a, theirs) and re.search(b, ours):
+            if kind == "contents" and shape(re.sub(r'"[^"]*"(\.\.\.)?', '""', theirs)) != \
+                    shape(re.sub(r'"[^"]*"(\.\.\.)?', '""', ours)):
+                continue
+            return kind
+    return None
+
+
+def shape(line):
+    return re.sub(r"\d+", "0", line)
+
+
+def traces(*command, **popen):
+    """What strace and what smolder say of the same command."""
+    with tempfile.TemporaryDirectory() as d:
+        theirs, ours = os.path.join(d, "theirs"), os.path.join(d, "ours")
+        kw = dict(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                  timeout=PATIENCE, **popen)
+        p = subprocess.run(["strace", "-f", "-o", theirs, *command], **kw)
+        q = subprocess.run([SMOLDER, "trace", "-o", ours, "--", *command], **kw)
+        said = q.stderr.decode("utf-8", "replace")
+        assert p.returncode == q.returncode, (p.returncode, q.returncode, said)
+        m = END.search(said)
+        assert m and m[2] == "0", said
+        return strace.read(theirs), strace.read(ours)
+
+
+def check_same(theirs, ours, least):
+    """Call by call, thread by thread."""
+    a, b = strace.by_process(theirs), strace.by_process(ours)
+    assert len(a) == len(b), f"{len(a)} threads there, {len(b)} here"
+    seen, wrong = {}, []
+    for x, y in zip(a.values(), b.values()):
+        for pair in strace.aligned_differences(x, y):
+            kind = kind_of(*pair)
+            seen[kind] = seen.get(kind, 0) + 1
+            if not kind:
+                wrong.append(pair)
+    print(f"# {len(ours)} calls; differences: {seen or 'none'}")
+    assert len(ours) >= least, len(ours)
+    assert not wrong, "\n".join(f"strace:  {x}\nsmolder: {y}" for x, y in wrong[:20])
+
+
+def check_known(theirs, ours, least):
+    """Of programs whose threads race: each line that we write of a call, strace writes as well."""
+    a, b = strace.renderings(theirs), strace.renderings(ours)
+    wrong, shapes = [], {name: {shape(t) for t in texts} for name, texts in a.items()}
+    for name, texts in b.items():
+        if name not in a:
+            continue  # a call that the other run did not make
+        for text in texts - a[name]:
+            if shape(text) in shapes[name] or any(kind_of(t, text) for t in a[name]):
+                continue
+            wrong.append(text)
+    common = len(set(a) & set(b))
+    print(f"# {len(ours)} calls of {len(b)} kinds, {common} of them in both")
+    assert common >= least and len(ours) > 100, (common, len(ours))
+    # A line of which the other run has none like it is no error of ours: most must have one.
+    assert len(wrong) <= 0.02 * sum(map(len, b.values())), "\n".join(wrong[:20])
+
+
+@live
+def ls_as_strace_shows_it():
+    check_same(*traces("ls", "-l", "/usr"), least=50)
+
+
+@live
+def git_as_strace_shows_it():
+    with tempfile.TemporaryDirectory() as d:
+        env = {**os.environ, "HOME": d, "GIT_CONFIG_NOSYSTEM": "1"}
+        for words in (["init", "-q"], ["-c", "user.name=x", "-c", "user.email=x@example.com", "commit",
+                                       "-q", "--allow-empty", "-m", "first"]):
+            subprocess.run(["git", *words], cwd=d, env=env, check=True)
+        check_same(*traces("git", "log", cwd=d, env=env), least=50)
+
+
+@live
+def python_as_strace_shows_it():
+    program = "import socket, subprocess, select\n" \
+        "a, b = socket.socketpair()\na.send(b'x' * 100)\nselect.select([b], [], [], 1)\nb.recv(10)\n" \
+        "p = select.poll()\np.register(b, select.POLLIN)\np.poll(100)\n" \
+        "e = select.epoll()\ne.register(b.fileno(), select.EPOLLIN)\ne.poll(1)\n" \
+        "s = socket.socket()\ns.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n" \
+        "s.bind(('127.0.0.1', 0))\ns.listen(5)\n" \
+        "u = socket.socket(socket.AF_UNIX)\n" \
+        "try: u.connect('/nowhere/at/all')\nexcept OSError: pass\n" \
+        "subprocess.run(['true'])\n"
+    check_same(*traces("python3", "-I", "-S", "-c", program), least=200)
+
+
+@contextlib.contextmanager
+def web_server():
+    """One page, always the same."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", 0))
+    s.listen(5)
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                c, _ = s.accept()
+                with c:
+                    c.recv(65536)
+                    c.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield s.getsockname()[1]
+    finally:
+        s.close()
+
+
+@live
+def curl_as_strace_shows_it():
+    with web_server() as port:
+        check_known(*traces("curl", "-s", f"http://127.0.0.1:{port}/"), least=25)
+
+
+@live
+def node_as_strace_shows_it():
+    check_known(*traces("node", "-e", "require('fs').readFileSync('/etc/passwd'); setTimeout(() => {}, 20)"),
+                least=20)
+
+
+def lines_of(*args, **kw):
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "out")
+        words = list(map(str, args))
+        r = run("trace", "-o", path, *words, **kw)
+        with open(path, encoding="latin-1") as f:
+            return r, f.read().splitlines()
+
+
+@live
+def every_call_is_there_or_lost():
+    n = 200000
+    r, lines = lines_of("-e", "epoll_wait", "--", workloads.path("epolls"), n)
+    assert r.code == 3, (r.code, r.err)
+    m = END.search(r.err)
+    calls = sum("epoll_wait(" in line for line in lines)
+    assert m and calls == int(m[1]) and calls + int(m[2]) == n, (calls, r.err)
+    assert calls > 100, r.err
+    # The same with hardly any room: what is lost is counted.
+    r, lines = lines_of("-e", "epoll_wait", "--buffer", 1, "--", workloads.path("epolls"), n)
+    m = END.search(r.err)
+    calls = sum("epoll_wait(" in line for line in lines)
+    assert calls + int(m[2]) == n, (calls, r.err)
+
+
+@live
+def the_summary_counts_every_call():
+    r, lines = lines_of("-c", "--", workloads.path("epolls"), 54321)
+    assert r.code == 3, r.err
+    text = "\n".join(lines)
+    assert re.search(r"^% time +seconds +usecs/call +calls +errors syscall$", text, re.M), text
+    assert re.search(r"^ *[\d.]+ +[\d.]+ +\d+ +54321 +epoll_wait$", text, re.M), text
+    assert re.search(r"^100\.00 .* total$", text, re.M), text
+    r, lines = lines_of("--histogram", "-e", "epoll_wait", "--", workloads.path("epolls"), 1000)
+    assert any("|**" in line for line in lines), lines
+
+
+@live
+def only_what_was_asked_for():
+    with tempfile.TemporaryDirectory() as d:
+        here, gone = os.path.join(d, "here"), os.path.join(d, "gone")
+        open(here, "w").close()
+        program = workloads.path("epolls")
+        _, lines = lines_of("-e", "%file", "--", program, 10, here, gone)
+        assert any(here in line for line in lines) and not any("epoll" in line for line in lines), lines
+        _, lines = lines_of("-e", "!epoll_wait", "--", program, 10, here, gone)
+        assert any("epoll_create1" in line for line in lines), lines
+        assert not any("epoll_wait" in line for line in lines), lines
+        _, lines = lines_of("--failed", "--", program, 10, here, gone)
+        assert any(gone in line for line in lines) and all("= -1 E" in line or "= ? E" in line for line in lines), lines
+        _, lines = lines_of("--errno", "ENOENT", "-e", "openat", "--", program, 10, here, gone)
+        assert any(gone in line for line in lines) and all("ENOENT" in line for line in lines), lines
+        _, lines = lines_of("--min-latency", "10ms", "-T", "--", program, 10, here, gone)
+        assert any("clock_nanosleep" in line for line in lines), lines
+        assert all(float(re.search(r"<([\d.]+)>$", line)[1]) >= 0.01 for line in lines), lines
+        _, lines = lines_of("-P", here, "--", program, 10, here, gone)
+        assert len(lines) == 2 and "openat(" in lines[0] and "close(" in lines[1], lines
+        _, lines = lines_of("-y", "-e", "close,openat", "--", program, 10, here)
+        assert any(f"= 4<{here}>" in line for line in lines), lines
+        assert any(f"close(4<{here}>)" in line for line in lines), lines
+
+
+@live
+def hostile_names_are_no_commands_to_a_terminal():
+    with tempfile.TemporaryDirectory() as d:
+        name = os.path.join(d, "\033]0;owned\007\n\x9b31m" + "x" * 100)
+        for more in ([], ["--json"], ["-y"]):
+            r, lines = lines_of("-e", "openat", *more, "--", workloads.path("epolls"), 1, name)
+            text = "\n".join(lines)
+            assert "owned" in text and text.replace("\n", "").isprintable() and text.isascii(), text
+
+
+@live
+def json_lines():
+    r, lines = lines_of("--json", "--", workloads.path("epolls"), 3, "/no/such/file")
+    calls = [json.loads(line) for line in lines]
+    failed = [c for c in calls if c.get("error") == "ENOENT" and c["call"] == "openat"]
+    assert failed and failed[-1]["args"][1] == '"/no/such/file"' and failed[-1]["result"] == -1, calls
+    assert sum(c.get("call") == "epoll_wait" for c in calls) == 3, calls
+    assert calls[-1]["end"] == "+++ exited with 3 +++", calls[-1]
+    assert all(c["latency"] >= 0 for c in calls if "latency" in c), calls
+
+
+@live
+def children_and_ends():
+    r, lines = lines_of("-e", "execve,exit_group,wait4", "--", "sh", "-c", "/bin/true; /bin/false; exit 7")
+    assert r.code == 7, r.err
+    assert [re.search(r'execve\("([^"]*)"', x)[1] for x in lines if "execve(" in x][1:] == ["/bin/true", "/bin/false"], lines
+    assert sum("exit_group(" in x and x.endswith("= ?") for x in lines) == 3, lines
+    assert sum("+++ exited with" in x for x in lines) == 3, lines
+    r, lines = lines_of("--", "sh", "-c", "kill -9 $$")
+    assert r.code == 137 and lines[-1].endswith("+++ killed by SIGKILL +++"), (r.code, lines[-3:])
+
+
+@live
+def a_process_that_ends_ends_the_trace():
+    with workloads.start("syscalls") as w:
+        p = subprocess.Popen([SMOLDER, "trace", "-p", str(w.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        first = p.stdout.readline()
+        w.stop()
+        out, err = p.communicate(timeout=PATIENCE)
+    assert p.returncode == 0 and b"(" in first, (p.returncode, err)
+    m = END.search(err.decode())
+    assert m and int(m[1]) > 0, err
+
+
+@live
+def ctrl_c_on_a_terminal():
+    sleeper = subprocess.Popen(["sleep", "1000"])
+    try:
+        with Terminal("trace", "-p", sleeper.pid) as t:
+            wait_traced(t.process.pid)
+            began = time.monotonic()
+            t.interrupt()
+            code = t.end()
+            took = time.monotonic() - began
+            out = t.process.stdout.read().decode()
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert code == 0 and took < 10, (code, took)
+    assert END.search(t.text), t.text
+    assert out == "", out  # it was asleep before
+
+
+def wait_traced(pid):
+    """Until its programs are attached."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        links = 0
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                links += "link_type" in f.read()
+        if links >= 5:
+            return
+        time.sleep(0.02)
+    raise AssertionError("not attached")
+
+
+@live
+def calls_that_do_not_return():
+    p = subprocess.Popen([SMOLDER, "trace", "-e", "clock_nanosleep", "--", "sleep", "1000"],
+                         stderr=subprocess.PIPE, text=True)
+    wait_traced(p.pid)
+    child = int(subprocess.check_output(["pgrep", "-P", str(p.pid)]))
+    deadline = time.monotonic() + PATIENCE
+    while "nanosleep" not in open(f"/proc/{child}/wchan").read() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    p.send_signal(signal.SIGINT)
+    err = p.communicate(timeout=PATIENCE)[1]
+    os.kill(child, signal.SIGKILL)
+    assert re.search(r"^clock_nanosleep\(.* <unfinished \.\.\.>$", err, re.M), err
+
+
+@live
+def a_flight_recorder():
+    with tempfile.TemporaryDirectory() as d:
+        program = [workloads.path("epolls"), 100, os.path.join(d, "none")]
+        r, lines = lines_of("--last", "60s", "--until", "openat=EISDIR,clock_nanosleep>10ms", "--", *program)
+        assert any("epoll_wait(" in x for x in lines) and "clock_nanosleep" in lines[-1], lines[-3:]
+        r, lines = lines_of("--last", "60s", "--until", "end", "-e", "openat", "--", *program)
+        assert any("none" in x for x in lines) and "+++ exited" in lines[-1], lines[-3:]
+
+
+@live
+def head_is_no_error():
+    p = subprocess.run(["sh", "-c", f"{SMOLDER} trace -a -o - -d 30 | head -3"], capture_output=True, timeout=PATIENCE)
+    assert p.returncode == 0 and len(p.stdout.splitlines()) == 3, p
+    assert b"cannot" not in p.stderr, p.stderr
+
+
+@live
+def what_makes_no_sense_is_said():
+    run("trace", "-e", "opemat", "--", "true").refused("opemat", "openat")
+    run("trace", "-e", "%flie", "--", "true").refused("%file")
+    run("trace").refused("-p PID")
+    run("trace", "-p", 2 ** 22 - 1).refused("no process")
+    run("trace", "--errno", "ENOENTT", "--", "true").refused("ENOENT")
+    run("trace", "--until", "end", "--", "true").refused("--last")
+    run("trace", "--last", "5s", "--until", "nonsense", "--", "true").refused("nonsense")
+    run("trace", "--min-latency", "soon", "--", "true").refused("10ms")
+    run("trace", "-c", "-P", "/x", "--", "true").refused("-P")
+    run("trace", "-i", "1", "--", "true").refused("-c")
+    run("trace", "ls").refused("--")
+    r = run("trace", "--", "/no/such/program")
+    assert r.code == 127, r.err
+
+
+main()
