@@ -116,7 +116,9 @@ def what_is_made_can_be_entered_whatever_the_umask():
         finally:
             os.umask(old)
             a.stop()
+            words = a.err
             os.unlink(a.err_path)
+        nothing_refused(words)
         assert os.stat(os.path.join(d, "a")).st_mode & 0o777 == 0o755
         assert owners(store) == {NOBODY}
 

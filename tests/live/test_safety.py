@@ -192,13 +192,19 @@ def a_login_leads_to_this_server_alone():
             assert headers["Set-Cookie"].startswith("smolder-"), where
 
 
+def certificate(folder):
+    """One that signed itself, and its key."""
+    cert, key = os.path.join(folder, "cert"), os.path.join(folder, "key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-keyout", key, "-out", cert], check=True,
+                   capture_output=True)
+    return cert, key
+
+
 @test
 def over_tls_the_cookie_is_secure():
     with tempfile.TemporaryDirectory() as d:
-        cert, key = os.path.join(d, "cert"), os.path.join(d, "key")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                        "-subj", "/CN=localhost", "-keyout", key, "-out", cert], check=True,
-                       capture_output=True)
+        cert, key = certificate(d)
         with guarded("--tls-cert", cert, "--tls-key", key) as s:
             context = ssl.create_default_context(cafile=cert)
             context.check_hostname = False
@@ -283,6 +289,18 @@ def an_agent_brings_its_token():
         with agent(s.url, "--token-file", s.token_path):
             until("windows", lambda: b"smolder_collectors 1\n" in
                   s.request("GET", "/metrics", headers=BEARER)[1], 60)
+
+
+@live
+def an_agent_delivers_over_tls():
+    """Its filter of system calls lets all of curl and its TLS work: agent() asks for that."""
+    with tempfile.TemporaryDirectory() as d:
+        cert, key = certificate(d)
+        with guarded("--tls-cert", cert, "--tls-key", key) as s:
+            ask = ("--token-file", s.token_path, "--ca-file", cert)
+            url = f"https://localhost:{s.port}"
+            with agent(url, *ask):
+                until("windows", lambda: smolder("labels", "--server", url, *ask).returncode == 0, 60)
 
 
 # ---- users of this machine ---------------------------------------------------------------------

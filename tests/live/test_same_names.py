@@ -2,6 +2,7 @@
 """`run` has the names that `record` has: its collector has fewer capabilities and system calls, and
 whatever that costs shows here, for every way there is of naming a frame."""
 import contextlib
+import lzma
 import math
 import os
 import re
@@ -57,6 +58,35 @@ def stripped(stack):
     return stack.enter_context(workloads.Workload([program])).pid
 
 
+def packed(stack):
+    """Its symbols are in the file, compressed, as Fedora has them: .gnu_debugdata."""
+    program = os.path.join(workloads.OUT, "packed")
+    shutil.copy(workloads.path("shares-packed"), program)
+    debug, section = program + ".debug", program + ".xz"
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", "-g", debug], check=True)
+    with open(debug, "rb") as f, open(section, "wb") as to:
+        to.write(lzma.compress(f.read()))
+    subprocess.run(["strip", program], check=True)
+    subprocess.run(["objcopy", "--add-section", ".gnu_debugdata=" + section, program], check=True)
+    return stack.enter_context(workloads.Workload([program])).pid
+
+
+FROM_MEMORY = """
+import os, sys
+fd = os.memfd_create("forged", 0)
+with open(sys.argv[1], "rb") as f, os.fdopen(os.dup(fd), "wb") as to:
+    to.write(f.read())
+os.execv(f"/proc/self/fd/{fd}", ["forged"])
+"""
+
+
+def in_memory(stack):
+    """A file that has no name anywhere."""
+    return stack.enter_context(workloads.Workload(
+        [sys.executable, "-c", FROM_MEMORY, workloads.path("shares")])).pid
+
+
 def started(name):
     return lambda stack: stack.enter_context(workloads.start(name)).pid
 
@@ -76,6 +106,11 @@ PROGRAMS = {
     "a JVM with a perf map": (jvm, ("Nest", "work")),
     "a container": (contained("shares-static"), SHARES),
     "a container's perf map": (contained("jitted-static", "contained_jit"), ("contained_jit",)),
+    "the kernel": (started("syscalls"), ("do_syscall_64",)),
+    "the vdso": (started("vdso"), ("clock_gettime",)),
+    "32 bits": (started("shares-32"), SHARES),
+    "a memfd": (in_memory, SHARES),
+    "symbols in .gnu_debugdata": (packed, SHARES),
     "a debug file by link": (stripped, SHARES),
     "a debug file by build id, in a container": (contained("shares-apart", stripped=True), SHARES),
 }

@@ -30,11 +30,19 @@ static inline __attribute__((always_inline)) uint64_t workload_cpu_ns(void)
 	struct timespec ts;
 	long ret;
 
+#ifdef __i386__
+	__asm__ volatile("int $0x80"
+			 : "=a"(ret)
+			 : "0"((long)SYS_clock_gettime), "b"((long)CLOCK_THREAD_CPUTIME_ID),
+			   "c"(&ts)
+			 : "memory");
+#else
 	__asm__ volatile("syscall"
 			 : "=a"(ret)
 			 : "0"((long)SYS_clock_gettime), "D"((long)CLOCK_THREAD_CPUTIME_ID),
 			   "S"(&ts)
 			 : "rcx", "r11", "memory");
+#endif
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
