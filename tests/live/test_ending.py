@@ -16,7 +16,9 @@ from always import account, children, free_port, served, tree, until  # noqa: E4
 from recording import Terminal, live  # noqa: E402
 from tap import main, skip  # noqa: E402
 
-AT_ONCE = 4  # seconds; what waits for an answer that never comes waits for five
+LIMIT = 4  # seconds; what waits for an answer that never comes waits for five
+AT_ONCE = 1  # what a machine that does nothing else needs at most, and a busy one in the best of
+ATTEMPTS = 3
 
 
 @contextlib.contextmanager
@@ -42,8 +44,9 @@ def ends(t):
     took = time.monotonic() - began
     print(f"# ended after {took:.2f} s")
     assert code == 0, (code, t.text)
-    assert took < AT_ONCE, (took, t.text)
+    assert took < LIMIT, (took, t.text)
     assert "may not make the system call" not in t.text and "killed" not in t.text, t.text
+    return took
 
 
 def all_stored(store):
@@ -56,11 +59,14 @@ def all_stored(store):
 
 
 @live
-def ctrl_c_ends_it_and_keeps_every_sample():
-    with running() as (t, store):
-        t.interrupt()
-        ends(t)
-        all_stored(store)
+def ctrl_c_ends_it_at_once_and_keeps_every_sample():
+    took = []
+    while len(took) < ATTEMPTS and not (took and min(took) < AT_ONCE):
+        with running() as (t, store):
+            t.interrupt()
+            took.append(ends(t))
+            all_stored(store)
+    assert min(took) < AT_ONCE, took
 
 
 @live
