@@ -405,6 +405,14 @@ test('what is saved can be opened again', async () => {
 		const plain = (l: string): string => l.replace('_[i]', '');
 		assert.deepEqual(lines(again.tree).map(plain), lines(t).map(plain));
 	}
+	// Samples are counted in front, where all stand for the same.
+	const counted = await openFile(
+		writePprof({...p, type: 'cpu', unit: 'nanoseconds', period: 1}, t, v =>
+			stacks(t, 0, v),
+		),
+	);
+	assert.equal(counted.unit, 'nanoseconds');
+	assert.equal(counted.samples, t.total[0]);
 	const json = await open(speedscope({...p, unit: 'nanoseconds'}, t, 0, 'a title'));
 	assert.deepEqual(lines(json.tree), lines(t));
 	const work = [...t.fn].findIndex(f => t.functions.name[f] === 'work');

@@ -1,7 +1,7 @@
 /*
  * pprof: https://github.com/google/pprof/blob/main/proto/profile.proto, read and written by hand.
  */
-import type {Profile} from '../api';
+import {type Profile, samplesOf} from '../api';
 import {KERNEL, type Tree} from '../tree';
 import {fields, numbers, Writer} from './proto';
 import type {Sink} from './sink';
@@ -137,7 +137,23 @@ function readLocation(b: Uint8Array, into: Map<number, Location>): void {
 	into.set(id, l);
 }
 
-/* A tree as pprof: one location a function, without addresses, which the tree does not have. */
+/*
+ * Modules as the mappings of a file, as src/render/pprof.c orders them: viewers take the first for the
+ * program, so that is the one that most of the time went through; what is no file comes last.
+ */
+function inOrder(weights: Map<number, number>, t: Tree): number[] {
+	const rank = (m: number): number => (t.modules[m].startsWith('[') ? 2 : 1);
+	const isProgram = (m: number): boolean => rank(m) === 1 && !/\.so(\.|$)/.test(t.modules[m]);
+	const heaviest = [...weights.keys()].sort((a, b) => weights.get(b)! - weights.get(a)!);
+	const program = heaviest.find(isProgram);
+	const place = (m: number): number => (m === program ? 0 : rank(m));
+	return heaviest.sort((a, b) => place(a) - place(b));
+}
+
+/*
+ * A tree as pprof: one location a function, without addresses, which the tree does not have. Where each
+ * sample stands for the same, they are counted as well, in front, as src/render/pprof.c does.
+ */
 export function writePprof(p: Profile, t: Tree, nodes: (visit: Visit) => void): Uint8Array {
 	const w = new Writer();
 	const strings = new Map<string, number>([['', 0]]);
@@ -150,24 +166,26 @@ export function writePprof(p: Profile, t: Tree, nodes: (visit: Visit) => void): 
 		return id;
 	};
 	const unit = p.unit === 'samples' ? 'count' : p.unit;
+	const isCounted = p.type !== 'samples' && unit !== 'count' && samplesOf(p, 0) !== null;
+	if (isCounted) w.message(1, m => m.number(1, text('samples')).number(2, text('count')));
 	w.message(1, m => m.number(1, text(p.type)).number(2, text(unit)));
 	const used = new Set<number>();
+	const weights = new Map<number, number>();
 	nodes((stack, value) => {
-		for (const f of stack) used.add(f);
-		w.message(2, m => m.packed(1, [...stack].reverse()).packed(2, [value]));
+		for (const f of stack) {
+			const module = t.functions.module[f];
+			used.add(f);
+			if (module !== 0) weights.set(module, (weights.get(module) ?? 0) + value);
+		}
+		const values = isCounted ? [samplesOf(p, value)!, value] : [value];
+		w.message(2, m => m.packed(1, [...stack].reverse()).packed(2, values));
 	});
 	const mappings = new Map<number, number>();
-	for (const f of used) {
-		const module = t.functions.module[f];
-		if (module !== 0 && !mappings.has(module)) {
-			mappings.set(module, mappings.size + 1);
-			w.message(3, m =>
-				m
-					.number(1, mappings.size)
-					.number(5, text(t.modules[module]))
-					.number(7, 1),
-			);
-		}
+	for (const module of inOrder(weights, t)) {
+		mappings.set(module, mappings.size + 1);
+		w.message(3, m =>
+			m.number(1, mappings.size).number(5, text(t.modules[module])).number(7, 1),
+		);
 	}
 	// A function's line is the one it was seen in most: not that of each of its samples.
 	for (const f of used)
@@ -187,6 +205,11 @@ export function writePprof(p: Profile, t: Tree, nodes: (visit: Visit) => void): 
 		w.number(9, p.from * 1e6);
 		w.number(10, (p.to - p.from) * 1e6);
 	}
+	if (isCounted) {
+		w.message(11, m => m.number(1, text(p.type)).number(2, text(unit)));
+		w.number(12, p.period);
+	}
+	w.number(14, text(p.type));
 	for (const s of strings.keys()) w.text(6, s);
 	return w.done();
 }
