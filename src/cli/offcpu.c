@@ -63,6 +63,13 @@ struct offcpu_args {
 	struct settings settings; /* idle-in and blocked-in: also of the configuration file */
 };
 
+static void args_free(struct offcpu_args *a)
+{
+	settings_done(&a->settings);
+	free(a);
+}
+DEFINE_CLEANUP(struct offcpu_args *, args_free)
+
 static bool parse_states(const char *arg, unsigned *ret)
 {
 	static const char *const names[] = {"sleeping", "uninterruptible", "runnable", NULL};
@@ -173,7 +180,7 @@ static bool check(const struct offcpu_args *a)
 
 int cmd_offcpu(int argc, char **argv)
 {
-	struct offcpu_args *a CLEANUP(freep) = mem_alloc(sizeof(*a));
+	CLEANUP(args_freep) struct offcpu_args *a = mem_alloc(sizeof(*a));
 	struct recording_options *r = &a->record.recording;
 	struct record_command command = {"offcpu", RECORD_SHORT "t:m:M:uk", long_options,
 					 set_option, a};
@@ -192,7 +199,5 @@ int cmd_offcpu(int argc, char **argv)
 	r->sampler.sources[0].kind = a->offcpu.wakers ? &offcpu_wakers_source : &offcpu_source;
 	r->offcpu = &a->offcpu;
 	read_waits(a);
-	int code = record_options_run(&command, &a->record);
-	settings_done(&a->settings);
-	return code;
+	return record_options_run(&command, &a->record);
 }
