@@ -150,7 +150,8 @@ def postgres(folder):
         assert p.returncode == 0, f"{argv}: {p.stderr}"
 
     done(f"{binaries}/initdb", "-D", data, "-N", "-A", "trust", "--no-instructions")
-    with ended(as_postgres(f"{binaries}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses="),
+    with ended(as_postgres(f"{binaries}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses=",
+                           "-c", "autovacuum=off"),
                cwd=folder) as server:
         wait_for("postgres", lambda: os.path.exists(f"{folder}/.s.PGSQL.5432") and subprocess.run(
             as_postgres(f"{binaries}/psql", "-h", folder, "-c", "select 1"), capture_output=True,
@@ -162,7 +163,7 @@ def postgres(folder):
             f.write("\\sleep 2 ms\nbegin;\nupdate hot set n = n + 1;\n\\sleep 2 ms\nend;\n")
         with ended(as_postgres(f"{binaries}/pgbench", "-h", folder, "-n", "-c", "4", "-j", "2", "-T", "600",
                                "-f", script), cwd=folder):
-            wait_for("clients", lambda: len(family(server.pid)) >= 4 + 5)
+            wait_for("clients", lambda: len(family(server.pid)) >= 1 + 4 + 4)
             yield server
 
 
@@ -173,12 +174,12 @@ def recorded():
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         os.chmod(folder, 0o755)
         asked = Requests()
-        missing, pids = {}, {}
+        missing, started = {}, {}
 
         def begin(part, start):
             try:
                 began = stack.enter_context(start())
-                pids[part] = family(began.pid)
+                started[part] = began.pid
                 return began
             except Exception as why:  # said by the test of this part
                 missing[part] = why
@@ -208,6 +209,7 @@ def recorded():
         stack.enter_context(asked)
         out = os.path.join(folder, "waits.pb.gz")
         for seconds in (1, SECONDS):  # the second time, the tables of all files are there
+            pids = {part: family(pid) for part, pid in started.items()}
             run("offcpu", "-p", ",".join(sum(pids.values(), [])), "-d", seconds, "-o", out).ok()
         return pprof.read(out), missing, pids
 
@@ -333,6 +335,18 @@ def each_wait_of_a_program_in_c_is_what_it_is():
     if disk.without_running().seconds < 0.05:
         skip("writes to the disk wait for nothing here")
     disk.is_blocked(0.05, "disk", share=0.8)
+
+
+@live
+def who_asks_decides():
+    """By function, and idle time can be left out; but not that an idle thread waits for a CPU."""
+    with workloads.start("idle") as w:
+        r = run("offcpu", "-p", w.pid, "-d", 1, "--no-idle", "--idle-in", "fetch_*", "--blocked-in", "pool",
+                "-f", "folded", "-o", "-").ok()
+    shown = [frames for frames, _ in r.stacks if "[runnable]" not in frames]
+    assert any("pool" in frames for frames in shown), shown
+    for gone in ("[idle]", "fetch_result", "acceptor"):
+        assert not any(gone in frames for frames in shown), [f for f in shown if gone in f]
 
 
 @live
