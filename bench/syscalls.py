@@ -112,6 +112,8 @@ def main():
     if os.geteuid() != 0:
         sys.exit("needs root")
     hurry()
+    # Where we were started to ignore it (nohup, a job in the background), the tools would too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     loop = Loop()
     plain, least = [loop.ns()], {}
     chosen = {name: argv for name, argv in tools(str(loop.process.pid)) if not sys.argv[1:] or name in sys.argv[1:]}

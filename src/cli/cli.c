@@ -211,6 +211,16 @@ bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms)
 	return true;
 }
 
+bool cli_plain_seconds(const char *command, int argc, char **argv, uint64_t *ret_ms)
+{
+	if (optind < argc && !cli_seconds(command, argv[optind++], ret_ms))
+		return false;
+	if (optind < argc)
+		log_error("unexpected argument '%s'; to start a program, put it after --",
+			  argv[optind]);
+	return optind >= argc;
+}
+
 int cli_usage(const char *command)
 {
 	fprintf(stderr, "Try 'smolder %s --help'.\n", command);

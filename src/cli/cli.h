@@ -92,6 +92,9 @@ bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max,
  */
 bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms);
 
+/* What getopt left over: SECONDS, or nothing; false after reporting what else it is. */
+bool cli_plain_seconds(const char *command, int argc, char **argv, uint64_t *ret_ms);
+
 /* "Try 'smolder COMMAND --help'." on stderr; returns EXIT_USAGE. */
 int cli_usage(const char *command);
 

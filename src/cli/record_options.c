@@ -133,16 +133,10 @@ static bool set_option(struct record_args *a, const struct record_command *comma
 bool record_options_parse(const struct record_command *c, int argc, char **argv,
 			  struct record_args *a)
 {
-	int words = 1, opt;
+	int words = target_words(argc, argv, &a->recording.target), opt;
 
-	while (words < argc && strcmp(argv[words], "--") != 0)
-		words++;
-	if (words == argc - 1) {
-		log_error("no program is given after --");
+	if (words < 0)
 		return false;
-	}
-	if (words < argc)
-		a->recording.target.program = argv + words + 1;
 
 	while ((opt = getopt_long(words, argv, c->short_options, c->long_options, NULL)) != -1) {
 		if (!set_option(a, c, opt))
@@ -150,14 +144,7 @@ bool record_options_parse(const struct record_command *c, int argc, char **argv,
 		if (a->help)
 			return true;
 	}
-	if (optind < words && !cli_seconds(c->name, argv[optind++], &a->recording.duration_ms))
-		return false;
-	if (optind < words) {
-		log_error("unexpected argument '%s'; to start a program, put it after --",
-			  argv[optind]);
-		return false;
-	}
-	return true;
+	return cli_plain_seconds(c->name, words, argv, &a->recording.duration_ms);
 }
 
 const char *record_options_conflict(const struct record_args *a)

@@ -240,30 +240,17 @@ static bool parse_option(struct syscalls_args *a, int c)
 /* Options and SECONDS in any order, then -- and the program. */
 static bool parse(int argc, char **argv, struct syscalls_args *a)
 {
-	int words = 1, c;
+	int words = target_words(argc, argv, &a->session.target), c;
 
-	while (words < argc && strcmp(argv[words], "--") != 0)
-		words++;
-	if (words == argc - 1) {
-		log_error("no program is given after --");
+	if (words < 0)
 		return false;
-	}
-	if (words < argc)
-		a->session.target.program = argv + words + 1;
 	while ((c = getopt_long(words, argv, "p:L:ad:i:e:cn:f:o:qvh", long_options, NULL)) != -1) {
 		if (!parse_option(a, c))
 			return false;
 		if (a->help)
 			return true;
 	}
-	if (optind < words && !cli_seconds("syscalls", argv[optind++], &a->session.duration_ms))
-		return false;
-	if (optind < words) {
-		log_error("unexpected argument '%s'; to start a program, put it after --",
-			  argv[optind]);
-		return false;
-	}
-	return true;
+	return cli_plain_seconds("syscalls", words, argv, &a->session.duration_ms);
 }
 
 static bool check(const struct syscalls_args *a)

@@ -32,6 +32,21 @@ bool target_ids(const char *option, const char *arg, uint32_t *list, unsigned *c
 	return *count > 0;
 }
 
+int target_words(int argc, char **argv, struct target_options *o)
+{
+	int words = 1;
+
+	while (words < argc && strcmp(argv[words], "--") != 0)
+		words++;
+	if (words == argc - 1) {
+		log_error("no program is given after --");
+		return -1;
+	}
+	if (words < argc)
+		o->program = argv + words + 1;
+	return words;
+}
+
 const char *target_conflict(const struct target_options *o)
 {
 	if (o->pid_count && o->tid_count)

@@ -45,6 +45,12 @@ struct target { /* zero-initialised is none */
 /* Parses "1,2,3" given to an option; false after reporting what is wrong. */
 bool target_ids(const char *option, const char *arg, uint32_t *list, unsigned *count);
 
+/*
+ * Takes the program that stands after "--" as one to start. How many words stand before that, which
+ * are for getopt; -1 after reporting that nothing stands after it.
+ */
+int target_words(int argc, char **argv, struct target_options *o);
+
 /* What excludes each other in the options, as a sentence; NULL if nothing does. */
 const char *target_conflict(const struct target_options *o);
 

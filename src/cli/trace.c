@@ -255,16 +255,10 @@ static bool parse_option(struct trace_args *a, int c)
 static bool parse(int argc, char **argv, struct trace_args *a)
 {
 	static const char options[] = "p:L:ae:P:s:ytrTfo:ci:d:qvh";
-	int words = 1, c;
+	int words = target_words(argc, argv, &a->tracing.target), c;
 
-	while (words < argc && strcmp(argv[words], "--") != 0)
-		words++;
-	if (words == argc - 1) {
-		log_error("no program is given after --");
+	if (words < 0)
 		return false;
-	}
-	if (words < argc)
-		a->tracing.target.program = argv + words + 1;
 	while ((c = getopt_long(words, argv, options, long_options, NULL)) != -1) {
 		if (!parse_option(a, c))
 			return false;

@@ -221,10 +221,10 @@ def a_server_without_a_collector_lacks_nothing_of_its_own():
 
 # Of the server's own counters those that grow when all is well; any other is told by doctor.
 GROW = {"server_cpu_seconds_total", "samples_taken_total", "samples_stored_total", "store_windows_total",
-        "store_known_total", "store_packs_total", "store_rolls_total", "store_expired_files_total",
+        "store_duplicates_total", "store_packs_total", "store_rolls_total", "store_expired_files_total",
         "store_removed_bytes_total", "windows_received_total", "windows_received_bytes_total",
-        "http_requests_total", "http_answers_total", 'questions_total{end="done"}',
-        'questions_total{end="gone"}'}
+        "http_requests_total", "http_answers_total", 'queries_total{end="done"}',
+        'queries_total{end="gone"}'}
 
 
 class Counting(http.server.BaseHTTPRequestHandler):
