@@ -44,7 +44,7 @@ static void help(void)
 	     "What to show:\n"
 	     "  -s SIZE             bytes of each buffer and string (32)\n"
 	     "  -y                  paths of descriptors\n"
-	     "  -t, -tt, -ttt       time of day; with microseconds; seconds since 1970\n"
+	     "  -t                  time of day; -tt: with microseconds, -ttt: since 1970\n"
 	     "  -r                  time since the call before\n"
 	     "  -T                  how long each call took\n"
 	     "  -f                  accepted and ignored: children are always traced\n"
