@@ -5,7 +5,7 @@
  *	sleeps    short_sleep 2 ms, long_sleep 5 ms, N times each
  *	lock      lock_wait for a mutex that holder_work has for 3 ms, N times
  *	pipe      pipe_wait for an answer that takes 2 ms, N times
- *	disk      disk_write of 64 KB, synchronously, to the file that argv[3] names, N times
+ *	disk      disk_write of 4 MB, synchronously, to the file that argv[3] names, N times
  *	migrate   migrate_sleep 2 ms, each time on another CPU, N times
  *	exec      short_sleep N times, then becomes `sleeps N`
  *	killed    a child in stuck_wait for N ms, then killed
@@ -173,7 +173,7 @@ static void talk(int n)
 
 F static void disk_write(int fd)
 {
-	static char block[65536];
+	static char block[4 << 20];
 
 	WAITED(if (pwrite(fd, block, sizeof(block), 0) != sizeof(block)) abort());
 }
