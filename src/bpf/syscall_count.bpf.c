@@ -329,14 +329,15 @@ static __always_inline void count_without_return(const struct caller *c, __u64 i
 SEC("tp_btf/sched_process_exit")
 int count_end(void *ctx)
 {
-	struct arch_regs regs;
 	struct caller c;
 
 	(void)ctx;
-	if (!is_chosen(&c) ||
-	    bpf_probe_read_kernel(&regs, sizeof(regs), saved_registers(c.task)) != 0)
+	if (!is_chosen(&c))
 		return 0;
-	__u32 call = call_of(c.task, (long)ARCH_SYSCALL(&regs));
+	struct arch_regs *regs = saved_registers(c.task);
+	__typeof__(ARCH_SYSCALL(regs)) number = -1;
+	bpf_probe_read_kernel(&number, sizeof(number), &ARCH_SYSCALL(regs));
+	__u32 call = call_of(c.task, (long)number);
 	if (kind_of(call) & SYSCALL_ENDS)
 		count_without_return(&c, owner(&c), call);
 	return 0;
