@@ -237,7 +237,7 @@ def intervals_add_up():
             r = run("syscalls", "-i", "0.02", "--by", by, "-n", 0, "-f", "json", "-o", out, "--", "sh", "-c",
                     f"for i in $(seq {times}); do {workloads.path('calls')} >/dev/null; done").ok()
             lines = [json.loads(line) for line in workloads.read(out).splitlines()]
-            assert len(lines) > 3, (len(lines), r.err)
+            assert len(lines) > 1, (len(lines), r.err)
             sums = {}
             for row in (row for line in lines for row in line["rows"]):
                 sums[row["call"]] = sums.get(row["call"], 0) + row["calls"]
