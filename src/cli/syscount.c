@@ -155,7 +155,7 @@ static void print_list(const struct syscall_names *names)
 
 static void print_name(const struct syscount_args *a, const struct syscall_row *r)
 {
-	char comm[TEXT_MAX + 1] = "[unknown]", name[64];
+	char comm[TEXT_MAX + 1] = "[unknown]";
 	bool compat;
 
 	if (a->session.counter.choice.by == SYSCALL_BY_NOBODY) {
@@ -164,8 +164,7 @@ static void print_name(const struct syscount_args *a, const struct syscall_row *
 	}
 	if (r->comm[0])
 		text_clean(r->comm, strnlen(r->comm, sizeof(r->comm)), comm);
-	snprintf(name, sizeof(name), "%-6llu %-15s", (unsigned long long)r->id, comm);
-	printf("%-22s", name);
+	printf("%-6llu %-15s", (unsigned long long)r->id, comm);
 }
 
 static bool report(void *ctx, struct syscall_totals *t, double seconds, bool is_last)
