@@ -17,6 +17,7 @@ const volatile struct trace_choice choice;
 #define ENTRIES_MAX 512
 #define RING_BYTES  (8 << 20)
 
+#define SIGNAL_KILL  9
 #define SIGNAL_CHILD 17 /* SIGCHLD, on the processors that we have */
 
 struct {
@@ -159,7 +160,7 @@ int trace_enter(struct bpf_raw_tracepoint_args *ctx)
 	if (is_32_bit)
 		call += SYSCALL_COMPAT;
 	const struct trace_plan *plan = bpf_map_lookup_elem(&plans, &call);
-	if (!plan || !plan->traced || (choice.awaited && !started && !plan->starts))
+	if (!plan || !(choice.awaited && !started ? plan->starts : plan->traced))
 		return 0;
 	if (!is_chosen(task, &pid, &tid) ||
 	    bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]))
@@ -229,7 +230,7 @@ static __always_inline void take(struct draft *d, const struct trace_pending *p,
 {
 	const struct trace_plan *plan = bpf_map_lookup_elem(&plans, &p->call);
 
-	if (!plan)
+	if (!plan || !plan->traced) /* it was only waited for */
 		return;
 	begin(d);
 	fill_head(d, p, now);
@@ -311,21 +312,27 @@ int trace_end(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = (void *)ctx->args[0];
 	__u32 thread = (__u32)bpf_get_current_pid_tgid();
 	struct trace_pending *p = bpf_map_lookup_elem(&pending, &thread);
+	struct trace_pending silent = {.call = TRACE_NO_CALL}; /* one that made no call */
 	struct draft *d = get_draft();
 
-	if (!p)
-		return 0;
-	if (choice.awaited && !started) {
-		/* None of its programs could be started: that is told by other means. */
-	} else if (!d || d->busy) {
+	/* Before that, none of its programs could be started, which is told by other means. */
+	if (choice.awaited && !started)
+		goto forget;
+	if (!p) {
+		if (choice.calls_only || !is_chosen(task, &silent.pid, &silent.tid))
+			return 0;
+		bpf_get_current_comm(silent.comm, sizeof(silent.comm));
+	}
+	if (!d || d->busy) {
 		count(TRACE_NESTED);
 	} else {
 		d->busy = 1;
 		barrier();
-		take_end(d, p, task);
+		take_end(d, p ? p : &silent, task);
 		barrier();
 		d->busy = 0;
 	}
+forget:
 	bpf_map_delete_elem(&pending, &thread);
 	bpf_map_delete_elem(&entries, &thread);
 	return 0;
@@ -352,7 +359,9 @@ int trace_signal(struct bpf_raw_tracepoint_args *ctx)
 	struct sent_info info = {};
 	__u32 pid = 0, tid = 0;
 
-	if ((choice.awaited && !started) || !is_chosen(task, &pid, &tid))
+	/* What ends a process at once is told by its end. */
+	if (ctx->args[0] == SIGNAL_KILL || (choice.awaited && !started) ||
+	    !is_chosen(task, &pid, &tid))
 		return 0;
 	bpf_probe_read_kernel(&info, sizeof(info), (void *)ctx->args[1]);
 	if (!d || d->busy) {

@@ -41,9 +41,17 @@ static void plan(const struct tracing_options *o, struct trace_plan *plans)
 		bool compat;
 		const char *name = syscall_calls_name(o->calls, i, &compat);
 		const struct decode_call *call = decode_find(name);
-		if (o->wanted[i] & SYSCALL_WANTED)
-			decode_plan(call, &decode, &plans[i]);
+		decode_plan(call, &decode, &plans[i]);
+		plans[i].traced = o->wanted[i] & SYSCALL_WANTED;
 	}
+}
+
+static void on_stop(void *ctx, int what)
+{
+	struct tracing *t = ctx;
+
+	(void)what;
+	loop_stop(t->loop);
 }
 
 static int start(struct tracing *t)
@@ -61,13 +69,20 @@ static int start(struct tracing *t)
 	code = code ? code : target_start(&t->target);
 	if (code)
 		return code;
+	/* The program does not inherit that. From here on Ctrl-C shows what there is. */
+	t->loop = loop_new();
+	int err = loop_end_signals(t->loop, 0, on_stop, t);
+	if (err) {
+		log_error("cannot wait for signals: %s", strerror(-err));
+		return 1;
+	}
 	plan(o, plans);
 	options.filter.follow = options.filter.by_pid;
 	options.from_exec = t->target.has_program && options.filter.by_pid;
 	options.targets = target_list(&t->target, &options.target_count);
 	if (!options.filter.by_pid && !options.filter.by_tid)
 		options.target_count = 0;
-	int err = tracer_new(&options, &t->tracer, &why);
+	err = tracer_new(&options, &t->tracer, &why);
 	if (err)
 		probe_cannot_sample(err, &why);
 	return err ? 1 : 0;
@@ -144,21 +159,9 @@ static void on_tick(void *ctx, int what)
 		loop_stop(t->loop);
 }
 
-static void on_stop(void *ctx, int what)
-{
-	struct tracing *t = ctx;
-
-	(void)what;
-	loop_stop(t->loop);
-}
-
 static int watch(struct tracing *t)
 {
-	int err;
-
-	t->loop = loop_new();
-	err = loop_end_signals(t->loop, 0, on_stop, t);
-	err = err ? err : loop_timer(t->loop, DRAIN_MS, on_tick, t);
+	int err = loop_timer(t->loop, DRAIN_MS, on_tick, t);
 	if (t->o->duration_ms)
 		err = err ? err : loop_after(t->loop, t->o->duration_ms, on_stop, t);
 	err = err ? err : target_watch(&t->target, t->loop);

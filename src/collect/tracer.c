@@ -63,7 +63,7 @@ static int write_maps(struct tracer *t, const struct tracer_options *o)
 	int r = 0;
 
 	for (uint32_t call = 0; call < SYSCALL_CALLS && !r; call++)
-		if (o->plans[call].traced)
+		if (o->plans[call].traced || o->plans[call].starts)
 			r = bpf_map_update_elem(bpf_map__fd(t->bpf->maps.plans), &call,
 						&o->plans[call], 0);
 	for (size_t i = 0; i < o->target_count && !r; i++)
