@@ -2,10 +2,10 @@
 /*
  * trace: each call of the chosen system calls, as one record when it returns.
  *
- * What a call points to is read when it returns: by then the kernel has read or written it, so it is
- * in memory. What will be gone or changed by then (execve's arguments, a length that is replaced)
- * is read at its entry, and kept with the thread. The traced process never waits: a record that
- * finds no room in the ring is counted.
+ * What a call points to is read when it returns: by then the kernel has read or written it, so it
+ * is in memory. What will be gone or changed by then (execve's arguments, a length that is
+ * replaced) is read at its entry, and kept with the thread. The traced process never waits: a
+ * record that finds no room in the ring is counted.
  */
 #include "bpf/trace_capture.bpf.h"
 

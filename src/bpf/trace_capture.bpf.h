@@ -20,7 +20,8 @@ struct draft {
 	struct mount *mount;
 	struct trace_plan plan;
 	struct trace_record head;
-	__u8 data[TRACE_DATA_MAX + 2 * TRACE_READ_MAX]; /* what is written after a check of `used` */
+	__u8 data[TRACE_DATA_MAX +
+		  2 * TRACE_READ_MAX]; /* what is written after a check of `used` */
 };
 
 struct {
@@ -137,7 +138,8 @@ __noinline int capture_message(__u64 from, __u64 filled, __u32 max, __u32 arg, _
 	    bpf_probe_read_user(&m, sizeof(m), (void *)from))
 		return 0;
 	if (m.name && m.name_bytes)
-		capture_bytes(m.name, m.name_bytes < 128 ? m.name_bytes : 128, arg | TRACE_NAME << 8);
+		capture_bytes(m.name, m.name_bytes < 128 ? m.name_bytes : 128,
+			      arg | TRACE_NAME << 8);
 	capture_vector(m.vector, m.vectors, filled, max << 16 | TRACE_VECTOR << 8 | arg);
 	if (m.control && m.control_bytes)
 		capture_bytes(m.control, m.control_bytes < 512 ? m.control_bytes : 512,
@@ -264,8 +266,8 @@ __noinline int capture_step(__u32 label)
 		d->mount = up;
 		return up != m;
 	}
-	capture_name((__u64)BPF_CORE_READ(dentry, d_name.name),
-		     label | (TRACE_ITEMS + d->names) << 8);
+	capture_name((__u64)BPF_CORE_READ(dentry, d_name.name), label | (TRACE_ITEMS + d->names)
+										<< 8);
 	d->names++;
 	d->dentry = parent;
 	return parent != dentry && d->names < TRACE_NAMES;

@@ -10,17 +10,17 @@
 
 #include "bpf/syscall_wire.h"
 
-#define TRACE_ARGS     6
-#define TRACE_CAPTURES 8     /* of a call */
-#define TRACE_DATA_MAX 16384 /* bytes of chunks in a record; a power of two */
-#define TRACE_READ_MAX 4096  /* bytes of one chunk; a power of two */
-#define TRACE_ENTRY    8192  /* bytes of chunks that are kept from the entry on */
-#define TRACE_VECTORS  16    /* buffers of an iovec that are captured */
-#define TRACE_STRINGS  33    /* of argv: one more than is shown */
-#define TRACE_STRING   4095  /* the longest -s */
-#define TRACE_ENV_MAX  512   /* variables that are counted */
-#define TRACE_DIRENTS_MAX 2048 /* the same of entries of a directory */
-#define TRACE_ERRNOS   4     /* words of 64 errnos: what --errno chose */
+#define TRACE_ARGS        6
+#define TRACE_CAPTURES    8     /* of a call */
+#define TRACE_DATA_MAX    16384 /* bytes of chunks in a record; a power of two */
+#define TRACE_READ_MAX    4096  /* bytes of one chunk; a power of two */
+#define TRACE_ENTRY       8192  /* bytes of chunks that are kept from the entry on */
+#define TRACE_VECTORS     16    /* buffers of an iovec that are captured */
+#define TRACE_STRINGS     33    /* of argv: one more than is shown */
+#define TRACE_STRING      4095  /* the longest -s */
+#define TRACE_ENV_MAX     512   /* variables that are counted */
+#define TRACE_DIRENTS_MAX 2048  /* the same of entries of a directory */
+#define TRACE_ERRNOS      4     /* words of 64 errnos: what --errno chose */
 
 enum trace_capture_kind {
 	TRACE_NOTHING,
@@ -41,8 +41,8 @@ enum trace_capture_kind {
 enum trace_when {
 	TRACE_AT_ENTRY = 1,
 	TRACE_AT_EXIT = 2,
-	TRACE_OUTPUT = 4,   /* at exit: not of a call that failed */
-	TRACE_FILLED = 8,   /* of buffers: only as much as the result says was read */
+	TRACE_OUTPUT = 4, /* at exit: not of a call that failed */
+	TRACE_FILLED = 8, /* of buffers: only as much as the result says was read */
 };
 
 struct trace_capture {
@@ -65,12 +65,12 @@ struct trace_plan {
 
 /* What of an argument a chunk holds. */
 enum trace_part {
-	TRACE_MAIN,    /* what it points to */
-	TRACE_NAME,    /* of a msghdr … */
-	TRACE_VECTOR,  /* … its iovec … */
-	TRACE_CONTROL, /* … and its control data */
+	TRACE_MAIN,      /* what it points to */
+	TRACE_NAME,      /* of a msghdr … */
+	TRACE_VECTOR,    /* … its iovec … */
+	TRACE_CONTROL,   /* … and its control data */
 	TRACE_FILE_HEAD, /* of a descriptor: struct trace_file */
-	TRACE_ITEMS,   /* + i: the data of buffer i, or string i of argv */
+	TRACE_ITEMS,     /* + i: the data of buffer i, or string i of argv */
 };
 
 struct trace_chunk { /* then the bytes, and up to 7 more so that the next one is aligned */
@@ -95,11 +95,11 @@ struct trace_file { /* what a descriptor refers to */
 #define TRACE_ANONYMOUS 0x09041934
 
 enum trace_record_kind {
-	TRACE_CALL,     /* it returned */
+	TRACE_CALL,      /* it returned */
 	TRACE_NO_RETURN, /* the thread ended in it */
-	TRACE_ENDED,    /* the thread ended: result is what wait() will say */
-	TRACE_SIGNAL,   /* a signal was delivered: `call` is its number; args: code, pid, uid,
-			   status or address */
+	TRACE_ENDED,     /* the thread ended: result is what wait() will say */
+	TRACE_SIGNAL,    /* a signal was delivered: `call` is its number; args: code, pid, uid,
+			    status or address */
 };
 
 struct trace_record {
@@ -108,25 +108,25 @@ struct trace_record {
 	__u64 args[TRACE_ARGS];
 	__u32 bytes; /* of the whole record */
 	__u32 pid, tid;
-	__u32 call; /* as bpf/syscall_wire.h numbers them */
-	__u16 kind; /* enum trace_record_kind */
+	__u32 call;     /* as bpf/syscall_wire.h numbers them */
+	__u16 kind;     /* enum trace_record_kind */
 	__u16 short_of; /* captures that found no room */
 	__u32 pad;
 	char comm[SYSCALL_COMM]; /* of the thread */
-	/* then chunks, to the end */
+				 /* then chunks, to the end */
 };
 
 _Static_assert(sizeof(struct trace_record) == 112, "the head of a record");
 
 /* How calls are chosen, beside struct wire_filter: set once, before the program loads. */
 struct trace_choice {
-	__u64 min_ns;              /* of latency */
+	__u64 min_ns;               /* of latency */
 	__u64 errnos[TRACE_ERRNOS]; /* a bit for each */
-	__u32 self;                /* our own process, which is never traced */
-	__u32 awaited;             /* a process that is traced from its first program on; 0: none */
-	__u8 failed;               /* only calls that failed … */
-	__u8 by_errno;             /* … with one of errnos */
-	__u8 calls_only;           /* no records of signals and ends */
+	__u32 self;                 /* our own process, which is never traced */
+	__u32 awaited;   /* a process that is traced from its first program on; 0: none */
+	__u8 failed;     /* only calls that failed … */
+	__u8 by_errno;   /* … with one of errnos */
+	__u8 calls_only; /* no records of signals and ends */
 	__u8 pad[5];
 };
 
@@ -143,11 +143,11 @@ struct trace_pending {
 
 /* Counters, one of each per CPU: taken = received + lost, once all is drained. */
 enum trace_counter {
-	TRACE_TAKEN,      /* records that passed all filters */
-	TRACE_LOST,       /* … and found no room in the ring */
-	TRACE_NO_THREAD,  /* calls not seen, as too many threads were being traced */
-	TRACE_NO_ENTRY,   /* calls without what is captured at entry, for the same reason */
-	TRACE_NESTED,     /* records given up, as one was being written on that CPU */
+	TRACE_TAKEN,     /* records that passed all filters */
+	TRACE_LOST,      /* … and found no room in the ring */
+	TRACE_NO_THREAD, /* calls not seen, as too many threads were being traced */
+	TRACE_NO_ENTRY,  /* calls without what is captured at entry, for the same reason */
+	TRACE_NESTED,    /* records given up, as one was being written on that CPU */
 	TRACE_COUNTERS,
 };
 

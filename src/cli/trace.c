@@ -17,8 +17,10 @@ static void help(void)
 {
 	puts("Usage: smolder trace [options] [-- program args...]\n"
 	     "\n"
-	     "Shows each system call with its arguments, result and error in strace's notation, in\n"
-	     "the order in which they return. Never stops what it traces. Threads and children of a\n"
+	     "Shows each system call with its arguments, result and error in strace's notation, "
+	     "in\n"
+	     "the order in which they return. Never stops what it traces. Threads and children of "
+	     "a\n"
 	     "process are traced with it. Lines go to standard output; if a program is started,\n"
 	     "to standard error, as strace's do.\n"
 	     "\n"
@@ -28,11 +30,13 @@ static void help(void)
 	     "  -a                  the whole machine, even when a program is started\n"
 	     "  --cgroup PATH       only processes in this control group or below it\n"
 	     "  --comm NAME         only processes with this name\n"
-	     "  -- program ...      start this program, and exit with its exit code; under sudo it\n"
+	     "  -- program ...      start this program, and exit with its exit code; under sudo "
+	     "it\n"
 	     "                      runs as the user who called sudo\n"
 	     "Which calls:\n"
 	     "  -e LIST             names and classes: openat,%network; '!futex' for all but it;\n"
-	     "                      classes: %file, %desc, %network, %process, %memory, %signal, ...\n"
+	     "                      classes: %file, %desc, %network, %process, %memory, %signal, "
+	     "...\n"
 	     "  -P PATH             only calls that touch this path, by name or by descriptor\n"
 	     "  --failed            only calls that failed\n"
 	     "  --errno LIST        only calls that failed with one of these: ENOENT,EACCES\n"
@@ -51,8 +55,10 @@ static void help(void)
 	     "  -i SECONDS          with -c: a table each so many seconds\n"
 	     "  --histogram         a table and histograms of latencies\n"
 	     "Flight recorder:\n"
-	     "  --last TIME         keep the last 10s, say, and write them at the end or at Ctrl-C\n"
-	     "  --until LIST        or as soon as something happens: '>100ms', '=EIO', 'fsync>1s',\n"
+	     "  --last TIME         keep the last 10s, say, and write them at the end or at "
+	     "Ctrl-C\n"
+	     "  --until LIST        or as soon as something happens: '>100ms', '=EIO', "
+	     "'fsync>1s',\n"
 	     "                      'end' (a process ends); then end\n"
 	     "How:\n"
 	     "  -d SECONDS          how long\n"
@@ -289,7 +295,8 @@ static bool check(const struct trace_args *a)
 	const char *why = target_conflict(&t->target);
 
 	if (!has_target(&t->target))
-		why = "say whom to trace: -p PID, -- program, --comm NAME, --cgroup PATH, or -a for "
+		why = "say whom to trace: -p PID, -- program, --comm NAME, --cgroup PATH, or -a "
+		      "for "
 		      "the whole machine";
 	else if (a->interval_ms && !a->count)
 		why = "-i needs -c: it is the time between two tables";
@@ -298,7 +305,8 @@ static bool check(const struct trace_args *a)
 	else if (a->count && t->last_ns)
 		why = "-c and --last exclude each other";
 	else if (a->count && (t->choice.min_ns || t->lines.path || t->lines.json || a->errnos > 1))
-		why = "-c counts in the kernel, by call: not with -P, --min-latency, --json or more "
+		why = "-c counts in the kernel, by call: not with -P, --min-latency, --json or "
+		      "more "
 		      "than one --errno";
 	if (why)
 		log_error("%s", why);
@@ -356,8 +364,8 @@ static int run(struct trace_args *a)
 	} else {
 		t->lines.always_pid = a->output != NULL;
 		/* An end is no failed call, and has no latency. */
-		t->choice.calls_only = t->choice.failed || t->choice.by_errno || t->choice.min_ns ||
-				       t->lines.path;
+		t->choice.calls_only =
+			t->choice.failed || t->choice.by_errno || t->choice.min_ns || t->lines.path;
 		code = tracing_run(t);
 	}
 	fflush(t->out);

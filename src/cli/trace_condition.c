@@ -79,7 +79,8 @@ bool trace_condition_holds(const struct trace_condition *c, const struct trace_r
 	for (unsigned i = 0; i < c->count; i++) {
 		__auto_type t = &c->terms[i];
 		if (t->end) {
-			/* Its last thread's end, as far as can be seen here: that of its first one. */
+			/* Its last thread's end, as far as can be seen here: that of its first one.
+			 */
 			if (r->kind == TRACE_ENDED && r->pid == r->tid)
 				return true;
 			continue;

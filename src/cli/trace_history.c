@@ -3,8 +3,8 @@
 #include "base/mem.h"
 
 /*
- * Records are copied one behind the other into two areas by turns: what is still wanted when an area
- * is left is what the other one begins with.
+ * Records are copied one behind the other into two areas by turns: what is still wanted when an
+ * area is left is what the other one begins with.
  */
 struct area {
 	uint8_t *bytes;

@@ -219,8 +219,8 @@ static void write_json(struct trace_lines *l, const struct trace_record *r)
 	if (r->kind == TRACE_CALL) {
 		clear(&l->text);
 		decode_result(trace_lines_call(l, r->call), r, &l->o.decode, &l->text);
-		fprintf(l->out, ",\"result\":%lld,\"shown\":",
-			failure ? -1ll : (long long)r->result);
+		fprintf(l->out,
+			",\"result\":%lld,\"shown\":", failure ? -1ll : (long long)r->result);
 		write_json_text(l);
 		const char *name = failure ? syscall_error_name((int)failure) : NULL;
 		if (name)

@@ -23,11 +23,11 @@ enum trace_stamp {
 struct trace_lines_options {
 	struct decode_options decode;
 	enum trace_stamp stamp;
-	bool latency;        /* <0.000012> at the end of each line */
+	bool latency; /* <0.000012> at the end of each line */
 	bool json;
-	bool always_pid;     /* a column with the thread, as strace writes it into a file */
-	const char *path;    /* only calls that touch it; NULL: all */
-	unsigned column;     /* of the result; 0: 40, as strace has it */
+	bool always_pid;  /* a column with the thread, as strace writes it into a file */
+	const char *path; /* only calls that touch it; NULL: all */
+	unsigned column;  /* of the result; 0: 40, as strace has it */
 };
 
 struct trace_lines;

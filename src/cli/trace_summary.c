@@ -38,7 +38,8 @@ static void print_table(const struct trace_summary *s, struct syscall_totals *t)
 static bool report(void *ctx, struct syscall_totals *t, double seconds, bool is_last)
 {
 	struct trace_summary *s = ctx;
-	struct syscall_view view = {.calls = s->calls, .by_call = true, .timed = true, .histogram = true};
+	struct syscall_view view = {
+		.calls = s->calls, .by_call = true, .timed = true, .histogram = true};
 
 	(void)seconds;
 	if (s->histogram)

@@ -1,6 +1,6 @@
 /*
- * trace_summary: `smolder trace -c`: counts system calls in the kernel, and prints strace's table of
- * them at the end and at each interval, or a histogram of their latencies.
+ * trace_summary: `smolder trace -c`: counts system calls in the kernel, and prints strace's table
+ * of them at the end and at each interval, or a histogram of their latencies.
  */
 #pragma once
 

@@ -12,11 +12,11 @@
 #include "cli/trace_history.h"
 #include "collect/probe.h"
 
-#define DRAIN_MS  20 /* how long a line may wait */
-#define BUSY_MS   50 /* how long a drain may take before signals are looked at */
-#define SETTLE_NS 2000000 /* in that time every CPU's record of a moment is in the ring */
+#define DRAIN_MS  20         /* how long a line may wait */
+#define BUSY_MS   50         /* how long a drain may take before signals are looked at */
+#define SETTLE_NS 2000000    /* in that time every CPU's record of a moment is in the ring */
 #define SAY_NS    1000000000 /* between two words about losses */
-#define NICE      (-10) /* what is not drained in time is lost */
+#define NICE      (-10)      /* what is not drained in time is lost */
 
 struct tracing {
 	struct tracing_options *o;
@@ -183,7 +183,8 @@ static void say_end(struct tracing *t)
 	struct tracer_counts c;
 
 	tracer_counts(t->tracer, &c);
-	log_info("%llu calls in %.1f s, %llu lost", (unsigned long long)trace_lines_written(t->lines),
+	log_info("%llu calls in %.1f s, %llu lost",
+		 (unsigned long long)trace_lines_written(t->lines),
 		 (double)(clock_ns(CLOCK_MONOTONIC) - t->began_ns) / 1e9,
 		 (unsigned long long)c.lost);
 	if (trace_history_dropped(t->history))

@@ -75,8 +75,8 @@ static int write_maps(struct tracer *t, const struct tracer_options *o)
 static int attach(struct tracer *t)
 {
 	struct bpf_program *order[] = {
-		t->bpf->progs.trace_end,   t->bpf->progs.follow_fork, t->bpf->progs.follow_exit,
-		t->bpf->progs.trace_signal, t->bpf->progs.trace_exit, t->bpf->progs.trace_enter,
+		t->bpf->progs.trace_end,    t->bpf->progs.follow_fork, t->bpf->progs.follow_exit,
+		t->bpf->progs.trace_signal, t->bpf->progs.trace_exit,  t->bpf->progs.trace_enter,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {

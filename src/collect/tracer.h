@@ -1,6 +1,6 @@
 /*
- * tracer: the calls of chosen system calls, one record each (bpf/trace_wire.h), from when it is made
- * until it is stopped.
+ * tracer: the calls of chosen system calls, one record each (bpf/trace_wire.h), from when it is
+ * made until it is stopped.
  *
  * Nothing is lost without being counted: taken = handed over + lost, once all is drained.
  */
@@ -33,8 +33,8 @@ int tracer_new(const struct tracer_options *o, struct tracer **ret, struct sampl
 void tracer_free(struct tracer *t);
 
 /*
- * Hands over records that wait, in the order in which their calls returned but for microseconds, for
- * at most so many milliseconds. They are borrowed until fn returns. True: more are waiting.
+ * Hands over records that wait, in the order in which their calls returned but for microseconds,
+ * for at most so many milliseconds. They are borrowed until fn returns. True: more are waiting.
  */
 typedef void tracer_fn(void *ctx, const struct trace_record *r, size_t bytes);
 bool tracer_drain(struct tracer *t, uint64_t max_ms, tracer_fn *fn, void *ctx);
@@ -47,10 +47,10 @@ void tracer_pending(struct tracer *t, tracer_fn *fn, void *ctx);
 
 struct tracer_counts {
 	uint64_t taken;
-	uint64_t lost;       /* the ring was full */
-	uint64_t no_thread;  /* calls not seen: more threads than there is room for */
-	uint64_t no_entry;   /* records without what is read at the entry, for want of room */
-	uint64_t nested;     /* given up, as a program interrupted itself: never seen */
+	uint64_t lost;      /* the ring was full */
+	uint64_t no_thread; /* calls not seen: more threads than there is room for */
+	uint64_t no_entry;  /* records without what is read at the entry, for want of room */
+	uint64_t nested;    /* given up, as a program interrupted itself: never seen */
 };
 
 void tracer_counts(const struct tracer *t, struct tracer_counts *ret);

@@ -52,8 +52,9 @@ void decode_plan(const struct decode_call *call, const struct decode_options *o,
 	for (unsigned i = 0; i < TRACE_ARGS; i++) {
 		plan_add(ret, capture_of(call, i, o->string_max));
 		if (o->descriptors && is_descriptor(call->kinds[i]))
-			plan_add(ret, (struct trace_capture){
-					      .kind = TRACE_FILE, .when = TRACE_AT_ENTRY, .arg = (uint8_t)i});
+			plan_add(ret, (struct trace_capture){.kind = TRACE_FILE,
+							     .when = TRACE_AT_ENTRY,
+							     .arg = (uint8_t)i});
 		/* recvmsg replaces lengths: what they were before. */
 		if (call->kinds[i] == K_message_out) {
 			struct trace_capture before = decode_kinds[K_message_before].capture;
@@ -125,7 +126,8 @@ const void *decoding_part(const struct decoding *d, unsigned arg, unsigned part,
 bool decoding_file(const struct decoding *d, unsigned arg, char ret[static DECODE_PATH])
 {
 	bool at_entry = arg != TRACE_RESULT_FD;
-	const struct trace_file *f = decoding_part(d, arg, TRACE_FILE_HEAD, at_entry, sizeof(*f), NULL);
+	const struct trace_file *f =
+		decoding_part(d, arg, TRACE_FILE_HEAD, at_entry, sizeof(*f), NULL);
 	char *at = ret + DECODE_PATH - 1;
 
 	if (!f)
@@ -186,10 +188,10 @@ bool decode_touches(const struct decode_call *call, const struct trace_record *r
 /* A 32-bit program's structures are others: only what is the same in them is decoded. */
 static bool is_same_in_32_bit(unsigned kind)
 {
-	static const uint8_t same[] = {K_int,	      K_uint,	  K_fd,	   K_dirfd,    K_path,
-				       K_buffer_in,   K_buffer_out, K_open_flags, K_open_mode,
-				       K_access,      K_prot,	  K_octal, K_at_flags, K_whence,
-				       K_text_out,    K_signal};
+	static const uint8_t same[] = {K_int,       K_uint,      K_fd,         K_dirfd,
+				       K_path,      K_buffer_in, K_buffer_out, K_open_flags,
+				       K_open_mode, K_access,    K_prot,       K_octal,
+				       K_at_flags,  K_whence,    K_text_out,   K_signal};
 
 	return memchr(same, (int)kind, sizeof(same)) != NULL;
 }

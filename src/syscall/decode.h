@@ -59,8 +59,7 @@ bool decode_arg(const struct decode_call *call, const struct trace_record *r, un
 		const struct decode_options *o, struct decode_text *out);
 
 /* Whether one of its paths, or of its descriptors if these were captured, is this one. */
-bool decode_touches(const struct decode_call *call, const struct trace_record *r,
-		    const char *path);
+bool decode_touches(const struct decode_call *call, const struct trace_record *r, const char *path);
 
 /* "--- SIGCHLD {si_signo=SIGCHLD, …} ---", "+++ exited with 0 +++" */
 void decode_signal(const struct trace_record *r, struct decode_text *out);

@@ -19,15 +19,22 @@ struct lock { /* struct flock, of 64-bit programs */
 	int pid;
 };
 
-/* linux/fcntl.h lacks those that depend on the processor; these are the same on all that we have. */
+/* linux/fcntl.h lacks those that depend on the processor; these are the same on all that we have.
+ */
 static const struct named commands[] = {
-	NAMED(F_DUPFD),	     NAMED(F_GETFD),	  NAMED(F_SETFD),     NAMED(F_GETFL),
-	NAMED(F_SETFL),	     NAMED(F_GETLK),	  NAMED(F_SETLK),     NAMED(F_SETLKW),
-	NAMED(F_SETOWN),     NAMED(F_GETOWN),	  NAMED(F_SETSIG),    NAMED(F_GETSIG),
-	NAMED(F_SETOWN_EX),  NAMED(F_GETOWN_EX),  NAMED(F_OFD_GETLK), NAMED(F_OFD_SETLK),
-	NAMED(F_OFD_SETLKW), NAMED(F_SETLEASE),	  NAMED(F_GETLEASE),  NAMED(F_NOTIFY),
-	NAMED(F_DUPFD_CLOEXEC), NAMED(F_SETPIPE_SZ), NAMED(F_GETPIPE_SZ), NAMED(F_ADD_SEALS),
-	NAMED(F_GET_SEALS),  {},
+	NAMED(F_DUPFD),         NAMED(F_GETFD),
+	NAMED(F_SETFD),         NAMED(F_GETFL),
+	NAMED(F_SETFL),         NAMED(F_GETLK),
+	NAMED(F_SETLK),         NAMED(F_SETLKW),
+	NAMED(F_SETOWN),        NAMED(F_GETOWN),
+	NAMED(F_SETSIG),        NAMED(F_GETSIG),
+	NAMED(F_SETOWN_EX),     NAMED(F_GETOWN_EX),
+	NAMED(F_OFD_GETLK),     NAMED(F_OFD_SETLK),
+	NAMED(F_OFD_SETLKW),    NAMED(F_SETLEASE),
+	NAMED(F_GETLEASE),      NAMED(F_NOTIFY),
+	NAMED(F_DUPFD_CLOEXEC), NAMED(F_SETPIPE_SZ),
+	NAMED(F_GETPIPE_SZ),    NAMED(F_ADD_SEALS),
+	NAMED(F_GET_SEALS),     {},
 };
 
 static const struct named fd_flags[] = {NAMED(FD_CLOEXEC), {}};
@@ -40,7 +47,8 @@ void print_fcntl_command(struct decoding *d, unsigned arg)
 static void print_lock(struct decoding *d, unsigned arg)
 {
 	static const struct named types[] = {NAMED(F_RDLCK), NAMED(F_WRLCK), NAMED(F_UNLCK), {}};
-	static const struct named whences[] = {{0, "SEEK_SET"}, {1, "SEEK_CUR"}, {2, "SEEK_END"}, {}};
+	static const struct named whences[] = {
+		{0, "SEEK_SET"}, {1, "SEEK_CUR"}, {2, "SEEK_END"}, {}};
 	const struct lock *l = decoding_chunk(d, arg, sizeof(*l));
 	uint64_t command = (uint32_t)decoding_value(d, arg - 1);
 
@@ -130,19 +138,46 @@ void print_fcntl_result(struct decoding *d)
 /* ---- ioctl ---- */
 
 static const struct named requests[] = {
-	NAMED(TCGETS),	   {TCSETS, "SNDCTL_TMR_START or TCSETS"}, NAMED(TCSETSW),	 NAMED(TCSETSF),    NAMED(TCFLSH),
-	NAMED(TIOCGWINSZ), NAMED(TIOCSWINSZ), NAMED(TIOCGPGRP),	 NAMED(TIOCSPGRP),  NAMED(TIOCSCTTY),
-	NAMED(TIOCGPTN),   NAMED(TIOCSPTLCK), NAMED(TIOCNOTTY),	 NAMED(TIOCGSID),   NAMED(TIOCGPTPEER),
-	NAMED(FIONBIO),	   NAMED(FIONREAD),   NAMED(FIOCLEX),	 NAMED(FIONCLEX),   NAMED(FIOASYNC),
-	NAMED(SIOCGIFNAME), NAMED(SIOCGIFINDEX), NAMED(SIOCGIFCONF), NAMED(SIOCGIFADDR),
-	NAMED(FS_IOC_GETFLAGS), NAMED(FS_IOC_SETFLAGS), NAMED(FICLONE), NAMED(FICLONERANGE),
-	NAMED(BLKGETSIZE64), NAMED(SIOCOUTQ), {},
+	NAMED(TCGETS),
+	{TCSETS, "SNDCTL_TMR_START or TCSETS"},
+	NAMED(TCSETSW),
+	NAMED(TCSETSF),
+	NAMED(TCFLSH),
+	NAMED(TIOCGWINSZ),
+	NAMED(TIOCSWINSZ),
+	NAMED(TIOCGPGRP),
+	NAMED(TIOCSPGRP),
+	NAMED(TIOCSCTTY),
+	NAMED(TIOCGPTN),
+	NAMED(TIOCSPTLCK),
+	NAMED(TIOCNOTTY),
+	NAMED(TIOCGSID),
+	NAMED(TIOCGPTPEER),
+	NAMED(FIONBIO),
+	NAMED(FIONREAD),
+	NAMED(FIOCLEX),
+	NAMED(FIONCLEX),
+	NAMED(FIOASYNC),
+	NAMED(SIOCGIFNAME),
+	NAMED(SIOCGIFINDEX),
+	NAMED(SIOCGIFCONF),
+	NAMED(SIOCGIFADDR),
+	NAMED(FS_IOC_GETFLAGS),
+	NAMED(FS_IOC_SETFLAGS),
+	NAMED(FICLONE),
+	NAMED(FICLONERANGE),
+	NAMED(BLKGETSIZE64),
+	NAMED(SIOCOUTQ),
+	{},
 };
 
 void print_ioctl_command(struct decoding *d, unsigned arg)
 {
-	static const struct named directions[] = {{0, "_IOC_NONE"}, {1, "_IOC_WRITE"},
-						  {2, "_IOC_READ"}, {3, "_IOC_READ|_IOC_WRITE"}, {}};
+	static const struct named directions[] = {{0, "_IOC_NONE"},
+						  {1, "_IOC_WRITE"},
+						  {2, "_IOC_READ"},
+						  {3, "_IOC_READ|_IOC_WRITE"},
+						  {}};
 	uint32_t v = (uint32_t)decoding_value(d, arg);
 	const char *name = named_find(requests, v);
 
@@ -155,7 +190,8 @@ void print_ioctl_command(struct decoding *d, unsigned arg)
 }
 
 /* One of the values of a field of several bits, then the flags. */
-static uint64_t print_choice(struct decode_text *t, const struct named *names, uint64_t v, uint64_t mask)
+static uint64_t print_choice(struct decode_text *t, const struct named *names, uint64_t v,
+			     uint64_t mask)
 {
 	const char *name = named_find(names, v & mask);
 
@@ -172,8 +208,9 @@ static void print_output_modes(struct decode_text *t, uint64_t v)
 	static const struct named bs[] = {NAMED(BS0), NAMED(BS1), {}};
 	static const struct named vt[] = {NAMED(VT0), NAMED(VT1), {}};
 	static const struct named ff[] = {NAMED(FF0), NAMED(FF1), {}};
-	static const struct named flags[] = {NAMED(OPOST), NAMED(OLCUC),  NAMED(ONLCR), NAMED(OCRNL),
-					     NAMED(ONOCR), NAMED(ONLRET), NAMED(OFILL), NAMED(OFDEL), {}};
+	static const struct named flags[] = {NAMED(OPOST), NAMED(OLCUC), NAMED(ONLCR),
+					     NAMED(OCRNL), NAMED(ONOCR), NAMED(ONLRET),
+					     NAMED(OFILL), NAMED(OFDEL), {}};
 
 	v = print_choice(t, nl, v, NLDLY);
 	v = print_choice(t, cr, v, CRDLY);
@@ -190,19 +227,22 @@ static void print_output_modes(struct decode_text *t, uint64_t v)
 static void print_terminal(struct decoding *d, unsigned arg)
 {
 	static const struct named input[] = {
-		NAMED(IGNBRK), NAMED(BRKINT), NAMED(IGNPAR), NAMED(PARMRK), NAMED(INPCK),
-		NAMED(ISTRIP), NAMED(INLCR),  NAMED(IGNCR),  NAMED(ICRNL),  NAMED(IUCLC),
-		NAMED(IXON),   NAMED(IXANY),  NAMED(IXOFF),  NAMED(IMAXBEL), NAMED(IUTF8), {}};
-	static const struct named speeds[] = {
-		NAMED(B0), NAMED(B300), NAMED(B1200), NAMED(B9600), NAMED(B19200), NAMED(B38400),
-		NAMED(B57600), NAMED(B115200), {}};
+		NAMED(IGNBRK), NAMED(BRKINT),  NAMED(IGNPAR), NAMED(PARMRK),
+		NAMED(INPCK),  NAMED(ISTRIP),  NAMED(INLCR),  NAMED(IGNCR),
+		NAMED(ICRNL),  NAMED(IUCLC),   NAMED(IXON),   NAMED(IXANY),
+		NAMED(IXOFF),  NAMED(IMAXBEL), NAMED(IUTF8),  {}};
+	static const struct named speeds[] = {NAMED(B0),     NAMED(B300),    NAMED(B1200),
+					      NAMED(B9600),  NAMED(B19200),  NAMED(B38400),
+					      NAMED(B57600), NAMED(B115200), {}};
 	static const struct named sizes[] = {NAMED(CS5), NAMED(CS6), NAMED(CS7), NAMED(CS8), {}};
-	static const struct named control[] = {NAMED(CSTOPB), NAMED(CREAD), NAMED(PARENB), NAMED(PARODD),
-					       NAMED(HUPCL), NAMED(CLOCAL), NAMED(CRTSCTS), {}};
+	static const struct named control[] = {
+		NAMED(CSTOPB), NAMED(CREAD),  NAMED(PARENB),  NAMED(PARODD),
+		NAMED(HUPCL),  NAMED(CLOCAL), NAMED(CRTSCTS), {}};
 	static const struct named local[] = {
-		NAMED(ISIG),   NAMED(ICANON), NAMED(XCASE),  NAMED(ECHO),    NAMED(ECHOE),
-		NAMED(ECHOK),  NAMED(ECHONL), NAMED(NOFLSH), NAMED(IEXTEN),  NAMED(ECHOCTL),
-		NAMED(ECHOPRT), NAMED(ECHOKE), NAMED(FLUSHO), NAMED(PENDIN), NAMED(TOSTOP), {}};
+		NAMED(ISIG),   NAMED(ICANON),  NAMED(XCASE),   NAMED(ECHO),
+		NAMED(ECHOE),  NAMED(ECHOK),   NAMED(ECHONL),  NAMED(NOFLSH),
+		NAMED(IEXTEN), NAMED(ECHOCTL), NAMED(ECHOPRT), NAMED(ECHOKE),
+		NAMED(FLUSHO), NAMED(PENDIN),  NAMED(TOSTOP),  {}};
 	const struct termios *t = decoding_chunk(d, arg, sizeof(*t));
 
 	if (!t) {

@@ -25,13 +25,26 @@ void print_open_flags_value(struct decode_text *t, uint64_t flags)
 {
 	static const char *const modes[] = {"O_RDONLY", "O_WRONLY", "O_RDWR", "O_ACCMODE"};
 	static const struct named names[] = {
-		NAMED(O_CREAT),	   NAMED(O_EXCL),      NAMED(O_NOCTTY),
-		NAMED(O_TRUNC),	   NAMED(O_APPEND),    NAMED(O_NONBLOCK),
-		NAMED(O_SYNC),	   NAMED(O_DSYNC),     {O_ASYNC, "FASYNC"},
-		NAMED(O_DIRECT),   {KERNEL_O_LARGEFILE, "O_LARGEFILE"},
-		NAMED(O_NOFOLLOW), NAMED(O_NOATIME),   NAMED(O_CLOEXEC),
-		NAMED(O_PATH),	   NAMED(O_TMPFILE),   NAMED(O_DIRECTORY),
-		{KERNEL_O_TMPFILE, "__O_TMPFILE"},     {KERNEL_O_SYNC, "__O_SYNC"}, {},
+		NAMED(O_CREAT),
+		NAMED(O_EXCL),
+		NAMED(O_NOCTTY),
+		NAMED(O_TRUNC),
+		NAMED(O_APPEND),
+		NAMED(O_NONBLOCK),
+		NAMED(O_SYNC),
+		NAMED(O_DSYNC),
+		{O_ASYNC, "FASYNC"},
+		NAMED(O_DIRECT),
+		{KERNEL_O_LARGEFILE, "O_LARGEFILE"},
+		NAMED(O_NOFOLLOW),
+		NAMED(O_NOATIME),
+		NAMED(O_CLOEXEC),
+		NAMED(O_PATH),
+		NAMED(O_TMPFILE),
+		NAMED(O_DIRECTORY),
+		{KERNEL_O_TMPFILE, "__O_TMPFILE"},
+		{KERNEL_O_SYNC, "__O_SYNC"},
+		{},
 	};
 
 	text_add(t, modes[flags & O_ACCMODE]);
@@ -65,7 +78,8 @@ void print_dup_flags(struct decoding *d, unsigned arg)
 
 void print_pipe_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(O_NONBLOCK), NAMED(O_DIRECT), NAMED(O_CLOEXEC), {}};
+	static const struct named names[] = {
+		NAMED(O_NONBLOCK), NAMED(O_DIRECT), NAMED(O_CLOEXEC), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "O_");
 }
@@ -90,7 +104,7 @@ void print_pipe(struct decoding *d, unsigned arg)
 void print_mode_value(struct decode_text *t, uint64_t mode)
 {
 	static const struct named kinds[] = {
-		NAMED(S_IFREG), NAMED(S_IFDIR), NAMED(S_IFLNK),	 NAMED(S_IFCHR),
+		NAMED(S_IFREG), NAMED(S_IFDIR), NAMED(S_IFLNK),  NAMED(S_IFCHR),
 		NAMED(S_IFBLK), NAMED(S_IFIFO), NAMED(S_IFSOCK), {},
 	};
 	static const struct named bits[] = {NAMED(S_ISUID), NAMED(S_ISGID), NAMED(S_ISVTX), {}};
@@ -125,8 +139,8 @@ void print_stat(struct decoding *d, unsigned arg)
 void print_at_flags(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		NAMED(AT_SYMLINK_NOFOLLOW), NAMED(AT_REMOVEDIR), NAMED(AT_SYMLINK_FOLLOW),
-		NAMED(AT_NO_AUTOMOUNT),	    NAMED(AT_EMPTY_PATH), {},
+		NAMED(AT_SYMLINK_NOFOLLOW), NAMED(AT_REMOVEDIR),  NAMED(AT_SYMLINK_FOLLOW),
+		NAMED(AT_NO_AUTOMOUNT),     NAMED(AT_EMPTY_PATH), {},
 	};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "AT_");
@@ -145,22 +159,23 @@ void print_link_flags(struct decoding *d, unsigned arg)
 /* AT_EACCESS is what AT_REMOVEDIR is to unlinkat. */
 void print_access_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(AT_SYMLINK_NOFOLLOW), NAMED(AT_EACCESS),
-					     NAMED(AT_EMPTY_PATH), {}};
+	static const struct named names[] = {
+		NAMED(AT_SYMLINK_NOFOLLOW), NAMED(AT_EACCESS), NAMED(AT_EMPTY_PATH), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "AT_");
 }
 
 void print_access(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(F_OK), NAMED(R_OK), NAMED(W_OK), NAMED(X_OK), {}};
+	static const struct named names[] = {
+		NAMED(F_OK), NAMED(R_OK), NAMED(W_OK), NAMED(X_OK), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "?_OK");
 }
 
 void print_whence(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(SEEK_SET),  NAMED(SEEK_CUR),	 NAMED(SEEK_END),
+	static const struct named names[] = {NAMED(SEEK_SET),  NAMED(SEEK_CUR),  NAMED(SEEK_END),
 					     NAMED(SEEK_DATA), NAMED(SEEK_HOLE), {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "SEEK_");
@@ -169,10 +184,12 @@ void print_whence(struct decoding *d, unsigned arg)
 void print_statx_flags(struct decoding *d, unsigned arg)
 {
 	static const struct named sync[] = {NAMED(AT_STATX_SYNC_AS_STAT),
-					    NAMED(AT_STATX_FORCE_SYNC), NAMED(AT_STATX_DONT_SYNC), {}};
+					    NAMED(AT_STATX_FORCE_SYNC),
+					    NAMED(AT_STATX_DONT_SYNC),
+					    {}};
 	static const struct named names[] = {
-		NAMED(AT_SYMLINK_NOFOLLOW), NAMED(AT_REMOVEDIR), NAMED(AT_SYMLINK_FOLLOW),
-		NAMED(AT_NO_AUTOMOUNT),	    NAMED(AT_EMPTY_PATH), {},
+		NAMED(AT_SYMLINK_NOFOLLOW), NAMED(AT_REMOVEDIR),  NAMED(AT_SYMLINK_FOLLOW),
+		NAMED(AT_NO_AUTOMOUNT),     NAMED(AT_EMPTY_PATH), {},
 	};
 	uint64_t v = (uint32_t)decoding_value(d, arg);
 
@@ -185,10 +202,23 @@ void print_statx_flags(struct decoding *d, unsigned arg)
 }
 
 static const struct named statx_masks[] = {
-	NAMED(STATX_ALL),   NAMED(STATX_BASIC_STATS), NAMED(STATX_TYPE),  NAMED(STATX_MODE),
-	NAMED(STATX_NLINK), NAMED(STATX_UID),	      NAMED(STATX_GID),	  NAMED(STATX_ATIME),
-	NAMED(STATX_MTIME), NAMED(STATX_CTIME),	      NAMED(STATX_INO),	  NAMED(STATX_SIZE),
-	NAMED(STATX_BLOCKS), NAMED(STATX_BTIME),      NAMED(STATX_MNT_ID), {0x2000, "STATX_DIOALIGN"}, {},
+	NAMED(STATX_ALL),
+	NAMED(STATX_BASIC_STATS),
+	NAMED(STATX_TYPE),
+	NAMED(STATX_MODE),
+	NAMED(STATX_NLINK),
+	NAMED(STATX_UID),
+	NAMED(STATX_GID),
+	NAMED(STATX_ATIME),
+	NAMED(STATX_MTIME),
+	NAMED(STATX_CTIME),
+	NAMED(STATX_INO),
+	NAMED(STATX_SIZE),
+	NAMED(STATX_BLOCKS),
+	NAMED(STATX_BTIME),
+	NAMED(STATX_MNT_ID),
+	{0x2000, "STATX_DIOALIGN"},
+	{},
 };
 
 void print_statx_mask(struct decoding *d, unsigned arg)
@@ -215,15 +245,25 @@ void print_statx(struct decoding *d, unsigned arg)
 void print_statfs(struct decoding *d, unsigned arg)
 {
 	static const struct named types[] = {
-		{0xef53, "EXT2_SUPER_MAGIC"},	  {0x01021994, "TMPFS_MAGIC"},
-		{0x9fa0, "PROC_SUPER_MAGIC"},	  {0x62656572, "SYSFS_MAGIC"},
-		{0x794c7630, "OVERLAYFS_SUPER_MAGIC"}, {0x58465342, "XFS_SUPER_MAGIC"},
-		{0x9123683e, "BTRFS_SUPER_MAGIC"}, {0x27e0eb, "CGROUP_SUPER_MAGIC"},
-		{0x63677270, "CGROUP2_SUPER_MAGIC"}, {0x6969, "NFS_SUPER_MAGIC"},
-		{0x1cd1, "DEVPTS_SUPER_MAGIC"},	  {0x64626720, "DEBUGFS_MAGIC"},
-		{0x74726163, "TRACEFS_MAGIC"},	  {0xcafe4a11, "BPF_FS_MAGIC"},
-		{0x01021997, "V9FS_MAGIC"},	  {0x958458f6, "HUGETLBFS_MAGIC"},
-		{0x65735546, "FUSE_SUPER_MAGIC"}, {0xf97cff8c, "SELINUX_MAGIC"}, {},
+		{0xef53, "EXT2_SUPER_MAGIC"},
+		{0x01021994, "TMPFS_MAGIC"},
+		{0x9fa0, "PROC_SUPER_MAGIC"},
+		{0x62656572, "SYSFS_MAGIC"},
+		{0x794c7630, "OVERLAYFS_SUPER_MAGIC"},
+		{0x58465342, "XFS_SUPER_MAGIC"},
+		{0x9123683e, "BTRFS_SUPER_MAGIC"},
+		{0x27e0eb, "CGROUP_SUPER_MAGIC"},
+		{0x63677270, "CGROUP2_SUPER_MAGIC"},
+		{0x6969, "NFS_SUPER_MAGIC"},
+		{0x1cd1, "DEVPTS_SUPER_MAGIC"},
+		{0x64626720, "DEBUGFS_MAGIC"},
+		{0x74726163, "TRACEFS_MAGIC"},
+		{0xcafe4a11, "BPF_FS_MAGIC"},
+		{0x01021997, "V9FS_MAGIC"},
+		{0x958458f6, "HUGETLBFS_MAGIC"},
+		{0x65735546, "FUSE_SUPER_MAGIC"},
+		{0xf97cff8c, "SELINUX_MAGIC"},
+		{},
 	};
 	const struct statfs *s = decoding_chunk(d, arg, sizeof(*s));
 
@@ -241,9 +281,17 @@ void print_statfs(struct decoding *d, unsigned arg)
 		  (unsigned)s->f_fsid.__val[0], (unsigned)s->f_fsid.__val[1],
 		  (unsigned long)s->f_namelen, (unsigned long)s->f_frsize);
 	static const struct named flags[] = {
-		{0x20, "ST_VALID"}, {1, "ST_RDONLY"}, {2, "ST_NOSUID"}, {4, "ST_NODEV"},
-		{8, "ST_NOEXEC"}, {0x10, "ST_SYNCHRONOUS"}, {0x40, "ST_MANDLOCK"},
-		{0x400, "ST_NOATIME"}, {0x800, "ST_NODIRATIME"}, {0x1000, "ST_RELATIME"}, {},
+		{0x20, "ST_VALID"},
+		{1, "ST_RDONLY"},
+		{2, "ST_NOSUID"},
+		{4, "ST_NODEV"},
+		{8, "ST_NOEXEC"},
+		{0x10, "ST_SYNCHRONOUS"},
+		{0x40, "ST_MANDLOCK"},
+		{0x400, "ST_NOATIME"},
+		{0x800, "ST_NODIRATIME"},
+		{0x1000, "ST_RELATIME"},
+		{},
 	};
 	text_flags(d->out, flags, (uint64_t)s->f_flags, "ST_");
 	text_add(d->out, "}");
@@ -262,25 +310,29 @@ void print_dirents(struct decoding *d, unsigned arg)
 
 void print_flock(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(LOCK_SH), NAMED(LOCK_EX), NAMED(LOCK_UN),
-					     NAMED(LOCK_NB), {}};
+	static const struct named names[] = {
+		NAMED(LOCK_SH), NAMED(LOCK_EX), NAMED(LOCK_UN), NAMED(LOCK_NB), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "LOCK_");
 }
 
 void print_rename_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(RENAME_NOREPLACE), NAMED(RENAME_EXCHANGE),
-					     NAMED(RENAME_WHITEOUT), {}};
+	static const struct named names[] = {
+		NAMED(RENAME_NOREPLACE), NAMED(RENAME_EXCHANGE), NAMED(RENAME_WHITEOUT), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "RENAME_");
 }
 
 void print_advice_file(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {
-		NAMED(POSIX_FADV_NORMAL),   NAMED(POSIX_FADV_RANDOM),	NAMED(POSIX_FADV_SEQUENTIAL),
-		NAMED(POSIX_FADV_WILLNEED), NAMED(POSIX_FADV_DONTNEED), NAMED(POSIX_FADV_NOREUSE), {}};
+	static const struct named names[] = {NAMED(POSIX_FADV_NORMAL),
+					     NAMED(POSIX_FADV_RANDOM),
+					     NAMED(POSIX_FADV_SEQUENTIAL),
+					     NAMED(POSIX_FADV_WILLNEED),
+					     NAMED(POSIX_FADV_DONTNEED),
+					     NAMED(POSIX_FADV_NOREUSE),
+					     {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "POSIX_FADV_");
 }
@@ -313,46 +365,62 @@ void print_sync_range_flags(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {NAMED(SYNC_FILE_RANGE_WAIT_BEFORE),
 					     NAMED(SYNC_FILE_RANGE_WRITE),
-					     NAMED(SYNC_FILE_RANGE_WAIT_AFTER), {}};
+					     NAMED(SYNC_FILE_RANGE_WAIT_AFTER),
+					     {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "SYNC_FILE_RANGE_");
 }
 
 void print_unmount_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(MNT_FORCE), NAMED(MNT_DETACH), NAMED(MNT_EXPIRE),
-					     NAMED(UMOUNT_NOFOLLOW), {}};
+	static const struct named names[] = {
+		NAMED(MNT_FORCE), NAMED(MNT_DETACH), NAMED(MNT_EXPIRE), NAMED(UMOUNT_NOFOLLOW), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "MNT_");
 }
 
 void print_watch_events(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {
-		NAMED(IN_ACCESS),      NAMED(IN_MODIFY),	NAMED(IN_ATTRIB),
-		NAMED(IN_CLOSE_WRITE), NAMED(IN_CLOSE_NOWRITE), NAMED(IN_OPEN),
-		NAMED(IN_MOVED_FROM),  NAMED(IN_MOVED_TO),	NAMED(IN_CREATE),
-		NAMED(IN_DELETE),      NAMED(IN_DELETE_SELF),	NAMED(IN_MOVE_SELF),
-		NAMED(IN_ONLYDIR),     NAMED(IN_DONT_FOLLOW),	NAMED(IN_EXCL_UNLINK),
-		NAMED(IN_MASK_ADD),    NAMED(IN_ISDIR),		{0x80000000, "IN_ONESHOT"}, {}};
+	static const struct named names[] = {NAMED(IN_ACCESS),
+					     NAMED(IN_MODIFY),
+					     NAMED(IN_ATTRIB),
+					     NAMED(IN_CLOSE_WRITE),
+					     NAMED(IN_CLOSE_NOWRITE),
+					     NAMED(IN_OPEN),
+					     NAMED(IN_MOVED_FROM),
+					     NAMED(IN_MOVED_TO),
+					     NAMED(IN_CREATE),
+					     NAMED(IN_DELETE),
+					     NAMED(IN_DELETE_SELF),
+					     NAMED(IN_MOVE_SELF),
+					     NAMED(IN_ONLYDIR),
+					     NAMED(IN_DONT_FOLLOW),
+					     NAMED(IN_EXCL_UNLINK),
+					     NAMED(IN_MASK_ADD),
+					     NAMED(IN_ISDIR),
+					     {0x80000000, "IN_ONESHOT"},
+					     {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "IN_");
 }
 
 void print_fallocate_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {
-		{1, "FALLOC_FL_KEEP_SIZE"},	 {2, "FALLOC_FL_PUNCH_HOLE"},
-		{4, "FALLOC_FL_NO_HIDE_STALE"},	 {8, "FALLOC_FL_COLLAPSE_RANGE"},
-		{16, "FALLOC_FL_ZERO_RANGE"},	 {32, "FALLOC_FL_INSERT_RANGE"}, {}};
+	static const struct named names[] = {{1, "FALLOC_FL_KEEP_SIZE"},
+					     {2, "FALLOC_FL_PUNCH_HOLE"},
+					     {4, "FALLOC_FL_NO_HIDE_STALE"},
+					     {8, "FALLOC_FL_COLLAPSE_RANGE"},
+					     {16, "FALLOC_FL_ZERO_RANGE"},
+					     {32, "FALLOC_FL_INSERT_RANGE"},
+					     {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "FALLOC_FL_");
 }
 
 void print_memfd_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(MFD_CLOEXEC), NAMED(MFD_ALLOW_SEALING),
-					     NAMED(MFD_HUGETLB), {}};
+	static const struct named names[] = {
+		NAMED(MFD_CLOEXEC), NAMED(MFD_ALLOW_SEALING), NAMED(MFD_HUGETLB), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "MFD_");
 }
@@ -386,7 +454,8 @@ void print_timespecs(struct decoding *d, unsigned arg)
 
 void print_close_range_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {{2, "CLOSE_RANGE_UNSHARE"}, {4, "CLOSE_RANGE_CLOEXEC"}, {}};
+	static const struct named names[] = {
+		{2, "CLOSE_RANGE_UNSHARE"}, {4, "CLOSE_RANGE_CLOEXEC"}, {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "CLOSE_RANGE_");
 }

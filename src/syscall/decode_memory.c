@@ -13,26 +13,33 @@ void print_brk(struct decoding *d, unsigned arg)
 
 void print_prot(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {
-		NAMED(PROT_NONE), NAMED(PROT_READ),	 NAMED(PROT_WRITE),
-		NAMED(PROT_EXEC), NAMED(PROT_GROWSDOWN), NAMED(PROT_GROWSUP), {}};
+	static const struct named names[] = {NAMED(PROT_NONE),
+					     NAMED(PROT_READ),
+					     NAMED(PROT_WRITE),
+					     NAMED(PROT_EXEC),
+					     NAMED(PROT_GROWSDOWN),
+					     NAMED(PROT_GROWSUP),
+					     {}};
 
 	text_flags(d->out, names, decoding_value(d, arg), "PROT_");
 }
 
 void print_map_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named types[] = {{MAP_FILE, "MAP_FILE"}, NAMED(MAP_SHARED),
-					     NAMED(MAP_PRIVATE), NAMED(MAP_SHARED_VALIDATE), {}};
+	static const struct named types[] = {{MAP_FILE, "MAP_FILE"},
+					     NAMED(MAP_SHARED),
+					     NAMED(MAP_PRIVATE),
+					     NAMED(MAP_SHARED_VALIDATE),
+					     {}};
 	static const struct named names[] = {
-		NAMED(MAP_FIXED),    NAMED(MAP_ANONYMOUS),
+		NAMED(MAP_FIXED),     NAMED(MAP_ANONYMOUS),
 #ifdef MAP_32BIT
 		NAMED(MAP_32BIT),
 #endif
-		NAMED(MAP_NORESERVE), NAMED(MAP_POPULATE), NAMED(MAP_NONBLOCK),
-		NAMED(MAP_GROWSDOWN), NAMED(MAP_DENYWRITE), NAMED(MAP_EXECUTABLE),
-		NAMED(MAP_LOCKED), NAMED(MAP_STACK), NAMED(MAP_HUGETLB), NAMED(MAP_SYNC),
-		NAMED(MAP_FIXED_NOREPLACE), {},
+		NAMED(MAP_NORESERVE), NAMED(MAP_POPULATE),        NAMED(MAP_NONBLOCK),
+		NAMED(MAP_GROWSDOWN), NAMED(MAP_DENYWRITE),       NAMED(MAP_EXECUTABLE),
+		NAMED(MAP_LOCKED),    NAMED(MAP_STACK),           NAMED(MAP_HUGETLB),
+		NAMED(MAP_SYNC),      NAMED(MAP_FIXED_NOREPLACE), {},
 	};
 	uint64_t v = decoding_value(d, arg);
 
@@ -52,14 +59,29 @@ void print_map_offset(struct decoding *d, unsigned arg)
 void print_advice(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		NAMED(MADV_NORMAL),	NAMED(MADV_RANDOM),	 NAMED(MADV_SEQUENTIAL),
-		NAMED(MADV_WILLNEED),	NAMED(MADV_DONTNEED),	 NAMED(MADV_FREE),
-		NAMED(MADV_REMOVE),	NAMED(MADV_DONTFORK),	 NAMED(MADV_DOFORK),
-		NAMED(MADV_MERGEABLE),	NAMED(MADV_UNMERGEABLE), NAMED(MADV_HUGEPAGE),
-		NAMED(MADV_NOHUGEPAGE), NAMED(MADV_DONTDUMP),	 NAMED(MADV_DODUMP),
-		NAMED(MADV_WIPEONFORK), NAMED(MADV_KEEPONFORK),	 NAMED(MADV_COLD),
-		NAMED(MADV_PAGEOUT),	{22, "MADV_POPULATE_READ"}, {23, "MADV_POPULATE_WRITE"},
-		{24, "MADV_DONTNEED_LOCKED"}, {},
+		NAMED(MADV_NORMAL),
+		NAMED(MADV_RANDOM),
+		NAMED(MADV_SEQUENTIAL),
+		NAMED(MADV_WILLNEED),
+		NAMED(MADV_DONTNEED),
+		NAMED(MADV_FREE),
+		NAMED(MADV_REMOVE),
+		NAMED(MADV_DONTFORK),
+		NAMED(MADV_DOFORK),
+		NAMED(MADV_MERGEABLE),
+		NAMED(MADV_UNMERGEABLE),
+		NAMED(MADV_HUGEPAGE),
+		NAMED(MADV_NOHUGEPAGE),
+		NAMED(MADV_DONTDUMP),
+		NAMED(MADV_DODUMP),
+		NAMED(MADV_WIPEONFORK),
+		NAMED(MADV_KEEPONFORK),
+		NAMED(MADV_COLD),
+		NAMED(MADV_PAGEOUT),
+		{22, "MADV_POPULATE_READ"},
+		{23, "MADV_POPULATE_WRITE"},
+		{24, "MADV_DONTNEED_LOCKED"},
+		{},
 	};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "MADV_");
@@ -67,8 +89,8 @@ void print_advice(struct decoding *d, unsigned arg)
 
 void print_mremap_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(MREMAP_MAYMOVE), NAMED(MREMAP_FIXED),
-					     {4, "MREMAP_DONTUNMAP"}, {}};
+	static const struct named names[] = {
+		NAMED(MREMAP_MAYMOVE), NAMED(MREMAP_FIXED), {4, "MREMAP_DONTUNMAP"}, {}};
 
 	text_flags(d->out, names, decoding_value(d, arg), "MREMAP_");
 }
@@ -82,7 +104,8 @@ void print_mremap_to(struct decoding *d, unsigned arg)
 
 void print_msync_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(MS_SYNC), NAMED(MS_ASYNC), NAMED(MS_INVALIDATE), {}};
+	static const struct named names[] = {
+		NAMED(MS_SYNC), NAMED(MS_ASYNC), NAMED(MS_INVALIDATE), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "MS_");
 }
@@ -113,7 +136,8 @@ void print_membarrier(struct decoding *d, unsigned arg)
 
 void print_pkey_rights(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {{1, "PKEY_DISABLE_ACCESS"}, {2, "PKEY_DISABLE_WRITE"}, {}};
+	static const struct named names[] = {
+		{1, "PKEY_DISABLE_ACCESS"}, {2, "PKEY_DISABLE_WRITE"}, {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "PKEY_");
 }

@@ -13,13 +13,23 @@
 
 /* AF_UNIX, AF_INET, …: PF_ and AF_ are the same numbers. */
 static const struct named families[] = {
-	NAMED(AF_UNSPEC), NAMED(AF_UNIX),  NAMED(AF_INET),   NAMED(AF_INET6), NAMED(AF_NETLINK),
-	NAMED(AF_PACKET), NAMED(AF_VSOCK), NAMED(AF_BLUETOOTH), NAMED(AF_ALG), {AF_XDP, "AF_XDP"}, {},
+	NAMED(AF_UNSPEC),
+	NAMED(AF_UNIX),
+	NAMED(AF_INET),
+	NAMED(AF_INET6),
+	NAMED(AF_NETLINK),
+	NAMED(AF_PACKET),
+	NAMED(AF_VSOCK),
+	NAMED(AF_BLUETOOTH),
+	NAMED(AF_ALG),
+	{AF_XDP, "AF_XDP"},
+	{},
 };
 
 static const struct named protocols[] = {
-	NAMED(IPPROTO_IP),   NAMED(IPPROTO_ICMP), NAMED(IPPROTO_TCP),	 NAMED(IPPROTO_UDP),
-	NAMED(IPPROTO_IPV6), NAMED(IPPROTO_RAW),  NAMED(IPPROTO_ICMPV6), NAMED(IPPROTO_SCTP), {},
+	NAMED(IPPROTO_IP),     NAMED(IPPROTO_ICMP), NAMED(IPPROTO_TCP),
+	NAMED(IPPROTO_UDP),    NAMED(IPPROTO_IPV6), NAMED(IPPROTO_RAW),
+	NAMED(IPPROTO_ICMPV6), NAMED(IPPROTO_SCTP), {},
 };
 
 void print_family(struct decoding *d, unsigned arg)
@@ -36,9 +46,13 @@ void print_accept_flags(struct decoding *d, unsigned arg)
 
 void print_socket_type(struct decoding *d, unsigned arg)
 {
-	static const struct named types[] = {
-		NAMED(SOCK_STREAM), NAMED(SOCK_DGRAM),	   NAMED(SOCK_RAW),
-		NAMED(SOCK_RDM),    NAMED(SOCK_SEQPACKET), NAMED(SOCK_PACKET), {}};
+	static const struct named types[] = {NAMED(SOCK_STREAM),
+					     NAMED(SOCK_DGRAM),
+					     NAMED(SOCK_RAW),
+					     NAMED(SOCK_RDM),
+					     NAMED(SOCK_SEQPACKET),
+					     NAMED(SOCK_PACKET),
+					     {}};
 	uint64_t v = (uint32_t)decoding_value(d, arg), flags = v & ~0xfull;
 
 	text_name(d->out, types, v & 0xf, "SOCK_");
@@ -50,9 +64,13 @@ void print_socket_type(struct decoding *d, unsigned arg)
 
 void print_protocol(struct decoding *d, unsigned arg)
 {
-	static const struct named netlink[] = {
-		NAMED(NETLINK_ROUTE), NAMED(NETLINK_SOCK_DIAG), NAMED(NETLINK_AUDIT),
-		NAMED(NETLINK_KOBJECT_UEVENT), NAMED(NETLINK_GENERIC), NAMED(NETLINK_NETFILTER), {}};
+	static const struct named netlink[] = {NAMED(NETLINK_ROUTE),
+					       NAMED(NETLINK_SOCK_DIAG),
+					       NAMED(NETLINK_AUDIT),
+					       NAMED(NETLINK_KOBJECT_UEVENT),
+					       NAMED(NETLINK_GENERIC),
+					       NAMED(NETLINK_NETFILTER),
+					       {}};
 	uint64_t v = (uint32_t)decoding_value(d, arg);
 
 	switch (decoding_value(d, 0)) {
@@ -177,10 +195,10 @@ void print_socket_pair(struct decoding *d, unsigned arg)
 /* ---- messages ---- */
 
 static const struct named message_flags[] = {
-	NAMED(MSG_OOB),	      NAMED(MSG_PEEK),	   NAMED(MSG_DONTROUTE), NAMED(MSG_CTRUNC),
-	NAMED(MSG_PROXY),     NAMED(MSG_TRUNC),	   NAMED(MSG_DONTWAIT),	 NAMED(MSG_EOR),
-	NAMED(MSG_WAITALL),   NAMED(MSG_FIN),	   NAMED(MSG_SYN),	 NAMED(MSG_CONFIRM),
-	NAMED(MSG_RST),	      NAMED(MSG_ERRQUEUE), NAMED(MSG_NOSIGNAL),	 NAMED(MSG_MORE),
+	NAMED(MSG_OOB),        NAMED(MSG_PEEK),     NAMED(MSG_DONTROUTE),    NAMED(MSG_CTRUNC),
+	NAMED(MSG_PROXY),      NAMED(MSG_TRUNC),    NAMED(MSG_DONTWAIT),     NAMED(MSG_EOR),
+	NAMED(MSG_WAITALL),    NAMED(MSG_FIN),      NAMED(MSG_SYN),          NAMED(MSG_CONFIRM),
+	NAMED(MSG_RST),        NAMED(MSG_ERRQUEUE), NAMED(MSG_NOSIGNAL),     NAMED(MSG_MORE),
 	NAMED(MSG_WAITFORONE), NAMED(MSG_FASTOPEN), NAMED(MSG_CMSG_CLOEXEC), {},
 };
 
@@ -244,8 +262,7 @@ static void print_message_name(struct decoding *d, unsigned arg, const struct ms
 {
 	const struct msghdr *before = decoding_part(d, arg, TRACE_MAIN, true, sizeof(*m), NULL);
 	size_t bytes = 0;
-	const void *name =
-		decoding_part(d, arg, TRACE_NAME, false, sizeof(sa_family_t), &bytes);
+	const void *name = decoding_part(d, arg, TRACE_NAME, false, sizeof(sa_family_t), &bytes);
 
 	text_add(d->out, "{msg_name=");
 	if (name && m->msg_namelen >= sizeof(sa_family_t))
@@ -286,7 +303,8 @@ void print_message_in(struct decoding *d, unsigned arg)
 
 void print_message_out(struct decoding *d, unsigned arg)
 {
-	const struct msghdr *before = decoding_part(d, arg, TRACE_MAIN, true, sizeof(*before), NULL);
+	const struct msghdr *before =
+		decoding_part(d, arg, TRACE_MAIN, true, sizeof(*before), NULL);
 
 	if (!decode_failure(d->r))
 		print_message(d, arg, (uint64_t)d->r->result);
@@ -308,8 +326,10 @@ void print_shutdown(struct decoding *d, unsigned arg)
 void print_socket_level(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		NAMED(SOL_SOCKET), NAMED(SOL_IP),   NAMED(SOL_TCP),	{17, "SOL_UDP"},
-		NAMED(SOL_IPV6),   NAMED(SOL_RAW),  NAMED(SOL_ICMPV6),	NAMED(SOL_PACKET),
+		NAMED(SOL_SOCKET),  NAMED(SOL_IP),
+		NAMED(SOL_TCP),     {17, "SOL_UDP"},
+		NAMED(SOL_IPV6),    NAMED(SOL_RAW),
+		NAMED(SOL_ICMPV6),  NAMED(SOL_PACKET),
 		NAMED(SOL_NETLINK), {},
 	};
 
@@ -318,27 +338,72 @@ void print_socket_level(struct decoding *d, unsigned arg)
 
 void print_socket_option(struct decoding *d, unsigned arg)
 {
-	static const struct named socket_options[] = {
-		NAMED(SO_DEBUG),     NAMED(SO_REUSEADDR), NAMED(SO_TYPE),      NAMED(SO_ERROR),
-		NAMED(SO_DONTROUTE), NAMED(SO_BROADCAST), NAMED(SO_SNDBUF),    NAMED(SO_RCVBUF),
-		NAMED(SO_KEEPALIVE), NAMED(SO_OOBINLINE), NAMED(SO_PRIORITY),  NAMED(SO_LINGER),
-		NAMED(SO_REUSEPORT), NAMED(SO_PASSCRED),  NAMED(SO_PEERCRED),  NAMED(SO_RCVLOWAT),
-		NAMED(SO_SNDLOWAT),  {20, "SO_RCVTIMEO_OLD"}, {21, "SO_SNDTIMEO_OLD"},
-		NAMED(SO_BINDTODEVICE), NAMED(SO_ATTACH_FILTER), NAMED(SO_ACCEPTCONN),
-		NAMED(SO_PEERSEC),   NAMED(SO_SNDBUFFORCE), NAMED(SO_RCVBUFFORCE), NAMED(SO_MARK),
-		NAMED(SO_PROTOCOL),  NAMED(SO_DOMAIN),	  NAMED(SO_INCOMING_CPU), NAMED(SO_COOKIE), {}};
-	static const struct named tcp_options[] = {
-		NAMED(TCP_NODELAY), NAMED(TCP_MAXSEG),	 NAMED(TCP_CORK),      NAMED(TCP_KEEPIDLE),
-		NAMED(TCP_KEEPINTVL), NAMED(TCP_KEEPCNT), NAMED(TCP_SYNCNT),   NAMED(TCP_LINGER2),
-		NAMED(TCP_DEFER_ACCEPT), NAMED(TCP_WINDOW_CLAMP), NAMED(TCP_INFO), NAMED(TCP_QUICKACK),
-		NAMED(TCP_CONGESTION), NAMED(TCP_USER_TIMEOUT), NAMED(TCP_FASTOPEN), NAMED(TCP_ULP), {}};
-	static const struct named ip_options[] = {
-		NAMED(IP_TOS), NAMED(IP_TTL), NAMED(IP_PKTINFO), NAMED(IP_MTU_DISCOVER),
-		NAMED(IP_RECVERR), NAMED(IP_MTU), NAMED(IP_FREEBIND), NAMED(IP_TRANSPARENT),
-		NAMED(IP_ADD_MEMBERSHIP), NAMED(IP_BIND_ADDRESS_NO_PORT), {}};
-	static const struct named ipv6_options[] = {
-		NAMED(IPV6_V6ONLY), NAMED(IPV6_RECVERR), NAMED(IPV6_RECVPKTINFO),
-		NAMED(IPV6_UNICAST_HOPS), NAMED(IPV6_TCLASS), NAMED(IPV6_MTU), {}};
+	static const struct named socket_options[] = {NAMED(SO_DEBUG),
+						      NAMED(SO_REUSEADDR),
+						      NAMED(SO_TYPE),
+						      NAMED(SO_ERROR),
+						      NAMED(SO_DONTROUTE),
+						      NAMED(SO_BROADCAST),
+						      NAMED(SO_SNDBUF),
+						      NAMED(SO_RCVBUF),
+						      NAMED(SO_KEEPALIVE),
+						      NAMED(SO_OOBINLINE),
+						      NAMED(SO_PRIORITY),
+						      NAMED(SO_LINGER),
+						      NAMED(SO_REUSEPORT),
+						      NAMED(SO_PASSCRED),
+						      NAMED(SO_PEERCRED),
+						      NAMED(SO_RCVLOWAT),
+						      NAMED(SO_SNDLOWAT),
+						      {20, "SO_RCVTIMEO_OLD"},
+						      {21, "SO_SNDTIMEO_OLD"},
+						      NAMED(SO_BINDTODEVICE),
+						      NAMED(SO_ATTACH_FILTER),
+						      NAMED(SO_ACCEPTCONN),
+						      NAMED(SO_PEERSEC),
+						      NAMED(SO_SNDBUFFORCE),
+						      NAMED(SO_RCVBUFFORCE),
+						      NAMED(SO_MARK),
+						      NAMED(SO_PROTOCOL),
+						      NAMED(SO_DOMAIN),
+						      NAMED(SO_INCOMING_CPU),
+						      NAMED(SO_COOKIE),
+						      {}};
+	static const struct named tcp_options[] = {NAMED(TCP_NODELAY),
+						   NAMED(TCP_MAXSEG),
+						   NAMED(TCP_CORK),
+						   NAMED(TCP_KEEPIDLE),
+						   NAMED(TCP_KEEPINTVL),
+						   NAMED(TCP_KEEPCNT),
+						   NAMED(TCP_SYNCNT),
+						   NAMED(TCP_LINGER2),
+						   NAMED(TCP_DEFER_ACCEPT),
+						   NAMED(TCP_WINDOW_CLAMP),
+						   NAMED(TCP_INFO),
+						   NAMED(TCP_QUICKACK),
+						   NAMED(TCP_CONGESTION),
+						   NAMED(TCP_USER_TIMEOUT),
+						   NAMED(TCP_FASTOPEN),
+						   NAMED(TCP_ULP),
+						   {}};
+	static const struct named ip_options[] = {NAMED(IP_TOS),
+						  NAMED(IP_TTL),
+						  NAMED(IP_PKTINFO),
+						  NAMED(IP_MTU_DISCOVER),
+						  NAMED(IP_RECVERR),
+						  NAMED(IP_MTU),
+						  NAMED(IP_FREEBIND),
+						  NAMED(IP_TRANSPARENT),
+						  NAMED(IP_ADD_MEMBERSHIP),
+						  NAMED(IP_BIND_ADDRESS_NO_PORT),
+						  {}};
+	static const struct named ipv6_options[] = {NAMED(IPV6_V6ONLY),
+						    NAMED(IPV6_RECVERR),
+						    NAMED(IPV6_RECVPKTINFO),
+						    NAMED(IPV6_UNICAST_HOPS),
+						    NAMED(IPV6_TCLASS),
+						    NAMED(IPV6_MTU),
+						    {}};
 	uint64_t v = (uint32_t)decoding_value(d, arg);
 
 	switch ((uint32_t)decoding_value(d, arg - 1)) {

@@ -55,14 +55,31 @@ void print_envp(struct decoding *d, unsigned arg)
 }
 
 static const struct named clone_flags[] = {
-	NAMED(CLONE_VM),	     NAMED(CLONE_FS),	       NAMED(CLONE_FILES),
-	NAMED(CLONE_SIGHAND),	     NAMED(CLONE_PIDFD),       NAMED(CLONE_PTRACE),
-	NAMED(CLONE_VFORK),	     NAMED(CLONE_PARENT),      NAMED(CLONE_THREAD),
-	NAMED(CLONE_NEWNS),	     NAMED(CLONE_SYSVSEM),     NAMED(CLONE_SETTLS),
-	NAMED(CLONE_PARENT_SETTID),  NAMED(CLONE_CHILD_CLEARTID), NAMED(CLONE_DETACHED),
-	NAMED(CLONE_UNTRACED),	     NAMED(CLONE_CHILD_SETTID), NAMED(CLONE_NEWCGROUP),
-	NAMED(CLONE_NEWUTS),	     NAMED(CLONE_NEWIPC),      NAMED(CLONE_NEWUSER),
-	NAMED(CLONE_NEWPID),	     NAMED(CLONE_NEWNET),      NAMED(CLONE_IO), {},
+	NAMED(CLONE_VM),
+	NAMED(CLONE_FS),
+	NAMED(CLONE_FILES),
+	NAMED(CLONE_SIGHAND),
+	NAMED(CLONE_PIDFD),
+	NAMED(CLONE_PTRACE),
+	NAMED(CLONE_VFORK),
+	NAMED(CLONE_PARENT),
+	NAMED(CLONE_THREAD),
+	NAMED(CLONE_NEWNS),
+	NAMED(CLONE_SYSVSEM),
+	NAMED(CLONE_SETTLS),
+	NAMED(CLONE_PARENT_SETTID),
+	NAMED(CLONE_CHILD_CLEARTID),
+	NAMED(CLONE_DETACHED),
+	NAMED(CLONE_UNTRACED),
+	NAMED(CLONE_CHILD_SETTID),
+	NAMED(CLONE_NEWCGROUP),
+	NAMED(CLONE_NEWUTS),
+	NAMED(CLONE_NEWIPC),
+	NAMED(CLONE_NEWUSER),
+	NAMED(CLONE_NEWPID),
+	NAMED(CLONE_NEWNET),
+	NAMED(CLONE_IO),
+	{},
 };
 
 /* The order of the last two differs between processors. */
@@ -142,8 +159,8 @@ void print_clone3(struct decoding *d, unsigned arg)
 void print_wait_options(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		NAMED(WNOHANG),	  {2, "WSTOPPED"},	   NAMED(WEXITED),
-		NAMED(WCONTINUED), NAMED(WNOWAIT), {0x20000000, "__WNOTHREAD"},
+		NAMED(WNOHANG),         {2, "WSTOPPED"},          NAMED(WEXITED),
+		NAMED(WCONTINUED),      NAMED(WNOWAIT),           {0x20000000, "__WNOTHREAD"},
 		{0x40000000, "__WALL"}, {0x80000000, "__WCLONE"}, {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "W");
@@ -177,7 +194,8 @@ void print_wait_status(struct decoding *d, unsigned arg)
 
 void print_id_kind(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {{0, "P_ALL"}, {1, "P_PID"}, {2, "P_PGID"}, {3, "P_PIDFD"}, {}};
+	static const struct named names[] = {
+		{0, "P_ALL"}, {1, "P_PID"}, {2, "P_PGID"}, {3, "P_PIDFD"}, {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "P_");
 }
@@ -185,9 +203,13 @@ void print_id_kind(struct decoding *d, unsigned arg)
 /* What waitid says of a child. */
 void print_siginfo(struct decoding *d, unsigned arg)
 {
-	static const struct named codes[] = {NAMED(CLD_EXITED),	 NAMED(CLD_KILLED),
-					     NAMED(CLD_DUMPED),	 NAMED(CLD_TRAPPED),
-					     NAMED(CLD_STOPPED), NAMED(CLD_CONTINUED), {}};
+	static const struct named codes[] = {NAMED(CLD_EXITED),
+					     NAMED(CLD_KILLED),
+					     NAMED(CLD_DUMPED),
+					     NAMED(CLD_TRAPPED),
+					     NAMED(CLD_STOPPED),
+					     NAMED(CLD_CONTINUED),
+					     {}};
 	const int32_t *s = decoding_chunk(d, arg, 48);
 
 	if (!s) {
@@ -225,16 +247,19 @@ void print_rusage(struct decoding *d, unsigned arg)
 		print_address(d, arg);
 		return;
 	}
-	text_addf(d->out,
-		  "{ru_utime={tv_sec=%lld, tv_usec=%lld}, ru_stime={tv_sec=%lld, tv_usec=%lld}, ...}",
-		  (long long)u->ru_utime.tv_sec, (long long)u->ru_utime.tv_usec,
-		  (long long)u->ru_stime.tv_sec, (long long)u->ru_stime.tv_usec);
+	text_addf(
+		d->out,
+		"{ru_utime={tv_sec=%lld, tv_usec=%lld}, ru_stime={tv_sec=%lld, tv_usec=%lld}, ...}",
+		(long long)u->ru_utime.tv_sec, (long long)u->ru_utime.tv_usec,
+		(long long)u->ru_stime.tv_sec, (long long)u->ru_stime.tv_usec);
 }
 
 void print_rusage_who(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {{RUSAGE_SELF, "RUSAGE_SELF"},
-					     {(uint32_t)-1, "RUSAGE_CHILDREN"}, {1, "RUSAGE_THREAD"}, {}};
+					     {(uint32_t)-1, "RUSAGE_CHILDREN"},
+					     {1, "RUSAGE_THREAD"},
+					     {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "RUSAGE_");
 }
@@ -242,11 +267,11 @@ void print_rusage_who(struct decoding *d, unsigned arg)
 /* ---- futex ---- */
 
 static const struct named futex_ops[] = {
-	NAMED(FUTEX_WAIT),	  NAMED(FUTEX_WAKE),	   NAMED(FUTEX_FD),
-	NAMED(FUTEX_REQUEUE),	  NAMED(FUTEX_CMP_REQUEUE), NAMED(FUTEX_WAKE_OP),
-	NAMED(FUTEX_LOCK_PI),	  NAMED(FUTEX_UNLOCK_PI),  NAMED(FUTEX_TRYLOCK_PI),
-	NAMED(FUTEX_WAIT_BITSET), NAMED(FUTEX_WAKE_BITSET), NAMED(FUTEX_WAIT_REQUEUE_PI),
-	NAMED(FUTEX_CMP_REQUEUE_PI), {13, "FUTEX_LOCK_PI2"}, {},
+	NAMED(FUTEX_WAIT),           NAMED(FUTEX_WAKE),        NAMED(FUTEX_FD),
+	NAMED(FUTEX_REQUEUE),        NAMED(FUTEX_CMP_REQUEUE), NAMED(FUTEX_WAKE_OP),
+	NAMED(FUTEX_LOCK_PI),        NAMED(FUTEX_UNLOCK_PI),   NAMED(FUTEX_TRYLOCK_PI),
+	NAMED(FUTEX_WAIT_BITSET),    NAMED(FUTEX_WAKE_BITSET), NAMED(FUTEX_WAIT_REQUEUE_PI),
+	NAMED(FUTEX_CMP_REQUEUE_PI), {13, "FUTEX_LOCK_PI2"},   {},
 };
 
 void print_futex_op(struct decoding *d, unsigned arg)
@@ -331,13 +356,17 @@ void print_futex_rest(struct decoding *d, unsigned arg)
 void print_prctl(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		NAMED(PR_SET_PDEATHSIG),  NAMED(PR_GET_PDEATHSIG),    NAMED(PR_GET_DUMPABLE),
-		NAMED(PR_SET_DUMPABLE),	  NAMED(PR_SET_KEEPCAPS),     NAMED(PR_GET_KEEPCAPS),
-		NAMED(PR_SET_NAME),	  NAMED(PR_GET_NAME),	      NAMED(PR_SET_SECCOMP),
-		NAMED(PR_CAPBSET_READ),	  NAMED(PR_CAPBSET_DROP),     NAMED(PR_SET_TIMERSLACK),
-		NAMED(PR_GET_TIMERSLACK), NAMED(PR_SET_NO_NEW_PRIVS), NAMED(PR_GET_NO_NEW_PRIVS),
-		NAMED(PR_SET_CHILD_SUBREAPER), NAMED(PR_SET_MM), NAMED(PR_CAP_AMBIENT),
-		NAMED(PR_SET_THP_DISABLE), NAMED(PR_SET_PTRACER), {0x53564d41, "PR_SET_VMA"}, {},
+		NAMED(PR_SET_PDEATHSIG),    NAMED(PR_GET_PDEATHSIG),
+		NAMED(PR_GET_DUMPABLE),     NAMED(PR_SET_DUMPABLE),
+		NAMED(PR_SET_KEEPCAPS),     NAMED(PR_GET_KEEPCAPS),
+		NAMED(PR_SET_NAME),         NAMED(PR_GET_NAME),
+		NAMED(PR_SET_SECCOMP),      NAMED(PR_CAPBSET_READ),
+		NAMED(PR_CAPBSET_DROP),     NAMED(PR_SET_TIMERSLACK),
+		NAMED(PR_GET_TIMERSLACK),   NAMED(PR_SET_NO_NEW_PRIVS),
+		NAMED(PR_GET_NO_NEW_PRIVS), NAMED(PR_SET_CHILD_SUBREAPER),
+		NAMED(PR_SET_MM),           NAMED(PR_CAP_AMBIENT),
+		NAMED(PR_SET_THP_DISABLE),  NAMED(PR_SET_PTRACER),
+		{0x53564d41, "PR_SET_VMA"}, {},
 	};
 	uint64_t option = (uint32_t)decoding_value(d, arg);
 	const char *text = decoding_chunk(d, 1, 1);
@@ -361,8 +390,8 @@ void print_prctl(struct decoding *d, unsigned arg)
 		print_signal_value(d->out, (unsigned)decoding_value(d, 1));
 		break;
 	case PR_SET_DUMPABLE: {
-		static const struct named kinds[] = {{0, "SUID_DUMP_DISABLE"}, {1, "SUID_DUMP_USER"},
-						     {2, "SUID_DUMP_ROOT"}, {}};
+		static const struct named kinds[] = {
+			{0, "SUID_DUMP_DISABLE"}, {1, "SUID_DUMP_USER"}, {2, "SUID_DUMP_ROOT"}, {}};
 		text_add(d->out, ", ");
 		text_name(d->out, kinds, decoding_value(d, 1), "SUID_DUMP_");
 		break;
@@ -374,7 +403,8 @@ void print_prctl(struct decoding *d, unsigned arg)
 		break;
 	default:
 		for (unsigned i = 1; i < 5; i++)
-			text_addf(d->out, i == 1 && option == PR_SET_NO_NEW_PRIVS ? ", %llu" : ", %#llx",
+			text_addf(d->out,
+				  i == 1 && option == PR_SET_NO_NEW_PRIVS ? ", %llu" : ", %#llx",
 				  (unsigned long long)decoding_value(d, i));
 	}
 }
@@ -382,8 +412,9 @@ void print_prctl(struct decoding *d, unsigned arg)
 void print_arch_prctl(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		{0x1001, "ARCH_SET_GS"},     {0x1002, "ARCH_SET_FS"},	 {0x1003, "ARCH_GET_FS"},
-		{0x1004, "ARCH_GET_GS"},     {0x1011, "ARCH_GET_CPUID"}, {0x1012, "ARCH_SET_CPUID"},
+		{0x1001, "ARCH_SET_GS"},         {0x1002, "ARCH_SET_FS"},
+		{0x1003, "ARCH_GET_FS"},         {0x1004, "ARCH_GET_GS"},
+		{0x1011, "ARCH_GET_CPUID"},      {0x1012, "ARCH_SET_CPUID"},
 		{0x1021, "ARCH_GET_XCOMP_SUPP"}, {0x1022, "ARCH_GET_XCOMP_PERM"},
 		{0x1023, "ARCH_REQ_XCOMP_PERM"}, {},
 	};
@@ -407,12 +438,23 @@ void print_arch_prctl_arg(struct decoding *d, unsigned arg)
 void print_rlimit_kind(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		NAMED(RLIMIT_CPU),	NAMED(RLIMIT_FSIZE),	  NAMED(RLIMIT_DATA),
-		NAMED(RLIMIT_STACK),	NAMED(RLIMIT_CORE),	  NAMED(RLIMIT_RSS),
-		NAMED(RLIMIT_NPROC),	NAMED(RLIMIT_NOFILE),	  NAMED(RLIMIT_MEMLOCK),
-		NAMED(RLIMIT_AS),	{10, "RLIMIT_LOCKS"},	  NAMED(RLIMIT_SIGPENDING),
-		NAMED(RLIMIT_MSGQUEUE), NAMED(RLIMIT_NICE),	  NAMED(RLIMIT_RTPRIO),
-		NAMED(RLIMIT_RTTIME),	{},
+		NAMED(RLIMIT_CPU),
+		NAMED(RLIMIT_FSIZE),
+		NAMED(RLIMIT_DATA),
+		NAMED(RLIMIT_STACK),
+		NAMED(RLIMIT_CORE),
+		NAMED(RLIMIT_RSS),
+		NAMED(RLIMIT_NPROC),
+		NAMED(RLIMIT_NOFILE),
+		NAMED(RLIMIT_MEMLOCK),
+		NAMED(RLIMIT_AS),
+		{10, "RLIMIT_LOCKS"},
+		NAMED(RLIMIT_SIGPENDING),
+		NAMED(RLIMIT_MSGQUEUE),
+		NAMED(RLIMIT_NICE),
+		NAMED(RLIMIT_RTPRIO),
+		NAMED(RLIMIT_RTTIME),
+		{},
 	};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "RLIMIT_");
@@ -487,7 +529,8 @@ void print_sysinfo(struct decoding *d, unsigned arg)
 
 void print_random_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {{1, "GRND_NONBLOCK"}, {2, "GRND_RANDOM"}, {4, "GRND_INSECURE"}, {}};
+	static const struct named names[] = {
+		{1, "GRND_NONBLOCK"}, {2, "GRND_RANDOM"}, {4, "GRND_INSECURE"}, {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "GRND_");
 }
@@ -514,16 +557,18 @@ void print_affinity(struct decoding *d, unsigned arg)
 
 void print_priority_kind(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {{0, "PRIO_PROCESS"}, {1, "PRIO_PGRP"}, {2, "PRIO_USER"}, {}};
+	static const struct named names[] = {
+		{0, "PRIO_PROCESS"}, {1, "PRIO_PGRP"}, {2, "PRIO_USER"}, {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "PRIO_");
 }
 
 void print_cap_header(struct decoding *d, unsigned arg)
 {
-	static const struct named versions[] = {
-		NAMED(_LINUX_CAPABILITY_VERSION_1), NAMED(_LINUX_CAPABILITY_VERSION_2),
-		NAMED(_LINUX_CAPABILITY_VERSION_3), {}};
+	static const struct named versions[] = {NAMED(_LINUX_CAPABILITY_VERSION_1),
+						NAMED(_LINUX_CAPABILITY_VERSION_2),
+						NAMED(_LINUX_CAPABILITY_VERSION_3),
+						{}};
 	const uint32_t *h = decoding_chunk(d, arg, 8);
 
 	if (!h) {
@@ -539,13 +584,47 @@ void print_cap_header(struct decoding *d, unsigned arg)
 static void print_caps(struct decode_text *t, const char *what, uint64_t set)
 {
 	static const char *const names[] = {
-		"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID",
-		"SETUID", "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST",
-		"NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO",
-		"SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
-		"SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE",
-		"AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM",
-		"BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF", "CHECKPOINT_RESTORE",
+		"CHOWN",
+		"DAC_OVERRIDE",
+		"DAC_READ_SEARCH",
+		"FOWNER",
+		"FSETID",
+		"KILL",
+		"SETGID",
+		"SETUID",
+		"SETPCAP",
+		"LINUX_IMMUTABLE",
+		"NET_BIND_SERVICE",
+		"NET_BROADCAST",
+		"NET_ADMIN",
+		"NET_RAW",
+		"IPC_LOCK",
+		"IPC_OWNER",
+		"SYS_MODULE",
+		"SYS_RAWIO",
+		"SYS_CHROOT",
+		"SYS_PTRACE",
+		"SYS_PACCT",
+		"SYS_ADMIN",
+		"SYS_BOOT",
+		"SYS_NICE",
+		"SYS_RESOURCE",
+		"SYS_TIME",
+		"SYS_TTY_CONFIG",
+		"MKNOD",
+		"LEASE",
+		"AUDIT_WRITE",
+		"AUDIT_CONTROL",
+		"SETFCAP",
+		"MAC_OVERRIDE",
+		"MAC_ADMIN",
+		"SYSLOG",
+		"WAKE_ALARM",
+		"BLOCK_SUSPEND",
+		"AUDIT_READ",
+		"PERFMON",
+		"BPF",
+		"CHECKPOINT_RESTORE",
 	};
 	const char *bar = "";
 
@@ -608,9 +687,13 @@ void print_int_out(struct decoding *d, unsigned arg)
 
 void print_scheduler(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {{0, "SCHED_OTHER"}, {1, "SCHED_FIFO"}, {2, "SCHED_RR"},
-					     {3, "SCHED_BATCH"}, {5, "SCHED_IDLE"},
-					     {6, "SCHED_DEADLINE"}, {}};
+	static const struct named names[] = {{0, "SCHED_OTHER"},
+					     {1, "SCHED_FIFO"},
+					     {2, "SCHED_RR"},
+					     {3, "SCHED_BATCH"},
+					     {5, "SCHED_IDLE"},
+					     {6, "SCHED_DEADLINE"},
+					     {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "SCHED_");
 }

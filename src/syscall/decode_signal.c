@@ -116,7 +116,8 @@ void print_sigmask_pair(struct decoding *d, unsigned arg)
 
 void print_signal_how(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(SIG_BLOCK), NAMED(SIG_UNBLOCK), NAMED(SIG_SETMASK), {}};
+	static const struct named names[] = {
+		NAMED(SIG_BLOCK), NAMED(SIG_UNBLOCK), NAMED(SIG_SETMASK), {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "SIG_");
 }
@@ -124,9 +125,9 @@ void print_signal_how(struct decoding *d, unsigned arg)
 static void print_sigaction(struct decoding *d, unsigned arg)
 {
 	static const struct named flags[] = {
-		{0x04000000, "SA_RESTORER"}, NAMED(SA_ONSTACK),	 NAMED(SA_RESTART),
-		NAMED(SA_NODEFER),	     NAMED(SA_RESETHAND), NAMED(SA_NOCLDSTOP),
-		NAMED(SA_NOCLDWAIT),	     NAMED(SA_SIGINFO),	  {},
+		{0x04000000, "SA_RESTORER"}, NAMED(SA_ONSTACK),   NAMED(SA_RESTART),
+		NAMED(SA_NODEFER),           NAMED(SA_RESETHAND), NAMED(SA_NOCLDSTOP),
+		NAMED(SA_NOCLDWAIT),         NAMED(SA_SIGINFO),   {},
 	};
 	static const struct named handlers[] = {{0, "SIG_DFL"}, {1, "SIG_IGN"}, {}};
 	const struct kernel_sigaction *a = decoding_chunk(d, arg, sizeof(*a));
@@ -162,8 +163,8 @@ void print_sigaction_out(struct decoding *d, unsigned arg)
 
 static void print_sigstack(struct decoding *d, unsigned arg)
 {
-	static const struct named flags[] = {NAMED(SS_ONSTACK), NAMED(SS_DISABLE),
-					     {1u << 31, "SS_AUTODISARM"}, {}};
+	static const struct named flags[] = {
+		NAMED(SS_ONSTACK), NAMED(SS_DISABLE), {1u << 31, "SS_AUTODISARM"}, {}};
 	const struct kernel_sigstack *s = decoding_chunk(d, arg, sizeof(*s));
 
 	if (!s) {
@@ -202,13 +203,22 @@ void print_sigreturn(struct decoding *d, unsigned arg)
 /* ---- delivery ---- */
 
 static const struct named si_codes[] = {
-	{0, "SI_USER"},		    {0x80, "SI_KERNEL"},	 {(uint32_t)-1, "SI_QUEUE"},
-	{(uint32_t)-2, "SI_TIMER"}, {(uint32_t)-6, "SI_TKILL"}, {(uint32_t)-4, "SI_ASYNCIO"},
-	{(uint32_t)-3, "SI_MESGQ"}, {},
+	{0, "SI_USER"},
+	{0x80, "SI_KERNEL"},
+	{(uint32_t)-1, "SI_QUEUE"},
+	{(uint32_t)-2, "SI_TIMER"},
+	{(uint32_t)-6, "SI_TKILL"},
+	{(uint32_t)-4, "SI_ASYNCIO"},
+	{(uint32_t)-3, "SI_MESGQ"},
+	{},
 };
-static const struct named child_codes[] = {NAMED(CLD_EXITED), NAMED(CLD_KILLED),  NAMED(CLD_DUMPED),
-					   NAMED(CLD_TRAPPED), NAMED(CLD_STOPPED),
-					   NAMED(CLD_CONTINUED), {}};
+static const struct named child_codes[] = {NAMED(CLD_EXITED),
+					   NAMED(CLD_KILLED),
+					   NAMED(CLD_DUMPED),
+					   NAMED(CLD_TRAPPED),
+					   NAMED(CLD_STOPPED),
+					   NAMED(CLD_CONTINUED),
+					   {}};
 static const struct named fault_codes[] = {NAMED(SEGV_MAPERR), NAMED(SEGV_ACCERR), {}};
 
 static const char *code_name(unsigned signal, uint32_t code)

@@ -9,20 +9,25 @@
 #include "arch/arch.h"
 #include "base/mem.h"
 
-#define IN       TRACE_AT_EXIT                   /* the caller's: read when the call returns */
-#define OUT      (TRACE_AT_EXIT | TRACE_OUTPUT)  /* the kernel's */
-#define CHANGED  (TRACE_AT_ENTRY | TRACE_AT_EXIT) /* the caller's, and then the kernel's */
-#define NEXT     1 /* the argument after it has the length */
-#define FDS_MAX  4080
+#define IN             TRACE_AT_EXIT                  /* the caller's: read when the call returns */
+#define OUT            (TRACE_AT_EXIT | TRACE_OUTPUT) /* the kernel's */
+#define CHANGED        (TRACE_AT_ENTRY | TRACE_AT_EXIT) /* the caller's, and then the kernel's */
+#define NEXT           1                                /* the argument after it has the length */
+#define FDS_MAX        4080
 #define NAME_MAX_BYTES 128
 
-#define FIXED(when, bytes) {TRACE_BYTES, when, 0, 0, bytes, 0}
-#define ITEMS(when, bytes) {TRACE_ARRAY, when, 0, NEXT, bytes, FDS_MAX}
+#define FIXED(when, bytes)                                                                         \
+	{                                                                                          \
+		TRACE_BYTES, when, 0, 0, bytes, 0                                                  \
+	}
+#define ITEMS(when, bytes)                                                                         \
+	{                                                                                          \
+		TRACE_ARRAY, when, 0, NEXT, bytes, FDS_MAX                                         \
+	}
 
 const struct decode_kind decode_kinds[K_count] = {
 #define PRINTER(name) [K_##name].print = print_##name,
-	PRINTERS(PRINTER)
-	[K_path].capture = {TRACE_TEXT, IN, 0, 0, 0, TRACE_STRING},
+	PRINTERS(PRINTER)[K_path].capture = {TRACE_TEXT, IN, 0, 0, 0, TRACE_STRING},
 	[K_path_entry] = {{TRACE_TEXT, TRACE_AT_ENTRY, 0, 0, 0, TRACE_STRING}, print_path},
 	[K_name_in].capture = {TRACE_TEXT, IN, 0, 0, 0, TRACE_STRING},
 	[K_text_out].capture = {TRACE_TEXT, OUT, 0, 0, 0, TRACE_STRING},
@@ -96,13 +101,19 @@ const struct decode_kind decode_kinds[K_count] = {
 	[K_id_out].capture = FIXED(OUT, 4),
 };
 
-#define CALL(name, ...) {name, {__VA_ARGS__}, R_INT}
-#define GIVES(result, name, ...) {name, {__VA_ARGS__}, result}
+#define CALL(name, ...)                                                                            \
+	{                                                                                          \
+		name, {__VA_ARGS__}, R_INT                                                         \
+	}
+#define GIVES(result, name, ...)                                                                   \
+	{                                                                                          \
+		name, {__VA_ARGS__}, result                                                        \
+	}
 
-#define PATH   K_path
-#define AT     K_dirfd, K_path
-#define FD     K_fd
-#define XATTR  K_name_in, K_xattr_out, K_size
+#define PATH  K_path
+#define AT    K_dirfd, K_path
+#define FD    K_fd
+#define XATTR K_name_in, K_xattr_out, K_size
 
 const struct decode_call decode_calls[] = {
 	CALL("read", FD, K_buffer_out, K_size),

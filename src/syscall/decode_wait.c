@@ -135,8 +135,8 @@ void print_itimerval_out(struct decoding *d, unsigned arg)
 
 void print_timer_kind(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(ITIMER_REAL), NAMED(ITIMER_VIRTUAL),
-					     NAMED(ITIMER_PROF), {}};
+	static const struct named names[] = {
+		NAMED(ITIMER_REAL), NAMED(ITIMER_VIRTUAL), NAMED(ITIMER_PROF), {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "ITIMER_");
 }
@@ -144,12 +144,18 @@ void print_timer_kind(struct decoding *d, unsigned arg)
 void print_clock(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {
-		NAMED(CLOCK_REALTIME),		 NAMED(CLOCK_MONOTONIC),
-		NAMED(CLOCK_PROCESS_CPUTIME_ID), NAMED(CLOCK_THREAD_CPUTIME_ID),
-		NAMED(CLOCK_MONOTONIC_RAW),	 NAMED(CLOCK_REALTIME_COARSE),
-		NAMED(CLOCK_MONOTONIC_COARSE),	 NAMED(CLOCK_BOOTTIME),
-		NAMED(CLOCK_REALTIME_ALARM),	 NAMED(CLOCK_BOOTTIME_ALARM),
-		{11, "CLOCK_TAI"}, {},
+		NAMED(CLOCK_REALTIME),
+		NAMED(CLOCK_MONOTONIC),
+		NAMED(CLOCK_PROCESS_CPUTIME_ID),
+		NAMED(CLOCK_THREAD_CPUTIME_ID),
+		NAMED(CLOCK_MONOTONIC_RAW),
+		NAMED(CLOCK_REALTIME_COARSE),
+		NAMED(CLOCK_MONOTONIC_COARSE),
+		NAMED(CLOCK_BOOTTIME),
+		NAMED(CLOCK_REALTIME_ALARM),
+		NAMED(CLOCK_BOOTTIME_ALARM),
+		{11, "CLOCK_TAI"},
+		{},
 	};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "CLOCK_");
@@ -171,15 +177,16 @@ void print_timerfd_flags(struct decoding *d, unsigned arg)
 
 void print_timerfd_set(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(TFD_TIMER_ABSTIME), NAMED(TFD_TIMER_CANCEL_ON_SET), {}};
+	static const struct named names[] = {
+		NAMED(TFD_TIMER_ABSTIME), NAMED(TFD_TIMER_CANCEL_ON_SET), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "TFD_TIMER_");
 }
 
 void print_eventfd_flags(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {{1, "EFD_SEMAPHORE"}, NAMED(EFD_CLOEXEC),
-					     NAMED(EFD_NONBLOCK), {}};
+	static const struct named names[] = {
+		{1, "EFD_SEMAPHORE"}, NAMED(EFD_CLOEXEC), NAMED(EFD_NONBLOCK), {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "EFD_");
 }
@@ -187,9 +194,12 @@ void print_eventfd_flags(struct decoding *d, unsigned arg)
 /* ---- poll ---- */
 
 static const struct named poll_events[] = {
-	NAMED(POLLIN),	   NAMED(POLLPRI),    NAMED(POLLOUT),	 NAMED(POLLRDNORM),
-	NAMED(POLLWRNORM), NAMED(POLLRDBAND), NAMED(POLLWRBAND), NAMED(POLLERR),
-	NAMED(POLLHUP),	   NAMED(POLLNVAL),   NAMED(POLLMSG),	 NAMED(POLLREMOVE),
+	NAMED(POLLIN),     NAMED(POLLPRI),
+	NAMED(POLLOUT),    NAMED(POLLRDNORM),
+	NAMED(POLLWRNORM), NAMED(POLLRDBAND),
+	NAMED(POLLWRBAND), NAMED(POLLERR),
+	NAMED(POLLHUP),    NAMED(POLLNVAL),
+	NAMED(POLLMSG),    NAMED(POLLREMOVE),
 	NAMED(POLLRDHUP),  {},
 };
 
@@ -327,9 +337,9 @@ void print_ready_result(struct decoding *d)
 /* ---- epoll ---- */
 
 static const struct named epoll_events[] = {
-	NAMED(EPOLLIN),	    NAMED(EPOLLPRI),	NAMED(EPOLLOUT),    NAMED(EPOLLRDNORM),
-	NAMED(EPOLLRDBAND), NAMED(EPOLLWRNORM), NAMED(EPOLLWRBAND), NAMED(EPOLLMSG),
-	NAMED(EPOLLERR),    NAMED(EPOLLHUP),	NAMED(EPOLLRDHUP),  NAMED(EPOLLEXCLUSIVE),
+	NAMED(EPOLLIN),     NAMED(EPOLLPRI),     NAMED(EPOLLOUT),       NAMED(EPOLLRDNORM),
+	NAMED(EPOLLRDBAND), NAMED(EPOLLWRNORM),  NAMED(EPOLLWRBAND),    NAMED(EPOLLMSG),
+	NAMED(EPOLLERR),    NAMED(EPOLLHUP),     NAMED(EPOLLRDHUP),     NAMED(EPOLLEXCLUSIVE),
 	NAMED(EPOLLWAKEUP), NAMED(EPOLLONESHOT), {1u << 31, "EPOLLET"}, {},
 };
 
@@ -377,8 +387,8 @@ void print_epoll_events(struct decoding *d, unsigned arg)
 
 void print_epoll_operation(struct decoding *d, unsigned arg)
 {
-	static const struct named names[] = {NAMED(EPOLL_CTL_ADD), NAMED(EPOLL_CTL_DEL),
-					     NAMED(EPOLL_CTL_MOD), {}};
+	static const struct named names[] = {
+		NAMED(EPOLL_CTL_ADD), NAMED(EPOLL_CTL_DEL), NAMED(EPOLL_CTL_MOD), {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "EPOLL_CTL_");
 }

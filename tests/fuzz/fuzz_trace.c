@@ -21,7 +21,8 @@ static void check(const struct decode_text *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct decode_options options[] = {{32, false}, {0, true}, {DECODE_STRING_MAX, true}};
+	static const struct decode_options options[] = {
+		{32, false}, {0, true}, {DECODE_STRING_MAX, true}};
 	size_t calls = 0;
 
 	while (decode_calls[calls].name)

@@ -15,10 +15,12 @@ struct made {
 
 static void make(struct made *m, int64_t result, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
-	*m = (struct made){.head = {.result = result, .args = {a, b, c, d}, .bytes = sizeof(m->head)}};
+	*m = (struct made){
+		.head = {.result = result, .args = {a, b, c, d}, .bytes = sizeof(m->head)}};
 }
 
-static void add_part(struct made *m, uint8_t arg, uint8_t part, bool at_entry, const void *bytes, size_t len)
+static void add_part(struct made *m, uint8_t arg, uint8_t part, bool at_entry, const void *bytes,
+		     size_t len)
 {
 	struct trace_chunk chunk = {
 		.bytes = (uint16_t)len, .arg = arg, .part = part, .at_entry = at_entry};
@@ -61,7 +63,8 @@ static void paths_and_flags(void **state)
 	make(&m, -ENOENT, 5, 0x1000, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	add(&m, 1, "x", 2);
 	check(&m, "openat", 32,
-	      "openat(5, \"x\", O_WRONLY|O_CREAT|O_EXCL, 0600) = -1 ENOENT (No such file or directory)");
+	      "openat(5, \"x\", O_WRONLY|O_CREAT|O_EXCL, 0600) = -1 ENOENT (No such file or "
+	      "directory)");
 	make(&m, -EFAULT, 0x10, 0, 0, 0);
 	check(&m, "chdir", 32, "chdir(0x10) = -1 EFAULT (Bad address)");
 	make(&m, -512, 0, 0, 0, 0);
@@ -109,14 +112,16 @@ static void addresses_of_sockets(void **state)
 	make(&m, 0, 3, 0x1000, sizeof(in), 0);
 	add(&m, 1, &in, sizeof(in));
 	check(&m, "connect", 32,
-	      "connect(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}, "
+	      "connect(3, {sa_family=AF_INET, sin_port=htons(80), "
+	      "sin_addr=inet_addr(\"127.0.0.1\")}, "
 	      "16) = 0");
 	make(&m, 4, 3, 0x1000, 0x2000, 0);
 	add_part(&m, 2, TRACE_MAIN, true, &before, 4);
 	add(&m, 1, &in, sizeof(in));
 	add(&m, 2, &after, 4);
 	check(&m, "accept", 32,
-	      "accept(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"127.0.0.1\")}, "
+	      "accept(3, {sa_family=AF_INET, sin_port=htons(80), "
+	      "sin_addr=inet_addr(\"127.0.0.1\")}, "
 	      "[128 => 16]) = 4");
 	make(&m, 0, 3, 0x1000, 2, 0);
 	add(&m, 1, "\1\0", 2);
@@ -152,14 +157,16 @@ static void programs(void **state)
 	add_part(&m, 1, TRACE_ITEMS + 2, true, "0123456789", 11);
 	add_part(&m, 1, TRACE_ITEMS + 3, true, &end, 8);
 	add_part(&m, 2, TRACE_MAIN, true, &variables, 4);
-	check(&m, "execve", 8, "execve(\"/bin/ls\", [\"ls\", \"\", \"01234567\"...], 0x3000 /* 1 var */) = 0");
+	check(&m, "execve", 8,
+	      "execve(\"/bin/ls\", [\"ls\", \"\", \"01234567\"...], 0x3000 /* 1 var */) = 0");
 	m.head.kind = TRACE_NO_RETURN;
 	check(&m, "pause", 32, "pause() = ?");
 }
 
 static void paths_of_descriptors(void **state)
 {
-	struct trace_file file = {.inode = 5, .magic = 1}, pipe = {.inode = 77, .magic = TRACE_PIPES};
+	struct trace_file file = {.inode = 5, .magic = 1},
+			  pipe = {.inode = 77, .magic = TRACE_PIPES};
 	struct trace_file root = {.inode = 2, .magic = 1};
 	struct made m;
 
@@ -239,11 +246,11 @@ static void a_line_has_an_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_and_flags),	cmocka_unit_test(strings_are_quoted),
-		cmocka_unit_test(buffers_are_cut),	cmocka_unit_test(addresses_of_sockets),
-		cmocka_unit_test(what_is_ready),	cmocka_unit_test(programs),
+		cmocka_unit_test(paths_and_flags),      cmocka_unit_test(strings_are_quoted),
+		cmocka_unit_test(buffers_are_cut),      cmocka_unit_test(addresses_of_sockets),
+		cmocka_unit_test(what_is_ready),        cmocka_unit_test(programs),
 		cmocka_unit_test(paths_of_descriptors), cmocka_unit_test(plans_have_what_is_shown),
-		cmocka_unit_test(unsound_records),	cmocka_unit_test(a_line_has_an_end),
+		cmocka_unit_test(unsound_records),      cmocka_unit_test(a_line_has_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

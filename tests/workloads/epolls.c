@@ -1,6 +1,6 @@
 /*
- * Calls of known number, for `smolder trace`: N times epoll_wait with no time, and then once each of
- * what the tests look for.
+ * Calls of known number, for `smolder trace`: N times epoll_wait with no time, and then once each
+ * of what the tests look for.
  */
 #include <errno.h>
 #include <fcntl.h>
