@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -37,19 +38,22 @@ class Loop:
 
 def under(loop, argv):
     """The loop's nanoseconds with a tool, and what that said."""
-    tool = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                            stdin=subprocess.DEVNULL, start_new_session=True)
-    try:
-        time.sleep(2)  # until it is attached
-        ns = loop.ns()
-    finally:
-        os.killpg(tool.pid, signal.SIGINT)
+    # Into a file: a tool that waits for the reader of a pipe traces nothing meanwhile.
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        tool = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=said, stdin=subprocess.DEVNULL,
+                                start_new_session=True)
         try:
-            said = tool.communicate(timeout=TIMEOUT)[1]
-        except subprocess.TimeoutExpired:
-            tool.kill()
-            said = tool.communicate()[1]
-    return ns, said.decode("utf-8", "replace").strip().splitlines()
+            time.sleep(2)  # until it is attached
+            ns = loop.ns()
+        finally:
+            os.killpg(tool.pid, signal.SIGINT)
+            try:
+                tool.wait(timeout=TIMEOUT)
+            except subprocess.TimeoutExpired:
+                tool.kill()
+                tool.wait()
+        said.seek(max(0, said.seek(0, os.SEEK_END) - 4096))
+        return ns, said.read().strip().splitlines()
 
 
 def tools(pid):
