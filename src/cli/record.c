@@ -41,11 +41,8 @@ static bool set_option(void *ctx, int opt)
 {
 	struct record_args *a = ctx;
 	struct sampler_source *s = &a->recording.sampler.sources[0];
-	struct target_options *t = &a->recording.target;
 
 	switch (opt) {
-	case 'L':
-		return target_ids("-L", optarg, t->tids, &t->tid_count);
 	case 'F':
 		return cli_number("-F", optarg, 1, RATE_MAX, &s->frequency);
 	case 'c':

@@ -50,18 +50,9 @@ static bool set_option(struct record_args *a, const struct record_command *comma
 	struct render_options *render = &a->output.options;
 	uint64_t n;
 
+	if (target_takes(c))
+		return target_set(&r->target, c);
 	switch (c) {
-	case 'p':
-		if (optarg[0] && (optarg[0] < '0' || optarg[0] > '9') && optarg[0] != '-') {
-			log_error(
-				"-p takes a process id, not '%s'; to select by name, use --comm %s",
-				optarg, optarg);
-			return false;
-		}
-		return target_ids("-p", optarg, r->target.pids, &r->target.pid_count);
-	case 'a':
-		r->target.machine = true;
-		return true;
 	case 'd':
 		return cli_seconds(command->name, optarg, &r->duration_ms);
 	case 'U':
@@ -75,12 +66,6 @@ static bool set_option(struct record_args *a, const struct record_command *comma
 		return true;
 	case 'f':
 		a->output.format = optarg;
-		return true;
-	case RECORD_CGROUP:
-		r->target.cgroup = optarg;
-		return true;
-	case RECORD_COMM:
-		r->target.comm = optarg;
 		return true;
 	case RECORD_THREADS:
 		render->tree.by_thread = true;

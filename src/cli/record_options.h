@@ -13,9 +13,7 @@
 #include "cli/recording.h"
 
 enum {
-	RECORD_CGROUP = 768,
-	RECORD_COMM,
-	RECORD_THREADS,
+	RECORD_THREADS = 768,
 	RECORD_DELIMITED,
 	RECORD_ANNOTATIONS,
 	RECORD_TITLE,
@@ -30,9 +28,7 @@ enum {
 
 #define RECORD_SHORT "p:ad:UKo:f:qvh"
 #define RECORD_OPTIONS                                                                             \
-	{"cgroup", required_argument, NULL, RECORD_CGROUP},                                        \
-		{"comm", required_argument, NULL, RECORD_COMM},                                    \
-		{"threads", no_argument, NULL, RECORD_THREADS},                                    \
+	TARGET_LONG, {"threads", no_argument, NULL, RECORD_THREADS},                               \
 		{"delimited", no_argument, NULL, RECORD_DELIMITED},                                \
 		{"annotations", no_argument, NULL, RECORD_ANNOTATIONS},                            \
 		{"title", required_argument, NULL, RECORD_TITLE},                                  \

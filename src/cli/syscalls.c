@@ -54,9 +54,7 @@ static void help(void)
 }
 
 enum {
-	OPT_CGROUP = 256,
-	OPT_COMM,
-	OPT_FAILED,
+	OPT_FAILED = 256,
 	OPT_ERRNO,
 	OPT_BY,
 	OPT_SORT,
@@ -65,8 +63,7 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"cgroup", required_argument, NULL, OPT_CGROUP},
-	{"comm", required_argument, NULL, OPT_COMM},
+	TARGET_LONG,
 	{"failed", no_argument, NULL, OPT_FAILED},
 	{"errno", required_argument, NULL, OPT_ERRNO},
 	{"count", no_argument, NULL, 'c'},
@@ -177,14 +174,9 @@ static bool parse_option(struct syscalls_args *a, int c)
 	struct target_options *target = &a->session.target;
 	struct syscall_choice *choice = &a->session.counter.choice;
 
+	if (target_takes(c))
+		return target_set(target, c);
 	switch (c) {
-	case 'p':
-		return target_ids("-p", optarg, target->pids, &target->pid_count);
-	case 'L':
-		return target_ids("-L", optarg, target->tids, &target->tid_count);
-	case 'a':
-		target->machine = true;
-		return true;
 	case 'd':
 		return cli_seconds("syscalls", optarg, &a->session.duration_ms);
 	case 'i':
@@ -201,12 +193,6 @@ static bool parse_option(struct syscalls_args *a, int c)
 		return parse_format(optarg, a);
 	case 'o':
 		a->path = optarg;
-		return true;
-	case OPT_CGROUP:
-		target->cgroup = optarg;
-		return true;
-	case OPT_COMM:
-		target->comm = optarg;
 		return true;
 	case OPT_FAILED:
 		choice->only_failed = true;

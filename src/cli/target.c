@@ -32,6 +32,36 @@ bool target_ids(const char *option, const char *arg, uint32_t *list, unsigned *c
 	return *count > 0;
 }
 
+bool target_takes(int c)
+{
+	return c == 'p' || c == 'L' || c == 'a' || c == TARGET_CGROUP || c == TARGET_COMM;
+}
+
+bool target_set(struct target_options *o, int c)
+{
+	switch (c) {
+	case 'p':
+		if (optarg[0] && (optarg[0] < '0' || optarg[0] > '9') && optarg[0] != '-') {
+			log_error(
+				"-p takes a process id, not '%s'; to select by name, use --comm %s",
+				optarg, optarg);
+			return false;
+		}
+		return target_ids("-p", optarg, o->pids, &o->pid_count);
+	case 'L':
+		return target_ids("-L", optarg, o->tids, &o->tid_count);
+	case 'a':
+		o->machine = true;
+		return true;
+	case TARGET_CGROUP:
+		o->cgroup = optarg;
+		return true;
+	default:
+		o->comm = optarg;
+		return true;
+	}
+}
+
 int target_words(int argc, char **argv, struct target_options *o)
 {
 	int words = 1;

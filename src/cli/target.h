@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,20 @@ struct target { /* zero-initialised is none */
 	unsigned pidfd_count, alive;
 	uint32_t program_id;
 };
+
+/*
+ * The options that say whom, as the commands of our own have them (those with BCC's flags do not):
+ * -p, -L, -a, --cgroup and --comm, once getopt_long has found one.
+ */
+enum { TARGET_CGROUP = 1024, TARGET_COMM };
+#define TARGET_LONG                                                                                \
+	{"cgroup", required_argument, NULL, TARGET_CGROUP},                                        \
+	{                                                                                          \
+		"comm", required_argument, NULL, TARGET_COMM                                       \
+	}
+
+bool target_takes(int c);                         /* whether it is one of them … */
+bool target_set(struct target_options *o, int c); /* … false after reporting what is wrong */
 
 /* Parses "1,2,3" given to an option; false after reporting what is wrong. */
 bool target_ids(const char *option, const char *arg, uint32_t *list, unsigned *count);

@@ -68,9 +68,7 @@ static void help(void)
 }
 
 enum {
-	OPT_CGROUP = 256,
-	OPT_COMM,
-	OPT_FAILED,
+	OPT_FAILED = 256,
 	OPT_ERRNO,
 	OPT_MIN_LATENCY,
 	OPT_JSON,
@@ -81,8 +79,7 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"cgroup", required_argument, NULL, OPT_CGROUP},
-	{"comm", required_argument, NULL, OPT_COMM},
+	TARGET_LONG,
 	{"failed", no_argument, NULL, OPT_FAILED},
 	{"errno", required_argument, NULL, OPT_ERRNO},
 	{"min-latency", required_argument, NULL, OPT_MIN_LATENCY},
@@ -193,20 +190,9 @@ static bool parse_option(struct trace_args *a, int c)
 	struct target_options *target = &a->tracing.target;
 	uint64_t ns;
 
+	if (target_takes(c))
+		return target_set(target, c);
 	switch (c) {
-	case 'p':
-		return target_ids("-p", optarg, target->pids, &target->pid_count);
-	case 'L':
-		return target_ids("-L", optarg, target->tids, &target->tid_count);
-	case 'a':
-		target->machine = true;
-		return true;
-	case OPT_CGROUP:
-		target->cgroup = optarg;
-		return true;
-	case OPT_COMM:
-		target->comm = optarg;
-		return true;
 	case 'e':
 		/* strace's "trace=" may stand before it. */
 		a->calls = strncmp(optarg, "trace=", 6) == 0 ? optarg + 6 : optarg;
