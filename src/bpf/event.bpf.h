@@ -316,6 +316,7 @@ struct taken { /* one event on its way: who it is of */
 	bool full;
 	bool anyone;          /* whatever the filters say */
 	bool bare;            /* without stacks */
+	bool uncounted;       /* the source itself counts what it takes and loses */
 	const __u64 *details; /* EVENT_DETAILS of them */
 };
 
@@ -337,9 +338,11 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 	read_comm(h->comm, leader);
 	if (!e->anyone && !passes(task, h->comm, e->full))
 		return EVENT_FILTERED;
-	counts->n[WIRE_TAKEN]++;
+	if (!e->uncounted)
+		counts->n[WIRE_TAKEN]++;
 	if (!has_room(ring, WIRE_PLAIN_MAX)) {
-		counts->n[WIRE_RING_FULL]++;
+		if (!e->uncounted)
+			counts->n[WIRE_RING_FULL]++;
 		return EVENT_LOST;
 	}
 
