@@ -35,7 +35,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SITES_MAX);
 	__type(key, struct site_key);
-	__type(value, struct site);
+	__type(value, struct site_value);
 } sites SEC(".maps");
 
 struct {
@@ -227,7 +227,7 @@ static __always_inline void find_here(void *ctx, struct task_struct *prev, struc
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-static __always_inline void add_sums(struct site *to, const struct site_thread *t)
+static __always_inline void add_sums(struct site_value *to, const struct site_thread *t)
 {
 	to->sums.blocked += t->blocked;
 	to->sums.runnable += t->runnable;
@@ -254,7 +254,7 @@ static __always_inline void leave_site(struct site_thread *t)
 
 	if (t->key < SITES_FOUND || !t->periods)
 		return;
-	struct site *s = bpf_map_lookup_elem(&sites, &k);
+	struct site_value *s = bpf_map_lookup_elem(&sites, &k);
 	if (s)
 		add_sums(s, t);
 	else /* user space removed it, as it had not been in use */
@@ -266,7 +266,7 @@ static __always_inline void leave_site(struct site_thread *t)
 static __always_inline bool make_found(struct site_thread *t, __u64 blocked, __u64 runnable)
 {
 	struct site_key k = {.key = SITES_FOUND | t->key, .tid = t->tid};
-	struct site s = {.walk = t->left, .sums = {blocked, runnable, 1}};
+	struct site_value s = {.walk = t->left, .sums = {blocked, runnable, 1}};
 
 	return bpf_map_update_elem(&sites, &k, &s, BPF_NOEXIST) == 0;
 }
@@ -316,7 +316,7 @@ struct leaving {
 
 /* Takes the stack; `old`: the site as it is, its sums go with the event. */
 static __always_inline bool walk(void *ctx, const struct leaving *l, struct site_thread *t,
-				 const struct site *old)
+				 const struct site_value *old)
 {
 	struct site_details d = {
 		.of = {.syscall = -1, .state = l->state},
@@ -349,7 +349,7 @@ static __always_inline __u64 enter_site(void *ctx, const struct leaving *l, stru
 	struct site_key k = {.key = key, .tid = t->tid};
 	__u32 zero = 0;
 	struct site_control *c = bpf_map_lookup_elem(&site_control, &zero);
-	struct site *s = bpf_map_lookup_elem(&sites, &k), fresh = {.walk = l->now};
+	struct site_value *s = bpf_map_lookup_elem(&sites, &k), fresh = {.walk = l->now};
 
 	if (!c || (!s && c->full))
 		return l->state;

@@ -11,7 +11,7 @@
  *
  * There are three places where time is, and a walk's is the sum of them:
  *	struct site_thread  of a thread: the sums of the site it was at last, and what is open
- *	struct site         of its other sites, by hash
+ *	struct site_value         of its other sites, by hash
  *	an event            the sums until then of the walk that it takes the place of
  *
  * A thread has no site while it is young, and where there is no room: then its sums are those of
@@ -44,7 +44,7 @@ struct site_key {
 	__u32 pad;
 };
 
-struct site {
+struct site_value {
 	__u64 walk;
 	struct site_sums sums;
 };

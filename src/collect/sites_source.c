@@ -92,11 +92,18 @@ void sites_source_set_shift(struct source *s, unsigned shift)
 			 __ATOMIC_RELAXED);
 }
 
+void sites_source_hold(struct source *s, bool hold)
+{
+	struct maps *m = s->driver_data;
+
+	__atomic_store_n(&m->control->full, hold, __ATOMIC_RELAXED);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct batch {
 	struct site_key keys[BATCH];
-	struct site sites[BATCH];
+	struct site_value sites[BATCH];
 };
 
 static int read_sites(const struct maps *m, const struct sites_reader *r)
@@ -144,6 +151,20 @@ int sites_source_read(struct source *s, const struct sites_reader *r)
 			r->thread(r->ctx, i, &t);
 	}
 	return err;
+}
+
+bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
+{
+	const struct maps *m = s->driver_data;
+
+	for (uint32_t i = 0; i < SITES_THREADS; i++) {
+		const volatile struct site_thread *t = &m->threads[i];
+		uint64_t left = t->left;
+		if (t->tid && left && !t->back && left < since_ns && t->key < SITES_FOUND &&
+		    t->found != left)
+			return true;
+	}
+	return false;
 }
 
 void sites_source_remove_site(struct source *s, const struct site_key *key)
