@@ -138,6 +138,13 @@ static uint32_t get_walk(struct sites *s, uint32_t tid, uint64_t id)
 	return s->walk_count++;
 }
 
+static struct walk *walk_of(struct sites *s, uint32_t tid, uint64_t id)
+{
+	uint32_t at = get_walk(s, tid, id); /* may move them */
+
+	return &s->walks[at];
+}
+
 /* Which labels the waits of a walk have, and under which stacks they are. */
 static void describe(struct sites *s, const struct assembled *a, const struct offcpu_details *d,
 		     struct walk *w)
@@ -207,7 +214,7 @@ void sites_event(struct sites *s, struct processes *ps, const struct assembled *
 		return;
 	}
 	if (before->began) {
-		struct walk *old = &s->walks[get_walk(s, d->tid, before->began)];
+		struct walk *old = walk_of(s, d->tid, before->began);
 		old->told.blocked += told.blocked;
 		old->told.runnable += told.runnable;
 		old->told.periods += told.periods;
@@ -215,7 +222,7 @@ void sites_event(struct sites *s, struct processes *ps, const struct assembled *
 	} else {
 		s->fresh++;
 	}
-	struct walk *w = &s->walks[get_walk(s, d->tid, d->walk)];
+	struct walk *w = walk_of(s, d->tid, d->walk);
 	windows_owner(s->windows, ps, a, &w->blocked);
 	describe(s, a, &d->of, w);
 	w->has_stack = true;
@@ -282,16 +289,16 @@ static void on_thread(void *ctx, uint32_t place, const struct site_thread *t)
 	struct walk *w = NULL;
 
 	if (t->key >= SITES_FOUND) {
-		w = &s->walks[get_walk(s, tid, t->walk)];
+		w = walk_of(s, tid, t->walk);
 		w->now.blocked += t->blocked;
 		w->now.runnable += t->runnable;
 		w->now.periods += t->periods;
 		add_open(s, t, w);
 	} else if (t->left && t->found == t->left) {
-		w = &s->walks[get_walk(s, tid, t->left)];
+		w = walk_of(s, tid, t->left);
 		add_open(s, t, w);
 	} else if (t->walk) {
-		w = &s->walks[get_walk(s, tid, t->walk)];
+		w = walk_of(s, tid, t->walk);
 	}
 	report_bare(s, place, t, w);
 	if (t->tid & SITES_ENDED) {
