@@ -192,6 +192,21 @@ static __always_inline __u64 key_of(const struct here *h, enum offcpu_state stat
 	return ((hash ^ hash >> 32) & ~(__u64)SITES_STATE) | SITES_FOUND << 1 | state;
 }
 
+/*
+ * How deep the kernel's stack is: that tells a kernel thread's waits apart. Not those of others: the
+ * kernel begins each system call at a depth of its own, by chance. A pointer becomes a number only
+ * by way of memory.
+ */
+static __always_inline __u64 stack_depth(void *ctx, struct site_thread *t)
+{
+	__u64 was = t->place;
+
+	*(volatile __u64 *)&t->place = (__u64)ctx;
+	__u64 depth = *(volatile __u64 *)&t->place & (ARCH_KERNEL_STACK - 1);
+	t->place = was;
+	return depth;
+}
+
 /* One that was made to leave may be anywhere: that is one site of the thread. */
 static __always_inline void find_here(void *ctx, struct task_struct *prev, struct site_thread *t,
 				      enum offcpu_state state, struct here *ret)
@@ -202,16 +217,11 @@ static __always_inline void find_here(void *ctx, struct task_struct *prev, struc
 	__u64 hash = state;
 
 	*ret = (struct here){};
-	if (state != OFFCPU_RUNNABLE) {
-		/* How deep the kernel's stack is: that tells paths in the kernel apart. */
-		__u64 was = t->place;
-		*(volatile __u64 *)&t->place = (__u64)ctx;
-		hash ^= (*(volatile __u64 *)&t->place & (ARCH_KERNEL_STACK - 1)) << 8;
-		t->place = was;
-	}
-	if (state != OFFCPU_RUNNABLE && !(prev->flags & PF_KTHREAD)) {
+	if (state != OFFCPU_RUNNABLE && prev->flags & PF_KTHREAD) {
+		hash ^= stack_depth(ctx, t) << 8;
+	} else if (state != OFFCPU_RUNNABLE) {
 		if (has_regs)
-			regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+			regs = (void *)bpf_task_pt_regs(prev);
 		else
 			regs = (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
 		ret->sp = CALL(regs, ARCH_CALL_SP);
@@ -302,9 +312,14 @@ static __always_inline void begin_thread(struct site_thread *t, struct task_stru
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 
-static __always_inline bool is_due(const struct site_control *c, __u64 now)
+/* By chance; sooner where no return address was found: its table may be there by now. */
+static __always_inline bool is_due(const struct site_control *c, const struct here *h, __u64 now)
 {
-	return (now * HASH) >> (64 - SITES_WALK_SHIFTS) >> (SITES_WALK_SHIFTS - (c->shift & 31)) == 0;
+	__u32 shift = c->shift;
+
+	if (h->sp && !h->returns)
+		shift = shift > SITES_SOONER ? shift - SITES_SOONER : 0;
+	return (now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) == 0;
 }
 
 struct leaving {
@@ -342,45 +357,45 @@ static __always_inline bool walk(void *ctx, const struct leaving *l, struct site
 	return event_put(ctx, NULL, &e) == EVENT_WRITTEN;
 }
 
-/* To another site, or to one that is to be walked. */
-static __always_inline __u64 enter_site(void *ctx, const struct leaving *l, struct site_thread *t,
-					struct here *h, __u64 key)
+/* After a walk: the site by where that found the return addresses; it is made if there is none. */
+static __always_inline __u64 walked_site(const struct leaving *l, struct site_thread *t,
+					 struct here *h, __u64 key, struct site_control *c)
 {
 	struct site_key k = {.key = key, .tid = t->tid};
-	__u32 zero = 0;
-	struct site_control *c = bpf_map_lookup_elem(&site_control, &zero);
-	struct site_value *s = bpf_map_lookup_elem(&sites, &k), fresh = {.walk = l->now};
+	struct site_value fresh = {.walk = l->now};
+	__u64 returns = h->sp ? walked_returns() : 0;
 
-	if (!c || (!s && c->full))
-		return l->state;
-	if (s && !is_due(c, l->now)) {
-		t->walk = s->walk;
-		return key;
-	}
-	if (!walk(ctx, l, t, s)) {
-		if (s)
-			t->walk = s->walk;
-		return s ? key : l->state;
-	}
-	t->walk = l->now;
-	if (s) { /* what it had was told */
-		*s = fresh;
-		return key;
-	}
-	if (h->sp) {
-		h->returns = walked_returns();
-		keep_returns(h->place, h->returns, l->now);
+	if (returns != h->returns) {
+		h->returns = returns;
+		keep_returns(h->place, returns, l->now);
 		k.key = key_of(h, l->state);
-		s = bpf_map_lookup_elem(&sites, &k);
-		if (s) {
-			t->walk = s->walk;
-			return k.key;
-		}
 	}
-	if (bpf_map_update_elem(&sites, &k, &fresh, BPF_NOEXIST) == 0)
+	struct site_value *s = bpf_map_lookup_elem(&sites, &k);
+	t->walk = s ? s->walk : l->now;
+	if (s || bpf_map_update_elem(&sites, &k, &fresh, BPF_NOEXIST) == 0)
 		return k.key;
 	c->full = 1;
 	return l->state;
+}
+
+/* To another site, or to one that is to be walked. */
+static __always_inline __u64 enter_site(void *ctx, const struct leaving *l, struct site_thread *t,
+					struct here *h, __u64 key, struct site_control *c)
+{
+	struct site_key k = {.key = key, .tid = t->tid};
+	struct site_value *s = bpf_map_lookup_elem(&sites, &k);
+
+	if (!s && c->full)
+		return l->state;
+	if (s)
+		t->walk = s->walk;
+	if (s && !is_due(c, h, l->now))
+		return key;
+	if (!walk(ctx, l, t, s))
+		return s ? key : l->state;
+	if (s) /* what it had was told */
+		*s = (struct site_value){.walk = l->now};
+	return walked_site(l, t, h, key, c);
 }
 
 static __always_inline bool is_young(const struct site_thread *t, const struct leaving *l)
@@ -398,10 +413,10 @@ static __always_inline __u64 find_site(void *ctx, const struct leaving *l, struc
 		return l->state;
 	find_here(ctx, l->prev, t, l->state, &h);
 	__u64 key = key_of(&h, l->state);
-	if (key == t->key && !is_due(c, l->now))
+	if (key == t->key && !is_due(c, &h, l->now))
 		return key;
 	leave_site(t);
-	key = enter_site(ctx, l, t, &h, key);
+	key = enter_site(ctx, l, t, &h, key, c);
 	t->place = h.place;
 	t->returns = h.returns;
 	return key;

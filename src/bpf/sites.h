@@ -2,7 +2,7 @@
  * sites: what passes between bpf/sites.bpf.c and user space: the time that threads spend off their
  * CPU, always on. Durations are exact; what is saved is walks.
  *
- * A site is a place where a thread leaves its CPU: instruction, depth of its stacks, system call,
+ * A site is a place where a thread leaves its CPU: instruction, stack pointer, system call,
  * state, and the first return addresses on its stack. What it waited there is added up in the
  * kernel, and its stack is walked when the site is met first, and again now and then, by chance. An
  * event is such a walk, and (tid, walk) names it. Sums belong to the site's last walk: so a site
@@ -31,7 +31,8 @@
 #define SITES_ENDED       0x80000000u
 #define SITES_PLACES      2048 /* buckets; a power of two */
 #define SITES_PLACE_WAYS  4
-#define SITES_WALK_SHIFTS 24 /* one walk in 2^24, at the least */
+#define SITES_WALK_SHIFTS 24 /* one walk in 2^24 periods, at the least */
+#define SITES_SOONER      4  /* so much less of it where no return address was found */
 
 struct site_sums {
 	__u64 blocked, runnable; /* ns */
