@@ -11,10 +11,10 @@
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
 
-#define AGAIN_WANTED  12   /* walks of sites already known, a drain: 50 a second */
-#define NEW_MAX       1000 /* … and of new ones; beyond it, none until the next drain */
-#define UNUSED_MAX    30   /* reports in which nothing came: then a site is forgotten */
-#define UNKNOWN_MAX   3    /* the same, of a walk that no map refers to */
+#define AGAIN_WANTED  6   /* walks of sites already known, a drain: 25 a second */
+#define NEW_MAX       100 /* … and of new ones; beyond it, none until the next drain */
+#define UNUSED_MAX    30  /* reports in which nothing came: then a site is forgotten */
+#define UNKNOWN_MAX   3   /* the same, of a walk that no map refers to */
 #define LONG_NS       50000000ull /* a wait without a stack that is asked for one */
 
 struct totals {
