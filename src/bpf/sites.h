@@ -32,7 +32,7 @@
 #define SITES_PLACES      2048 /* buckets; a power of two */
 #define SITES_PLACE_WAYS  4
 #define SITES_WALK_SHIFTS 24 /* one walk in 2^24 periods, at the least */
-#define SITES_SOONER      4  /* so much less of it where no return address was found */
+#define SITES_SOONER      6  /* so much less of it where no return address was found */
 
 struct site_sums {
 	__u64 blocked, runnable; /* ns */
