@@ -81,7 +81,8 @@ static __always_inline void read_call(struct task_struct *prev, struct offcpu_de
 	d->holder = lock_holder(d);
 }
 
-/* ---- one that is off its CPU already ---------------------------------------------------------- */
+/* ---- one that is off its CPU already ----------------------------------------------------------
+ */
 
 /* The registers with which a thread that is not the current one entered the kernel. */
 static __always_inline void other_registers(struct task_struct *task, struct offcpu_found *f)

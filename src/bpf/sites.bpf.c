@@ -193,9 +193,9 @@ static __always_inline __u64 key_of(const struct here *h, enum offcpu_state stat
 }
 
 /*
- * How deep the kernel's stack is: that tells a kernel thread's waits apart. Not those of others: the
- * kernel begins each system call at a depth of its own, by chance. A pointer becomes a number only
- * by way of memory.
+ * How deep the kernel's stack is: that tells a kernel thread's waits apart. Not those of others:
+ * the kernel begins each system call at a depth of its own, by chance. A pointer becomes a number
+ * only by way of memory.
  */
 static __always_inline __u64 stack_depth(void *ctx, struct site_thread *t)
 {
@@ -443,8 +443,7 @@ static __always_inline void end_thread(void *ctx, const struct leaving *l, struc
 
 	leave_site(t);
 	t->left = 0;
-	if (t->walk || t->found ||
-	    (t->bare_periods && event_put(ctx, NULL, &e) != EVENT_WRITTEN))
+	if (t->walk || t->found || (t->bare_periods && event_put(ctx, NULL, &e) != EVENT_WRITTEN))
 		ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
 	else
 		forget_thread(t, tid);

@@ -55,7 +55,7 @@ struct site_value {
  * maps it, and reads it again if `end` and `begin` were not the same.
  */
 struct site_thread {
-	__u32 tid; /* 0: not in use; with SITES_ENDED: for user space to remove */
+	__u32 tid;        /* 0: not in use; with SITES_ENDED: for user space to remove */
 	__u32 begin, end; /* how often it was changed: before and after */
 	__u32 bare_periods;
 	__u64 left, back; /* when its last period began and ended; 0: it has not */
@@ -65,8 +65,8 @@ struct site_thread {
 	__u64 blocked; /* since it is at this site */
 	__u64 runnable;
 	__u64 periods;
-	__u64 place;    /* the key, but for the return addresses … */
-	__u64 returns;  /* … and where those are: see sites.bpf.c */
+	__u64 place;                       /* the key, but for the return addresses … */
+	__u64 returns;                     /* … and where those are: see sites.bpf.c */
 	__u64 bare_blocked, bare_runnable; /* without a site */
 	__u64 ran;                         /* ns on a CPU */
 	__u64 found; /* the iterator knows the stack of the period that began then */
@@ -75,8 +75,8 @@ struct site_thread {
 _Static_assert(sizeof(struct site_thread) == 128, "two lines of the cache");
 
 struct site_control { /* one; what user space sets: shift. */
-	__u32 shift; /* a site is walked again once in 2^shift periods */
-	__u32 full;  /* there was no room for a site: no walks until user space made some */
+	__u32 shift;  /* a site is walked again once in 2^shift periods */
+	__u32 full;   /* there was no room for a site: no walks until user space made some */
 };
 
 /* The details of an event. */

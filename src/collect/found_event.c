@@ -17,7 +17,8 @@ static size_t copy_stack(const struct wire_event *e, uint8_t *to)
 	uint64_t from = wire_stack_start(e);
 	struct iovec remote[COPY_CHUNKS], local = {to, COPY_CHUNKS * WIRE_STACK_CHUNK};
 
-	/* In pieces: what lies beyond the end of the stack ends the copy, and does not refuse it. */
+	/* In pieces: what lies beyond the end of the stack ends the copy, and does not refuse it.
+	 */
 	for (size_t i = 0; i < COPY_CHUNKS; i++)
 		remote[i] = (struct iovec){(void *)(uintptr_t)(from + i * WIRE_STACK_CHUNK),
 					   WIRE_STACK_CHUNK};

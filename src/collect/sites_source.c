@@ -184,7 +184,8 @@ void sites_source_remove_thread(struct source *s, uint32_t place)
 	bpf_map_delete_elem(m->claims_fd, &place);
 }
 
-/* ---- what is off its CPU already -------------------------------------------------------------- */
+/* ---- what is off its CPU already --------------------------------------------------------------
+ */
 
 struct finding {
 	event_fn *fn;

@@ -11,11 +11,11 @@
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
 
-#define AGAIN_WANTED  6   /* walks of sites already known, a drain: 25 a second */
-#define NEW_MAX       100 /* … and of new ones; beyond it, none until the next drain */
-#define UNUSED_MAX    30  /* reports in which nothing came: then a site is forgotten */
-#define UNKNOWN_MAX   3   /* the same, of a walk that no map refers to */
-#define LONG_NS       50000000ull /* a wait without a stack that is asked for one */
+#define AGAIN_WANTED 6           /* walks of sites already known, a drain: 25 a second */
+#define NEW_MAX      100         /* … and of new ones; beyond it, none until the next drain */
+#define UNUSED_MAX   30          /* reports in which nothing came: then a site is forgotten */
+#define UNKNOWN_MAX  3           /* the same, of a walk that no map refers to */
+#define LONG_NS      50000000ull /* a wait without a stack that is asked for one */
 
 struct totals {
 	uint64_t blocked, runnable, periods;
@@ -27,8 +27,8 @@ struct walk {
 	uint32_t tid;
 	uint32_t stack, runnable_stack;
 	struct owner blocked, runnable;
-	struct totals told;     /* by events that took its place */
-	struct totals now;      /* as the maps have it, of this reading */
+	struct totals told; /* by events that took its place */
+	struct totals now;  /* as the maps have it, of this reading */
 	struct totals reported;
 	bool has_stack;
 	bool is_runnable; /* it was made to leave */
@@ -153,8 +153,8 @@ static void describe(struct sites *s, const struct assembled *a, const struct of
 	struct wait_site site = {
 		.stack = a->stack,
 		.is_runnable = state == OFFCPU_RUNNABLE,
-		.syscall = d->syscall < 0 ? NULL
-					  : syscall_names_name(s->calls, (uint32_t)d->syscall),
+		.syscall =
+			d->syscall < 0 ? NULL : syscall_names_name(s->calls, (uint32_t)d->syscall),
 		.has_args = d->syscall >= 0,
 		.thread = a->event->thread,
 	};
