@@ -47,6 +47,7 @@ struct collecting {
 	struct windows *windows[SOURCES_MAX]; /* by source */
 	struct sites *sites; /* NULL: time off the CPU is not kept */
 	unsigned sites_source;
+	bool no_offcpu; /* asked for, and not possible */
 	struct sender *sender;
 	struct sampler_counts first[SOURCES_MAX]; /* the kernel's counters when we began */
 	uint64_t began_ns;
@@ -95,6 +96,7 @@ static void measure(struct collecting *c)
 		.dictionary_bytes = profile_bytes(c->dict),
 		.missing_capabilities = c->options->missing_capabilities,
 		.no_control_groups = !c->cgroups,
+		.no_offcpu = c->no_offcpu,
 	};
 
 	pipeline_stats(c->pipeline, &now.pipeline);
@@ -402,6 +404,7 @@ static int start(struct collecting *c)
 		log_warn("the time that threads wait is not kept: cannot %s: %s%s%s", why.doing,
 			 strerror(-err), why.detail[0] ? ": " : "", why.detail);
 		sampler.source_count = --own->source_count;
+		c->no_offcpu = true;
 		err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
 	}
 	if (err)
