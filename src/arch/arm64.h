@@ -138,7 +138,7 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct arch_regs *r)
 }
 
 struct pt_regs___call { /* the part of the saved registers that a system call is in */
-	__u64 regs[31], pstate, orig_x0;
+	__u64 regs[31], sp, pc, pstate, orig_x0;
 	__s32 syscallno;
 } __attribute__((preserve_access_index));
 
@@ -150,6 +150,8 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_ARG4 regs[4]
 #define ARCH_CALL_ARG5 regs[5]
 #define ARCH_CALL_MODE pstate
+#define ARCH_CALL_PC   pc
+#define ARCH_CALL_SP   sp
 #define ARCH_FUTEX     98
 
 struct thread_info {

@@ -175,7 +175,7 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct pt_regs *regs)
 }
 
 struct pt_regs___call { /* the part of the saved registers that a system call is in */
-	unsigned long r10, r9, r8, di, si, dx, orig_ax, cs;
+	unsigned long r10, r9, r8, di, si, dx, orig_ax, ip, cs, sp;
 } __attribute__((preserve_access_index));
 
 #define ARCH_CALL      orig_ax
@@ -186,6 +186,8 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_ARG4 r8
 #define ARCH_CALL_ARG5 r9
 #define ARCH_CALL_MODE cs
+#define ARCH_CALL_PC   ip
+#define ARCH_CALL_SP   sp
 #define ARCH_FUTEX     202
 
 struct thread_info {

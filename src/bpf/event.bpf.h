@@ -232,7 +232,9 @@ static __always_inline __u32 kernel_side(void *ctx, const bpf_user_pt_regs_t *in
 {
 	__u32 frames;
 
-	if (!interrupted || !orc_is_usable() || s->orc.wrong ||
+	if (!interrupted) /* at a place of the kernel's own, where it walks as fast as we do */
+		return ask_kernel(ctx, frame_at(s, 0));
+	if (!orc_is_usable() || s->orc.wrong ||
 	    !(frames = orc_walk(s, interrupted, task))) {
 		counts->n[WIRE_KERNEL_ASKED]++;
 		return ask_kernel(ctx, frame_at(s, 0));
@@ -313,6 +315,7 @@ struct taken { /* one event on its way: who it is of */
 	bool full;
 	bool anyone;          /* whatever the filters say */
 	bool bare;            /* without stacks */
+	bool uncounted;       /* the source itself counts what it takes and loses */
 	const __u64 *details; /* EVENT_DETAILS of them */
 };
 
@@ -334,9 +337,11 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 	read_comm(h->comm, leader);
 	if (!e->anyone && !passes(task, h->comm, e->full))
 		return EVENT_FILTERED;
-	counts->n[WIRE_TAKEN]++;
+	if (!e->uncounted)
+		counts->n[WIRE_TAKEN]++;
 	if (!has_room(ring, WIRE_PLAIN_MAX)) {
-		counts->n[WIRE_RING_FULL]++;
+		if (!e->uncounted)
+			counts->n[WIRE_RING_FULL]++;
 		return EVENT_LOST;
 	}
 

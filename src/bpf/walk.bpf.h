@@ -86,6 +86,10 @@ struct walk {
 	__u64 low, high, bias;   /* the mapping of the last address that was looked up … */
 	struct unwind_file file; /* … its pages … */
 	__u32 before, after;     /* … and how far below and above the address its row holds */
+#ifdef WALK_RETURNS
+	__u32 return_count;
+	__u8 return_at[WALK_RETURNS]; /* where the first return addresses are, in words above sp */
+#endif
 };
 
 /*
@@ -766,6 +770,25 @@ __noinline int walk_find_process(__u32 pid)
 	return 0;
 }
 
+/* Where the frame that was stepped out of had its return address, for those who asked for that. */
+static __always_inline void note_return(void)
+{
+#ifdef WALK_RETURNS
+	struct scratch *s = get_scratch();
+	if (!s)
+		return;
+	struct walk *w = &s->walk;
+	__u64 at = (w->sp + ARCH_RETURN_AT - open_event(s)->sp) / sizeof(__u64);
+	__u32 n = w->return_count;
+
+	if (n >= WALK_RETURNS || at >= WALK_PIECE)
+		return;
+	barrier_var(n);
+	w->return_at[n < WALK_RETURNS ? n : 0] = at;
+	w->return_count = n + 1;
+#endif
+}
+
 /* The next frames: 0 to go on, else enum wire_walk. */
 __noinline int walk_some(int frame)
 {
@@ -773,6 +796,7 @@ __noinline int walk_some(int frame)
 		int result = walk_step(frame + i);
 		if (result)
 			return result;
+		note_return();
 	}
 	return 0;
 }
@@ -784,6 +808,9 @@ static __always_inline int walk_user(struct walk *w)
 	w->piece = WALK_NO_PIECE;
 	w->frames = 0;
 	w->kept_at = 0;
+#ifdef WALK_RETURNS
+	w->return_count = 0;
+#endif
 	for (int i = 0; i < WIRE_WALK_FRAMES; i += WALK_SOME) {
 		int result = walk_some(i);
 		if (result)

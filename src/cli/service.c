@@ -13,6 +13,7 @@
 #include "cli/access_list.h"
 #include "cli/cli.h"
 #include "cli/store_dir.h"
+#include "collect/sites_source.h"
 
 enum { OPT_CONFIG = 1000 };
 
@@ -141,6 +142,8 @@ char *service_collecting_options(const struct settings *s, struct collecting_opt
 	add_source(o, source_find(SOURCE_ALWAYS));
 	for (size_t i = 0; i < events->count; i++)
 		add_source(o, source_find(events->items[i]));
+	if (settings_number(s, SET_OFFCPU) && o->source_count < SOURCES_MAX)
+		add_source(o, &sites_source);
 	o->host = settings_text(s, SET_HOST);
 	o->table_bytes = settings_number(s, SET_TABLES);
 	o->lines = (const char *const *)settings_list(s, SET_LINES)->items;

@@ -26,7 +26,7 @@
 #define TIMES            WRITTEN(STORE_TIMES_HOURS) "h"
 #define DEADLINE         WRITTEN(SERVER_DEADLINE_S) "s"
 
-enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, EVENTS, LISTEN, URL };
+enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, EVENTS, LISTEN, URL, YES_NO };
 
 static const struct {
 	const char *name;
@@ -47,6 +47,8 @@ static const struct {
 	[SET_FREQUENCY] = {"frequency", NUMBER, "99", "HZ  samples per second per CPU (99)"},
 	[SET_EVENTS] = {"events", EVENTS, NULL,
 			"EVENT  also sample this event, such as page-faults; repeatable"},
+	[SET_OFFCPU] = {"offcpu", YES_NO, "yes",
+			"yes|no  keep the time that threads wait, by stack (yes)"},
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  user to run the server as (the store's owner, or see smolder-run(1))"},
 	[SET_HOST] = {"host", TEXT, NULL, "NAME  value of the label host (this machine's name)"},
@@ -152,6 +154,9 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 		return fetch_is_url(value);
 	case EVENTS: /* but for another clock: that is sampled in any case */
 		return source_find(value) && !source_find(value)->is_clock;
+	case YES_NO:
+		*ret = strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
+		return *ret || strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
 	case TEXT:
 	case LIST:
 		break;
@@ -175,6 +180,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[LIST] = "a name",
 		[EVENTS] = "an event that is no clock, such as page-faults",
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
+		[YES_NO] = "yes or no",
 		[URL] = "a URL such as http://collector:7117",
 	};
 	uint64_t n;

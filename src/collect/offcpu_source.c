@@ -1,12 +1,12 @@
 #include "collect/offcpu_source.h"
 
 #include <errno.h>
-#include <sys/uio.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "base/mem.h"
+#include "collect/found_event.h"
 #include "offcpu.skel.h"
 
 #define WAKING "offcpu_waking"
@@ -72,77 +72,25 @@ const struct source_kind offcpu_wakers_source = OFFCPU("offcpu-wakers", wakers_p
 /* ---- what is off its CPU already --------------------------------------------------------------
  */
 
-#define COPY_CHUNKS 32 /* of the user stack: most blocked threads are a few KB deep */
-
-struct found_event { /* the head, details and frames of one that was found, then its stack */
-	uint8_t bytes[WIRE_EVENT_MAX];
+struct finding {
+	event_fn *fn;
+	void *ctx;
 };
 
-/* The top of a thread's stack, in chunks as the BPF program copies them: how many bytes. */
-static size_t copy_stack(const struct wire_event *e, uint8_t *to)
+static void hand_over(void *ctx, const void *record, struct found_event *room)
 {
-	uint64_t from = wire_stack_start(e);
-	struct iovec remote[COPY_CHUNKS], local = {to, COPY_CHUNKS * WIRE_STACK_CHUNK};
+	const struct finding *to = ctx;
+	const struct offcpu_found *f = record;
 
-	/* In pieces: what lies beyond the end of the stack ends the copy, and does not refuse it.
-	 */
-	for (size_t i = 0; i < COPY_CHUNKS; i++)
-		remote[i] = (struct iovec){(void *)(uintptr_t)(from + i * WIRE_STACK_CHUNK),
-					   WIRE_STACK_CHUNK};
-	ssize_t n = process_vm_readv((pid_t)e->pid, &local, 1, remote, COPY_CHUNKS, 0);
-	return n > 0 ? (size_t)n / WIRE_STACK_CHUNK * WIRE_STACK_CHUNK : 0;
-}
-
-static void hand_over(const struct offcpu_found *f, struct found_event *room, event_fn *fn,
-		      void *ctx)
-{
-	struct wire_event *e = (void *)room->bytes;
-	size_t frames = MIN(f->event.kernel_frames, WIRE_FRAMES);
-
-	*e = f->event;
-	e->kernel_frames = (uint16_t)frames;
-	memcpy(e + 1, &f->details, sizeof(f->details));
-	memcpy((uint8_t *)(e + 1) + sizeof(f->details), f->frames, frames * sizeof(*f->frames));
-	e->bytes = (uint32_t)wire_plain_bytes(e);
-	if (!(e->flags & WIRE_NO_USER)) {
-		e->walk = WIRE_WALK_NO_MAPPING;
-		e->bytes += (uint32_t)copy_stack(e, room->bytes + e->bytes);
-	}
-	fn(ctx, e);
-}
-
-static int read_whole(int fd, void *to, size_t bytes)
-{
-	for (size_t got = 0; got < bytes;) {
-		ssize_t n = read(fd, (uint8_t *)to + got, bytes - got);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		got += (size_t)n;
-	}
-	return 0;
+	to->fn(to->ctx, found_event_make(room, f, &f->details, OFFCPU_DETAILS));
 }
 
 int offcpu_source_found(struct source *s, event_fn *fn, void *ctx)
 {
-	struct bpf_program *p = bpf_object__find_program_by_name(s->object, FOUND);
-	struct bpf_link *link = bpf_program__attach_iter(p, NULL);
-	if (!link)
-		return -errno;
-	CLEANUP(fd_closep) int fd = bpf_iter_create(bpf_link__fd(link));
-	CLEANUP(freep) struct offcpu_found *f = mem_alloc(sizeof(*f));
-	CLEANUP(freep) struct found_event *room = mem_alloc(sizeof(*room));
-	int r = fd < 0 ? -errno : 0;
+	struct finding to = {fn, ctx};
 
-	while (r == 0) {
-		r = read_whole(fd, f, sizeof(*f));
-		if (r == 0)
-			hand_over(f, room, fn, ctx);
-	}
-	explicit_bzero(room, sizeof(*room)); /* stacks hold secrets */
-	bpf_link__destroy(link);
-	return r == -ENODATA ? 0 : r;
+	return found_event_each(bpf_object__find_program_by_name(s->object, FOUND),
+				sizeof(struct offcpu_found), hand_over, &to);
 }
 
 void offcpu_source_threads(struct source *s, offcpu_thread_fn *fn, void *ctx)

@@ -143,7 +143,7 @@ static int prepare(struct sampler *s, struct source *src, const struct sampler_o
 	else if ((r = bpf_object_share(src->object, s->sources[0].object, shared_maps)))
 		return r;
 	return given > 0 ? bpf_map__reuse_fd(counters, given)
-			 : bpf_map__set_max_entries(counters, s->cpu_count);
+			 : bpf_map__set_max_entries(counters, s->cpu_count + 1);
 }
 
 static int load_source(struct sampler *s, unsigned i, const struct sampler_options *o,
@@ -327,8 +327,21 @@ void sampler_stop(struct sampler *s)
 int sampler_counters(void)
 {
 	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "counters", sizeof(uint32_t),
-			      sizeof(struct wire_counts), (uint32_t)libbpf_num_possible_cpus(),
-			      NULL);
+			      sizeof(struct wire_counts),
+			      (uint32_t)libbpf_num_possible_cpus() + 1, NULL);
+}
+
+/* The last ones are user space's own: those of a CPU its program may be writing just now. */
+void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more)
+{
+	struct wire_counts c = {};
+	int fd = s->sources[source].counters_fd;
+	uint32_t last = s->cpu_count;
+
+	if (!more || bpf_map_lookup_elem(fd, &last, &c) != 0)
+		return;
+	c.n[WIRE_TAKEN] += more;
+	bpf_map_update_elem(fd, &last, &c, BPF_ANY);
 }
 
 static void add_counters(int fd, struct sampler_counts *to)

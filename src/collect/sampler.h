@@ -52,6 +52,9 @@ void sampler_free(struct sampler *s);
 /* Counters of one source that outlive a sampler: an fd that its owner closes, or -errno. */
 int sampler_counters(void);
 
+/* Counts more that were taken of a source, of which the kernel does not know. */
+void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more);
+
 /* What all samplers that used them have counted together. */
 struct sampler_counts;
 void sampler_counters_read(int fd, struct sampler_counts *ret);

@@ -14,9 +14,11 @@
 #include "base/mem.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
+#include "collect/sites_source.h"
 #include "pipeline/measure.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/sender.h"
+#include "pipeline/sites.h"
 #include "pipeline/windows.h"
 
 #define ALIVE_MS       5000
@@ -43,6 +45,9 @@ struct collecting {
 	struct pipeline *pipeline;
 	struct cgroups *cgroups;
 	struct windows *windows[SOURCES_MAX]; /* by source */
+	struct sites *sites; /* NULL: time off the CPU is not kept */
+	unsigned sites_source;
+	bool no_offcpu; /* asked for, and not possible */
 	struct sender *sender;
 	struct sampler_counts first[SOURCES_MAX]; /* the kernel's counters when we began */
 	uint64_t began_ns;
@@ -72,7 +77,10 @@ static void on_assembled(void *ctx, const struct assembled *a)
 {
 	struct collecting *c = ctx;
 
-	windows_add(c->windows[a->event->source], pipeline_processes(c->pipeline), a);
+	if (c->sites && a->event->source == c->sites_source)
+		sites_event(c->sites, pipeline_processes(c->pipeline), a);
+	else
+		windows_add(c->windows[a->event->source], pipeline_processes(c->pipeline), a);
 }
 
 /* What the server's /metrics shows of us; and whether something has grown past its cap. */
@@ -88,6 +96,7 @@ static void measure(struct collecting *c)
 		.dictionary_bytes = profile_bytes(c->dict),
 		.missing_capabilities = c->options->missing_capabilities,
 		.no_control_groups = !c->cgroups,
+		.no_offcpu = c->no_offcpu,
 	};
 
 	pipeline_stats(c->pipeline, &now.pipeline);
@@ -144,7 +153,10 @@ static void pump(struct collecting *c)
 static void take_windows(struct collecting *c, bool flush)
 {
 	struct window w;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC);
 
+	if (c->sites && (windows_has_ended(c->windows[c->sites_source], &end) || flush))
+		sites_report(c->sites, c->pipeline, end);
 	for (unsigned i = c->options->source_count; i-- > 0;) {
 		while (windows_take(c->windows[i], pipeline_processes(c->pipeline), flush, &w)) {
 			measure(c);
@@ -181,6 +193,8 @@ static void drain(struct collecting *c)
 {
 	look_at_clock(c);
 	pipeline_drain(c->pipeline);
+	if (c->sites)
+		sites_settle(c->sites, c->pipeline);
 }
 
 static void control(struct collecting *c, const struct window_reply *r)
@@ -332,6 +346,23 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 	sampler->source_count = o->source_count;
 }
 
+static bool is_offcpu_last(const struct collecting_options *o)
+{
+	return o->sources[o->source_count - 1].kind == &sites_source;
+}
+
+static void start_sites(struct collecting *c)
+{
+	c->sites_source = c->options->source_count - 1;
+	look_at_clock(c);
+	c->sites = sites_new(c->dict, c->windows[c->sites_source], c->sites_source);
+	int err = sites_begin(c->sites, c->pipeline);
+	if (err)
+		log_warn("threads that wait already are not seen before they have run: cannot list "
+			 "them: %s",
+			 strerror(-err));
+}
+
 static int start(struct collecting *c)
 {
 	const struct collecting_options *o = c->options;
@@ -369,8 +400,17 @@ static int start(struct collecting *c)
 	open_windows(c, o->host ? o->host : host, &sampler);
 	c->sender = sender_new(c->dict, instance, 0);
 	int err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
+	if (err && is_offcpu_last(o)) {
+		log_warn("the time that threads wait is not kept: cannot %s: %s%s%s", why.doing,
+			 strerror(-err), why.detail[0] ? ": " : "", why.detail);
+		sampler.source_count = --own->source_count;
+		c->no_offcpu = true;
+		err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
+	}
 	if (err)
 		probe_cannot_sample(err, &why);
+	else if (is_offcpu_last(o))
+		start_sites(c);
 	return err;
 }
 
@@ -416,7 +456,8 @@ int collecting_run(const struct collecting_options *options)
 		return 0; /* our parent waits for our end, and a table may be in the making */
 	loop_free(c.loop);
 	sender_free(c.sender);
-	for (unsigned i = 0; i < o.source_count; i++)
+	sites_free(c.sites);
+	for (unsigned i = 0; i < SOURCES_MAX; i++)
 		windows_free(c.windows[i]);
 	pipeline_free(c.pipeline);
 	cgroups_free(c.cgroups);

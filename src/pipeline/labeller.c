@@ -162,13 +162,17 @@ uint32_t labeller_other(struct labeller *l)
 uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,
 			 bool is_old)
 {
-	struct label labels[10];
+	struct label labels[12];
 	struct container c = {};
 	size_t n = 0;
 
 	labels[n++] = (struct label){intern(l, "host"), l->host};
 	put_label(l, labels, &n, "comm", o->comm);
 	put_label(l, labels, &n, "thread", o->thread);
+	if (o->state)
+		labels[n++] = (struct label){intern(l, "state"), o->state};
+	if (o->reason)
+		labels[n++] = (struct label){intern(l, "reason"), o->reason};
 	if (o->exe)
 		labels[n++] = (struct label){intern(l, "exe"), o->exe};
 	if (o->cgroup && l->options.cgroups)

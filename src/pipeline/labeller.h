@@ -5,7 +5,8 @@
  * Labels: host, comm, thread (where it is not comm; a number in it is one #), exe, container, pod,
  * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
  * program are counted together, since each would be a series of its own. Of processes that are
- * named in `threads`, each thread is a series: its name as it is, and tid.
+ * named in `threads`, each thread is a series: its name as it is, and tid. Threads off their CPU have
+ * `state` and `reason` as well, which whoever adds them sets.
  *
  * Beyond `threads_max` threads in a day (of UTC), those that `threads` asks for are as all others
  * again, and their samples counted.
@@ -35,6 +36,7 @@ struct owner {
 	uint32_t pid;
 	uint32_t tid; /* where its process' threads are asked for, else 0 */
 	char comm[WIRE_COMM], thread[WIRE_COMM];
+	uint32_t state, reason; /* of a thread off its CPU: strings of the dictionary; 0: none */
 	/* What follows from that. */
 	uint32_t exe; /* string of the dictionary */
 	bool is_kernel;

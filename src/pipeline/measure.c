@@ -141,6 +141,7 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		[TROUBLE_REFUSED_CALLS] = count_refused(m),
 		[TROUBLE_CAPABILITIES] = now->missing_capabilities,
 		[TROUBLE_NO_CONTROL_GROUPS] = now->no_control_groups,
+		[TROUBLE_NO_OFFCPU] = now->no_offcpu,
 	};
 
 	trouble_count(&now->pipeline, counts);

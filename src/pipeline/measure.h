@@ -36,6 +36,7 @@ struct measured {
 	uint64_t dictionary_bytes;
 	unsigned missing_capabilities;
 	bool no_control_groups;
+	bool no_offcpu; /* asked for, but this kernel cannot */
 };
 
 void measure_all(struct measure *m, const struct measured *now);

@@ -119,6 +119,14 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				       "hierarchies of control groups are missing: there are no "
 				       "labels of containers and units",
 				       "mount -t cgroup2 cgroup2 /sys/fs/cgroup", false},
+	[TROUBLE_NO_OFFCPU] = {"no_offcpu",
+			       "profile is missing: this kernel does not let the time that threads "
+			       "wait be kept",
+			       "set 'offcpu: no' in the configuration to be told no more", false},
+	[TROUBLE_THREADS_CAPPED] = {"threads_capped",
+				    "times a thread left its CPU that was not followed, as there "
+				    "are more than 16384 threads: their waits are missing",
+				    "", false},
 	[TROUBLE_NO_PRIORITY] = {"no_priority",
 				 "is why the collector runs at normal priority: on a machine that "
 				 "is too busy, rings fill up",
@@ -156,6 +164,7 @@ void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]
 	ret[TROUBLE_LATE] = s->stream.late_events + s->stream.late_records;
 	/* For those that were not there at the start a collector begins anew. */
 	ret[TROUBLE_CPUS_FAILED] = s->counts.failed_cpus - s->counts.beyond_cpus;
+	ret[TROUBLE_THREADS_CAPPED] = s->counts.no_room;
 	ret[TROUBLE_NO_PRIORITY] = (uint64_t)-s->priority_error;
 	ret[TROUBLE_NO_HOTPLUG] = (uint64_t)-s->hotplug_error;
 }

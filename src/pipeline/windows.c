@@ -47,6 +47,7 @@ struct windows {
 	uint64_t floor_ms;   /* after the clock stepped back: nothing taken since lies before … */
 	uint64_t floor_ns;   /* … taken since this, CLOCK_MONOTONIC */
 	uint64_t drained_ns; /* the last drain, CLOCK_MONOTONIC */
+	uint64_t ended_ms;   /* as windows_has_ended() was told; 0: not yet */
 	uint64_t tick_ns;    /* between a clock's; 0: it is none */
 	uint32_t length_ms;
 	bool cut; /* the length changed: close what is open */
@@ -176,20 +177,20 @@ static uint64_t tick_of(const struct windows *ws, uint64_t monotonic)
 	return (wall / NS * NS + in_second) / 1000000;
 }
 
+/* `a`: what the rest of an owner is found from; NULL: it is complete. */
 static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct processes *ps,
-			 const struct assembled *a)
+			 const struct assembled *a, const struct owner *key)
 {
-	struct owner who;
-	uint32_t id;
+	struct owner who = *key;
+	uint32_t hash = index_hash_bytes(&who, OWNER_KEY), id;
 
-	labeller_owner(ws->labeller, a->event, ws->wall_ms, &who);
-	uint32_t hash = index_hash_bytes(&who, OWNER_KEY);
 	INDEX_EACH(&w->by_owner, hash, id)
 		if (memcmp(&w->owners[id], &who, OWNER_KEY) == 0)
 			return id;
 	if (w->owner_count >= ws->options.owners_max)
 		return 1;
-	labeller_complete(ws->labeller, ps, a, &who);
+	if (a)
+		labeller_complete(ws->labeller, ps, a, &who);
 	MEM_GROW(w->owners, w->owner_count, w->owner_cap);
 	id = w->owner_count++;
 	w->owners[id] = who;
@@ -207,11 +208,9 @@ static uint32_t find_row(const struct open_window *w, uint32_t owner, uint32_t s
 	return 0;
 }
 
-void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a)
+/* The row of that pair, or of (other). */
+static uint32_t get_row(struct windows *ws, struct open_window *w, uint32_t owner, uint32_t stack)
 {
-	uint64_t at = wall_of(ws, a->event->time);
-	struct open_window *w = find_open(ws, at);
-	uint32_t owner = owner_of(ws, w, ps, a), stack = a->stack;
 	uint32_t row = find_row(w, owner, stack);
 
 	if (!row && w->row_count >= ws->options.rows_max) {
@@ -227,6 +226,17 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 		w->rows[row] = (struct row){owner, stack, 0, 0};
 		index_put(&w->by_row, index_hash2(owner, stack), row);
 	}
+	return row;
+}
+
+void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a)
+{
+	uint64_t at = wall_of(ws, a->event->time);
+	struct open_window *w = find_open(ws, at);
+	struct owner who;
+
+	labeller_owner(ws->labeller, a->event, ws->wall_ms, &who);
+	uint32_t row = get_row(ws, w, owner_of(ws, w, ps, a, &who), a->stack);
 	w->rows[row].count++;
 	w->rows[row].value += a->event->value;
 	uint64_t tick = tick_of(ws, a->event->time);
@@ -235,6 +245,34 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 	w->ticks[w->tick_count++] =
 		(struct tick){row, (uint16_t)MIN(slot, w->length_ms / WINDOW_STEP_MS - 1)};
 	ws->stats.open++;
+}
+
+void windows_owner(struct windows *ws, struct processes *ps, const struct assembled *a,
+		   struct owner *ret)
+{
+	labeller_owner(ws->labeller, a->event, ws->wall_ms, ret);
+	labeller_complete(ws->labeller, ps, a, ret);
+}
+
+void windows_add_sum(struct windows *ws, const struct owner *who, uint64_t at_ns, uint32_t stack,
+		     uint64_t count, uint64_t value)
+{
+	struct open_window *w = find_open(ws, wall_of(ws, at_ns));
+	uint32_t row = get_row(ws, w, owner_of(ws, w, NULL, NULL, who), stack);
+
+	w->rows[row].count += count;
+	w->rows[row].value += value;
+}
+
+bool windows_has_ended(struct windows *ws, uint64_t *ret_end_ns)
+{
+	uint64_t end = ws->wall_ms - ws->wall_ms % ws->length_ms, before = ws->ended_ms;
+
+	if (end == before)
+		return false;
+	ws->ended_ms = end;
+	*ret_end_ns = (uint64_t)((int64_t)(end * 1000000) - ws->next_offset_ns);
+	return before != 0;
 }
 
 struct sorted_row {
@@ -285,6 +323,8 @@ static void merge_rows(struct windows *ws, const struct processes *ps, const str
 		place[sorted[i].row] = ret->row_count - 1;
 	}
 
+	if (!w->tick_count) /* of sums: when is not known */
+		return;
 	CLEANUP(freep)
 	struct sorted_tick *ticks = mem_alloc_array(w->tick_count + 1, sizeof(*ticks));
 	for (uint32_t i = 0; i < w->tick_count; i++)

@@ -48,6 +48,20 @@ void windows_set_length(struct windows *ws, uint32_t ms);
 
 void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a);
 
+/* Whose an event is, to be kept and used again: see windows_add_sum(). */
+void windows_owner(struct windows *ws, struct processes *ps, const struct assembled *a,
+		   struct owner *ret);
+
+/*
+ * Many events at once: `count` of them, worth `value`, in the window of `at_ns` (CLOCK_MONOTONIC).
+ * When in it they happened is not kept: not together with windows_add().
+ */
+void windows_add_sum(struct windows *ws, const struct owner *who, uint64_t at_ns, uint32_t stack,
+		     uint64_t count, uint64_t value);
+
+/* Whether a window has ended since this was asked the last time: and when, CLOCK_MONOTONIC. */
+bool windows_has_ended(struct windows *ws, uint64_t *ret_end_ns);
+
 /*
  * The next window that is over, or with `flush` whatever there is; false if there is none. Its
  * type, times and rows are set; the caller frees it with window_done().

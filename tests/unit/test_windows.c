@@ -421,6 +421,38 @@ static void threads_that_are_asked_for_are_series(void **state)
 	done(&f);
 }
 
+static void sums_are_rows_without_times(void **state)
+{
+	(void)state;
+	struct fixture f = make_with(0, 0);
+	struct owner who = {.pid = 7, .comm = "db"}, other;
+	struct window w;
+	uint64_t end = 0;
+
+	assert_false(windows_has_ended(f.windows, &end)); /* the first one asks from here on */
+	who.state = profile_string(f.dict, "sleeping", 8);
+	other = who;
+	other.state = profile_string(f.dict, "runnable", 8);
+	windows_add_sum(f.windows, &who, f.monotonic, 5, 1000000, 40);
+	windows_add_sum(f.windows, &who, f.monotonic + SECOND, 5, 2, 3);
+	windows_add_sum(f.windows, &other, f.monotonic, 5, 1, 7);
+	pass(&f, 10.25, 0);
+	assert_true(windows_has_ended(f.windows, &end));
+	assert_int_equal(end, 1010 * SECOND);
+	assert_false(windows_has_ended(f.windows, &end));
+
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_null(w.times);
+	assert_int_equal(w.row_count, 2);
+	uint64_t counts = w.rows[0].count + w.rows[1].count;
+	assert_int_equal(counts, 1000003);
+	assert_int_equal(w.rows[0].value + w.rows[1].value, 50);
+	assert_true(has(&f, &w, "state", "sleeping"));
+	assert_true(has(&f, &w, "state", "runnable"));
+	window_done(&w);
+	done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +467,7 @@ int main(void)
 		cmocka_unit_test(names_with_a_digit_stay_apart),
 		cmocka_unit_test(live_windows_are_a_second),
 		cmocka_unit_test(threads_that_are_asked_for_are_series),
+		cmocka_unit_test(sums_are_rows_without_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

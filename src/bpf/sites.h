@@ -1,0 +1,98 @@
+/*
+ * sites: what passes between bpf/sites.bpf.c and user space: the time that threads spend off their
+ * CPU, always on. Durations are exact; what is saved is walks.
+ *
+ * A site is a place where a thread leaves its CPU: instruction, stack pointer, system call,
+ * state, and the first return addresses on its stack. What it waited there is added up in the
+ * kernel, and its stack is walked when the site is met first, and again now and then, by chance. An
+ * event is such a walk, and (tid, walk) names it. Sums belong to the site's last walk: so a site
+ * that stands for several stacks, since those differ only further up than was looked, is divided
+ * among them as often as each was met.
+ *
+ * There are three places where time is, and a walk's is the sum of them:
+ *	struct site_thread  of a thread: the sums of the site it was at last, and what is open
+ *	struct site_value         of its other sites, by hash
+ *	an event            the sums until then of the walk that it takes the place of
+ *
+ * A thread has no site while it is young, and where there is no room: then its sums are those of
+ * `bare`. If it still waits when user space looks, an iterator tells its stack: that is a walk as
+ * well, named by the time at which the wait began.
+ */
+#pragma once
+
+#include "bpf/offcpu.h"
+
+#define SITES_THREADS     16384 /* a power of two */
+#define SITES_PROBES      4     /* places where a thread may be */
+#define SITES_MAX         32768
+#define SITES_YOUNG_NS    100000000ull
+#define SITES_STATE       3 /* the bits of a key that are its enum offcpu_state */
+#define SITES_FOUND       4 /* a key, with the state: the iterator's */
+#define SITES_ENDED       0x80000000u
+#define SITES_PLACES      2048 /* buckets; a power of two */
+#define SITES_PLACE_WAYS  4
+#define SITES_WALK_SHIFTS 24 /* one walk in 2^24 periods, at the least */
+#define SITES_SOONER      6  /* so much less of it where no return address was found */
+
+struct site_sums {
+	__u64 blocked, runnable; /* ns */
+	__u64 periods;           /* that have ended */
+};
+
+struct site_key {
+	__u64 key; /* a hash of what makes the site, with its state; below SITES_FOUND: no site */
+	__u32 tid; /* of the initial pid namespace, as all here */
+	__u32 pad;
+};
+
+struct site_value {
+	__u64 walk;
+	struct site_sums sums;
+};
+
+/*
+ * A thread: two lines of the cache. Only the CPU that it leaves, or comes to, writes it; user space
+ * maps it, and reads it again if `end` and `begin` were not the same.
+ */
+struct site_thread {
+	__u32 tid;        /* 0: not in use; with SITES_ENDED: for user space to remove */
+	__u32 begin, end; /* how often it was changed: before and after */
+	__u32 bare_periods;
+	__u64 left, back; /* when its last period began and ended; 0: it has not */
+	__u64 delay;      /* sched_info.run_delay when it left */
+	__u64 key;        /* of the site where it left; its walk: */
+	__u64 walk;
+	__u64 blocked; /* since it is at this site */
+	__u64 runnable;
+	__u64 periods;
+	__u64 place;                       /* the key, but for the return addresses … */
+	__u64 returns;                     /* … and where those are: see sites.bpf.c */
+	__u64 bare_blocked, bare_runnable; /* without a site */
+	__u64 ran;                         /* ns on a CPU */
+	__u64 found; /* the iterator knows the stack of the period that began then */
+};
+
+_Static_assert(sizeof(struct site_thread) == 128, "two lines of the cache");
+
+struct site_control { /* one; what user space sets: shift. */
+	__u32 shift;  /* a site is walked again once in 2^shift periods */
+	__u32 full;   /* there was no room for a site: no walks until user space made some */
+};
+
+/* The details of an event. */
+struct site_details {
+	struct offcpu_details of; /* `before`: the walk that this takes the place of, by `began` */
+	__u64 before_periods;
+	__u64 walk;
+	__u32 tid;
+	__u32 is_end; /* the thread has ended, and had no walk: `before` are its bare sums */
+};
+
+#define SITES_DETAILS 15
+_Static_assert(sizeof(struct site_details) == SITES_DETAILS * sizeof(__u64), "in words");
+
+struct site_found { /* what the iterator says of a thread */
+	struct offcpu_found of;
+	__u64 walk;
+	__u32 tid, pad;
+};

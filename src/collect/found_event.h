@@ -1,0 +1,23 @@
+/*
+ * found_event: threads that are off their CPU already, as a BPF iterator tells them, made into
+ * events: with a copy of the top of the user's stack, which is read here.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "bpf/offcpu.h"
+
+struct bpf_program;
+
+struct found_event { /* room for one: head, details, frames, then the copy */
+	uint8_t bytes[WIRE_EVENT_MAX];
+};
+
+/* `details`: so many words. The event is in `room`. */
+const struct wire_event *found_event_make(struct found_event *room, const struct offcpu_found *f,
+					  const void *details, unsigned words);
+
+/* Runs an iterator whose records have `bytes` each; the room is cleared in the end. 0 or -errno. */
+typedef void found_event_fn(void *ctx, const void *record, struct found_event *room);
+int found_event_each(struct bpf_program *p, size_t bytes, found_event_fn *fn, void *ctx);

@@ -1,0 +1,210 @@
+#include "collect/sites_source.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/mem.h"
+#include "collect/found_event.h"
+#include "sites.skel.h"
+
+#define BATCH       256
+#define READS_MAX   16 /* of a thread that changes just then */
+#define FIRST_SHIFT 8
+
+struct maps { /* what the source has while it runs */
+	struct bpf_link *switches;
+	struct site_thread *threads; /* SITES_THREADS of them, mapped */
+	struct site_control *control;
+	int sites_fd, claims_fd;
+};
+
+static void *map_memory(struct source *s, const char *name, size_t bytes, int flags)
+{
+	int fd = bpf_object__find_map_fd_by_name(s->object, name);
+	void *at = mmap(NULL, bytes, flags, MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static int start(struct source *s, const char **ret_doing)
+{
+	struct maps *m = mem_alloc(sizeof(*m));
+
+	s->driver_data = m;
+	*ret_doing = "map the threads off their CPU";
+	m->threads = map_memory(s, "site_threads", SITES_THREADS * sizeof(*m->threads),
+				PROT_READ | PROT_WRITE);
+	m->control = map_memory(s, "site_control", sizeof(*m->control), PROT_READ | PROT_WRITE);
+	if (!m->threads || !m->control)
+		return -errno;
+	m->sites_fd = bpf_object__find_map_fd_by_name(s->object, "sites");
+	m->claims_fd = bpf_object__find_map_fd_by_name(s->object, "site_claims");
+	sites_source_set_shift(s, FIRST_SHIFT);
+	*ret_doing = "attach to the scheduler's tracepoint";
+	m->switches = bpf_program__attach(s->program);
+	s->cpus = s->rings.count;
+	return m->switches ? 0 : -errno;
+}
+
+static void stop(struct source *s)
+{
+	struct maps *m = s->driver_data;
+
+	if (m)
+		bpf_link__destroy(TAKE_PTR(m->switches));
+}
+
+static void sites_free(struct source *s)
+{
+	struct maps *m = s->driver_data;
+
+	if (!m)
+		return;
+	if (m->threads)
+		munmap(m->threads, SITES_THREADS * sizeof(*m->threads));
+	if (m->control)
+		munmap(m->control, sizeof(*m->control));
+	free(m);
+}
+
+static const struct source_driver driver = {.start = start, .stop = stop, .free = sites_free};
+static const char *const programs[] = {"sites_found", NULL};
+
+const struct source_kind sites_source = {
+	.name = "offcpu",
+	.type = "offcpu",
+	.unit = "nanoseconds",
+	.object = sites__elf_bytes,
+	.program = "sites_switch",
+	.driver = &driver,
+	.also = programs,
+};
+
+void sites_source_set_shift(struct source *s, unsigned shift)
+{
+	struct maps *m = s->driver_data;
+
+	__atomic_store_n(&m->control->shift, MIN(shift, (unsigned)SITES_WALK_SHIFTS),
+			 __ATOMIC_RELAXED);
+}
+
+void sites_source_hold(struct source *s, bool hold)
+{
+	struct maps *m = s->driver_data;
+
+	__atomic_store_n(&m->control->full, hold, __ATOMIC_RELAXED);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct batch {
+	struct site_key keys[BATCH];
+	struct site_value sites[BATCH];
+};
+
+static int read_sites(const struct maps *m, const struct sites_reader *r)
+{
+	CLEANUP(freep) struct batch *b = mem_alloc(sizeof(*b));
+	uint64_t at[2] = {}; /* where it goes on: the kernel's business */
+	bool begun = false;
+
+	for (uint32_t n = BATCH;; n = BATCH) {
+		int err = bpf_map_lookup_batch(m->sites_fd, begun ? at : NULL, at, b->keys,
+					       b->sites, &n, NULL);
+		begun = true;
+		if (err && errno != ENOENT)
+			return -errno;
+		for (uint32_t i = 0; i < n; i++)
+			r->site(r->ctx, &b->keys[i], &b->sites[i]);
+		if (err)
+			return 0;
+	}
+}
+
+/* As it is between two changes; after some attempts, as it was found. */
+static void read_thread(const struct site_thread *from, struct site_thread *ret)
+{
+	for (int i = 0; i < READS_MAX; i++) {
+		uint32_t end = __atomic_load_n(&from->end, __ATOMIC_ACQUIRE);
+		memcpy(ret, from, sizeof(*ret));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&from->begin, __ATOMIC_RELAXED) == end)
+			return;
+	}
+}
+
+int sites_source_read(struct source *s, const struct sites_reader *r)
+{
+	const struct maps *m = s->driver_data;
+	int err = read_sites(m, r);
+
+	for (uint32_t i = 0; !err && i < SITES_THREADS; i++) {
+		struct site_thread t;
+		if (!__atomic_load_n(&m->threads[i].tid, __ATOMIC_ACQUIRE))
+			continue;
+		read_thread(&m->threads[i], &t);
+		if (t.tid)
+			r->thread(r->ctx, i, &t);
+	}
+	return err;
+}
+
+bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
+{
+	const struct maps *m = s->driver_data;
+
+	for (uint32_t i = 0; i < SITES_THREADS; i++) {
+		const volatile struct site_thread *t = &m->threads[i];
+		uint64_t left = t->left;
+		if (t->tid && left && !t->back && left < since_ns && t->key < SITES_FOUND &&
+		    t->found != left)
+			return true;
+	}
+	return false;
+}
+
+void sites_source_remove_site(struct source *s, const struct site_key *key)
+{
+	struct maps *m = s->driver_data;
+
+	bpf_map_delete_elem(m->sites_fd, key);
+	__atomic_store_n(&m->control->full, 0, __ATOMIC_RELAXED);
+}
+
+/* First the place itself, then that it may be taken. */
+void sites_source_remove_thread(struct source *s, uint32_t place)
+{
+	struct maps *m = s->driver_data;
+
+	__atomic_store_n(&m->threads[place].tid, 0, __ATOMIC_SEQ_CST);
+	bpf_map_delete_elem(m->claims_fd, &place);
+}
+
+/* ---- what is off its CPU already --------------------------------------------------------------
+ */
+
+struct finding {
+	event_fn *fn;
+	void *ctx;
+};
+
+static void hand_over(void *ctx, const void *record, struct found_event *room)
+{
+	const struct finding *to = ctx;
+	const struct site_found *f = record;
+	struct site_details d = {.of = f->of.details, .walk = f->walk, .tid = f->tid};
+
+	to->fn(to->ctx, found_event_make(room, &f->of, &d, SITES_DETAILS));
+}
+
+int sites_source_found(struct source *s, event_fn *fn, void *ctx)
+{
+	struct finding to = {fn, ctx};
+
+	return found_event_each(bpf_object__find_program_by_name(s->object, programs[0]),
+				sizeof(struct site_found), hand_over, &to);
+}
