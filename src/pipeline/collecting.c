@@ -45,7 +45,7 @@ struct collecting {
 	struct pipeline *pipeline;
 	struct cgroups *cgroups;
 	struct windows *windows[SOURCES_MAX]; /* by source */
-	struct sites *sites; /* NULL: time off the CPU is not kept */
+	struct sites *sites;                  /* NULL: time off the CPU is not kept */
 	unsigned sites_source;
 	bool no_offcpu; /* asked for, and not possible */
 	struct sender *sender;
@@ -355,7 +355,8 @@ static void start_sites(struct collecting *c)
 {
 	c->sites_source = c->options->source_count - 1;
 	look_at_clock(c);
-	c->sites = sites_new(c->dict, c->windows[c->sites_source], c->sites_source);
+	c->sites = sites_new(c->dict, c->windows[c->sites_source], c->sites_source,
+			     &c->options->waits);
 	int err = sites_begin(c->sites, c->pipeline);
 	if (err)
 		log_warn("threads that wait already are not seen before they have run: cannot list "

@@ -58,7 +58,7 @@ struct sites {
 	struct waiting *waiting;
 	struct syscall_names *calls;
 	uint32_t states[OFFCPU_STATES], idle, reasons[WAIT_REASONS];
-	uint32_t schedule, runnable, no_stack;
+	uint32_t schedule, runnable, idle_mark, no_stack;
 	struct walk *walks; /* [0] is not used */
 	uint32_t walk_count, walk_cap;
 	struct index by_id;
@@ -80,16 +80,16 @@ static uint32_t intern(struct sites *s, const char *text)
 	return profile_string(s->dict, text, strlen(text));
 }
 
-struct sites *sites_new(struct profile *dict, struct windows *ws, unsigned source)
+struct sites *sites_new(struct profile *dict, struct windows *ws, unsigned source,
+			const struct waiting_options *waits)
 {
-	static const struct waiting_options by_rules = {};
 	struct sites *s = mem_alloc(sizeof(*s));
 
 	s->dict = dict;
 	s->windows = ws;
 	s->source = source;
 	s->stacks = stack_edit_new(dict);
-	s->waiting = waiting_new(dict, &by_rules);
+	s->waiting = waiting_new(dict, waits);
 	s->calls = syscall_names_new(syscall_abi(false));
 	s->states[OFFCPU_SLEEPING] = intern(s, "sleeping");
 	s->states[OFFCPU_UNINTERRUPTIBLE] = intern(s, "uninterruptible");
@@ -99,6 +99,7 @@ struct sites *sites_new(struct profile *dict, struct windows *ws, unsigned sourc
 		s->reasons[i] = intern(s, wait_reason_name((enum wait_reason)i));
 	s->schedule = intern(s, "__schedule");
 	s->runnable = stack_edit_mark(s->stacks, 0, "[runnable]");
+	s->idle_mark = stack_edit_mark(s->stacks, 0, WAITING_IDLE);
 	s->no_stack = stack_edit_mark(s->stacks, 0, "[no stack]");
 	s->walk_count = 1;
 	s->bares = mem_alloc_array(SITES_THREADS, sizeof(*s->bares));
@@ -164,7 +165,7 @@ static void describe(struct sites *s, const struct assembled *a, const struct of
 	w->stack = stack_edit_cut(s->stacks, a->stack, s->schedule);
 	w->runnable_stack = stack_edit_join(s->stacks, s->runnable, w->stack);
 	if (v.is_idle)
-		w->stack = waiting_idle_stack(s->dict, w->stack);
+		w->stack = stack_edit_join(s->stacks, s->idle_mark, w->stack);
 	w->runnable = w->blocked;
 	w->runnable.state = s->states[OFFCPU_RUNNABLE];
 	w->runnable.reason = s->reasons[WAIT_CPU];

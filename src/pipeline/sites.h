@@ -17,12 +17,15 @@
 
 #include "pipeline/assemble.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/waiting.h"
 #include "pipeline/windows.h"
 
 struct sites;
 
-/* The dictionary and the windows are borrowed. `source`: its number in the sampler. */
-struct sites *sites_new(struct profile *dict, struct windows *ws, unsigned source);
+/* All are borrowed. `source`: its number in the sampler; `waits`: which functions decide that a
+ * thread is idle. */
+struct sites *sites_new(struct profile *dict, struct windows *ws, unsigned source,
+			const struct waiting_options *waits);
 void sites_free(struct sites *s);
 
 /* Once, before the first drain: threads that wait already. 0, or -errno: they are missing. */
