@@ -24,10 +24,10 @@ static void room(uint32_t **map, uint32_t *cap, uint32_t id)
 	*cap = new;
 }
 
-void remap_set_root(struct remap *m, uint32_t root)
+void remap_set_stack(struct remap *m, uint32_t id, uint32_t to)
 {
-	room(&m->stacks, &m->stack_cap, 0);
-	m->stacks[0] = root;
+	room(&m->stacks, &m->stack_cap, id);
+	m->stacks[id] = to;
 }
 
 static const char *string_of(const void *ctx, uint32_t id, size_t *ret_len)

@@ -24,8 +24,9 @@ struct remap_caps {
 
 void remap_done(struct remap *m);
 
-/* From now on stacks are put on top of this one of the other dictionary. Before any other call. */
-void remap_set_root(struct remap *m, uint32_t root);
+/* A stack, and what is on top of it, becomes this one and what is on top of that; 0: the empty
+ * stack, which all others are on top of. Before any other call. */
+void remap_set_stack(struct remap *m, uint32_t id, uint32_t to);
 
 struct remap_from { /* the dictionary to translate from; borrowed */
 	const struct module *modules;

@@ -85,7 +85,7 @@ static void rooted_init(struct rooted *r, struct wall *w, const struct profile *
 
 	*r = (struct rooted){.wall = w, .from = from};
 	r->root = profile_stack(w->into, 0, profile_frame(w->into, &f));
-	remap_set_root(&r->map, r->root);
+	remap_set_stack(&r->map, 0, r->root);
 }
 
 /* Of a sample's labels, those that were asked for. */
@@ -128,7 +128,8 @@ static bool is_in_kernel(const struct profile *p, uint32_t stack)
 	return kind == FRAME_KERNEL || kind == FRAME_BPF;
 }
 
-/* What ran, and in the proportions of the samples where. */
+/* What ran, and in the proportions of the samples where. Where it is not known exactly how long
+ * threads ran, the samples have to tell that as well. */
 static void add_running(struct wall *w, const struct profile *ran, const struct profile *cpu)
 {
 	struct rooted user, kernel, unsampled;
@@ -144,7 +145,7 @@ static void add_running(struct wall *w, const struct profile *ran, const struct 
 		const struct sample *s = &cpu->samples[i];
 		const struct owner *o = owner_of(&w->owners, cpu, s->series);
 		rooted_add(is_in_kernel(cpu, s->stack) ? &kernel : &user, s,
-			   scale(s->value, o->ran, o->sampled));
+			   ran->sample_count ? scale(s->value, o->ran, o->sampled) : s->value);
 	}
 	for (uint32_t i = 0; i < ran->sample_count; i++) {
 		const struct sample *s = &ran->samples[i];
@@ -181,6 +182,18 @@ static struct rooted *root_of(struct reasons *r, struct wall *w, const struct pr
 	return &r->roots[i];
 }
 
+/* The stack that is this mark and nothing else; 0 if there is none. */
+static uint32_t find_mark(const struct profile *p, const char *name)
+{
+	for (uint32_t i = 1; i < p->stack_count; i++) {
+		const struct frame *f = &p->frames[p->stacks[i].frame];
+		if (!p->stacks[i].parent && f->kind == FRAME_MARK &&
+		    strcmp(profile_str(p, f->name), name) == 0)
+			return i;
+	}
+	return 0;
+}
+
 static void add_waiting(struct wall *w, const struct profile *off)
 {
 	struct rooted runnable, idle;
@@ -188,7 +201,9 @@ static void add_waiting(struct wall *w, const struct profile *off)
 
 	rooted_init(&runnable, w, off, part_names[PART_RUNNABLE]);
 	rooted_init(&idle, w, off, part_names[PART_IDLE]);
-	remap_set_root(&idle.map, 0); /* such stacks have that root already */
+	/* Such stacks have a mark at their root already. */
+	remap_set_stack(&idle.map, find_mark(off, "[idle]"), idle.root);
+	remap_set_stack(&runnable.map, find_mark(off, "[runnable]"), runnable.root);
 	for (uint32_t i = 0; i < off->sample_count; i++) {
 		const struct sample *s = &off->samples[i];
 		const char *state = label(off, s->series, "state");
@@ -346,6 +361,17 @@ static int read_type(struct store *s, const struct store_query *q, const char *t
 	return store_timeline(s, &of, ret, ret_err);
 }
 
+static int read_running(struct store *s, const struct store_query *q, const char *by,
+			struct store_timeline *ret, struct store_error *ret_err)
+{
+	int r = read_type(s, q, "oncpu", by, ret, ret_err);
+
+	if (r || ret->line_count)
+		return r;
+	store_timeline_done(ret);
+	return read_type(s, q, "cpu", by, ret, ret_err);
+}
+
 static const char *part_of_state(const char *state)
 {
 	return strcmp(state, "runnable") == 0 ? part_names[PART_RUNNABLE]
@@ -378,7 +404,7 @@ static int parts_timeline(struct store *s, const struct store_query *q, struct s
 			  struct store_error *ret_err)
 {
 	struct store_timeline ran = {}, states = {}, blocked = {};
-	int r = read_type(s, q, "oncpu", NULL, &ran, ret_err);
+	int r = read_running(s, q, NULL, &ran, ret_err);
 
 	r = r ? r : read_type(s, q, "offcpu", "state", &states, ret_err);
 	r = r ? r : read_blocked(s, q, &blocked, ret_err);
@@ -419,7 +445,7 @@ static int label_timeline(struct store *s, const struct store_query *q, const ch
 			  struct store_timeline *ret, struct store_error *ret_err)
 {
 	struct store_timeline ran = {}, off = {};
-	int r = read_type(s, q, "oncpu", by, &ran, ret_err);
+	int r = read_running(s, q, by, &ran, ret_err);
 
 	r = r ? r : read_type(s, q, "offcpu", by, &off, ret_err);
 	if (r == 0) {
@@ -464,7 +490,7 @@ int computed_names(struct store *s, const struct store_query *q, enum store_name
 	if (is_wall(q))
 		stored.type = "offcpu"; /* whoever has one has the other, and the labels of both */
 	int r = store_names(s, &stored, of, ret, ret_err);
-	if (r || of != STORE_TYPES || !has_name(ret, "oncpu") || !has_name(ret, "offcpu"))
+	if (r || of != STORE_TYPES || !has_name(ret, "offcpu"))
 		return r;
 	ret->names = mem_resize_array(ret->names, ret->count + 1, sizeof(*ret->names));
 	ret->names[ret->count++] = mem_strdup(COMPUTED_WALL); /* the last one, by the alphabet */

@@ -1,11 +1,11 @@
 /*
  * computed: types of profiles that are not stored, but computed from those that are.
  *
- * There is one, `wall`: all the time of threads, by what they did with it. Three stored types make
- * it up: `oncpu`, how long threads ran, which is exact; `cpu`, the samples of what they ran; and
- * `offcpu`, what they waited for, exact again. The samples only divide the running time of their
- * process, so that all parts together are the time that its threads existed. The root of each stack
- * is a mark that says which part it belongs to:
+ * There is one, `wall`: all the time of threads, by what they did with it. Stored types make it up:
+ * `cpu`, the samples of what they ran; `offcpu`, what they waited for, which is exact; and, where
+ *it is stored, `oncpu`, how long they ran, exact again: then the samples only divide the running
+ *time of their process, and all parts together are the time that its threads existed. The root of
+ *each stack is a mark that says which part it belongs to:
  *
  *	[running: user] [running: kernel] [waiting for a CPU] [blocked: disk] … [idle]
  *
@@ -25,6 +25,6 @@ int computed_sum(struct store *s, const struct store_query *q, struct profile *i
 int computed_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
 		      struct store_error *ret_err);
 
-/* A range that has both `oncpu` and `offcpu` has `wall`, too. */
+/* A range that has `offcpu` has `wall`, too. */
 int computed_names(struct store *s, const struct store_query *q, enum store_names_of of,
 		   struct store_names *ret, struct store_error *ret_err);

@@ -52,7 +52,7 @@ static const struct fact facts[] = {
 	{"cpu", "api", "7", NULL, NULL, "main;read;*ksys_read", 100, 1010101000},
 	{"offcpu", "api", "7", "uninterruptible", "disk", "main;read;*ksys_read;*io_schedule", 9,
 	 5 * SECOND},
-	{"offcpu", "api", "7", "runnable", "cpu", "main;parse", 3, 2 * SECOND},
+	{"offcpu", "api", "7", "runnable", "cpu", "[runnable];main;parse", 3, 2 * SECOND},
 	{"offcpu", "api", "7", "idle", "poll", "[idle];main;wait;*ep_poll", 1, 10 * SECOND},
 	{"oncpu", "db", "8", NULL, NULL, "", 1, SECOND},
 	{"offcpu", "db", "8", "sleeping", "lock", "main;lock;*futex_wait", 1, 9 * SECOND},
