@@ -11,11 +11,13 @@
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
 
-#define AGAIN_WANTED 6           /* walks of sites already known, a drain: 25 a second */
-#define NEW_MAX      100         /* … and of new ones; beyond it, none until the next drain */
-#define UNUSED_MAX   30          /* reports in which nothing came: then a site is forgotten */
-#define UNKNOWN_MAX  3           /* the same, of a walk that no map refers to */
-#define LONG_NS      50000000ull /* a wait without a stack that is asked for one */
+#define AGAIN_WANTED 6   /* walks of sites already known, a drain: 25 a second */
+#define NEW_MAX      100 /* … and of new ones; beyond it, none until the next drain */
+#define WITHIN_NS                                                                                  \
+	100000000ull   /* so far in a window that the wall clock's drift leads to no other */
+#define UNUSED_MAX  30 /* reports in which nothing came: then a site is forgotten */
+#define UNKNOWN_MAX 3  /* the same, of a walk that no map refers to */
+#define LONG_NS     50000000ull /* a wait without a stack that is asked for one */
 
 struct totals {
 	uint64_t blocked, runnable, periods;
@@ -279,7 +281,7 @@ static void report_bare(struct sites *s, uint32_t place, const struct site_threa
 			      t->bare_periods - b->reported.periods};
 	if (!more.periods || !b->has_owner)
 		return;
-	add_bare(s, &b->owner, s->end_ns - 1, &more);
+	add_bare(s, &b->owner, s->end_ns - WITHIN_NS, &more);
 	b->reported = (struct totals){t->bare_blocked, t->bare_runnable, t->bare_periods};
 }
 
@@ -328,10 +330,10 @@ static void report_walk(struct sites *s, struct walk *w)
 		return;
 	bool with_blocked = !w->is_runnable && (blocked || !runnable);
 	if (!w->is_runnable)
-		add_row(s, &w->blocked, s->end_ns - 1, w->stack, with_blocked ? periods : 0,
+		add_row(s, &w->blocked, s->end_ns - WITHIN_NS, w->stack, with_blocked ? periods : 0,
 			blocked);
-	add_row(s, &w->runnable, s->end_ns - 1, w->runnable_stack, with_blocked ? 0 : periods,
-		runnable);
+	add_row(s, &w->runnable, s->end_ns - WITHIN_NS, w->runnable_stack,
+		with_blocked ? 0 : periods, runnable);
 	w->reported = (struct totals){MAX(all.blocked, w->reported.blocked),
 				      MAX(all.runnable, w->reported.runnable),
 				      MAX(all.periods, w->reported.periods)};
