@@ -246,7 +246,7 @@ function refresh(again: boolean): void {
 			to: r.to,
 			step: stepOf(r),
 			by: s.by,
-			max: 8,
+			max: s.by === PART ? 16 : 8,
 		}),
 		a => a,
 		again,
