@@ -11,7 +11,7 @@
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
 
-#define AGAIN_WANTED 6           /* walks of sites already known, a drain: 25 a second */
+#define AGAIN_WANTED 2           /* walks of sites already known, a drain: 8 a second */
 #define NEW_MAX      100         /* … and of new ones; beyond it, none until the next drain */
 #define UNUSED_MAX   30          /* reports in which nothing came: then a site is forgotten */
 #define UNKNOWN_MAX  3           /* the same, of a walk that no map refers to */
