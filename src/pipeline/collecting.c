@@ -45,7 +45,7 @@ struct collecting {
 	struct pipeline *pipeline;
 	struct cgroups *cgroups;
 	struct windows *windows[SOURCES_MAX]; /* by source */
-	struct sites *sites; /* NULL: time off the CPU is not kept */
+	struct sites *sites;                  /* NULL: time off the CPU is not kept */
 	unsigned sites_source;
 	bool no_offcpu; /* asked for, and not possible */
 	struct sender *sender;
