@@ -2,7 +2,7 @@
 """bench/offcpu_run.py [--seconds N] [--warm-up N]: what the time off the CPU costs in `smolder run`.
 
 Two loads: a ping-pong on one CPU, as fast as it goes, and waits of 2 ms in several programs, some
-thousand switches a second. For each, with `run` and with `run --offcpu no`: the time of the program
+thousand switches a second. For each, with `run --offcpu yes` and with `run`: the time of the program
 at the switch, a switch and a second, by the kernel's own clock (which adds some 20 ns to each); and
 the CPU time of all of run's processes.
 """
@@ -58,8 +58,8 @@ def main():
             with contextlib.ExitStack() as stack:
                 for w, says in load:
                     stack.enter_context(workloads.start(*w, says=says))
-                rate, bpf, user = measure((), options)
-                _, _, without = measure(("--offcpu", "no"), options)
+                rate, bpf, user = measure(("--offcpu", "yes"), options)
+                _, _, without = measure((), options)
             share = (bpf + user - without) / os.cpu_count() * 100
             print(f"{name}: {rate:.0f} switches a second, {bpf / max(rate, 1) * 1e9:.0f} ns each, "
                   f"{bpf * 1e3:.2f} ms a second; run's own CPU {user * 1e3:.2f} ms a second, without "

@@ -312,22 +312,29 @@ static __always_inline void begin_thread(struct site_thread *t, struct task_stru
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 
-/* By chance; sooner where no return address was found: its table may be there by now. */
-static __always_inline bool is_due(const struct site_control *c, const struct here *h, __u64 now)
-{
-	__u32 shift = c->shift;
-
-	if (h->sp && !h->returns)
-		shift = shift > SITES_SOONER ? shift - SITES_SOONER : 0;
-	return (now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) == 0;
-}
-
 struct leaving {
 	struct task_struct *prev;
 	enum offcpu_state state;
 	__u64 now;
 	bool full;
 };
+
+/*
+ * By chance. Sooner where no return address was found, as several stacks may be one site then: the
+ * table that was missing may be there by now, and is so soon where the program is new.
+ */
+static __always_inline bool is_due(const struct site_control *c, const struct here *h,
+				   const struct leaving *l)
+{
+	__u32 shift = c->shift;
+
+	if (h->sp && !h->returns && l->now - l->prev->start_time < SITES_NEW_NS)
+		shift = MIN(shift, SITES_NEW_SHIFT);
+	else if (h->sp && !h->returns)
+		shift = shift > SITES_SOONER ? shift - SITES_SOONER : 0;
+	return (l->now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) ==
+	       0;
+}
 
 /* Takes the stack; `old`: the site as it is, its sums go with the event. */
 static __always_inline bool walk(void *ctx, const struct leaving *l, struct site_thread *t,
@@ -389,7 +396,7 @@ static __always_inline __u64 enter_site(void *ctx, const struct leaving *l, stru
 		return l->state;
 	if (s)
 		t->walk = s->walk;
-	if (s && !is_due(c, h, l->now))
+	if (s && !is_due(c, h, l))
 		return key;
 	if (!walk(ctx, l, t, s))
 		return s ? key : l->state;
@@ -413,7 +420,7 @@ static __always_inline __u64 find_site(void *ctx, const struct leaving *l, struc
 		return l->state;
 	find_here(ctx, l->prev, t, l->state, &h);
 	__u64 key = key_of(&h, l->state);
-	if (key == t->key && !is_due(c, &h, l->now))
+	if (key == t->key && !is_due(c, &h, l))
 		return key;
 	leave_site(t);
 	key = enter_site(ctx, l, t, &h, key, c);

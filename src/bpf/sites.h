@@ -33,6 +33,8 @@
 #define SITES_PLACE_WAYS  4
 #define SITES_WALK_SHIFTS 24 /* one walk in 2^24 periods, at the least */
 #define SITES_SOONER      6  /* so much less of it where no return address was found */
+#define SITES_NEW_NS      10000000000ull
+#define SITES_NEW_SHIFT   3 /* … and at most that while a thread is new */
 
 struct site_sums {
 	__u64 blocked, runnable; /* ns */

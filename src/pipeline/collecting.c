@@ -156,7 +156,7 @@ static void take_windows(struct collecting *c, bool flush)
 	uint64_t end = clock_ns(CLOCK_MONOTONIC);
 
 	if (c->sites && (windows_has_ended(c->windows[c->sites_source], &end) || flush))
-		sites_report(c->sites, c->pipeline, end);
+		sites_report(c->sites, c->pipeline, end, c->stopping);
 	for (unsigned i = c->options->source_count; i-- > 0;) {
 		while (windows_take(c->windows[i], pipeline_processes(c->pipeline), flush, &w)) {
 			measure(c);

@@ -11,13 +11,12 @@
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
 
-#define AGAIN_WANTED 6   /* walks of sites already known, a drain: 25 a second */
-#define NEW_MAX      100 /* … and of new ones; beyond it, none until the next drain */
-#define WITHIN_NS                                                                                  \
-	100000000ull   /* so far in a window that the wall clock's drift leads to no other */
-#define UNUSED_MAX  30 /* reports in which nothing came: then a site is forgotten */
-#define UNKNOWN_MAX 3  /* the same, of a walk that no map refers to */
-#define LONG_NS     50000000ull /* a wait without a stack that is asked for one */
+#define AGAIN_WANTED 2            /* walks of sites already known, a drain: 8 a second */
+#define NEW_MAX      100          /* … and of new ones; beyond it, none until the next drain */
+#define WITHIN_NS    100000000ull /* in a window, however the wall clock drifts */
+#define UNUSED_MAX   30           /* reports in which nothing came: then a site is forgotten */
+#define UNKNOWN_MAX  3            /* the same, of a walk that no map refers to */
+#define LONG_NS      50000000ull  /* a wait without a stack that is asked for one */
 
 struct totals {
 	uint64_t blocked, runnable, periods;
@@ -49,6 +48,7 @@ struct bare {
 
 struct site_ref { /* one of the kernel's sites, in this reading */
 	struct site_key key;
+	struct site_sums sums;
 	uint32_t walk;
 };
 
@@ -70,7 +70,7 @@ struct sites {
 	uint32_t *ended; /* places of threads that are to be removed */
 	uint32_t ended_count, ended_cap;
 	uint64_t end_ns;
-	bool has_unknown;
+	bool is_last;
 	unsigned shift, again, fresh; /* walks since the last drain */
 	bool is_held;
 	uint64_t slices; /* rows without an end, of this report */
@@ -188,8 +188,14 @@ static void add_row(struct sites *s, const struct owner *who, uint64_t at_ns, ui
 static void add_bare(struct sites *s, const struct owner *who, uint64_t at_ns,
 		     const struct totals *more)
 {
-	struct owner o = *who;
+	struct owner o = {};
 
+	s->stats.stackless += more->periods;
+	if (!who) {
+		add_row(s, NULL, at_ns, s->no_stack, more->periods, more->blocked + more->runnable);
+		return;
+	}
+	o = *who;
 	o.state = s->states[OFFCPU_SLEEPING];
 	o.reason = s->reasons[WAIT_OTHER];
 	if (more->blocked)
@@ -198,7 +204,6 @@ static void add_bare(struct sites *s, const struct owner *who, uint64_t at_ns,
 	o.reason = s->reasons[WAIT_CPU];
 	add_row(s, &o, at_ns, stack_edit_join(s->stacks, s->runnable, s->no_stack),
 		more->blocked ? 0 : more->periods, more->runnable);
-	s->stats.stackless += more->periods;
 }
 
 void sites_event(struct sites *s, struct processes *ps, const struct assembled *a)
@@ -244,7 +249,7 @@ static void on_site(void *ctx, const struct site_key *key, const struct site_val
 	w->now.runnable += site->sums.runnable;
 	w->now.periods += site->sums.periods;
 	MEM_GROW(s->refs, s->ref_count, s->ref_cap);
-	s->refs[s->ref_count++] = (struct site_ref){*key, at};
+	s->refs[s->ref_count++] = (struct site_ref){*key, site->sums, at};
 }
 
 /* A period that is open, or that has ended and is not in the sums yet: so much of it as is over. */
@@ -279,9 +284,10 @@ static void report_bare(struct sites *s, uint32_t place, const struct site_threa
 	struct totals more = {t->bare_blocked - b->reported.blocked,
 			      t->bare_runnable - b->reported.runnable,
 			      t->bare_periods - b->reported.periods};
-	if (!more.periods || !b->has_owner)
+	bool is_end = s->is_last || t->tid & SITES_ENDED; /* nobody will tell whose it was */
+	if (!more.periods || (!b->has_owner && !is_end))
 		return;
-	add_bare(s, &b->owner, s->end_ns - WITHIN_NS, &more);
+	add_bare(s, b->has_owner ? &b->owner : NULL, s->end_ns - WITHIN_NS, &more);
 	b->reported = (struct totals){t->bare_blocked, t->bare_runnable, t->bare_periods};
 }
 
@@ -325,9 +331,15 @@ static void report_walk(struct sites *s, struct walk *w)
 	uint64_t runnable = grown(all.runnable, w->reported.runnable);
 	uint64_t periods = grown(all.periods, w->reported.periods);
 
-	w->unused = blocked || runnable || periods ? 0 : w->unused + 1;
-	if (!w->has_stack)
+	w->unused = w->has_stack && (blocked || runnable || periods) ? 0 : w->unused + 1;
+	if (!w->has_stack) { /* its event is to come: but not for ever */
+		struct totals more = {blocked, runnable, periods};
+		if (periods && (s->is_last || w->unused >= UNKNOWN_MAX)) {
+			add_bare(s, NULL, s->end_ns - WITHIN_NS, &more);
+			w->reported = all;
+		}
 		return;
+	}
 	bool with_blocked = !w->is_runnable && (blocked || !runnable);
 	if (!w->is_runnable)
 		add_row(s, &w->blocked, s->end_ns - WITHIN_NS, w->stack, with_blocked ? periods : 0,
@@ -371,7 +383,11 @@ static void remove_sites(struct sites *s, struct source *src)
 		if (!is_gone && is_needed(&s->walks[r->walk]))
 			continue;
 		sites_source_remove_site(src, &r->key);
-		s->walks[r->walk].is_met = false;
+		struct walk *w = &s->walks[r->walk];
+		w->is_met = false;
+		w->told.blocked += r->sums.blocked;
+		w->told.runnable += r->sums.runnable;
+		w->told.periods += r->sums.periods;
 	}
 }
 
@@ -406,7 +422,7 @@ int sites_begin(struct sites *s, struct pipeline *p)
 	return sites_source_found(sampler_running(pipeline_sampler(p), s->source), on_found, p);
 }
 
-void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns)
+void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_last)
 {
 	struct source *src = sampler_running(pipeline_sampler(p), s->source);
 	struct sites_reader r = {on_site, on_thread, s};
@@ -414,6 +430,7 @@ void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns)
 	if (sites_source_waits_unknown(src, clock_ns(CLOCK_MONOTONIC) - LONG_NS))
 		sites_source_found(src, on_found, p);
 	s->end_ns = end_ns;
+	s->is_last = is_last;
 	s->ref_count = s->ended_count = 0;
 	s->slices = 0;
 	if (sites_source_read(src, &r) != 0)

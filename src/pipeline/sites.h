@@ -39,7 +39,8 @@ void sites_settle(struct sites *s, struct pipeline *p);
 
 /* Adds all there is up to `end_ns` (CLOCK_MONOTONIC, not after now) to the window that ends then.
  */
-void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns);
+/* `is_last`: what is not known whose it is waits no longer. */
+void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_last);
 
 struct sites_stats {
 	uint64_t walks;     /* known now */

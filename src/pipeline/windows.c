@@ -258,7 +258,8 @@ void windows_add_sum(struct windows *ws, const struct owner *who, uint64_t at_ns
 		     uint64_t count, uint64_t value)
 {
 	struct open_window *w = find_open(ws, wall_of(ws, at_ns));
-	uint32_t row = get_row(ws, w, owner_of(ws, w, NULL, NULL, who), stack);
+	uint32_t owner = who ? owner_of(ws, w, NULL, NULL, who) : 1;
+	uint32_t row = get_row(ws, w, owner, stack);
 
 	w->rows[row].count += count;
 	w->rows[row].value += value;

@@ -54,7 +54,7 @@ void windows_owner(struct windows *ws, struct processes *ps, const struct assemb
 
 /*
  * Many events at once: `count` of them, worth `value`, in the window of `at_ns` (CLOCK_MONOTONIC).
- * When in it they happened is not kept: not together with windows_add().
+ * When in it they happened is not kept: not together with windows_add(). `who` NULL: (other).
  */
 void windows_add_sum(struct windows *ws, const struct owner *who, uint64_t at_ns, uint32_t stack,
 		     uint64_t count, uint64_t value);

@@ -36,7 +36,7 @@ def truths(p):
 @live
 def waits_are_where_they_are_and_as_long_as_they_are():
     """Two functions that sleep, called in turn from one loop: the same instruction, the same sp."""
-    with always() as a:
+    with always("--offcpu", "yes") as a:
         running = [run_waits("sleeps", 2000), run_waits("lock", 4500), run_waits("pipe", 6000)]
         want = {}
         for p in running:
@@ -58,7 +58,7 @@ def waits_are_where_they_are_and_as_long_as_they_are():
 @live
 def a_wait_that_goes_on_is_in_each_window_once():
     """It began before we did, and counts from our beginning; and what is not over is asked for."""
-    with workloads.start("waits", "forever", "1"), always() as a:
+    with workloads.start("waits", "forever", "1"), always("--offcpu", "yes") as a:
         began = time.monotonic()
         first = until("the first window", lambda: waits(a).count("stuck_wait"), 40)
         later = until("two more", lambda: (lambda n: n > first + 1.5 * WINDOW * NS and n)(
@@ -71,8 +71,8 @@ def a_wait_that_goes_on_is_in_each_window_once():
 
 
 @live
-def it_can_be_switched_off():
-    with always("--offcpu", "no") as a, workloads.start("shares"):
+def it_is_kept_only_if_asked_for():
+    with always() as a, workloads.start("shares"):
         a.wait_stored(1)
         assert 'event="offcpu"' not in str(a.metrics().keys())
 

@@ -19,7 +19,7 @@ from tap import SOAK, main, skip  # noqa: E402
 def halves_that_are_killed_lose_nothing_that_was_stored():
     rng = random.Random(7)
     rounds = 200 if SOAK else 20
-    with always() as a, workloads.start("shares"):
+    with always("--offcpu", "yes") as a, workloads.start("shares"):
         a.wait_stored(1)
         slowest, before = 0, 0
         for i in range(rounds):
