@@ -336,30 +336,55 @@ static __always_inline bool is_due(const struct site_control *c, const struct he
 	       0;
 }
 
+/* What an event says, and a new site: the stack has no room for them on older kernels. */
+struct work {
+	struct site_details details;
+	struct site_key key;
+	struct site_value fresh;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+static __always_inline struct work *get_work(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&works, &zero);
+}
+
 /* Takes the stack; `old`: the site as it is, its sums go with the event. */
 static __always_inline bool walk(void *ctx, const struct leaving *l, struct site_thread *t,
 				 const struct site_value *old)
 {
-	struct site_details d = {
-		.of = {.syscall = -1, .state = l->state},
-		.walk = l->now,
-		.tid = t->tid,
-	};
+	struct work *w = get_work();
+	if (!w)
+		return false; /* cannot be: there is one */
+	struct site_details *d = &w->details;
 	struct taken e = {
 		.time = l->now,
 		.full = l->full,
 		.uncounted = true,
-		.details = (const __u64 *)&d,
+		.details = (const __u64 *)d,
 	};
 
-	d.of.is_kernel = (l->prev->flags & PF_KTHREAD) != 0;
-	if (!d.of.is_kernel && l->state != OFFCPU_RUNNABLE)
-		read_call(l->prev, &d.of);
+	*d = (struct site_details){
+		.of = {.syscall = -1, .state = l->state},
+		.walk = l->now,
+		.tid = t->tid,
+	};
+	d->of.is_kernel = (l->prev->flags & PF_KTHREAD) != 0;
+	if (!d->of.is_kernel && l->state != OFFCPU_RUNNABLE)
+		read_call(l->prev, &d->of);
 	if (old) {
-		d.of.before.began = old->walk;
-		d.of.before.ns = old->sums.blocked + old->sums.runnable;
-		d.of.before.runnable_ns = old->sums.runnable;
-		d.before_periods = old->sums.periods;
+		d->of.before.began = old->walk;
+		d->of.before.ns = old->sums.blocked + old->sums.runnable;
+		d->of.before.runnable_ns = old->sums.runnable;
+		d->before_periods = old->sums.periods;
 	}
 	return event_put(ctx, NULL, &e) == EVENT_WRITTEN;
 }
@@ -368,19 +393,22 @@ static __always_inline bool walk(void *ctx, const struct leaving *l, struct site
 static __always_inline __u64 walked_site(const struct leaving *l, struct site_thread *t,
 					 struct here *h, __u64 key, struct site_control *c)
 {
-	struct site_key k = {.key = key, .tid = t->tid};
-	struct site_value fresh = {.walk = l->now};
+	struct work *w = get_work();
+	if (!w)
+		return l->state; /* cannot be: there is one */
 	__u64 returns = h->sp ? walked_returns() : 0;
 
+	w->key = (struct site_key){.key = key, .tid = t->tid};
+	w->fresh = (struct site_value){.walk = l->now};
 	if (returns != h->returns) {
 		h->returns = returns;
 		keep_returns(h->place, returns, l->now);
-		k.key = key_of(h, l->state);
+		w->key.key = key_of(h, l->state);
 	}
-	struct site_value *s = bpf_map_lookup_elem(&sites, &k);
+	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
 	t->walk = s ? s->walk : l->now;
-	if (s || bpf_map_update_elem(&sites, &k, &fresh, BPF_NOEXIST) == 0)
-		return k.key;
+	if (s || bpf_map_update_elem(&sites, &w->key, &w->fresh, BPF_NOEXIST) == 0)
+		return w->key.key;
 	c->full = 1;
 	return l->state;
 }
@@ -433,21 +461,25 @@ static __always_inline __u64 find_site(void *ctx, const struct leaving *l, struc
 static __always_inline void end_thread(void *ctx, const struct leaving *l, struct site_thread *t)
 {
 	__u32 tid = t->tid;
-	struct site_details d = {
+	struct work *w = get_work();
+	if (!w)
+		return; /* cannot be: there is one */
+	struct site_details *d = &w->details;
+	struct taken e = {
+		.time = l->now,
+		.full = l->full,
+		.uncounted = true,
+		.bare = true,
+		.details = (const __u64 *)d,
+	};
+
+	*d = (struct site_details){
 		.of = {.syscall = -1,
 		       .before = {l->now, t->bare_blocked + t->bare_runnable, t->bare_runnable}},
 		.before_periods = t->bare_periods,
 		.tid = tid,
 		.is_end = 1,
 	};
-	struct taken e = {
-		.time = l->now,
-		.full = l->full,
-		.uncounted = true,
-		.bare = true,
-		.details = (const __u64 *)&d,
-	};
-
 	leave_site(t);
 	t->left = 0;
 	if (t->walk || t->found || (t->bare_periods && event_put(ctx, NULL, &e) != EVENT_WRITTEN))

@@ -63,7 +63,7 @@ def doctor_finds_nothing_wrong(report):
 def ticks_that_an_idle_machine_skips_are_not_missed(report):
     m = re.search(r"(\d+) of (\d+) ticks did not come", report.err("idle"))
     missed, due = map(int, m.groups())
-    assert due > 0.9 * 499 * 3 * 2, report.err("idle")
+    assert due > 0.6 * 499 * 3 * 2, report.err("idle")  # an emulated machine has a clock of its own
     assert folded.parse(report["idle"]).total < 0.5 * due, "this machine does not idle"
     assert missed < 0.03 * due, m[0]
 
@@ -129,6 +129,16 @@ def system_calls_are_counted(report):
     assert re.search(r"\d ms .*nanosleep$", report["timed"], re.M), report["timed"]
 
 
+def waits_are_kept_always_or_it_is_said(report):
+    """Before 6.3 verifiers leave the program too little stack: then `run` says so, and goes on without."""
+    assert report.code("always") == 0, report.err("always")
+    if "the time that threads wait is not kept: cannot load the BPF program" in report.err("always"):
+        print("# not kept on this kernel")
+        return
+    ns = sum(n for s, n in folded.parse(report["always"]).of("sleep") if "hrtimer_nanosleep" in s)
+    assert ns > 5e9, (ns, report["always"][:3000], report.err("always"))
+
+
 def memory_is_by_the_cpus_that_are_there(report):
     maps = [int(n) for n in re.findall(r"^memlock:\s*(\d+)", report["memory"], re.M)]
     assert maps, report["memory"]
@@ -169,7 +179,7 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
-          waits_have_their_lengths, system_calls_are_counted,
+          waits_have_their_lengths, system_calls_are_counted, waits_are_kept_always_or_it_is_said,
           memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
