@@ -236,10 +236,11 @@ static __always_inline void take(struct draft *d, const struct trace_pending *p,
 	fill_head(d, p, now);
 	d->head.kind = TRACE_CALL;
 	d->head.result = result;
-	__u32 kept = p->entry_bytes;
-	if (kept && kept <= TRACE_ENTRY) {
+	if (p->entry_bytes) {
 		struct entry *e = bpf_map_lookup_elem(&entries, &thread);
-		if (e && bpf_probe_read_kernel(d->data, kept, e->data) == 0)
+		/* Checked only here: older verifiers lose bounds that wait on the stack. */
+		__u32 kept = p->entry_bytes;
+		if (e && kept <= TRACE_ENTRY && bpf_probe_read_kernel(d->data, kept, e->data) == 0)
 			d->used = kept;
 		bpf_map_delete_elem(&entries, &thread);
 	}

@@ -139,6 +139,15 @@ def waits_are_kept_always_or_it_is_said(report):
     assert ns > 5e9, (ns, report["always"][:3000], report.err("always"))
 
 
+def system_calls_are_traced(report):
+    assert report.code("traced") == 0, report.err("traced")
+    said = report["traced"] + report.err("traced")
+    for line in (r'chdir\("/proc"\) += 0$', r'chdir\("/nonexistent"\) += -1 ENOENT \(No such file or directory\)$',
+                 r'open.*"version", O_RDONLY.*\) += \d+</proc/version>$', r'read\(\d+</proc/version>, "',
+                 r'execve\("/bin/true", \["/bin/true"\]', r'^(\d+ +)?\+\+\+ exited with 0 \+\+\+$', r'calls in .* s, 0 lost$'):
+        assert re.search(line, said, re.M), f"{line} in {said}"
+
+
 def memory_is_by_the_cpus_that_are_there(report):
     maps = [int(n) for n in re.findall(r"^memlock:\s*(\d+)", report["memory"], re.M)]
     assert maps, report["memory"]
@@ -179,7 +188,8 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
-          waits_have_their_lengths, system_calls_are_counted, waits_are_kept_always_or_it_is_said,
+          waits_have_their_lengths, system_calls_are_counted, system_calls_are_traced,
+          waits_are_kept_always_or_it_is_said,
           memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
