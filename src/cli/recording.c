@@ -16,12 +16,13 @@
 
 /* Often: a new process is soon known to the BPF side. */
 #define DRAIN_MS     100
-#define DRAIN_MIN_MS 10         /* switches come in bursts */
-#define NICE         (-20)      /* somebody waits, maybe on a machine that is overloaded */
-#define MISSED_FEW   5          /* ticks: any host takes that many */
-#define MISSED_MAX   0.001      /* of all: more is said */
-#define UNSEEN_FEW   10         /* threads that came or went while they were looked for */
-#define RING_BYTES   (2u << 20) /* of a CPU: 20 ms of 200,000 switches a second */
+#define DRAIN_MIN_MS 10          /* switches come in bursts */
+#define NICE         (-20)       /* somebody waits, maybe on a machine that is overloaded */
+#define MISSED_FEW   5           /* ticks: any host takes that many */
+#define MISSED_MAX   0.001       /* of all: more is said */
+#define UNSEEN_FEW   10          /* threads that came or went while they were looked for */
+#define RING_BYTES   (2u << 20)  /* of a CPU: 20 ms of 200,000 switches a second */
+#define HELD_BYTES   (32u << 20) /* stacks that wait for a table: 2 s at 997 Hz */
 #define TABLES_MS    2000 /* unwind tables are waited for at the end, where someone waits for us */
 
 struct recording {
@@ -76,6 +77,7 @@ static int start_sampling(struct recording *r)
 	struct assembler_options options = {
 		.cache_dir = cache,
 		.table_bytes = r->options->table_bytes,
+		.held_bytes = HELD_BYTES,
 		.names = {.inlines = r->options->inlines, .lines = r->options->lines},
 	};
 

@@ -10,7 +10,7 @@
 #include "pipeline/stack_cache.h"
 #include "pipeline/resolve.h"
 
-#define HELD_BYTES_MAX (8u << 20)
+#define HELD_BYTES (8u << 20)
 #define EVENTS_LATE_NS                                                                             \
 	(STREAM_SETTLE_MAX_NS + 1000000) /* a drain leaves the latest for the next                 \
 					  */
@@ -96,6 +96,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 
 	a->profile = p;
 	a->options = *o;
+	a->options.held_bytes = o->held_bytes ? o->held_bytes : HELD_BYTES;
 	a->processes = processes_new();
 	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->cache = stack_cache_new();
@@ -320,7 +321,7 @@ static void give_up_oldest(struct assembler *a)
 static void hold(struct assembler *a, const struct wire_event *s, struct process *p,
 		 struct maps *maps)
 {
-	while (a->held_first < a->held_count && a->held_bytes >= HELD_BYTES_MAX)
+	while (a->held_first < a->held_count && a->held_bytes >= a->options.held_bytes)
 		give_up_oldest(a);
 	MEM_GROW(a->held, a->held_count, a->held_cap);
 	a->held[a->held_count++] = (struct held){

@@ -38,6 +38,7 @@ struct assembler_options {
 	bool (*detail)(void *ctx, const char *comm);
 	void *detail_ctx;
 	size_t table_bytes;              /* cap of the unwind tables; 0: 24 MB */
+	size_t held_bytes;               /* cap of stacks that wait for one of them; 0: 8 MB */
 	const struct sampler_maps *maps; /* of the walk in BPF */
 	struct cgroups *cgroups;         /* samples' groups are looked up as they come; NULL: not */
 	const char *cache_dir; /* where unwind tables stay from run to run; NULL: nowhere */

@@ -714,6 +714,24 @@ static int check_lock(struct local_store *s, struct store_error *e)
 	return 0;
 }
 
+/* The file is named: other days of the store may be of this version. */
+static void say_unwritten(const struct local_store *s, const struct window *w, int r,
+			  struct store_error *e)
+{
+	CLEANUP(freep)
+	char *day = partition_path(s->dir, PARTITION_RAW, (int64_t)(w->start_ms / DAY_MS));
+
+	if (!e || e->text[0])
+		return;
+	if (r == -EPROTONOSUPPORT)
+		say(e,
+		    "%s: cannot write: it comes from a newer version of smolder; use that one, or "
+		    "another store",
+		    day);
+	else
+		say(e, "%s: cannot write: %s", s->dir, strerror(-r));
+}
+
 static int local_append(void *self, const struct profile *dict, const struct window *w,
 			uint64_t now_ms, struct store_error *ret_err)
 {
@@ -755,10 +773,7 @@ static int local_append(void *self, const struct profile *dict, const struct win
 	}
 	if (r) {
 		s->stats.failed++;
-		if (ret_err && !ret_err->text[0])
-			say(ret_err, "%s: cannot write: %s", s->dir,
-			    r == -EPROTONOSUPPORT ? "it was made by a newer version of smolder"
-						  : strerror(-r));
+		say_unwritten(s, w, r, ret_err);
 		r = r == -ENOSPC || r == -EDQUOT  ? -ENOSPC
 		    : r == -EROFS || r == -EACCES ? -EROFS
 						  : -EIO;

@@ -2,7 +2,7 @@
  * The flame graph in a browser: what a user does with it, done by playwright in Debian's chromium.
  */
 import assert from 'node:assert/strict';
-import {execFileSync} from 'node:child_process';
+import {execFileSync, spawn} from 'node:child_process';
 import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {hostname, tmpdir} from 'node:os';
 import path from 'node:path';
@@ -439,6 +439,30 @@ test('a recording of the whole machine shows its flames at once', {skip: skip ||
 		assert.match(title, /, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d /);
 		await done(page);
 	}
+});
+
+test('a recording is titled by whose it is, where and when', {skip: skip || notRoot}, async () => {
+	const output = path.join(files, 'process.svg');
+	const spin = spawn('sh', ['-c', 'while :; do :; done'], {stdio: 'ignore'});
+	const titleOf = async (...target) => {
+		execFileSync(SMOLDER, ['record', '-q', '-F', '199', '-o', output, ...target], {stdio: 'pipe'});
+		const page = await open(output);
+		const title = await page.evaluate(() => document.querySelector('text.title').textContent);
+		assert.equal(await page.evaluate(() => document.querySelector('title').textContent), title);
+		await done(page);
+		const [whose, when] = title.split(`${hostname()}, `);
+		assert.match(when ?? title, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d /);
+		return whose;
+	};
+	try {
+		const pid = spin.pid;
+		assert.equal(await titleOf('-d', '0.3', '-p', pid), `sh (${pid}) on `);
+		assert.equal(await titleOf('-d', '0.3', '-p', `${pid},${process.pid}`), `sh (${pid} and 1 more) on `);
+	} finally {
+		spin.kill('SIGKILL');
+	}
+	// One that it starts itself, by its name.
+	assert.equal(await titleOf('--', 'sh', '-c', 'i=0; while [ $i -lt 99999 ]; do i=$((i + 1)); done'), 'sh on ');
 });
 
 /* 100,000 distinct stacks: a tree of calls, and a forest of stacks with nothing in common. */

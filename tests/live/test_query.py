@@ -19,7 +19,7 @@ import debian  # noqa: E402
 from examples import examples  # noqa: E402
 from server import Server, smolder  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
-from windows import KNOWN, REFUSED, STORED, Collector, Reply, Sums, row  # noqa: E402
+from windows import KNOWN, LATER, REFUSED, STORED, Collector, Reply, Sums, row  # noqa: E402
 
 
 def recent(windows=6):
@@ -381,7 +381,17 @@ def what_hinders_reading_a_store_is_said():
             subprocess.run(["sqlite3", day, f"UPDATE meta SET value = {n} WHERE key = 'format'"], check=True)
         set_format(2)
         refused(reader(*query), os.path.basename(day), "newer version of smolder")
+        # A writer leaves it as it is, and says why nothing comes to it; what is sent may come later.
+        s.start()
+        reply = s.post(Collector().message(recent(1), [row(("main@app",), 1, comm="app")]))
+        assert reply.status == LATER, (reply.status, reply.words)
+        problem = s.json("/api/v1/status")["collector"]["problem"]
+        assert s.stop() == 0
+        for words in (reply.words, problem):
+            assert os.path.basename(day) in words and "newer version of smolder" in words, words
+        assert [f for f in os.listdir(raw) if "damaged" in f] == []
         set_format(1)
+        assert "42 samples" in reader(*query).stderr
 
         # Damaged: said by a reader, set aside and logged by the next writer.
         with open(day, "r+b") as f:

@@ -39,8 +39,9 @@ def functions_are_named_as_in_the_call_graph():
     """Names are kept by blocks of code here, not by address: no call is seen that cannot be."""
     graph, path = generated.program("aa", 3)
     with always("-F", "997") as a, workloads.Workload([path, "loop"]) as w:
-        a.wait_stored(12000)
-        q = a.query(f'cpu{{pid="{w.pid}"}}', "--from", "now-2m", "-f", "folded", "--annotations")
+        # Its own: what is stored of the machine may be of others, for all that this test knows of them.
+        until("samples of it", lambda: a.json(f"/api/v1/query?{only(w)}")["samples"] > 5000, 120)
+        q = a.query(f'cpu{{pid="{w.pid}"}}', "--from", "now-5m", "-f", "folded", "--annotations")
         assert q.returncode == 0, q.stderr
         judge = callgraph.Judge(graph).stacks(folded.parse(q.stdout))
         print(f"# {judge}")
@@ -111,15 +112,30 @@ def a_second_run_on_the_same_store_names_the_first():
         assert a.process.poll() is None and a.half("collect")
 
 
+def only(workload):
+    """The parameter of a request that is about its samples alone."""
+    return f"query=cpu%7Bpid%3D%22{workload.pid}%22%7D"
+
+
+def tids(a, workload):
+    """The threads of it that are series of their own."""
+    return a.json(f"/api/v1/labels/tid/values?{only(workload)}")["values"]
+
+
 @live
 def the_configuration_is_read_and_read_again():
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "smolder.yaml")
         with open(path, "w") as f:
-            f.write("frequency: 49\nretention: 2d\nlines: [shares]\n")
-        with always("--config", path, "--retention", "3d") as a, workloads.start("shares"):
+            f.write("frequency: 49\nretention: 2d\nlines: [shares]\nthreads: [threads]\n")
+        with always("--config", path, "--retention", "3d") as a, workloads.start("shares") as w, \
+                workloads.start("threads") as threads:
             assert "49 Hz" in a.err and "3d" in a.err, a.err
             a.wait_stored(100)
+            until("a series of each thread", lambda: len(tids(a, threads)) > 1, 60)
+            assert set(tids(a, threads)) <= set(os.listdir(f"/proc/{threads.pid}/task"))
+            until("samples of the other", lambda: a.json(f"/api/v1/query?{only(w)}")["samples"] > 5, 60)
+            assert tids(a, w) == []
             assert 49 in a.collectors("smolder_collector_sampling_hertz"), a.metrics()
             with open(path, "w") as f:
                 f.write("frequency: 199\n")
@@ -166,25 +182,22 @@ def check_lines(tree, cut=os.path.basename):
 
 @live
 def lines_and_threads_are_kept_of_those_asked_for():
-    def of(w):
-        return f"query=cpu%7Bpid%3D%22{w.pid}%22%7D"
-
     with always("--lines", "shares", "--threads", "threads") as a, workloads.start("shares") as w, \
             workloads.start("threads") as threads:
-        only, others = of(w), of(threads)
+        these, others = only(w), only(threads)
         until("samples of both", lambda: all(
             a.json(f"/api/v1/query?{query}")["samples"] > least
-            for query, least in ((only, 150), (others, 20))), 120)
+            for query, least in ((these, 150), (others, 20))), 120)
         # Each thread of the one is a series, by its own name; of the other none is.
         tasks = os.listdir(f"/proc/{threads.pid}/task")
-        seen = a.json(f"/api/v1/labels/tid/values?{others}")["values"]
+        seen = tids(a, threads)
         assert len(seen) > 1 and set(seen) <= set(tasks), (seen, tasks)
         names = {open(f"/proc/{threads.pid}/task/{tid}/comm").read().strip() for tid in seen}
         assert names <= set(a.json(f"/api/v1/labels/thread/values?{others}")["values"]), names
-        assert a.json(f"/api/v1/labels/tid/values?{only}")["values"] == []
+        assert tids(a, w) == []
         to = int(time.time() * 1000) // 10000 * 10000
         span = f"from={to - 600000}&to={to}"
-        check_lines(a.json(f"/api/v1/query?{only}&{span}"), str)
+        check_lines(a.json(f"/api/v1/query?{these}&{span}"), str)
         # Beside others, and cut to a few nodes.
         tree = a.json(f"/api/v1/query?query=cpu&{span}&by=comm")
         check_lines(tree)
@@ -203,11 +216,11 @@ def lines_and_threads_are_kept_of_those_asked_for():
                         "-f", "pprof", "-o", ours)
             assert q.returncode == 0, q.stderr
             with open(theirs, "wb") as f:
-                f.write(a.get(f"/api/v1/query?{only}&{span}&format=pprof"))
+                f.write(a.get(f"/api/v1/query?{these}&{span}&format=pprof"))
             if not shutil.which("go"):
                 skip("go is not installed")
             line = line_after("shares.c", "uint64_t share_fifty(uint64_t until)", "return ")
-            tree = a.json(f"/api/v1/query?{only}&{span}")
+            tree = a.json(f"/api/v1/query?{these}&{span}")
             fifty = tree["functions"]["total"][tree["functions"]["name"].index("share_fifty")]
             for path in (ours, theirs):
                 p = subprocess.run(["go", "tool", "pprof", "-sample_index=samples", "-top", "-cum",

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 
+import kernels
 from tap import ROOT, SMOLDER, SOAK, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -57,7 +58,7 @@ def boot(kernel, home):
 
     command = [qemu, "-accel", "tcg", *KNOWN, "-smp", SMP, "-m", "1024",
                "-nodefaults", "-display", "none", "-no-reboot",
-               "-kernel", kernel, "-initrd", _image(home), "-append", "console=ttyS0 panic=-1" + " soak" * SOAK,
+               "-kernel", kernel, "-initrd", _image(home, kernels.modules(kernel)), "-append", "console=ttyS0 panic=-1" + " soak" * SOAK,
                "-qmp", f"unix:{os.path.join(home, MONITOR)},server=on,wait=off",
                "-serial", f"file:{os.path.join(home, CONSOLE)}",
                "-serial", f"file:{os.path.join(home, RESULTS)}"]
@@ -120,8 +121,8 @@ def _read(path):
         return f.read()
 
 
-def _image(home):
-    """An initramfs of init, busybox, smolder, chain and the libraries they load."""
+def _image(home, modules):
+    """An initramfs of init, busybox, smolder, chain, the libraries they load, and modules of the kernel."""
     busybox = shutil.which("busybox")
     if not busybox:
         skip("busybox is not on this machine (Debian: busybox-static)")
@@ -135,6 +136,8 @@ def _image(home):
     shutil.copy(os.path.join(HERE, "init"), os.path.join(root, "init"))
     shutil.copy(busybox, os.path.join(root, "bin", "busybox"))
     shutil.copy(SMOLDER, os.path.join(root, "bin", "smolder"))
+    for module in modules:
+        shutil.copy(module, root)
     for library in _libraries(busybox) | _libraries(SMOLDER) | _libraries(chain):
         os.makedirs(root + os.path.dirname(library), exist_ok=True)
         shutil.copy(library, root + library)

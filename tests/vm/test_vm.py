@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import guest
 import kernels
-from tap import SOAK, main, test
+from tap import SOAK, main, skip, test
 
 SUITES = {"bookworm": "6.1", "bullseye": "5.10", "trixie": "6.12"} if SOAK else {"bookworm": "6.1"}
 KERNEL = re.compile(r".*_\[k\]\Z")
@@ -26,6 +26,8 @@ EDGES = { # what the functions of chain.c call, of its own
     "on_signal": {"spin"},
 }
 LEAVES = {"spin", "read_zeros", "ask_time", "compare", "on_signal"}
+RAID6 = re.compile(r"raid6_.*_\[k\]\Z")
+TCRYPT = re.compile(r"(tcrypt_|test_ahash_speed).*_\[k\]\Z")
 OURS = set(EDGES) | LEAVES | {"sort"}
 
 
@@ -148,6 +150,20 @@ def system_calls_are_traced(report):
         assert re.search(line, said, re.M), f"{line} in {said}"
 
 
+def a_module_is_not_named_by_another_that_was_in_its_place(report):
+    if "modules" not in report:
+        skip("no modules of this kernel are at hand")
+    assert report.code("modules") == 0, report.err("modules")
+    places = re.findall(r"^raid6_pq .* (0x\w+)", report.err("modules"), re.M)
+    assert len(places) == 2, report.err("modules")
+    stacks = folded.parse(report["modules"])
+    for comm, own, other in (("insmod", RAID6, TCRYPT), ("busybox", TCRYPT, RAID6)):
+        named = sum(n for s, n in stacks.of(comm) if any(own.match(f) for f in s))
+        wrong = [s for s, _ in stacks.of(comm) if any(other.match(f) for f in s)]
+        print(f"# {named} samples of {comm} named by its module, at {places}")
+        assert named >= 20 and not wrong, (comm, named, wrong[:3], report.err("modules"))
+
+
 def memory_is_by_the_cpus_that_are_there(report):
     maps = [int(n) for n in re.findall(r"^memlock:\s*(\d+)", report["memory"], re.M)]
     assert maps, report["memory"]
@@ -189,7 +205,7 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
           waits_have_their_lengths, system_calls_are_counted, system_calls_are_traced,
-          waits_are_kept_always_or_it_is_said,
+          waits_are_kept_always_or_it_is_said, a_module_is_not_named_by_another_that_was_in_its_place,
           memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
