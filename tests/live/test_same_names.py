@@ -149,7 +149,7 @@ def run_names_what_record_names():
         words = {}
 
         def stored(pid):
-            q = a.query(f'cpu{{pid="{pid}"}}', "--from", "now-2m", "-f", "folded", "--annotations")
+            q = a.query(f'cpu{{pid="{pid}"}}', "--from", "now-20m", "-f", "folded", "--annotations")
             stacks = folded.parse(q.stdout) if q.returncode == 0 else folded.Stacks()
             words[pid] = q.stderr
             return stacks if stacks.total > 300 else None
