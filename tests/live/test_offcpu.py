@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import folded  # noqa: E402
 import peers  # noqa: E402
 import workloads  # noqa: E402
-from recording import PATIENCE, Terminal, live, run  # noqa: E402
+from recording import PATIENCE, Terminal, live, run, undisturbed  # noqa: E402
 from tap import SMOLDER, main, skip  # noqa: E402
 
 END = re.compile(r"(\d+) times off the CPU in ([\d.]+) s \((\d+) still are\), (\d+) lost")
@@ -74,6 +74,7 @@ def is_whole(stack):
 
 
 @live
+@undisturbed
 def sleeps_have_their_lengths():
     w = waits("sleeps", 100)
     for name in ("short_sleep", "long_sleep"):
@@ -86,6 +87,7 @@ def sleeps_have_their_lengths():
 
 
 @live
+@undisturbed
 def waits_for_a_lock_have_their_lengths_and_their_holder():
     w = waits("lock", 100, options=["--wakers"])
     w.check("lock_wait")
@@ -106,12 +108,14 @@ def a_sleeper_is_woken_by_the_timer():
 
 
 @live
+@undisturbed
 def answers_through_a_pipe_take_their_time():
     w = waits("pipe", 100)
     w.check("pipe_wait")
 
 
 @live
+@undisturbed
 def writes_to_the_disk_take_their_time():
     with tempfile.TemporaryDirectory(dir="/var/tmp") as d:
         file = os.path.join(d, "file")
@@ -125,6 +129,7 @@ def writes_to_the_disk_take_their_time():
 
 
 @live
+@undisturbed
 def threads_that_migrate_are_counted_once():
     if os.cpu_count() < 2:
         skip("there is one CPU")
@@ -133,6 +138,7 @@ def threads_that_migrate_are_counted_once():
 
 
 @live
+@undisturbed
 def a_program_that_becomes_another_goes_on():
     w = waits("exec", 50)
     w.check("long_sleep")
@@ -147,6 +153,7 @@ def a_thread_that_is_killed_while_it_waits_is_there():
 
 
 @live
+@undisturbed
 def what_is_blocked_all_the_time_is_there():
     """From before the beginning to after the end."""
     with workloads.start("waits", "forever", "0") as w:
@@ -159,6 +166,7 @@ def what_is_blocked_all_the_time_is_there():
 
 
 @live
+@undisturbed
 def a_wait_from_before_ends_when_it_ends():
     with workloads.start("waits", "once", "100") as w:
         p = subprocess.Popen([SMOLDER, "offcpu", "-p", str(w.pid), "-f", "folded", "-o", "-"],
@@ -175,6 +183,7 @@ def a_wait_from_before_ends_when_it_ends():
 
 
 @live
+@undisturbed
 def running_runnable_and_blocked_are_all_the_time():
     """The best of a few: what interrupts it between its main() and its clocks is not told apart."""
     for mode, n in (("sleeps", 100), ("spin", 800)):
@@ -190,6 +199,7 @@ def running_runnable_and_blocked_are_all_the_time():
 
 
 @live
+@undisturbed
 def a_thread_that_is_preempted_is_runnable():
     """Two that spin on one CPU have half of it each."""
     spin = [workloads.path("waits"), "spin", "600"]
@@ -200,6 +210,7 @@ def a_thread_that_is_preempted_is_runnable():
 
 
 @live
+@undisturbed
 def lengths_and_states_are_filters():
     w = waits("sleeps", 40, options=["-m", "3500"])
     assert w.ns("long_sleep") and not w.ns("short_sleep", lambda s: False), w.stacks
@@ -240,6 +251,7 @@ def processes_that_end_are_forgotten_once_they_are_told():
 
 
 @live
+@undisturbed
 def dd_waits_for_the_disk():
     with tempfile.TemporaryDirectory(dir="/var/tmp") as d:
         w = Waits("dd", "if=/dev/zero", f"of={d}/file", "bs=64k", "count=200", "oflag=dsync", "status=none",
@@ -261,6 +273,7 @@ for t in threads: t.join()
 
 
 @live
+@undisturbed
 def python_waits_for_its_interpreter_lock():
     w = Waits("/usr/bin/python3", "-c", GIL)
     waits = sum(n for s, n in w.stacks if s[1] != RUNNABLE and any("pthread_cond_timedwait" in f for f in s))

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import folded  # noqa: E402
 import workloads  # noqa: E402
 from always import WINDOW, account, always, served, until  # noqa: E402
-from recording import live  # noqa: E402
+from recording import live, undisturbed  # noqa: E402
 from tap import main  # noqa: E402
 
 NS = 1e9
@@ -34,6 +34,7 @@ def truths(p):
 
 
 @live
+@undisturbed
 def waits_are_where_they_are_and_as_long_as_they_are():
     """Two functions that sleep, called in turn from one loop: the same instruction, the same sp."""
     with always("--offcpu", "yes") as a:
@@ -56,6 +57,7 @@ def waits_are_where_they_are_and_as_long_as_they_are():
 
 
 @live
+@undisturbed
 def a_wait_that_goes_on_is_in_each_window_once():
     """It began before we did, and counts from our beginning; and what is not over is asked for."""
     with workloads.start("waits", "forever", "1"), always("--offcpu", "yes") as a:
