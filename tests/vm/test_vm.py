@@ -132,7 +132,7 @@ def system_calls_are_counted(report):
 
 
 def waits_are_kept_always_or_it_is_said(report):
-    """Before 6.3 verifiers leave the program too little stack: then `run` says so, and goes on without."""
+    """The verifier of 6.1 finds too little stack for the program: then `run` says so, and goes on without."""
     assert report.code("always") == 0, report.err("always")
     if "the time that threads wait is not kept: cannot load the BPF program" in report.err("always"):
         print("# not kept on this kernel")
