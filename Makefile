@@ -87,8 +87,10 @@ $(BUILD)/gen/%.bpf.o: src/bpf/%.bpf.c
 $(BUILD)/tests/gen/%.bpf.o: tests/unit/%.bpf.c
 	@mkdir -p $(@D)
 	$(BPF_CC) -c $< -o $@
+# bpftool links each object by itself, which leaves DWARF out: half of it, of no use at run time.
 %.skel.h: %.bpf.o
-	$(BPFTOOL) gen skeleton $< name $(*F) > $@
+	$(BPFTOOL) gen object $(@:.skel.h=.linked.o) $<
+	$(BPFTOOL) gen skeleton $(@:.skel.h=.linked.o) name $(*F) > $@
 
 # ---- the same program for arm64, in build/arm64 -------------------------------------------------
 

@@ -18,6 +18,18 @@ struct { /* pids or tids to sample, when the filter says so */
 	__type(value, __u8);
 } targets SEC(".maps");
 
+/*
+ * The cgroup of a controller's state. libbpf looks through all of the kernel's types for each type
+ * whose members are read, about a millisecond each; so this is read as if it were a cgroup's own.
+ */
+static __always_inline struct cgroup *state_cgroup(struct cgroup_subsys_state *css)
+{
+	struct cgroup *as_own =
+		(void *)((char *)css - bpf_core_field_offset(((struct cgroup *)0)->self));
+
+	return BPF_CORE_READ(as_own, self.cgroup);
+}
+
 static __always_inline struct cgroup *task_cgroup(struct task_struct *task)
 {
 	struct css_set *set = BPF_CORE_READ(task, cgroups);
@@ -28,7 +40,7 @@ static __always_inline struct cgroup *task_cgroup(struct task_struct *task)
 
 	struct cgroup_subsys_state *css = NULL;
 	bpf_probe_read_kernel(&css, sizeof(css), &set->subsys[subsys & 15]);
-	return BPF_CORE_READ(css, cgroup);
+	return state_cgroup(css);
 }
 
 /* Whether the task is in the cgroup that was asked for, or below it. */
@@ -40,7 +52,7 @@ static __always_inline bool in_cgroup(struct task_struct *task)
 		if (BPF_CORE_READ(cgrp, kn, id) == filter.cgroup)
 			return true;
 		struct cgroup_subsys_state *up = BPF_CORE_READ(cgrp, self.parent);
-		cgrp = up ? BPF_CORE_READ(up, cgroup) : NULL;
+		cgrp = up ? state_cgroup(up) : NULL;
 	}
 	return false;
 }
@@ -73,7 +85,8 @@ static __always_inline __u32 inner_pid(struct task_struct *task)
 		struct upid at = {};
 		if (i > level || bpf_probe_read_kernel(&at, sizeof(at), numbers + i * sizeof(at)))
 			break;
-		if (BPF_CORE_READ(at.ns, ns.inum) == filter.pid_namespace)
+		struct pid_namespace *ns = at.ns;
+		if (BPF_CORE_READ(ns, ns.inum) == filter.pid_namespace)
 			return (__u32)at.nr;
 	}
 	return 0;
