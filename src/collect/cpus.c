@@ -94,7 +94,7 @@ int cpus_watch(void)
 	return fd;
 }
 
-bool cpus_event(const char *text, cpus_fn *fn, void *ctx)
+void cpus_event(const char *text, cpus_fn *fn, void *ctx)
 {
 	unsigned cpu;
 
@@ -102,21 +102,15 @@ bool cpus_event(const char *text, cpus_fn *fn, void *ctx)
 		fn(ctx, cpu, true);
 	else if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) == 1 && cpu < CPUS_MAX)
 		fn(ctx, cpu, false);
-	else
-		return strncmp(text, "add@/module/", 12) == 0 ||
-		       strncmp(text, "remove@/module/", 15) == 0;
-	return false;
 }
 
-bool cpus_changes(int fd, cpus_fn *fn, void *ctx)
+void cpus_changes(int fd, cpus_fn *fn, void *ctx)
 {
 	char text[4096];
-	bool modules = false;
 	ssize_t n;
 
 	while ((n = recv(fd, text, sizeof(text) - 1, 0)) > 0) {
 		text[n] = '\0';
-		modules |= cpus_event(text, fn, ctx);
+		cpus_event(text, fn, ctx);
 	}
-	return modules || (n < 0 && errno == ENOBUFS);
 }

@@ -1,5 +1,5 @@
 /*
- * cpus: which CPUs are online, and word of those that come and go, and of kernel modules that do.
+ * cpus: which CPUs are online, and word of those that come and go.
  */
 #pragma once
 
@@ -21,11 +21,11 @@ void cpus_idle(uint64_t *ret_ns, unsigned count);
 /* A fd that is readable when a CPU went on- or offline (the kernel's uevents); -errno if not. */
 int cpus_watch(void);
 
-/* Calls fn for each change. True: a kernel module came or went as well, or nobody knows. */
-bool cpus_changes(int fd, cpus_fn *fn, void *ctx);
+/* Calls fn for each change. */
+void cpus_changes(int fd, cpus_fn *fn, void *ctx);
 
 /* One uevent: as above. */
-bool cpus_event(const char *text, cpus_fn *fn, void *ctx);
+void cpus_event(const char *text, cpus_fn *fn, void *ctx);
 
 /* Reads a list as sysfs writes it, "0-3,8,10-11": 0 or -EINVAL. */
 int cpus_parse(const char *text, cpus_fn *fn, void *ctx);

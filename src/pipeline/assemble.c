@@ -204,7 +204,8 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 	for (unsigned i = 0; i < path->count; i++) {
 		struct site site = resolve_site(a->resolver, c->process, c->maps, &path->frames[i]);
 		if (site.file == SITE_KERNEL)
-			hash = stack_cache_hash(hash, resolver_kernel_version(a->resolver));
+			hash = stack_cache_hash(hash,
+						resolver_kernel_version(a->resolver, c->time));
 		if (path->gap && i == path->gap)
 			hash = ~hash;
 		if (site.file == SITE_MEMORY)
@@ -269,7 +270,7 @@ static uint32_t stack_of(struct assembler *a, const struct wire_event *s, struct
 	struct path path;
 	uint64_t hash = stack_cache_hash(c.version, seed);
 	if (s->kernel_frames)
-		hash = stack_cache_hash(hash, resolver_kernel_version(a->resolver));
+		hash = stack_cache_hash(hash, resolver_kernel_version(a->resolver, s->time));
 	hash = path_init(&path, s, user, hash);
 	a->profile->info.truncated += cut || user->left_out;
 
@@ -406,15 +407,10 @@ void assembler_record(struct assembler *a, const struct sideband_record *e)
 	lap(a, STAGE_PROCESS);
 }
 
-void assembler_kernel_changed(struct assembler *a)
-{
-	resolver_kernel_changed(a->resolver, 0, UINT64_MAX);
-}
-
 void assembler_lost(struct assembler *a)
 {
 	processes_distrust(a->processes);
-	assembler_kernel_changed(a);
+	resolver_kernel_changed(a->resolver, 0, UINT64_MAX);
 }
 
 void assembler_settle(struct assembler *a, uint64_t now)

@@ -52,9 +52,6 @@ void assembler_free(struct assembler *a);
 void assembler_event(struct assembler *a, const struct wire_event *s);
 void assembler_record(struct assembler *a, const struct sideband_record *e);
 
-/* Modules of the kernel came or went: their addresses may be another's. */
-void assembler_kernel_changed(struct assembler *a);
-
 /* Side-band records were lost: mappings are read anew, and what was sampled before that has no user
  * stack. */
 void assembler_lost(struct assembler *a);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "collect/cpus.h"
+#include "collect/module_watch.h"
 #include "collect/sideband.h"
 #include "pipeline/stream.h"
 
@@ -18,6 +19,8 @@ struct pipeline {
 	struct sampler *sampler;
 	struct sideband *sideband; /* NULL: mappings are read from /proc */
 	int sideband_error;
+	struct module_watch *modules; /* NULL: they have no names */
+	int modules_error;
 	struct stream *stream;
 	struct assembler *assembler;
 	int priority_error;
@@ -46,6 +49,9 @@ int pipeline_new(struct profile *profile, const struct sampler_options *sampler,
 		p->priority_error = -errno;
 	/* Mappings first: what starts after this is known from its beginning. */
 	p->sideband_error = sideband_new(&p->sideband);
+	p->modules_error = module_watch_new(&p->modules);
+	if (p->modules)
+		options.names.modules_changed_ns = module_watch_changed_ns(p->modules);
 	int r = sampler_new(sampler, &p->sampler, ret_err);
 	if (!r) {
 		p->stream = stream_new(p->sampler, p->sideband);
@@ -71,6 +77,7 @@ void pipeline_free(struct pipeline *p)
 	stream_free(p->stream);
 	sampler_free(p->sampler);
 	sideband_free(p->sideband);
+	module_watch_free(p->modules);
 	fd_closep(&p->hotplug_fd);
 	free(p);
 }
@@ -200,8 +207,7 @@ static void on_hotplug(void *ctx, int fd)
 {
 	struct pipeline *p = ctx;
 
-	if (cpus_changes(fd, on_cpu, p))
-		assembler_kernel_changed(p->assembler);
+	cpus_changes(fd, on_cpu, p);
 }
 
 int pipeline_watch(struct pipeline *p, struct loop *l)
@@ -234,6 +240,7 @@ struct processes *pipeline_processes(const struct pipeline *p)
 void pipeline_stats(const struct pipeline *p, struct pipeline_stats *ret)
 {
 	*ret = (struct pipeline_stats){.sideband_error = p->sideband_error,
+				       .modules_error = p->modules_error,
 				       .priority_error = p->priority_error,
 				       .hotplug_error = p->hotplug_error};
 	sampler_counts_sum(p->sampler, &ret->counts);

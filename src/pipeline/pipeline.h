@@ -58,6 +58,7 @@ struct pipeline_stats {
 	struct stream_stats stream;
 	uint64_t ticks_due, ticks_missed; /* see sampler_ticks() */
 	int sideband_error;               /* 0, or why there is none: -errno */
+	int modules_error;                /* 0, or why kernel modules have no names: -errno */
 	int hotplug_error;                /* 0, or why CPUs that come later are not seen: -errno */
 	int priority_error;               /* 0, or why we wait for our turn like all others */
 };

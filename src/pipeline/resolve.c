@@ -14,6 +14,7 @@
 #define BLOCKS           RESOLVE_FILES /* of a file: places that are blocks of BLOCK bytes */
 #define BLOCK            64u
 #define KERNEL_RELOAD_NS 10000000000ull /* for modules and BPF programs that came later */
+#define NOT_LASTING      UINT32_MAX     /* no version is this one */
 
 struct resolved { /* a resolved (file, offset), or a block of them in one function */
 	uint64_t offset;
@@ -21,7 +22,7 @@ struct resolved { /* a resolved (file, offset), or a block of them in one functi
 	uint32_t chain; /* its frame, if it is one; else where in resolver.chains they stand */
 	uint8_t frames;
 	bool named;
-	uint32_t version; /* of the kernel's names; 0: holds for ever */
+	uint32_t version; /* of the kernel's names; 0: holds for ever; or NOT_LASTING */
 };
 
 _Static_assert(RESOLVE_MAX <= UINT8_MAX, "a place counts its frames in a byte");
@@ -34,10 +35,11 @@ struct resolver {
 	struct resolver_options options;
 	struct kallsyms *kernel; /* NULL: not read yet, or not readable */
 	bool kernel_tried;
+	bool kernel_old; /* read from a file, and not all that is loaded now is in it */
 	uint64_t kernel_read_ns;
-	uint32_t kernel_version; /* of what is loaded into the kernel, from 1 */
-	uint32_t kernel_read_version;
-	uint32_t *passing; /* places of the kernel's that do not hold for ever */
+	uint64_t modules_changed_ns; /* as far as it was noticed */
+	uint32_t kernel_version;     /* of what is loaded into the kernel, from 1 */
+	uint32_t *passing;           /* places of the kernel's that do not hold for ever */
 	uint32_t passing_count, passing_cap;
 
 	uint32_t *symbol_files; /* by id of struct mapped_files; 0: not added yet */
@@ -209,35 +211,65 @@ static uint32_t put_module(struct resolver *r, const char *name, const char *pat
 	return profile_module(r->profile, &m);
 }
 
+/* Whether modules came or went since this was asked last. */
+static bool notice_modules(struct resolver *r)
+{
+	const volatile uint64_t *changed_ns = r->options.modules_changed_ns;
+	uint64_t now = changed_ns ? *changed_ns : 0;
+
+	if (now == r->modules_changed_ns)
+		return false;
+	r->modules_changed_ns = now;
+	resolver_kernel_changed(r, 0, UINT64_MAX);
+	return true;
+}
+
+/* Whether what is loaded now tells of a sample: else that may have met code that has gone. */
+static bool is_of_now(const struct resolver *r, uint64_t time)
+{
+	return r->options.modules_changed_ns && time >= r->modules_changed_ns;
+}
+
+/* What was read before stays if that fails: it is not all, but true. */
+static void read_kernel(struct resolver *r, uint64_t time)
+{
+	struct kallsyms *names = NULL;
+
+	r->stats.kernel_error = kallsyms_load(r->options.kallsyms, &names);
+	r->kernel_tried = true;
+	r->kernel_read_ns = time;
+	if (!names)
+		return;
+	kallsyms_free(r->kernel);
+	r->kernel = names;
+	r->kernel_old = false;
+}
+
+static bool ask_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct symbol *ret,
+		       const char **ret_module)
+{
+	if (!r->kernel)
+		return false;
+	int err = is_of_now(r, time) ? kallsyms_find(r->kernel, ip, ret, ret_module)
+				     : kallsyms_find_fixed(r->kernel, ip, ret, ret_module);
+	return !err;
+}
+
 /*
- * The kernel's names are read when the first kernel frame is met, and again for one not known or,
- * if they were read from a file, when something else was loaded since.
+ * The kernel's names are read when the first kernel frame is met and, if they come from a file,
+ * again for one that is not in it when something else was loaded since.
  */
 static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct symbol *ret,
 			const char **ret_module)
 {
-	bool pause = r->kernel_tried && time < r->kernel_read_ns + KERNEL_RELOAD_NS;
-	bool old = r->kernel && !kallsyms_is_live(r->kernel) &&
-		   r->kernel_read_version != r->kernel_version;
-
-	if (r->kernel && (pause || !old) && kallsyms_find(r->kernel, ip, ret, ret_module) == 0)
+	if (!r->kernel_tried)
+		read_kernel(r, time);
+	if (ask_kernel(r, ip, time, ret, ret_module))
 		return true;
-	if (pause || (r->kernel_tried && !r->kernel))
+	if (!r->kernel_old || !is_of_now(r, time) || time < r->kernel_read_ns + KERNEL_RELOAD_NS)
 		return false;
-	kallsyms_free(r->kernel);
-	r->kernel = NULL;
-	r->stats.kernel_error = kallsyms_load(NULL, &r->kernel);
-	r->kernel_tried = true;
-	r->kernel_read_ns = time;
-	r->kernel_read_version = r->kernel_version;
-	return r->kernel && kallsyms_find(r->kernel, ip, ret, ret_module) == 0;
-}
-
-/* What answers of now are true for. */
-static uint32_t kernel_names_version(const struct resolver *r)
-{
-	return r->kernel && kallsyms_is_live(r->kernel) ? r->kernel_version
-							: r->kernel_read_version;
+	read_kernel(r, time);
+	return ask_kernel(r, ip, time, ret, ret_module);
 }
 
 /* Whose address may be another's later. Where names are hidden, they stay so. */
@@ -249,25 +281,30 @@ static bool is_passing(const struct resolver *r, const char *module, bool named)
 static const struct resolved *kernel_place(struct resolver *r, uint64_t ip, uint64_t time)
 {
 	const struct resolved *known = find_in_block(r, SITE_KERNEL, ip);
-	if (known && (!known->version || known->version == r->kernel_version))
+	if (known && (!known->version || known->version == resolver_kernel_version(r, time)))
 		return known;
 
 	struct symbol sym = {.name = "[kernel]", .kind = FRAME_KERNEL};
 	const char *module = "[kernel]";
-	bool named = find_kernel(r, ip, time, &sym, &module);
+	bool named;
+	do
+		named = find_kernel(r, ip, time, &sym, &module);
+	while (notice_modules(r)); /* was that of before, or of after? */
+	bool lasting = is_of_now(r, time) && (named || !r->kernel_old);
+	uint32_t version = lasting ? r->kernel_version : NOT_LASTING;
 	uint32_t file = put_module(r, module, NULL, 0);
 	if (known) { /* the one frame that it is may be another */
 		struct resolved *again = &r->places[known - r->places];
 		struct frame f = frame_of(r, &sym, file);
 		again->chain = profile_frame(r->profile, &f);
 		again->named = named;
-		again->version = kernel_names_version(r);
+		again->version = version;
 		return again;
 	}
 	uint32_t id = r->place_count;
 	put_resolved(r, SITE_KERNEL, ip, &sym, file, named, 0);
 	if (is_passing(r, module, named)) {
-		r->places[id].version = kernel_names_version(r);
+		r->places[id].version = version;
 		MEM_GROW(r->passing, r->passing_count, r->passing_cap);
 		r->passing[r->passing_count++] = id;
 	}
@@ -276,6 +313,10 @@ static const struct resolved *kernel_place(struct resolver *r, uint64_t ip, uint
 
 void resolver_kernel_changed(struct resolver *r, uint64_t start, uint64_t end)
 {
+	if (r->kernel && !kallsyms_is_live(r->kernel)) {
+		kallsyms_forget(r->kernel, start, end);
+		r->kernel_old = true;
+	}
 	for (uint32_t i = 0; i < r->passing_count; i++) {
 		uint64_t addr = r->places[r->passing[i]].offset;
 		if (addr >= start && addr < end) {
@@ -285,9 +326,10 @@ void resolver_kernel_changed(struct resolver *r, uint64_t start, uint64_t end)
 	}
 }
 
-uint32_t resolver_kernel_version(const struct resolver *r)
+uint32_t resolver_kernel_version(struct resolver *r, uint64_t time)
 {
-	return r->kernel_version;
+	notice_modules(r);
+	return is_of_now(r, time) ? r->kernel_version : 0;
 }
 
 /* The debug info of a file that is still the one which was mapped; 0: none. */

@@ -3,8 +3,10 @@
  * and, where debug info tells, the calls that were inlined there.
  *
  * Each (file, offset) and each kernel address is looked up once, but for those of kernel modules
- * and BPF programs, which come and go: they are asked for again when something did. Symbol tables
- * and debug info are shared by all processes and stay under a cap of bytes each.
+ * and BPF programs, which come and go: they are asked for again when something did. The kernel only
+ * tells what is there now. So what a sample met in a module that went before it was looked up has
+ * no name, rather than that of the next one. Symbol tables and debug info are shared by all
+ * processes and stay under a cap of bytes each.
  */
 #pragma once
 
@@ -29,6 +31,10 @@ struct resolver_options {
 	bool inlines;        /* inlined calls as frames of their own */
 	bool lines;          /* source files and lines */
 	bool functions; /* frames are functions, without addresses, unless detail is asked for */
+	/* Of collect/module_watch.h; NULL: nobody knows, so modules and BPF programs have no names
+	 */
+	const volatile uint64_t *modules_changed_ns;
+	const char *kallsyms; /* where the kernel's names are; NULL: as kallsyms_load() says */
 };
 
 /* Both are borrowed and outlive the resolver. */
@@ -73,8 +79,8 @@ uint64_t resolver_version(const struct process *p);
 /* Code of the kernel's came or went there: what was known of it is asked for again. */
 void resolver_kernel_changed(struct resolver *r, uint64_t start, uint64_t end);
 
-/* Another one when names of the kernel's may have changed. */
-uint32_t resolver_kernel_version(const struct resolver *r);
+/* Another one when names of the kernel's may have changed. 0: of a sample that was taken before. */
+uint32_t resolver_kernel_version(struct resolver *r, uint64_t time);
 
 struct resolver_count { /* frames of all samples, and those without a name */
 	uint64_t frames, unnamed;

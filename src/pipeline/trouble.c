@@ -27,6 +27,10 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				  "is why kernel functions have no names: their addresses are "
 				  "hidden",
 				  "run with CAP_SYSLOG, or 'sysctl kernel.kptr_restrict=0'", false},
+	[TROUBLE_NO_MODULES] = {"no_modules",
+				"is why kernel modules and BPF programs have no names: nobody "
+				"tells when they come and go",
+				"it needs CAP_BPF and CAP_PERFMON", false},
 	[TROUBLE_KERNEL_ASKED] =
 		{"kernel_asked",
 		 "kernel stacks were walked by the kernel itself, and none by us: "
@@ -142,6 +146,7 @@ void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]
 	ret[TROUBLE_NO_SIDEBAND] = (uint64_t)-s->sideband_error;
 	ret[TROUBLE_SIDEBAND_LOST] = s->sideband_lost;
 	ret[TROUBLE_KERNEL_NAMES] = (uint64_t)-n->kernel_error;
+	ret[TROUBLE_NO_MODULES] = (uint64_t)-s->modules_error;
 	ret[TROUBLE_KERNEL_ASKED] = s->counts.kernel_walked ? 0 : s->counts.kernel_asked;
 	ret[TROUBLE_KERNEL_DIFFERENT] = s->counts.kernel_different;
 	ret[TROUBLE_FILES_UNREADABLE] = n->symbols.failures;

@@ -17,10 +17,11 @@
 #define FUNCTION_MAX                                                                               \
 	(1u << 20) /* a symbol farther below an address than this is not its function */
 #define IN_MODULE 0x80000000u
+#define UNKNOWN   UINT32_MAX
 
 struct func {
 	uint32_t start; /* above base */
-	uint32_t name;  /* in blob; IN_MODULE: the module's name follows it */
+	uint32_t name;  /* in blob; IN_MODULE: the module's name follows it; or UNKNOWN */
 };
 
 struct kallsyms {
@@ -174,19 +175,27 @@ bool kallsyms_is_live(const struct kallsyms *k)
 	return k->live;
 }
 
+/* The last one that starts at or before `at`; else the first. */
+static struct func *last_before(const struct kallsyms *k, uint32_t at)
+{
+	struct func *f = k->funcs;
+
+	for (size_t n = k->count; n > 1;) {
+		size_t half = n / 2;
+		f += f[half].start <= at ? half : 0;
+		n -= half;
+	}
+	return f;
+}
+
 static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
 {
 	if (ip < k->base || ip - k->base > UINT32_MAX)
 		return -ENOENT;
 
 	uint32_t at = (uint32_t)(ip - k->base);
-	const struct func *f = k->funcs;
-	for (size_t n = k->count; n > 1;) {
-		size_t half = n / 2;
-		f += f[half].start <= at ? half : 0;
-		n -= half;
-	}
-	if (at < f->start || at - f->start >= FUNCTION_MAX)
+	const struct func *f = last_before(k, at);
+	if (at < f->start || at - f->start >= FUNCTION_MAX || f->name == UNKNOWN)
 		return -ENOENT;
 	*ret = (struct symbol){.addr = ip, .kind = FRAME_KERNEL, .start = k->base + f->start};
 	ret->name = k->blob + (f->name & ~IN_MODULE);
@@ -203,14 +212,60 @@ static int find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char 
 	return 0;
 }
 
-int kallsyms_find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
+static int unknown(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
 {
-	int r = k->live ? ksym_find(k->live, ip, ret, ret_module) : find(k, ip, ret, ret_module);
-	if (r == 0)
-		return 0;
-
 	snprintf(k->scratch, sizeof(k->scratch), "[kernel+0x%lx]", ip);
 	*ret = (struct symbol){.addr = ip, .kind = FRAME_KERNEL, .name = k->scratch};
 	*ret_module = "[kernel]";
-	return r;
+	return -ENOENT;
+}
+
+int kallsyms_find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module)
+{
+	int r = k->live ? ksym_find(k->live, ip, ret, ret_module) : find(k, ip, ret, ret_module);
+
+	return r ? unknown(k, ip, ret, ret_module) : 0;
+}
+
+int kallsyms_find_fixed(struct kallsyms *k, uint64_t ip, struct symbol *ret,
+			const char **ret_module)
+{
+	int r = kallsyms_find(k, ip, ret, ret_module);
+
+	return r || strcmp(*ret_module, "[kernel]") == 0 ? r : unknown(k, ip, ret, ret_module);
+}
+
+/*
+ * A function reaches up to the next one. So one without a name starts where the code does that came
+ * or went, or what came there would have the name of what stands before it.
+ */
+static void start_unknown(struct kallsyms *k, uint32_t at)
+{
+	size_t i = (size_t)(last_before(k, at) - k->funcs);
+
+	if (k->funcs[i].start > at || k->funcs[i].name == UNKNOWN)
+		return;
+	if (k->funcs[i].start == at) {
+		k->funcs[i].name = UNKNOWN;
+		return;
+	}
+	MEM_GROW(k->funcs, k->count, k->cap);
+	memmove(&k->funcs[i + 2], &k->funcs[i + 1], (k->count - i - 1) * sizeof(*k->funcs));
+	k->funcs[i + 1] = (struct func){at, UNKNOWN};
+	k->count++;
+}
+
+void kallsyms_forget(struct kallsyms *k, uint64_t start, uint64_t end)
+{
+	if (k->live || end <= k->base || (start > k->base && start - k->base > UINT32_MAX))
+		return;
+	uint32_t first = start > k->base ? (uint32_t)(start - k->base) : 0;
+	if (first)
+		start_unknown(k, first);
+	for (struct func *f = last_before(k, first); f < k->funcs + k->count; f++) {
+		if (k->base + f->start >= end)
+			break;
+		if (f->start >= first && f->name & IN_MODULE)
+			f->name = UNKNOWN;
+	}
 }

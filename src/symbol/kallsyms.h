@@ -30,6 +30,14 @@ void kallsyms_free(struct kallsyms *k);
  */
 int kallsyms_find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const char **ret_module);
 
+/* As kallsyms_find(), but names only what never moves: neither modules nor BPF programs. */
+int kallsyms_find_fixed(struct kallsyms *k, uint64_t ip, struct symbol *ret,
+			const char **ret_module);
+
+/* Code of modules or BPF programs came or went in [start, end): what a file told of it is so no
+ * more, and it has no names until the file is read again. */
+void kallsyms_forget(struct kallsyms *k, uint64_t start, uint64_t end);
+
 /* Whether names come from the running kernel at each lookup, and not from a file read once. */
 bool kallsyms_is_live(const struct kallsyms *k);
 

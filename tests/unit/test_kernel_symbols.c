@@ -13,14 +13,22 @@
 #include "symbol/kallsyms.h"
 #include "symbol/ksym.h"
 
+/* A file of that text; its path in ret, its fd. */
+static int make_file(const char *text, char ret[static 64])
+{
+	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+
+	snprintf(ret, 64, "/proc/self/fd/%d", fd);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
 static int load(const char *text, struct kallsyms **ret)
 {
 	char path[64];
-	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	int fd = make_file(text, path);
 	int r = kallsyms_load(path, ret);
+
 	close(fd);
 	return r;
 }
@@ -73,6 +81,53 @@ static void finds_functions_modules_and_programs(void **state)
 		assert_int_equal(sym.start, t[i].start);
 		assert_int_equal(sym.addr, t[i].ip);
 	}
+	kallsyms_free(k);
+}
+
+static const char *find(struct kallsyms *k, uint64_t ip)
+{
+	struct symbol sym;
+	const char *module;
+
+	return kallsyms_find(k, ip, &sym, &module) == 0 ? sym.name : "";
+}
+
+static void forgets_what_came_or_went(void **state)
+{
+	(void)state;
+	static const char text[] = "ffffffff81000000 T _text\n"
+				   "ffffffffc0400000 t one\t[ext4]\n"
+				   "ffffffffc0400100 t two\t[ext4]\n"
+				   "ffffffffc0500000 t three\t[nfs]\n"
+				   "ffffffffc0500100 t four\t[nfs]\n";
+	struct kallsyms *k;
+	struct symbol sym;
+	const char *module;
+
+	assert_int_equal(load(text, &k), 0);
+	assert_int_equal(kallsyms_find_fixed(k, 0xffffffff81000001, &sym, &module), 0);
+	assert_int_equal(kallsyms_find_fixed(k, 0xffffffffc0400001, &sym, &module), -ENOENT);
+	assert_string_equal(sym.name, "[kernel+0xffffffffc0400001]");
+	assert_string_equal(module, "[kernel]");
+
+	/* Where nothing was: it is no part of what stands before it. */
+	kallsyms_forget(k, 0xffffffffc0401000, 0xffffffffc0401100);
+	assert_string_equal(find(k, 0xffffffffc0400fff), "two");
+	assert_string_equal(find(k, 0xffffffffc0401000), "");
+	assert_string_equal(find(k, 0xffffffffc04fffff), "");
+	assert_string_equal(find(k, 0xffffffffc0500000), "three");
+	kallsyms_forget(k, 0xffffffffc0402000, 0xffffffffc0402100); /* nor is the next one */
+	assert_string_equal(find(k, 0xffffffffc0402000), "");
+
+	kallsyms_forget(k, 0xffffffffc0500000, 0xffffffffc0500100);
+	assert_string_equal(find(k, 0xffffffffc0500000), "");
+	assert_string_equal(find(k, 0xffffffffc0500100), "four");
+	kallsyms_forget(k, 0, UINT64_MAX);
+	assert_string_equal(find(k, 0xffffffffc0500100), "");
+	assert_string_equal(find(k, 0xffffffffc0400000), "");
+	assert_string_equal(find(k, 0xffffffff81000001), "_text");
+	kallsyms_forget(k, 0x1000, 0x2000);
+	assert_string_equal(find(k, 0xffffffff81000001), "_text");
 	kallsyms_free(k);
 }
 
@@ -201,15 +256,24 @@ static void on_event(void *ctx, const struct sideband_record *e)
 		resolver_kernel_changed(ctx, e->start, e->end);
 }
 
-static const char *name_of(struct resolver *r, struct profile *p, uint64_t addr)
+static const char *name_at(struct resolver *r, struct profile *p, uint64_t addr, uint64_t time,
+			   bool *ret_lasting)
 {
 	struct site site = {.file = SITE_KERNEL, .offset = addr};
 	uint32_t frames[RESOLVE_MAX];
-	bool lasting = true;
 
-	assert_int_equal(resolve_frames(r, NULL, &site, 1, false, &lasting, frames), 1);
-	assert_true(lasting);
+	*ret_lasting = true;
+	assert_int_equal(resolve_frames(r, NULL, &site, time, false, ret_lasting, frames), 1);
 	return profile_str(p, p->frames[frames[0]].name);
+}
+
+static const char *name_of(struct resolver *r, struct profile *p, uint64_t addr)
+{
+	bool lasting;
+	const char *name = name_at(r, p, addr, 1, &lasting);
+
+	assert_true(lasting);
+	return name;
 }
 
 /* The address of a BPF program that went is soon another's. */
@@ -218,7 +282,8 @@ static void names_of_programs_go_with_them(void **state)
 	(void)state;
 	struct profile *p = profile_new();
 	struct processes *ps = processes_new();
-	struct resolver_options o = {.functions = true};
+	uint64_t changed_ns = 0;
+	struct resolver_options o = {.functions = true, .modules_changed_ns = &changed_ns};
 	struct resolver *r = resolver_new(p, ps, &o);
 	struct sideband *b;
 	uint64_t addr, other;
@@ -228,18 +293,18 @@ static void names_of_programs_go_with_them(void **state)
 		skip(); /* needs root, and a kernel that compiles BPF */
 	sideband_drain(b, on_event, r);
 	assert_non_null(strstr(name_of(r, p, addr), "first"));
-	uint32_t version = resolver_kernel_version(r);
+	uint32_t version = resolver_kernel_version(r, 1);
 	assert_true(load_program("elsewhere", &fd_other, &other));
 	sideband_drain(b, on_event, r); /* what nobody asked for changes nothing */
-	assert_int_equal(resolver_kernel_version(r), version);
+	assert_int_equal(resolver_kernel_version(r, 1), version);
 	assert_non_null(strstr(name_of(r, p, addr), "first"));
 
 	close(fd);
-	for (int i = 0; i < 30000 && resolver_kernel_version(r) == version; i++) {
+	for (int i = 0; i < 30000 && resolver_kernel_version(r, 1) == version; i++) {
 		usleep(1000); /* it goes some time later */
 		sideband_drain(b, on_event, r);
 	}
-	assert_int_not_equal(resolver_kernel_version(r), version);
+	assert_int_not_equal(resolver_kernel_version(r, 1), version);
 	assert_null(strstr(name_of(r, p, addr), "first"));
 
 	close(fd_other);
@@ -249,14 +314,81 @@ static void names_of_programs_go_with_them(void **state)
 	profile_free(p);
 }
 
+/*
+ * Where the kernel's names come from a file, which is read only once in a while: a module has no
+ * name meanwhile, and never that of one that was there before.
+ */
+static void a_module_never_has_the_name_of_another(void **state)
+{
+	(void)state;
+	enum { SECOND = 1000000000 };
+	static const uint64_t fixed = 0xffffffff81000010, moving = 0xffffffffc0400010,
+			      unknown = 0xffffffffc0400110;
+	static const char before[] = "ffffffff81000000 T _text\nffffffff82000000 T late\n"
+				     "ffffffffc0400000 t one\t[ext4]\n";
+	static const char after[] = "ffffffff81000000 T _text\nffffffff82000000 T late\n"
+				    "ffffffffc0400000 t two\t[nfs]\n"
+				    "ffffffffc0400100 t three\t[nfs]\n";
+	char path[64];
+	int fd = make_file(before, path);
+	uint64_t changed_ns = 0;
+	bool lasting;
+	struct profile *p = profile_new();
+	struct processes *ps = processes_new();
+	struct resolver_options o = {
+		.functions = true, .modules_changed_ns = &changed_ns, .kallsyms = path};
+	struct resolver *r = resolver_new(p, ps, &o);
+
+	assert_string_equal(name_at(r, p, moving, SECOND, &lasting), "one");
+	assert_true(lasting);
+	uint32_t version = resolver_kernel_version(r, SECOND);
+
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, after, strlen(after), 0), strlen(after));
+	changed_ns = 3ull * SECOND;
+	assert_string_equal(name_at(r, p, moving, 4ull * SECOND, &lasting),
+			    "[kernel+0xffffffffc0400010]");
+	assert_false(lasting);
+	assert_string_equal(name_at(r, p, unknown, 4ull * SECOND, &lasting),
+			    "[kernel+0xffffffffc0400110]");
+	assert_false(lasting);
+	assert_string_equal(name_at(r, p, fixed, 4ull * SECOND, &lasting), "_text");
+	assert_true(lasting);
+	assert_int_not_equal(resolver_kernel_version(r, 4ull * SECOND), version);
+
+	assert_string_equal(name_at(r, p, moving, 12ull * SECOND, &lasting), "two");
+	assert_true(lasting);
+	assert_string_equal(name_at(r, p, unknown, 12ull * SECOND, &lasting), "three");
+	/* A sample of before that comes late may have met the one that has gone. */
+	assert_int_equal(resolver_kernel_version(r, 2ull * SECOND), 0);
+	assert_string_equal(name_at(r, p, moving, 2ull * SECOND, &lasting),
+			    "[kernel+0xffffffffc0400010]");
+	assert_false(lasting);
+	assert_string_equal(name_at(r, p, 0xffffffff82000001, 2ull * SECOND, &lasting), "late");
+	assert_string_equal(name_at(r, p, moving, 13ull * SECOND, &lasting), "two");
+
+	/* What was read before stays true when the file cannot be read again. */
+	close(fd);
+	changed_ns = 30ull * SECOND;
+	assert_string_equal(name_at(r, p, moving, 31ull * SECOND, &lasting),
+			    "[kernel+0xffffffffc0400010]");
+	assert_string_equal(name_at(r, p, fixed, 31ull * SECOND, &lasting), "_text");
+
+	resolver_free(r);
+	processes_free(ps);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_functions_modules_and_programs),
+		cmocka_unit_test(forgets_what_came_or_went),
 		cmocka_unit_test(says_why_there_are_none),
 		cmocka_unit_test(takes_the_kernels_answer_apart),
 		cmocka_unit_test(both_ways_agree),
 		cmocka_unit_test(names_of_programs_go_with_them),
+		cmocka_unit_test(a_module_never_has_the_name_of_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

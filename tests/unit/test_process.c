@@ -320,26 +320,21 @@ static void cpu_lists_are_read(void **state)
 	}
 }
 
-static void word_of_cpus_and_modules_is_told_apart(void **state)
+static void word_of_cpus_is_told_apart(void **state)
 {
 	(void)state;
 	static const struct {
 		const char *text;
-		bool module;
 		uint64_t cpus;
 	} t[] = {
-		{"online@/devices/system/cpu/cpu3", false, 8},
-		{"offline@/devices/system/cpu/cpu2", false, 4},
-		{"online@/devices/system/cpu/cpu99999", false, 0},
-		{"add@/module/ext4", true, 0},
-		{"remove@/module/ext4", true, 0},
-		{"change@/devices/virtual/block/loop0", false, 0},
-		{"", false, 0},
+		{"online@/devices/system/cpu/cpu3", 8},     {"offline@/devices/system/cpu/cpu2", 4},
+		{"online@/devices/system/cpu/cpu99999", 0}, {"add@/module/ext4", 0},
+		{"change@/devices/virtual/block/loop0", 0}, {"", 0},
 	};
 
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		uint64_t cpus = 0;
-		assert_int_equal(cpus_event(t[i].text, collect_cpu, &cpus), t[i].module);
+		cpus_event(t[i].text, collect_cpu, &cpus);
 		assert_int_equal(cpus, t[i].cpus);
 	}
 }
@@ -423,7 +418,7 @@ int main(void)
 		cmocka_unit_test(own_mappings_are_read),
 		cmocka_unit_test(a_program_is_what_events_say_since_its_exec),
 		cmocka_unit_test(cpu_lists_are_read),
-		cmocka_unit_test(word_of_cpus_and_modules_is_told_apart),
+		cmocka_unit_test(word_of_cpus_is_told_apart),
 		cmocka_unit_test(ticks_that_an_idle_cpu_skips_are_not_missed),
 		cmocka_unit_test(fast_ticks_of_an_idle_cpu_are_not_missed),
 	};

@@ -46,6 +46,11 @@ def check_whole(stacks, least):
     assert share >= least, f"{share:.4f} of {stacks.total} are whole; others: {worst}"
 
 
+def version_of(report):
+    version = re.search(r"Linux version (\d+)\.(\d+)", report.console)
+    return int(version[1]), int(version[2])
+
+
 def check_edges(stacks):
     """No function of chain.c stands above one that it does not call."""
     for frames, _ in stacks:
@@ -90,8 +95,7 @@ def kernel_stacks_are_what_the_kernel_says(report):
                   r"(\d+) different", report.err("process"))
     walked, asked, compared, different = map(int, m.groups())
     assert different == 0, m[0]
-    version = re.search(r"Linux version (\d+)\.(\d+)", report.console)
-    if (int(version[1]), int(version[2])) >= (6, 4):  # since then its tables are as we know them
+    if version_of(report) >= (6, 4):  # since then its tables are as we know them
         assert compared > 0 and walked > asked, m[0]
     else:
         assert walked == 0 and asked > 0, m[0]
@@ -155,13 +159,15 @@ def a_module_is_not_named_by_another_that_was_in_its_place(report):
         skip("no modules of this kernel are at hand")
     assert report.code("modules") == 0, report.err("modules")
     places = re.findall(r"^raid6_pq .* (0x\w+)", report.err("modules"), re.M)
-    assert len(places) == 2, report.err("modules")
+    assert len(places) >= 2, report.err("modules")
     stacks = folded.parse(report["modules"])
+    live = version_of(report) >= (5, 13)  # before, names are read from a file, and not at once
     for comm, own, other in (("insmod", RAID6, TCRYPT), ("busybox", TCRYPT, RAID6)):
         named = sum(n for s, n in stacks.of(comm) if any(own.match(f) for f in s))
         wrong = [s for s, _ in stacks.of(comm) if any(other.match(f) for f in s)]
         print(f"# {named} samples of {comm} named by its module, at {places}")
-        assert named >= 20 and not wrong, (comm, named, wrong[:3], report.err("modules"))
+        assert not wrong, (comm, wrong[:3], report.err("modules"))
+        assert named >= 20 or not live, (comm, named, report.err("modules"))
 
 
 def memory_is_by_the_cpus_that_are_there(report):
