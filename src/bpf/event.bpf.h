@@ -234,8 +234,7 @@ static __always_inline __u32 kernel_side(void *ctx, const bpf_user_pt_regs_t *in
 
 	if (!interrupted) /* at a place of the kernel's own, where it walks as fast as we do */
 		return ask_kernel(ctx, frame_at(s, 0));
-	if (!orc_is_usable() || s->orc.wrong ||
-	    !(frames = orc_walk(s, interrupted, task))) {
+	if (!orc_is_usable() || s->orc.wrong || !(frames = orc_walk(s, interrupted, task))) {
 		counts->n[WIRE_KERNEL_ASKED]++;
 		return ask_kernel(ctx, frame_at(s, 0));
 	}

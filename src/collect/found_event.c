@@ -12,7 +12,7 @@
 #define COPY_CHUNKS 32 /* of the user stack: most blocked threads are a few KB deep */
 
 /* The top of a thread's stack, in chunks as the BPF program copies them: how many bytes. */
-static size_t copy_stack(const struct wire_event *e, uint8_t *to)
+static size_t copy_stack(const struct wire_event *e, void *to)
 {
 	uint64_t from = wire_stack_start(e);
 	struct iovec remote[COPY_CHUNKS], local = {to, COPY_CHUNKS * WIRE_STACK_CHUNK};

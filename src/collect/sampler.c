@@ -327,8 +327,8 @@ void sampler_stop(struct sampler *s)
 int sampler_counters(void)
 {
 	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "counters", sizeof(uint32_t),
-			      sizeof(struct wire_counts),
-			      (uint32_t)libbpf_num_possible_cpus() + 1, NULL);
+			      sizeof(struct wire_counts), (uint32_t)libbpf_num_possible_cpus() + 1,
+			      NULL);
 }
 
 /* The last ones are user space's own: those of a CPU its program may be writing just now. */

@@ -5,8 +5,8 @@
  * Labels: host, comm, thread (where it is not comm; a number in it is one #), exe, container, pod,
  * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
  * program are counted together, since each would be a series of its own. Of processes that are
- * named in `threads`, each thread is a series: its name as it is, and tid. Threads off their CPU have
- * `state` and `reason` as well, which whoever adds them sets.
+ * named in `threads`, each thread is a series: its name as it is, and tid. Threads off their CPU
+ * have `state` and `reason` as well, which whoever adds them sets.
  *
  * Beyond `threads_max` threads in a day (of UTC), those that `threads` asks for are as all others
  * again, and their samples counted.

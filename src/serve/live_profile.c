@@ -166,10 +166,8 @@ static bool is_possible(struct live_request *a)
 static void write_profile(struct live_request *a, struct store *s, FILE *out)
 {
 	static const char *const keep[] = {"comm", "pid", "thread", "container", "host"};
-	struct store_query q = {.from_ms = a->from_ms,
-				.to_ms = a->to_ms,
-				.by = keep,
-				.by_count = ARRAY_SIZE(keep)};
+	struct store_query q = {
+		.from_ms = a->from_ms, .to_ms = a->to_ms, .by = keep, .by_count = ARRAY_SIZE(keep)};
 	struct render_options options = {};
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
@@ -288,7 +286,8 @@ static void write_list(struct live_request *a, struct store *s, FILE *out)
 	      "<p>Each link answers after 30 seconds with what was sampled in them, for\n"
 	      "<code>go tool pprof</code>; <code>seconds</code> is up to 300. Beside\n"
 	      "<code>pid</code> there are <code>comm</code>, <code>container</code>,\n"
-	      "<code>host</code> and <code>query</code>, a selector. <code>block</code> instead of\n"
+	      "<code>host</code> and <code>query</code>, a selector. <code>block</code> instead "
+	      "of\n"
 	      "<code>profile</code> is what threads waited for.\n"
 	      "<p><a href=\"profile?seconds=30\">The whole machine</a>\n",
 	      out);
