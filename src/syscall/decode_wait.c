@@ -208,7 +208,7 @@ void print_pollfds(struct decoding *d, unsigned arg)
 	size_t bytes = 0;
 	const struct pollfd *p = decoding_part(d, arg, TRACE_MAIN, false, sizeof(*p), &bytes);
 	size_t count = (uint32_t)decoding_value(d, arg + 1), have = bytes / sizeof(*p);
-	size_t shown = MIN(MIN(have, count), d->o->string_max);
+	size_t shown = p ? MIN(MIN(have, count), d->o->string_max) : 0;
 
 	if (!p && (count || !decoding_value(d, arg))) {
 		print_address(d, arg);
