@@ -112,6 +112,16 @@ def record(*args, **kw):
     return r
 
 
+def sample(*args, rate=499, least=200):
+    """A recording of so many samples at least, as long as that takes: CPUs may be taken away for a while."""
+    for seconds in (1, 2, 4, 8, 16, 32):
+        r = record("-F", rate, "-d", seconds, *args).ok()
+        if r.samples >= least:
+            break
+    assert r.samples >= least, r.err
+    return r
+
+
 def caching_in(directory):
     """A preexec_fn: what runs keeps its tables there, as on a machine of its own. (Root's cache is the
     machine's, whatever the environment says.)"""

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,8 +16,13 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import workloads
 from always import until
-from recording import NOBODY, Terminal, live, record, run, wait_cpu
+from recording import NOBODY, Terminal, live, record, run, sample, wait_cpu
 from tap import SMOLDER, main, skip
+
+
+def parse_file(path):
+    with open(path) as f:
+        return folded.parse(f.read())
 
 
 @live
@@ -145,11 +151,17 @@ def what_cannot_be_opened_is_said_and_kept():
 
 @live
 def a_process_that_exits_half_way_is_still_named():
-    with workloads.start("shares", "1") as w:
+    with tempfile.TemporaryDirectory() as d, workloads.start("shares") as w:
+        out = os.path.join(d, "out.folded")
         # It would take an hour if the end of the process were not noticed.
-        r = record("-p", w.pid, "-F", 499, "-d", 3600).ok()
-    assert r.samples and r.stacks.count("share_fifty"), r.err
-    folded.check_named(r.stacks)
+        with Terminal("record", "-p", w.pid, "-F", 499, "-d", 3600, "-o", out) as t:
+            t.read_until(r"[1-9]\d* samples")
+            wait_cpu(w, 0.5)
+            w.stop()
+            assert t.end() == 0, t.text
+        stacks = parse_file(out)
+    assert stacks.total > 200 and stacks.count("share_fifty"), t.text
+    folded.check_named(stacks)
 
 
 @live
@@ -218,35 +230,57 @@ def a_reused_pid_is_another_process():
 def a_deleted_binary_is_named():
     with workloads.start_deleted("shares") as w:
         assert os.readlink(f"/proc/{w.pid}/exe").endswith(" (deleted)")
-        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+        r = sample("-p", w.pid)
     assert r.stacks.share("share_fifty") > 0.3
     folded.check_named(r.stacks)
+
+
+def sample_both(*running, least=200):
+    """The stacks of each of these processes, from recordings of all. How the CPUs are shared among them
+    depends on whatever else runs, so that judges nothing."""
+    pids = ",".join(str(w.pid) for w in running)
+    stacks = [folded.Stacks() for _ in running]
+
+    def enough():
+        r = record("-p", pids, "-F", 499, "-d", 2, "--threads").ok()
+        for w, mine in zip(running, stacks):
+            mine += [(f, n) for f, n in r.stacks if str(w.pid) in f[1]]
+        return min(mine.total for mine in stacks) >= least
+    until(f"{least} samples of each", enough)
+    return stacks
 
 
 @live
 def a_replaced_binary_is_not_taken_for_the_old_one():
     old, new = workloads.start_replaced("exec", "exec-after")
     with old, new:
-        r = record("-p", f"{old.pid},{new.pid}", "-F", 499, "-d", 2, "--threads").ok()
-    for w, function in ((old, "before_exec"), (new, "after_exec")):
-        mine = folded.Stacks((f, n) for f, n in r.stacks if str(w.pid) in f[1])
-        assert mine.share(function) > 0.9, (function, r.stacks)
-    folded.check_named(r.stacks)
+        old_stacks, new_stacks = sample_both(old, new)
+    assert old_stacks.share("before_exec") > 0.9, old_stacks
+    assert new_stacks.share("after_exec") > 0.9, new_stacks
+    for stacks in (old_stacks, new_stacks):
+        folded.check_named(stacks)
 
 
 @live
 def a_library_that_is_loaded_later_is_named():
-    with workloads.start("late", workloads.path("late.so"), "1") as w:
-        r = record("-p", w.pid, "-F", 499, "-d", 4).ok()
-        w.wait_line("loaded")
-    assert r.stacks.count("before_library") and r.stacks.count("late_function"), r.stacks
-    folded.check_named(r.stacks)
+    with tempfile.TemporaryDirectory() as d, workloads.start("late", workloads.path("late.so")) as w:
+        out = os.path.join(d, "out.folded")
+        with Terminal("record", "-p", w.pid, "-F", 499, "-o", out) as t:
+            t.read_until(r"[1-9]\d* samples")
+            os.kill(w.pid, signal.SIGUSR1)
+            w.wait_line("loaded")
+            wait_cpu(w, 1)
+            t.interrupt()
+            assert t.end() == 0, t.text
+        stacks = parse_file(out)
+    assert stacks.count("before_library") and stacks.count("late_function") > 200, stacks
+    folded.check_named(stacks)
 
 
 @live
 def a_call_that_never_returns_belongs_to_its_caller():
     with workloads.start("noreturn") as w:
-        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+        r = sample("-p", w.pid)
     assert r.stacks.share("calls_last") > 0.95, r.stacks
     assert not r.stacks.count("comes_next"), r.stacks
 
@@ -254,7 +288,7 @@ def a_call_that_never_returns_belongs_to_its_caller():
 @live
 def the_kernels_code_in_user_space_is_named():
     with workloads.start("vdso") as w:
-        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+        r = sample("-p", w.pid)
     leaves = sum(n for f, n in r.stacks if "clock_gettime" in f[-1])
     assert leaves > 0.9 * r.samples, r.stacks
     folded.check_named(r.stacks)
@@ -277,7 +311,7 @@ def a_storm_of_forks_loses_nothing():
 def a_program_in_a_container_is_named():
     with workloads.Contained("shares-static") as c:
         assert c.workload.said_pid == 1
-        r = record("-p", c.pid, "-F", 499, "-d", 1).ok()
+        r = sample("-p", c.pid)
     assert r.stacks.comms() == {"inside"}, r.stacks.comms()
     assert r.stacks.share("share_fifty") > 0.3, r.stacks
     folded.check_named(r.stacks)
@@ -291,37 +325,45 @@ def inside(script, *options):
     return p.stdout
 
 
+def sample_inside(start, what, comms=("shares",)):
+    """The stacks of a recording in such a namespace, as long as it takes to have 200 of each of these.
+    `start` leaves in $P a process that is or becomes the workload; `what` to record may name it."""
+    for seconds in (1, 2, 4, 8, 16, 32):
+        stacks = folded.parse(inside(
+            f"{start}; until grep -qsx shares /proc/$P/comm; do sleep 0.01; done; "
+            f"$1 record {what} -F 499 -d {seconds} -f folded -o -; kill $P", "--mount-proc"))
+        if all(stacks.of(c).total >= 200 for c in comms):
+            return stacks
+    raise AssertionError(stacks)
+
+
 @live
 def a_pid_of_our_own_namespace_is_that_process():
     """In there it is some small number, which is another process to the kernel."""
-    options = "-F 499 -d 1 -f folded -o -"
-    for how in ("-p $P", "-L $P", f"-p $(unshare --pid --fork --kill-child $2 >/dev/null & "
-                "while ! pgrep -P $! ; do :; done)"):
-        out = inside("$2 >/dev/null & P=$!; sleep 0.2; $1 record " + how + f" {options}; kill $P",
-                     "--mount-proc")
-        stacks = folded.parse(out)
-        assert stacks.comms() == {"shares"} and stacks.share("share_fifty") > 0.3, out
+    child = "$2 >/dev/null & P=$!"
+    deeper = f"unshare --pid --fork --kill-child {child}; until P=$(pgrep -P $!); do sleep 0.01; done"
+    for start, what in (child, "-p $P"), (child, "-L $P"), (deeper, "-p $P"):
+        stacks = sample_inside(start, what)
+        assert stacks.comms() == {"shares"} and stacks.share("share_fifty") > 0.3, stacks
         folded.check_named(stacks)
 
 
 @live
 def a_program_started_in_a_pid_namespace_is_the_one_that_is_recorded():
-    out = inside('$1 record -F 499 -f folded -o - -- timeout 1 sh -c "exec $2 >/dev/null"; true',
+    out = inside('$1 record -F 499 -f folded -o - -- timeout 300 sh -c "exec $2 1 >/dev/null"',
                  "--mount-proc")
     stacks = folded.parse(out)
-    assert "shares" in stacks.comms() and stacks.comms() <= {"shares", "timeout", "sh"}, stacks.comms()
+    # Until its exec the child is still called smolder.
+    assert {"shares"} <= stacks.comms() <= {"shares", "timeout", "sh", "smolder"}, stacks.comms()
     assert stacks.of("shares").share("share_fifty") > 0.3, out
 
 
 @live
 def what_runs_beyond_our_pid_namespace_has_no_pid_and_no_user_stack():
     with workloads.start("glibc"):
-        out = inside("$2 >/dev/null & P=$!; sleep 0.2; $1 record -F 499 -d 1 -f folded -o -; kill $P",
-                     "--mount-proc")
-    stacks = folded.parse(out)
-    assert stacks.of("shares").share("share_fifty") > 0.3, out
-    beyond = stacks.of("glibc")
-    assert beyond.total > 20 and not beyond.count("main"), out
+        stacks = sample_inside("$2 >/dev/null & P=$!", "", ("shares", "glibc"))
+    assert stacks.of("shares").share("share_fifty") > 0.3, stacks
+    assert not stacks.of("glibc").count("main"), stacks
 
 
 @live
@@ -336,7 +378,7 @@ def a_proc_of_another_pid_namespace_is_refused():
 def compiled_code_in_a_container_is_named():
     """Its perf map is /tmp/perf-1.map, inside."""
     with workloads.Contained("jitted-static", "contained_jit") as c:
-        r = record("-p", c.pid, "-F", 499, "-d", 1).ok()
+        r = sample("-p", c.pid)
     assert r.stacks.share("contained_jit") > 0.9, r.stacks
 
 
@@ -383,14 +425,14 @@ def a_32_bit_program_is_named():
     mine = r.stacks.of("narrow")
     assert mine.share("spin") > 0.9, f"{r.err}{mine}"
     # Nothing of the 64-bit vdso, which is elsewhere.
-    assert not re.search(r"__vdso_|getrandom", r.out.decode()), r.out
+    assert not any(re.match("__vdso_|getrandom", f) for f in mine.frames()), mine
 
 
 @live
 def compiled_javascript_is_named():
     with workloads.start("jit") as w:
         try:
-            r = record("-p", w.pid, "-F", 499, "-d", 2).ok()
+            r = sample("-p", w.pid)
         finally:
             os.unlink(f"/tmp/perf-{w.pid}.map")
     frames = r.stacks.frames()
@@ -407,11 +449,10 @@ def record_jitted(make_map):
         path = f"/tmp/perf-{w.pid}.map"
         try:
             make_map(path, f"{code} {size} a_jitted_function\n")
-            r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+            r = sample("-p", w.pid)
         finally:
             if os.path.lexists(path):
                 os.unlink(path)
-    assert r.samples, r.err
     return r.stacks
 
 
@@ -430,7 +471,7 @@ def compiled_code_in_a_memfd_is_named():
     """As .NET and Erlang have theirs."""
     with workloads.start("jitted", "in_a_memfd", "memfd") as w:
         try:
-            r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+            r = sample("-p", w.pid)
         finally:
             os.unlink(f"/tmp/perf-{w.pid}.map")
     assert r.stacks.share("in_a_memfd") > 0.9, r.stacks
@@ -448,9 +489,9 @@ def code_at_the_same_address_is_named_by_its_own_process():
             stack.callback(os.unlink, f"/tmp/perf-{w.pid}.map")
             running.append(w)
         assert len({w.wait_line("code") for w in running}) == 1, "they should lie at one address"
-        r = record("-p", ",".join(str(w.pid) for w in running), "-F", 499, "-d", 1).ok()
-    for name in names:
-        assert r.stacks.share(name) > 0.3, r.stacks
+        both = sample_both(*running)
+    for name, stacks in zip(names, both):
+        assert stacks.share(name) > 0.9, stacks
 
 
 @live
@@ -501,7 +542,7 @@ def a_perf_map_of_garbage_is_survived():
 def odd_process_names_harm_no_format():
     comm = '<img>;\n"&\x1b[31'
     with workloads.start("comm", comm) as w, tempfile.TemporaryDirectory() as d:
-        r = record("-p", w.pid, "-F", 499, "-d", 1).ok()
+        r = sample("-p", w.pid)
         for frames, _ in r.stacks:  # one process, whatever its name became
             assert "<img>" in frames[0] and "\x1b" not in frames[0], frames
         assert len(r.stacks.comms()) == 1 and r.stacks.share("odd_name") > 0.9, r.stacks
@@ -575,9 +616,10 @@ def a_cpu_that_comes_online_later_is_sampled():
         assert other.truth
     finally:
         online(1, 1)
-    # Three seconds of CPU time each, less the second it may take to notice.
+    # Three seconds of CPU time each, less what it may take to notice on a machine that is slow: if it
+    # were not noticed there would be none.
     for comm in ("late-cpu", "later-cpu"):
-        assert stacks.of(comm).total > 1.5 * 499, (comm, stacks.of(comm).total)
+        assert stacks.of(comm).total > 0.5 * 499, (comm, stacks.of(comm).total)
 
 
 main()

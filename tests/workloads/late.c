@@ -1,6 +1,6 @@
 /*
- * late LIBRARY CPU-SECONDS: works in before_library(), and after that long in late_function() of
- * the library, which it loads only then. Built as the library itself with LIBRARY.
+ * late LIBRARY: works in before_library(), and from SIGUSR1 on in late_function() of the library,
+ * which it loads only then. Built as the library itself with LIBRARY.
  */
 #include <dlfcn.h>
 
@@ -22,14 +22,22 @@ uint64_t before_library(uint64_t until)
 	return workload_spin(until);
 }
 
+static volatile sig_atomic_t asked;
+
+static void on_ask(int sig)
+{
+	(void)sig;
+	asked = 1;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc != 2)
 		return 2;
 
-	uint64_t until = workload_cpu_ns() + (uint64_t)(atof(argv[2]) * 1e9);
+	signal(SIGUSR1, on_ask);
 	workload_ready();
-	while (!workload_stop && workload_cpu_ns() < until)
+	while (!workload_stop && !asked)
 		before_library(workload_cpu_ns() + 1000000);
 
 	void *library = dlopen(argv[1], RTLD_NOW);
