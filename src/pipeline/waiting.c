@@ -134,7 +134,7 @@ static struct kind kind_of(const struct waiting *w, const struct frame *f)
 	struct name function = name_of_function(profile_str(p, f->name), f->kind);
 	struct kind k = {};
 
-	if (f->kind == FRAME_KERNEL)
+	if (frame_is_kernel(f->kind))
 		kind_of_kernel(&k, function);
 	else
 		kind_of_user(&k, function, name_plain(profile_str(p, p->modules[f->module].name)));
@@ -218,7 +218,7 @@ static struct seen look(struct waiting *w, uint32_t stack)
 			continue;
 		}
 		const struct kind *k = kind_of_frame(w, p->stacks[i].frame);
-		if (f->kind == FRAME_KERNEL) {
+		if (frame_is_kernel(f->kind)) {
 			s.kernel++;
 			s.kernel_own += !k->is_plumbing;
 		} else {

@@ -69,7 +69,7 @@ static uint32_t find_interrupt(const struct profile *p, uint32_t stack, bool *re
 	for (; stack; stack = p->stacks[stack].parent) {
 		const struct frame *f = &p->frames[p->stacks[stack].frame];
 		const char *name = profile_str(p, f->name);
-		if (f->kind != FRAME_KERNEL)
+		if (!frame_is_kernel(f->kind))
 			return 0;
 		if (strcmp(name, "hrtimer_interrupt") == 0 ||
 		    strcmp(name, "run_timer_softirq") == 0)

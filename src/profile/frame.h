@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 enum frame_kind {
 	FRAME_USER,
 	FRAME_KERNEL,
@@ -14,3 +16,9 @@ enum frame_kind {
 	FRAME_MARK, /* not code: "[truncated]", a process name, "-" between stacks */
 	FRAME_KINDS,
 };
+
+/* BPF programs are code of the kernel's that others gave it. */
+static inline bool frame_is_kernel(enum frame_kind kind)
+{
+	return kind == FRAME_KERNEL || kind == FRAME_BPF;
+}

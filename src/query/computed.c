@@ -123,9 +123,7 @@ static uint64_t scale(uint64_t value, uint64_t by, uint64_t of)
 
 static bool is_in_kernel(const struct profile *p, uint32_t stack)
 {
-	enum frame_kind kind = stack ? p->frames[p->stacks[stack].frame].kind : FRAME_USER;
-
-	return kind == FRAME_KERNEL || kind == FRAME_BPF;
+	return stack && frame_is_kernel(p->frames[p->stacks[stack].frame].kind);
 }
 
 /* What ran, and in the proportions of the samples where. Where it is not known exactly how long

@@ -103,7 +103,7 @@ static uint32_t fold_path(struct folding *f, uint32_t stack)
 static bool is_border(const struct frame *a, const struct frame *b)
 {
 	return a->kind != FRAME_MARK && b->kind != FRAME_MARK &&
-	       (a->kind == FRAME_KERNEL) != (b->kind == FRAME_KERNEL);
+	       frame_is_kernel(a->kind) != frame_is_kernel(b->kind);
 }
 
 static void fold_sample(struct folding *f, const struct sample *s, uint32_t series)

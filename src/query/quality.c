@@ -77,7 +77,7 @@ static void look_at(const struct profile *p, const uint8_t *classes, struct seen
 	if (class >= MARK_INCOMPLETE)
 		return;
 	at->by_pointers |= f->kind == FRAME_JIT && at->user; /* a caller stands below it */
-	at->user |= f->kind != FRAME_KERNEL && f->kind != FRAME_BPF;
+	at->user |= !frame_is_kernel(f->kind);
 	at->frames++;
 	at->unnamed += class != NAMED;
 	if (f->module && class != MADE)

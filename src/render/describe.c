@@ -227,6 +227,7 @@ const char *describe_annotation(enum frame_kind kind)
 {
 	switch (kind) {
 	case FRAME_KERNEL:
+	case FRAME_BPF:
 		return "_[k]";
 	case FRAME_INLINED:
 		return "_[i]";

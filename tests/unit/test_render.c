@@ -54,6 +54,19 @@ static void folded(void **state)
 	profile_free(p);
 }
 
+static void programs_of_bpf_are_code_of_the_kernel(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("main;[k]entry;[b]bpf_prog_1_x;[k]bpf_get_stack 3");
+	struct render_options all = {.annotations = true};
+
+	all.tree.delimited = true;
+	char *text = render(p, "folded", &all);
+	assert_string_equal(text, "main;-;entry_[k];bpf_prog_1_x_[k];bpf_get_stack_[k] 3\n");
+	free(text);
+	profile_free(p);
+}
+
 static void folded_splits_where_frames_end(void **state)
 {
 	(void)state;
@@ -278,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_formats),
 		cmocka_unit_test(folded),
+		cmocka_unit_test(programs_of_bpf_are_code_of_the_kernel),
 		cmocka_unit_test(folded_splits_where_frames_end),
 		cmocka_unit_test(text_in_the_shape_of_bcc),
 		cmocka_unit_test(text_without_all_labels),
