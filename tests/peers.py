@@ -16,10 +16,16 @@ def perf():
     return shutil.which("perf")
 
 
+class Unreadable(Exception):
+    """perf cannot read what it wrote: it loses chunks on a machine that is too busy for it, and then does
+    not know the BPF programs that later ones tell of."""
+
+
 def perf_stacks(data):
     """What perf recorded, by `perf script`, as stacks with the process first."""
-    p = subprocess.run([perf(), "script", "-i", data, "-F", "comm,ip,sym,dso"], check=True,
-                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    p = subprocess.run([perf(), "script", "-i", data, "-F", "comm,ip,sym,dso"], capture_output=True)
+    if p.returncode:
+        raise Unreadable(p.stderr.decode("utf-8", "replace"))
     return parse_script(p.stdout.decode("utf-8", "replace"))
 
 
@@ -73,6 +79,18 @@ class PerfRecord:
             assert self.process.returncode == 0, err.decode()
             self.stacks = perf_stacks(self.data)
         self.dir.cleanup()
+
+
+def beside_perf(pid, rate, record, options=("-g",)):
+    """(what record() returned, the stacks that perf recorded meanwhile)"""
+    for attempt in range(4):
+        try:
+            with PerfRecord(pid, rate, options) as perf:
+                ours = record()
+            return ours, perf.stacks
+        except Unreadable:
+            if attempt == 3:
+                raise
 
 
 def bcc(tool="profile"):

@@ -33,11 +33,11 @@ def shares_at_99_hz_are_within_4_standard_errors_of_the_truth_and_of_perf():
     if not peers.perf():
         skip("linux-perf is not installed")
     with workloads.start("shares") as w:
-        with peers.PerfRecord(w.pid, 99) as perf:
-            r = record("-p", w.pid, "-F", 99, "-d", 10).ok()
+        r, perf_stacks = peers.beside_perf(
+            w.pid, 99, lambda: record("-p", w.pid, "-F", 99, "-d", 10).ok())
     assert r.lost == 0, r.err
     folded.check_shares(r.stacks, w.truth)
-    folded.check_same(r.stacks, perf.stacks, w.truth)
+    folded.check_same(r.stacks, perf_stacks, w.truth)
 
 
 @live
