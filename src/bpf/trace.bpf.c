@@ -68,12 +68,21 @@ static __always_inline void count(enum trace_counter which)
 		c->n[which]++;
 }
 
-/* Whether the thread is one of those that are traced, and its numbers. */
+static __always_inline bool has_name(struct task_struct *task)
+{
+	char comm[WIRE_COMM];
+
+	if (!filter.by_comm)
+		return true;
+	BPF_CORE_READ_INTO(&comm, task, group_leader, comm);
+	return same_comm(comm);
+}
+
+/* Whether the thread is one of those that are traced, but for its name, and its numbers. */
 static __always_inline bool is_chosen(struct task_struct *task, __u32 *ret_pid, __u32 *ret_tid)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 pid = id >> 32, tid = (__u32)id;
-	char comm[WIRE_COMM];
 
 	if (filter.pid_namespace) {
 		pid = inner_pid(BPF_CORE_READ(task, group_leader));
@@ -85,11 +94,15 @@ static __always_inline bool is_chosen(struct task_struct *task, __u32 *ret_pid, 
 		return false;
 	if (filter.by_tid && !is_target(tid))
 		return false;
-	if (filter.by_comm)
-		BPF_CORE_READ_INTO(&comm, task, group_leader, comm);
 	*ret_pid = pid;
 	*ret_tid = tid;
-	return passes(task, comm, true);
+	return !filter.by_cgroup || in_cgroup(task);
+}
+
+/* What starts a program changes the name: it is a call of both, and told apart when it returns. */
+static __always_inline bool is_named(struct task_struct *task, const struct trace_plan *plan)
+{
+	return plan->starts || has_name(task);
 }
 
 static __always_inline void begin(struct draft *d)
@@ -162,7 +175,7 @@ int trace_enter(struct bpf_raw_tracepoint_args *ctx)
 	const struct trace_plan *plan = bpf_map_lookup_elem(&plans, &call);
 	if (!plan || !(choice.awaited && !started ? plan->starts : plan->traced))
 		return 0;
-	if (!is_chosen(task, &pid, &tid) ||
+	if (!is_named(task, plan) || !is_chosen(task, &pid, &tid) ||
 	    bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]))
 		return 0;
 
@@ -209,7 +222,9 @@ static __always_inline void send(struct draft *d)
 	count(TRACE_TAKEN);
 	/* Nobody is woken: user space drains on a timer. */
 	if (bpf_ringbuf_output(&records, &d->head, bytes, BPF_RB_NO_WAKEUP))
-		count(TRACE_LOST);
+		count(d->head.kind == TRACE_CALL || d->head.kind == TRACE_NO_RETURN
+			      ? TRACE_LOST
+			      : TRACE_LOST_NOTES);
 }
 
 static __always_inline void fill_head(struct draft *d, const struct trace_pending *p, __u64 now)
@@ -231,6 +246,8 @@ static __always_inline void take(struct draft *d, const struct trace_pending *p,
 	const struct trace_plan *plan = bpf_map_lookup_elem(&plans, &p->call);
 
 	if (!plan || !plan->traced) /* it was only waited for */
+		return;
+	if (plan->starts && !has_name(current_task()) && !same_comm(p->comm))
 		return;
 	begin(d);
 	fill_head(d, p, now);
@@ -319,6 +336,8 @@ int trace_end(struct bpf_raw_tracepoint_args *ctx)
 	/* Before that, none of its programs could be started, which is told by other means. */
 	if (choice.awaited && !started)
 		goto forget;
+	if (!has_name(task))
+		goto forget;
 	if (!p) {
 		if (choice.calls_only || !is_chosen(task, &silent.pid, &silent.tid))
 			return 0;
@@ -361,7 +380,7 @@ int trace_signal(struct bpf_raw_tracepoint_args *ctx)
 	__u32 pid = 0, tid = 0;
 
 	/* What ends a process at once is told by its end. */
-	if (ctx->args[0] == SIGNAL_KILL || (choice.awaited && !started) ||
+	if (ctx->args[0] == SIGNAL_KILL || (choice.awaited && !started) || !has_name(task) ||
 	    !is_chosen(task, &pid, &tid))
 		return 0;
 	bpf_probe_read_kernel(&info, sizeof(info), (void *)ctx->args[1]);

@@ -141,13 +141,14 @@ struct trace_pending {
 	char comm[SYSCALL_COMM];
 };
 
-/* Counters, one of each per CPU: taken = received + lost, once all is drained. */
+/* Counters, one of each per CPU: taken = received + lost + lost notes, once all is drained. */
 enum trace_counter {
-	TRACE_TAKEN,     /* records that passed all filters */
-	TRACE_LOST,      /* … and found no room in the ring */
-	TRACE_NO_THREAD, /* calls not seen, as too many threads were being traced */
-	TRACE_NO_ENTRY,  /* calls without what is captured at entry, for the same reason */
-	TRACE_NESTED,    /* records given up, as one was being written on that CPU */
+	TRACE_TAKEN,      /* records that passed all filters */
+	TRACE_LOST,       /* … and found no room in the ring: calls … */
+	TRACE_LOST_NOTES, /* … and ends and signals */
+	TRACE_NO_THREAD,  /* calls not seen, as too many threads were being traced */
+	TRACE_NO_ENTRY,   /* calls without what is captured at entry, for the same reason */
+	TRACE_NESTED,     /* records given up, as one was being written on that CPU */
 	TRACE_COUNTERS,
 };
 

@@ -12,6 +12,8 @@
 #include "cli/cli.h"
 #include "collect/cgroup.h"
 
+#define THREADS_MS 200 /* between two looks whether threads still run */
+
 bool target_ids(const char *option, const char *arg, uint32_t *list, unsigned *count)
 {
 	CLEANUP(freep) char *copy = mem_strdup(arg);
@@ -199,11 +201,39 @@ static void on_end(void *ctx, int fd)
 		loop_stop(t->loop);
 }
 
+/* The first thread of a process stays there, dead, until the others have ended. */
+static bool thread_runs(uint32_t tid)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
+	int err = file_read(path, 4096, &text, NULL);
+	if (err)
+		return err != -ENOENT && err != -ESRCH;
+	const char *name_end = strrchr(text, ')');
+	return !name_end || (strncmp(name_end, ") Z", 3) != 0 && strncmp(name_end, ") X", 3) != 0);
+}
+
+/* Kernels before 6.9 have no descriptor that tells of the end of a thread. */
+static void on_threads(void *ctx, int what)
+{
+	struct target *t = ctx;
+
+	(void)what;
+	for (unsigned i = 0; i < t->options->tid_count; i++)
+		if (thread_runs(t->options->tids[i]))
+			return;
+	loop_stop(t->loop);
+}
+
 int target_watch(struct target *t, struct loop *l)
 {
 	int err = t->has_program ? loop_signal(l, SIGCHLD, on_child, t) : 0;
 
 	t->loop = l;
+	if (t->options->tid_count)
+		err = err ? err : loop_timer(l, THREADS_MS, on_threads, t);
 	for (unsigned i = 0; i < t->pidfd_count; i++)
 		err = err ? err : loop_fd(l, t->pidfds[i], on_end, t);
 	return err;

@@ -134,6 +134,12 @@ static void say_losses(struct tracing *t)
 	t->said_ns = now;
 }
 
+/* Where what the flight recorder keeps at a moment begins; it may keep more than since boot. */
+static void forget(struct tracing *t, uint64_t now)
+{
+	trace_history_forget(t->history, now - MIN(t->o->last_ns, now));
+}
+
 /* Everything that has come up to now, but for what something earlier may still come before. */
 static bool drain(struct tracing *t)
 {
@@ -141,7 +147,7 @@ static bool drain(struct tracing *t)
 	bool more = tracer_drain(t->tracer, BUSY_MS, on_record, t);
 
 	if (t->o->last_ns)
-		trace_history_forget(t->history, settled - MIN(t->o->last_ns, settled));
+		forget(t, settled);
 	else
 		trace_history_take(t->history, settled, write_record, t);
 	flush(t);
@@ -191,6 +197,9 @@ static void say_end(struct tracing *t)
 		log_warn("%llu calls of that time did not fit into %u MB and are not shown",
 			 (unsigned long long)trace_history_dropped(t->history),
 			 TRACE_HISTORY_BYTES >> 20);
+	if (c.lost_notes)
+		log_warn("%llu signals and ends of threads were lost as well",
+			 (unsigned long long)c.lost_notes);
 	if (c.no_thread)
 		log_warn("%llu calls were not seen: more threads than there is room for",
 			 (unsigned long long)c.no_thread);
@@ -210,7 +219,7 @@ static int finish(struct tracing *t)
 	while (!t->error && tracer_drain(t->tracer, BUSY_MS, on_record, t))
 		;
 	if (t->o->last_ns)
-		trace_history_forget(t->history, clock_ns(CLOCK_MONOTONIC) - t->o->last_ns);
+		forget(t, clock_ns(CLOCK_MONOTONIC));
 	trace_history_take(t->history, UINT64_MAX, write_record, t);
 	if (!t->error && !t->o->choice.failed && !t->o->choice.min_ns && !t->o->choice.by_errno)
 		tracer_pending(t->tracer, on_unfinished, t);

@@ -200,6 +200,7 @@ void tracer_counts(const struct tracer *t, struct tracer_counts *ret)
 	for (unsigned cpu = 0; cpu < t->cpu_count; cpu++) {
 		ret->taken += all[cpu].n[TRACE_TAKEN];
 		ret->lost += all[cpu].n[TRACE_LOST];
+		ret->lost_notes += all[cpu].n[TRACE_LOST_NOTES];
 		ret->no_thread += all[cpu].n[TRACE_NO_THREAD];
 		ret->no_entry += all[cpu].n[TRACE_NO_ENTRY];
 		ret->nested += all[cpu].n[TRACE_NESTED];

@@ -2,7 +2,8 @@
  * tracer: the calls of chosen system calls, one record each (bpf/trace_wire.h), from when it is
  * made until it is stopped.
  *
- * Nothing is lost without being counted: taken = handed over + lost, once all is drained.
+ * Nothing is lost without being counted: taken = handed over + lost + lost_notes, once all is
+ * drained.
  */
 #pragma once
 
@@ -47,10 +48,11 @@ void tracer_pending(struct tracer *t, tracer_fn *fn, void *ctx);
 
 struct tracer_counts {
 	uint64_t taken;
-	uint64_t lost;      /* the ring was full */
-	uint64_t no_thread; /* calls not seen: more threads than there is room for */
-	uint64_t no_entry;  /* records without what is read at the entry, for want of room */
-	uint64_t nested;    /* given up, as a program interrupted itself: never seen */
+	uint64_t lost;       /* calls: the ring was full */
+	uint64_t lost_notes; /* the same of ends and signals */
+	uint64_t no_thread;  /* calls not seen: more threads than there is room for */
+	uint64_t no_entry;   /* records without what is read at the entry, for want of room */
+	uint64_t nested;     /* given up, as a program interrupted itself: never seen */
 };
 
 void tracer_counts(const struct tracer *t, struct tracer_counts *ret);

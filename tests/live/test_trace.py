@@ -272,6 +272,38 @@ def a_process_that_ends_ends_the_trace():
 
 
 @live
+def a_thread_that_ends_ends_the_trace():
+    program = "import threading, sys, os\n" \
+        "def work():\n" \
+        "    print(threading.get_native_id(), flush=True)\n" \
+        "    os.read(0, 1)\n" \
+        "    os.stat('/')\n" \
+        "t = threading.Thread(target=work)\nt.start()\nt.join()\nos.read(0, 1)\n"
+    with subprocess.Popen(["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as w:
+        tid = w.stdout.readline().decode().strip()
+        p = subprocess.Popen([SMOLDER, "trace", "-L", tid], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_traced(p.pid, 4)  # there are no children to be followed
+        w.stdin.write(b"x")
+        w.stdin.flush()
+        out, err = p.communicate(timeout=PATIENCE)
+        assert w.poll() is None  # the process goes on
+        w.stdin.close()
+    assert p.returncode == 0 and b'"/"' in out and b"+++ exited with 0 +++" in out, (p.returncode, out, err)
+
+
+@live
+def by_name_with_a_program():
+    r, lines = lines_of("--comm", "true", "--", "sh", "-c", "/bin/true; exit 3")
+    assert r.code == 3, r.err
+    assert 'execve("/bin/true"' in lines[0] and lines[-1].endswith("+++ exited with 0 +++"), lines
+    assert len({line.split()[0] for line in lines}) == 1, lines  # one process of the two
+    r, lines = lines_of("--comm", "true", "--", "true")
+    assert "execve(" in lines[0] and "exit_group(0)" in lines[-2], lines
+    r, lines = lines_of("--comm", "nobody", "--", "true")
+    assert r.code == 0 and not lines, lines
+
+
+@live
 def ctrl_c_on_a_terminal():
     sleeper = subprocess.Popen(["sleep", "1000"])
     try:
@@ -290,15 +322,15 @@ def ctrl_c_on_a_terminal():
     assert out == "", out  # it was asleep before
 
 
-def wait_traced(pid):
-    """Until its programs are attached."""
+def wait_traced(pid, programs=5):
+    """Until so many programs are attached."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         links = 0
         for fd in os.listdir(f"/proc/{pid}/fdinfo"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{fd}") as f:
                 links += "link_type" in f.read()
-        if links >= 5:
+        if links >= programs:
             return
         time.sleep(0.02)
     raise AssertionError("not attached")
@@ -341,6 +373,9 @@ def a_flight_recorder():
         assert any("epoll_wait(" in x for x in lines) and any("clock_nanosleep" in x for x in lines), lines[-3:]
         r, lines = lines_of("--last", "60s", "--until", "end", "-e", "openat", "--", *program)
         assert any("none" in x for x in lines) and "+++ exited" in lines[-1], lines[-3:]
+        # Of everybody, and for longer than the machine has been up.
+        r, lines = lines_of("-a", "--last", "1000000s", "--until", "end", "--", *program)
+        assert any("epoll_wait(" in x for x in lines) or any("+++ exited" in x for x in lines), lines[-3:]
 
 
 @live
