@@ -22,7 +22,7 @@ void report_missing_names(const struct quality *q)
 	CLEANUP(packages_freep) struct packages *packages = packages_new();
 	char hint[QUALITY_HINT];
 
-	if (*quality_hint(q, packages, hint))
+	if (log_level > LOG_QUIET && *quality_hint(q, packages, hint))
 		log_info("%s", hint);
 }
 

@@ -114,9 +114,22 @@ static char *package_of(const char *path)
 	return found ? found : find_package(&f, false);
 }
 
+/* Elsewhere is what people build or unpack themselves. */
+static bool is_where_packages_are(const char *path)
+{
+	static const char *const places[] = {"/usr/", "/lib", "/bin/", "/sbin/", "/opt/"};
+
+	if (strncmp(path, "/usr/local/", strlen("/usr/local/")) == 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (strncmp(path, places[i], strlen(places[i])) == 0)
+			return true;
+	return false;
+}
+
 static char *look_up(const char *path, const char *build_id)
 {
-	if (path[0] != '/' || !has_build_id(path, build_id))
+	if (!is_where_packages_are(path) || !has_build_id(path, build_id))
 		return NULL;
 	CLEANUP(freep) char *name = package_of(path);
 	if (!name)
