@@ -339,11 +339,10 @@ static void add_line(struct store_timeline *t, const struct store_timeline *from
 /* What the first part leaves is what the others add to. */
 static void begin_timeline(struct store_timeline *t, struct store_timeline *first)
 {
-	*t = (struct store_timeline){.start_ms = first->start_ms,
-				     .step_ms = first->step_ms,
-				     .steps = first->steps,
-				     .covered = TAKE_PTR(first->covered),
-				     .restarted = TAKE_PTR(first->restarted)};
+	*t = (struct store_timeline){
+		.start_ms = first->start_ms, .step_ms = first->step_ms, .steps = first->steps};
+	t->covered = TAKE_PTR(first->covered);
+	t->restarted = TAKE_PTR(first->restarted);
 	snprintf(t->unit, sizeof(t->unit), "nanoseconds");
 }
 

@@ -172,7 +172,8 @@ void text_quote(struct decode_text *t, const void *bytes, size_t len, unsigned f
 	for (size_t i = 0; i < len && !t->cut; i++) {
 		char quoted[8];
 		unsigned char next = i + 1 < len ? s[i + 1] : 0;
-		text_add_bytes(t, quoted, quote_byte(quoted, s[i], next, flags & QUOTE_HEX));
+		size_t quoted_len = quote_byte(quoted, s[i], next, flags & QUOTE_HEX);
+		text_add_bytes(t, quoted, quoted_len);
 	}
 	text_add(t, flags & QUOTE_CUT ? "\"..." : "\"");
 }
