@@ -128,7 +128,7 @@ bool decoding_file(const struct decoding *d, unsigned arg, char ret[static DECOD
 	bool at_entry = arg != TRACE_RESULT_FD;
 	const struct trace_file *f =
 		decoding_part(d, arg, TRACE_FILE_HEAD, at_entry, sizeof(*f), NULL);
-	char *at = ret + DECODE_PATH - 1;
+	char *at = &ret[DECODE_PATH - 1];
 
 	if (!f)
 		return false;

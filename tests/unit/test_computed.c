@@ -14,11 +14,7 @@ struct fact { /* one row of a window */
 static void put(struct store *s, struct profile *dict, const struct fact *f)
 {
 	static uint64_t sequence;
-	struct window w = {.sequence = ++sequence,
-			   .epoch = 1,
-			   .start_ms = BEGIN,
-			   .length_ms = WINDOW_MS,
-			   .row_count = 1};
+	struct window w = {.epoch = 1, .start_ms = BEGIN, .length_ms = WINDOW_MS, .row_count = 1};
 	const char *const labels[][2] = {
 		{"comm", f->comm}, {"pid", f->pid}, {"state", f->state}, {"reason", f->reason}};
 	struct label l[4];
@@ -26,6 +22,7 @@ static void put(struct store *s, struct profile *dict, const struct fact *f)
 	uint32_t at = 0;
 	char frames[256], *save, *name;
 
+	w.sequence = ++sequence;
 	for (size_t i = 0; i < ARRAY_SIZE(labels); i++)
 		if (labels[i][1])
 			l[n++] = (struct label){str(dict, labels[i][0]), str(dict, labels[i][1])};
