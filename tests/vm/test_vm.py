@@ -159,7 +159,7 @@ def a_module_is_not_named_by_another_that_was_in_its_place(report):
         skip("no modules of this kernel are at hand")
     assert report.code("modules") == 0, report.err("modules")
     places = re.findall(r"^raid6_pq .* (0x\w+)", report.err("modules"), re.M)
-    assert len(places) >= 2, report.err("modules")
+    assert len(places) == 2, report.err("modules")
     stacks = folded.parse(report["modules"])
     live = version_of(report) >= (5, 13)  # before, names are read from a file, and not at once
     for comm, own, other in (("insmod", RAID6, TCRYPT), ("busybox", TCRYPT, RAID6)):
@@ -167,7 +167,7 @@ def a_module_is_not_named_by_another_that_was_in_its_place(report):
         wrong = [s for s, _ in stacks.of(comm) if any(other.match(f) for f in s)]
         print(f"# {named} samples of {comm} named by its module, at {places}")
         assert not wrong, (comm, wrong[:3], report.err("modules"))
-        assert named >= 20 or not live, (comm, named, report.err("modules"))
+        assert named >= 20 or comm == "insmod" and not live, (comm, named, report.err("modules"))
 
 
 def memory_is_by_the_cpus_that_are_there(report):
