@@ -122,6 +122,22 @@ def sample(*args, rate=499, least=200):
     return r
 
 
+class TooFew(AssertionError):
+    """Fewer samples, or fewer whole stacks among them, than are good; none of them is wrong."""
+
+
+def over_time(judged, length, failure=AssertionError):
+    """judged(length), and after that failure of a greater one: the first samples, for which there are no
+    tables yet, are the more the longer the collector waits for a CPU, but not the more the longer it
+    records."""
+    for longer in (1, 3):
+        try:
+            return judged(longer * length)
+        except failure as e:
+            print(f"# once more, for longer: {str(e).splitlines()[0]}")
+    return judged(9 * length)
+
+
 def caching_in(directory):
     """A preexec_fn: what runs keeps its tables there, as on a machine of its own. (Root's cache is the
     machine's, whatever the environment says.)"""

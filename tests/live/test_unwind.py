@@ -22,7 +22,7 @@ import generated
 import peers
 import workloads
 from folded import Stacks, check_named
-from recording import caching_in, live, record
+from recording import caching_in, live, over_time, record
 from tap import SOAK, main, skip
 
 RATE = 1999
@@ -67,17 +67,6 @@ def judge(what, stacks, bar, comm=None, least=500, said=""):
     print(f"# {what}: {got}")
     assert got.total >= least, f"only {got.total} samples of {what}; {said}"
     assert got.share >= bar, f"{what}: {got}\n{said}"
-
-
-def over_time(judged, length):
-    """judged(length), and if it fails of a greater one: the first samples, for which there are no tables
-    yet, are the more the longer the collector waits for a CPU, but they do not grow with the length."""
-    for longer in (1, 3):
-        try:
-            return judged(longer * length)
-        except AssertionError as e:
-            print(f"# once more, for longer: {str(e).splitlines()[0]}")
-    return judged(9 * length)
 
 
 def watch(what, bar, workload, *options, rate=RATE, seconds=SECONDS, **kw):
@@ -144,9 +133,11 @@ def php():
 @live
 def programs_that_only_start():
     """Nearly all of it is the dynamic linker, whose entry is in no table."""
-    r = record("-v", "-F", RATE, "--annotations", "--", "sh", "-c",
-               f"i=0; while [ $i -lt {SECONDS * 100} ]; do /bin/true; i=$((i + 1)); done").ok()
-    judge("programs that only start", r.stacks, 0.9, comm="true", least=200, said=r.err)
+    def judged(times):
+        r = record("-v", "-F", RATE, "--annotations", "--", "sh", "-c",
+                   f"i=0; while [ $i -lt {times} ]; do /bin/true; i=$((i + 1)); done").ok()
+        judge("programs that only start", r.stacks, 0.9, comm="true", least=200, said=r.err)
+    over_time(judged, SECONDS * 100)
 
 
 @live
@@ -277,15 +268,19 @@ def of_programs(r, paths):
 def processes_of_tens_of_milliseconds():
     paths = [generated.program(f"v{i}", 40 + i, v)[1]
              for i, v in enumerate(("gcc", "clang", "gcc-static", "gcc-os"))]
+
+    def judged(seconds):
+        r = record("-v", "-a", "-F", RATE, "-d", seconds, "--annotations").ok()
+        stacks = of_programs(r, paths)
+        judge("short-lived", stacks, 0.95, said=r.err)
+        check_named(Stacks((tuple(f[:1] + tuple(user_frames(f))), n) for f, n in stacks), 0.95)
+
     with contextlib.ExitStack() as stack:
         for i, p in enumerate(paths):
             stack.enter_context(workloads.start("forks", 4, p, "for", 30 + 5 * i,
                                                 env=dict(os.environ, DRIVE_READY="1")))
-        record("-a", "-F", 99, "-d", 2, timeout=120).ok()  # tables are made once a machine
-        r = record("-v", "-a", "-F", RATE, "-d", 2 * SECONDS, "--annotations", timeout=120).ok()
-    stacks = of_programs(r, paths)
-    judge("short-lived", stacks, 0.95, said=r.err)
-    check_named(Stacks((tuple(f[:1] + tuple(user_frames(f))), n) for f, n in stacks), 0.95)
+        record("-a", "-F", 99, "-d", 2).ok()  # tables are made once a machine
+        over_time(judged, 2 * SECONDS)
 
 
 @live
