@@ -3,7 +3,9 @@
  * sites: how long threads are off their CPU, by where they leave it: see sites.h.
  *
  * A thread that leaves where it left the last time costs some additions in two lines of memory and
- * one look at its stack; no map that hashes, no helper that could be done without.
+ * one look at its stack; no map that hashes, no helper that could be done without. All else is in
+ * functions of their own: the code of that path is small, and so is its stack, of which the
+ * verifier counts what all of them have together.
  */
 #include <linux/types.h>
 
@@ -166,7 +168,7 @@ static __always_inline __u64 walked_returns(void)
 	return returns | (last + 1) << 56;
 }
 
-/* A hash of the return addresses on a stack. */
+/* A hash of the return addresses on a stack: a sum, so that no step waits for another. */
 static __always_inline __u64 hash_returns(__u64 returns, __u64 sp)
 {
 	struct scratch *s = get_scratch();
@@ -176,20 +178,26 @@ static __always_inline __u64 hash_returns(__u64 returns, __u64 sp)
 	if (!s || !bytes || bytes > sizeof(s->piece) ||
 	    bpf_probe_read_user(s->piece, bytes, (void *)sp) != 0)
 		return 0;
+#pragma unroll
 	for (int i = 0; i < WALK_RETURNS; i++)
-		hash = (hash ^ s->piece[returns >> 8 * i & (WALK_PIECE - 1)]) * HASH;
-	return hash;
+		hash += s->piece[returns >> 8 * i & (WALK_PIECE - 1)] *
+			((HASH >> 5 * i ^ HASH << 9 * i) | 1);
+	return hash * HASH;
 }
 
-struct here { /* where a thread leaves its CPU */
+/* A thread that leaves its CPU: when, and where. */
+struct leaving {
+	__u64 now;
 	__u64 place, returns, sp;
+	__u64 key;
+	enum offcpu_state state;
 };
 
-static __always_inline __u64 key_of(const struct here *h, enum offcpu_state state)
+static __always_inline __u64 key_of(const struct leaving *l)
 {
-	__u64 hash = (h->place ^ hash_returns(h->returns, h->sp)) * HASH;
+	__u64 hash = (l->place ^ hash_returns(l->returns, l->sp)) * HASH;
 
-	return ((hash ^ hash >> 32) & ~(__u64)SITES_STATE) | SITES_FOUND << 1 | state;
+	return ((hash ^ hash >> 32) & ~(__u64)SITES_STATE) | SITES_FOUND << 1 | l->state;
 }
 
 /*
@@ -208,31 +216,31 @@ static __always_inline __u64 stack_depth(void *ctx, struct site_thread *t)
 }
 
 /* One that was made to leave may be anywhere: that is one site of the thread. */
-static __always_inline void find_here(void *ctx, struct task_struct *prev, struct site_thread *t,
-				      enum offcpu_state state, struct here *ret)
+static __always_inline void find_place(void *ctx, struct task_struct *prev, struct leaving *l,
+				       struct site_thread *t)
 {
 	bool has_regs = bpf_core_enum_value_exists(enum bpf_func_id___kernel,
 						   BPF_FUNC_task_pt_regs___kernel);
 	struct pt_regs___call *regs;
-	__u64 hash = state;
+	__u64 hash = l->state;
 
-	*ret = (struct here){};
-	if (state != OFFCPU_RUNNABLE && prev->flags & PF_KTHREAD) {
+	l->sp = l->returns = 0;
+	if (l->state != OFFCPU_RUNNABLE && prev->flags & PF_KTHREAD) {
 		hash ^= stack_depth(ctx, t) << 8;
-	} else if (state != OFFCPU_RUNNABLE) {
+	} else if (l->state != OFFCPU_RUNNABLE) {
 		if (has_regs)
 			regs = (void *)bpf_task_pt_regs(prev);
 		else
 			regs = (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
-		ret->sp = CALL(regs, ARCH_CALL_SP);
+		l->sp = CALL(regs, ARCH_CALL_SP);
 		hash = (hash ^ CALL(regs, ARCH_CALL_PC)) * HASH;
-		hash = (hash ^ ret->sp ^ (__u64)CALL(regs, ARCH_CALL) << 48) * HASH;
+		hash = (hash ^ l->sp ^ (__u64)CALL(regs, ARCH_CALL) << 48) * HASH;
 		if (!ARCH_MODE_IS_64_BIT(CALL(regs, ARCH_CALL_MODE)))
-			ret->sp = 0;
+			l->sp = 0;
 	}
-	ret->place = hash * HASH | 1;
-	if (ret->sp)
-		ret->returns = ret->place == t->place ? t->returns : known_returns(ret->place);
+	l->place = hash * HASH | 1;
+	if (l->sp)
+		l->returns = l->place == t->place ? t->returns : known_returns(l->place);
 }
 
 /* ---- periods --------------------------------------------------------------------------------- */
@@ -257,87 +265,9 @@ static __always_inline void add_bare(struct site_thread *t, __u64 blocked, __u64
 	t->bare_periods += periods;
 }
 
-/* The sums of the site that a thread was at so far are put where others' are. */
-static __always_inline void leave_site(struct site_thread *t)
-{
-	struct site_key k = {.key = t->key, .tid = t->tid};
-
-	if (t->key < SITES_FOUND || !t->periods)
-		return;
-	struct site_value *s = bpf_map_lookup_elem(&sites, &k);
-	if (s)
-		add_sums(s, t);
-	else /* user space removed it, as it had not been in use */
-		add_bare(t, t->blocked, t->runnable, t->periods);
-	clear_sums(t);
-}
-
-/* A period that the iterator found a stack for becomes a site, as if it had been one. */
-static __always_inline bool make_found(struct site_thread *t, __u64 blocked, __u64 runnable)
-{
-	struct site_key k = {.key = SITES_FOUND | t->key, .tid = t->tid};
-	struct site_value s = {.walk = t->left, .sums = {blocked, runnable, 1}};
-
-	return bpf_map_update_elem(&sites, &k, &s, BPF_NOEXIST) == 0;
-}
-
-/* The period that is over now that the thread leaves a CPU again. */
-static __always_inline void end_period(struct site_thread *t, struct task_struct *prev, __u64 now)
-{
-	__u64 ns = t->back - t->left, waited = run_delay(prev) - t->delay;
-
-	if (!t->left || !t->back)
-		return;
-	t->ran += now - t->back;
-	if ((t->key & SITES_STATE) == OFFCPU_RUNNABLE || waited > ns)
-		waited = ns;
-	count(WIRE_TAKEN);
-	if (t->key >= SITES_FOUND) {
-		t->blocked += ns - waited;
-		t->runnable += waited;
-		t->periods++;
-	} else if (t->found != t->left || !make_found(t, ns - waited, waited)) {
-		add_bare(t, ns - waited, waited, 1);
-	}
-}
-
-/* Of one that leaves for the first time: it was runnable from its creation until it ran. */
-static __always_inline void begin_thread(struct site_thread *t, struct task_struct *prev)
-{
-	if (prev->nvcsw + prev->nivcsw != 1)
-		return;
-	count(WIRE_TAKEN);
-	add_bare(t, 0, run_delay(prev), 1);
-}
-
-/* ---- walks ----------------------------------------------------------------------------------- */
-
-struct leaving {
-	struct task_struct *prev;
-	enum offcpu_state state;
-	__u64 now;
-	bool full;
-};
-
-/*
- * By chance. Sooner where no return address was found, as several stacks may be one site then: the
- * table that was missing may be there by now, and is so soon where the program is new.
- */
-static __always_inline bool is_due(const struct site_control *c, const struct here *h,
-				   const struct leaving *l)
-{
-	__u32 shift = c->shift;
-
-	if (h->sp && !h->returns && l->now - l->prev->start_time < SITES_NEW_NS)
-		shift = MIN(shift, SITES_NEW_SHIFT);
-	else if (h->sp && !h->returns)
-		shift = shift > SITES_SOONER ? shift - SITES_SOONER : 0;
-	return (l->now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) ==
-	       0;
-}
-
-/* What an event says, and a new site: the stack has no room for them on older kernels. */
+/* What does not fit on the stack, on older kernels. */
 struct work {
+	struct leaving leaving;
 	struct site_details details;
 	struct site_key key;
 	struct site_value fresh;
@@ -357,181 +287,297 @@ static __always_inline struct work *get_work(void)
 	return bpf_map_lookup_elem(&works, &zero);
 }
 
-/* Takes the stack; `old`: the site as it is, its sums go with the event. */
-static __always_inline bool walk(void *ctx, const struct leaving *l, struct site_thread *t,
-				 const struct site_value *old)
+/* The sums of the site that a thread was at so far are put where others' are. */
+static __always_inline void leave_site(struct work *w, struct site_thread *t)
+{
+	if (t->key < SITES_FOUND || !t->periods)
+		return;
+	w->key = (struct site_key){.key = t->key, .tid = t->tid};
+	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
+	if (s)
+		add_sums(s, t);
+	else /* user space removed it, as it had not been in use */
+		add_bare(t, t->blocked, t->runnable, t->periods);
+	clear_sums(t);
+}
+
+/*
+ * A period without a site has ended. If the iterator found a stack for it, it becomes one, as if it
+ * had been one.
+ */
+static __noinline void end_bare(struct site_thread *t, __u64 blocked, __u64 runnable)
 {
 	struct work *w = get_work();
-	if (!w)
-		return false; /* cannot be: there is one */
+
+	if (w && t->found == t->left) {
+		w->key = (struct site_key){.key = SITES_FOUND | t->key, .tid = t->tid};
+		w->fresh = (struct site_value){.walk = t->left, .sums = {blocked, runnable, 1}};
+		if (bpf_map_update_elem(&sites, &w->key, &w->fresh, BPF_NOEXIST) == 0)
+			return;
+	}
+	add_bare(t, blocked, runnable, 1);
+}
+
+/* The period that is over now that the thread leaves a CPU again. */
+static __always_inline void end_period(struct site_thread *t, __u64 delay, __u64 now)
+{
+	__u64 ns = t->back - t->left, waited = delay - t->delay;
+
+	if (!t->left || !t->back)
+		return;
+	t->ran += now - t->back;
+	if ((t->key & SITES_STATE) == OFFCPU_RUNNABLE || waited > ns)
+		waited = ns;
+	count(WIRE_TAKEN);
+	if (t->key >= SITES_FOUND) {
+		t->blocked += ns - waited;
+		t->runnable += waited;
+		t->periods++;
+	} else {
+		end_bare(t, ns - waited, waited);
+	}
+}
+
+/* One that leaves for the first time; if it is new, it was runnable from its creation until it ran.
+ */
+static __noinline struct site_thread *begin_thread(struct task_struct *prev)
+{
+	struct site_thread *t = new_thread(prev->pid);
+
+	if (!t) {
+		count(WIRE_NO_ROOM);
+	} else if (prev->nvcsw + prev->nivcsw == 1) {
+		count(WIRE_TAKEN);
+		add_bare(t, 0, run_delay(prev), 1);
+	}
+	return t;
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+/*
+ * By chance. Sooner where no return address was found, as several stacks may be one site then: the
+ * table that was missing may be there by now, and is so soon where the program is new.
+ */
+static __always_inline bool is_due(const struct site_control *c, struct task_struct *prev,
+				   const struct leaving *l)
+{
+	__u32 shift = c->shift;
+
+	if (l->sp && !l->returns && l->now - prev->start_time < SITES_NEW_NS)
+		shift = MIN(shift, SITES_NEW_SHIFT);
+	else if (l->sp && !l->returns)
+		shift = shift > SITES_SOONER ? shift - SITES_SOONER : 0;
+	return (l->now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) ==
+	       0;
+}
+
+static __always_inline struct site_control *get_control(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&site_control, &zero);
+}
+
+/* What the event says; `old`: the site as it is, its sums go with it. */
+static __always_inline void describe_walk(struct work *w, struct task_struct *prev,
+					  const struct site_thread *t, const struct site_value *old)
+{
+	const struct leaving *l = &w->leaving;
 	struct site_details *d = &w->details;
-	struct taken e = {
-		.time = l->now,
-		.full = l->full,
-		.uncounted = true,
-		.details = (const __u64 *)d,
-	};
 
 	*d = (struct site_details){
 		.of = {.syscall = -1, .state = l->state},
 		.walk = l->now,
 		.tid = t->tid,
 	};
-	d->of.is_kernel = (l->prev->flags & PF_KTHREAD) != 0;
+	d->of.is_kernel = (prev->flags & PF_KTHREAD) != 0;
 	if (!d->of.is_kernel && l->state != OFFCPU_RUNNABLE)
-		read_call(l->prev, &d->of);
+		read_call(prev, &d->of);
 	if (old) {
 		d->of.before.began = old->walk;
 		d->of.before.ns = old->sums.blocked + old->sums.runnable;
 		d->of.before.runnable_ns = old->sums.runnable;
 		d->before_periods = old->sums.periods;
 	}
-	return event_put(ctx, NULL, &e) == EVENT_WRITTEN;
+}
+
+static __always_inline void describe_end(struct work *w, const struct site_thread *t)
+{
+	w->details = (struct site_details){
+		.of = {.syscall = -1,
+		       .before = {w->leaving.now, t->bare_blocked + t->bare_runnable,
+				  t->bare_runnable}},
+		.before_periods = t->bare_periods,
+		.tid = t->tid,
+		.is_end = 1,
+	};
 }
 
 /* After a walk: the site by where that found the return addresses; it is made if there is none. */
-static __always_inline __u64 walked_site(const struct leaving *l, struct site_thread *t,
-					 struct here *h, __u64 key, struct site_control *c)
+static __always_inline void enter_walked(struct work *w, struct site_thread *t)
 {
-	struct work *w = get_work();
-	if (!w)
-		return l->state; /* cannot be: there is one */
-	__u64 returns = h->sp ? walked_returns() : 0;
+	struct leaving *l = &w->leaving;
+	__u64 returns = l->sp ? walked_returns() : 0;
 
-	w->key = (struct site_key){.key = key, .tid = t->tid};
 	w->fresh = (struct site_value){.walk = l->now};
-	if (returns != h->returns) {
-		h->returns = returns;
-		keep_returns(h->place, returns, l->now);
-		w->key.key = key_of(h, l->state);
+	if (returns != l->returns) {
+		l->returns = returns;
+		keep_returns(l->place, returns, l->now);
+		l->key = key_of(l);
 	}
+	w->key = (struct site_key){.key = l->key, .tid = t->tid};
 	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
 	t->walk = s ? s->walk : l->now;
 	if (s || bpf_map_update_elem(&sites, &w->key, &w->fresh, BPF_NOEXIST) == 0)
-		return w->key.key;
-	c->full = 1;
-	return l->state;
+		return;
+	struct site_control *c = get_control();
+	if (c)
+		c->full = 1;
+	l->key = l->state;
 }
 
-/* To another site, or to one that is to be walked. */
-static __always_inline __u64 enter_site(void *ctx, const struct leaving *l, struct site_thread *t,
-					struct here *h, __u64 key, struct site_control *c)
+/*
+ * What a thread does seldom: it goes to another site than that of the last time, or to one that is
+ * to be walked, or it ends. Then, if it has no walk, that is told, and it is forgotten; others user
+ * space reads. Sets key and returns of w->leaving.
+ */
+static __always_inline void move(__u64 *ctx, struct work *w, struct site_thread *t, bool full)
 {
-	struct site_key k = {.key = key, .tid = t->tid};
-	struct site_value *s = bpf_map_lookup_elem(&sites, &k);
+	struct leaving *l = &w->leaving;
+	struct task_struct *prev = (void *)ctx[1];
+	struct site_value *s = NULL;
+	bool is_end = l->state == OFFCPU_NONE, is_told;
 
-	if (!s && c->full)
-		return l->state;
-	if (s)
-		t->walk = s->walk;
-	if (s && !is_due(c, h, l))
-		return key;
-	if (!walk(ctx, l, t, s))
-		return s ? key : l->state;
-	if (s) /* what it had was told */
-		*s = (struct site_value){.walk = l->now};
-	return walked_site(l, t, h, key, c);
-}
-
-static __always_inline bool is_young(const struct site_thread *t, const struct leaving *l)
-{
-	return !t->place && l->now - l->prev->start_time < SITES_YOUNG_NS;
-}
-
-static __always_inline __u64 find_site(void *ctx, const struct leaving *l, struct site_thread *t)
-{
-	struct here h;
-	__u32 zero = 0;
-	struct site_control *c = bpf_map_lookup_elem(&site_control, &zero);
-
-	if (!c || is_young(t, l))
-		return l->state;
-	find_here(ctx, l->prev, t, l->state, &h);
-	__u64 key = key_of(&h, l->state);
-	if (key == t->key && !is_due(c, &h, l))
-		return key;
-	leave_site(t);
-	key = enter_site(ctx, l, t, &h, key, c);
-	t->place = h.place;
-	t->returns = h.returns;
-	return key;
-}
-
-/* A thread at its end: one without a walk is told of, and forgotten; others user space reads. */
-static __always_inline void end_thread(void *ctx, const struct leaving *l, struct site_thread *t)
-{
-	__u32 tid = t->tid;
-	struct work *w = get_work();
-	if (!w)
-		return; /* cannot be: there is one */
-	struct site_details *d = &w->details;
+	leave_site(w, t);
+	if (is_end) {
+		is_told = !t->walk && !t->found && t->bare_periods;
+		describe_end(w, t);
+	} else {
+		struct site_control *c = get_control();
+		w->key = (struct site_key){.key = l->key, .tid = t->tid};
+		s = bpf_map_lookup_elem(&sites, &w->key);
+		if (s)
+			t->walk = s->walk;
+		is_told = c && (s ? is_due(c, prev, l) : !c->full);
+		describe_walk(w, prev, t, s);
+	}
 	struct taken e = {
 		.time = l->now,
-		.full = l->full,
+		.full = full,
 		.uncounted = true,
-		.bare = true,
-		.details = (const __u64 *)d,
+		.bare = is_end,
+		.details = (const __u64 *)&w->details,
 	};
-
-	*d = (struct site_details){
-		.of = {.syscall = -1,
-		       .before = {l->now, t->bare_blocked + t->bare_runnable, t->bare_runnable}},
-		.before_periods = t->bare_periods,
-		.tid = tid,
-		.is_end = 1,
-	};
-	leave_site(t);
-	t->left = 0;
-	if (t->walk || t->found || (t->bare_periods && event_put(ctx, NULL, &e) != EVENT_WRITTEN))
-		ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
-	else
-		forget_thread(t, tid);
+	bool is_written = is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN;
+	if (is_end) {
+		__u32 tid = t->tid;
+		t->left = 0;
+		if (t->walk || t->found || (is_told && !is_written))
+			ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
+		else
+			forget_thread(t, tid);
+	} else if (is_written) {
+		if (s) /* what it had was told */
+			*s = (struct site_value){.walk = l->now};
+		enter_walked(w, t);
+	} else if (!s) {
+		l->key = l->state;
+	}
 }
 
-static __always_inline void leave(void *ctx, const struct leaving *l)
+/* One for each of the programs: see EVENT_PROGRAM(). */
+static __noinline void move_full(__u64 *ctx, struct work *w, struct site_thread *t)
 {
-	__u32 tid = l->prev->pid;
-	struct site_thread *t = find_thread(tid);
+	move(ctx, w, t, true);
+}
+
+static __noinline void move_plain(__u64 *ctx, struct work *w, struct site_thread *t)
+{
+	move(ctx, w, t, false);
+}
+
+static __always_inline void move_thread(__u64 *ctx, struct leaving *l, struct site_thread *t,
+					bool full)
+{
+	struct work *w = get_work();
+
+	if (!w)
+		return; /* cannot be: there is one */
+	w->leaving = *l;
+	if (full)
+		move_full(ctx, w, t);
+	else
+		move_plain(ctx, w, t);
+	*l = w->leaving;
+}
+
+static __always_inline bool is_young(const struct site_thread *t, struct task_struct *prev,
+				     __u64 now)
+{
+	return !t->place && now - prev->start_time < SITES_YOUNG_NS;
+}
+
+/* Where it leaves; the period that began there the last time has ended. */
+static __always_inline void find_site(__u64 *ctx, struct leaving *l, struct site_thread *t,
+				      bool full)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	struct site_control *c = get_control();
+
+	l->key = l->state;
+	if (!c || is_young(t, prev, l->now))
+		return;
+	find_place(ctx, prev, l, t);
+	l->key = key_of(l);
+	if (l->key == t->key && !is_due(c, prev, l))
+		return;
+	move_thread(ctx, l, t, full);
+	t->place = l->place;
+	t->returns = l->returns;
+}
+
+static __always_inline void leave(__u64 *ctx, struct task_struct *prev, __u64 now, bool full)
+{
+	struct leaving l = {.now = now, .state = state_of(prev, ctx[0])};
+	struct site_thread *t = find_thread(prev->pid);
 
 	if (!t) {
-		if (l->state == OFFCPU_NONE)
+		if (l.state == OFFCPU_NONE)
 			return;
-		t = new_thread(tid);
-		if (!t) {
-			count(WIRE_NO_ROOM);
+		t = begin_thread(prev);
+		if (!t)
 			return;
-		}
-		begin_thread(t, l->prev);
 	}
+	__u64 delay = run_delay(prev);
 	t->begin++;
 	barrier();
-	end_period(t, l->prev, l->now);
-	if (l->state == OFFCPU_NONE) {
-		end_thread(ctx, l, t);
+	end_period(t, delay, now);
+	if (l.state == OFFCPU_NONE) {
+		move_thread(ctx, &l, t, full);
 	} else {
-		t->key = find_site(ctx, l, t);
-		t->left = l->now;
+		find_site(ctx, &l, t, full);
+		t->key = l.key;
+		t->left = now;
 		t->back = 0;
-		t->delay = run_delay(l->prev);
+		t->delay = delay;
 	}
 	ARCH_STORE_RELEASE(&t->end, t->begin);
 }
 
 static __always_inline int switched(__u64 *ctx, bool full)
 {
-	struct task_struct *next = (void *)ctx[2];
-	struct leaving l = {.prev = (void *)ctx[1], .now = bpf_ktime_get_ns(), .full = full};
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	__u64 now = bpf_ktime_get_ns();
 	__u32 back = next->pid;
 
 	if (back) {
 		struct site_thread *t = find_thread(back);
 		if (t)
-			t->back = l.now;
+			t->back = now;
 	}
-	if (l.prev->pid) {
-		l.state = state_of(l.prev, ctx[0]);
-		leave(ctx, &l);
-	}
+	if (prev->pid)
+		leave(ctx, prev, now, full);
 	return 0;
 }
 

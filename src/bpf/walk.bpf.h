@@ -181,6 +181,7 @@ struct scratch {
 	struct orc_rule orc_cached[ORC_CACHED];
 	__u16 orc_caller_at[2 * ORC_CALLERS];
 	__u64 check[WIRE_FRAMES + 1]; /* what bpf_get_stack() says */
+	__u64 words[ARCH_CODE_WORDS]; /* read at once: code, or a goroutine's registers */
 } __attribute__((aligned(4096)));
 
 struct { /* one a CPU, and their size, set by the loader */
@@ -405,7 +406,7 @@ static __always_inline bool is_no_code(struct scratch *s, __u64 word)
 }
 
 /* Whether a word of the stack is a return address, or cannot be read. */
-__noinline int walk_finds_return(__u64 at)
+static __always_inline int finds_return(__u64 at)
 {
 	struct scratch *s = get_scratch();
 	__u64 word;
@@ -433,7 +434,7 @@ __noinline int walk_is_clear(__u64 sp)
 	for (__u32 i = 0; i < WALK_SCAN_BYTES; i += 8) {
 		if (i >= left)
 			break;
-		if (walk_finds_return(sp + i))
+		if (finds_return(sp + i))
 			return 0;
 	}
 	return 1;
@@ -482,7 +483,7 @@ static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
 __noinline int walk_find_shape(__u64 pc)
 {
 	struct scratch *s = get_scratch();
-	__u64 word, code[ARCH_CODE_WORDS];
+	__u64 word;
 	if (!s)
 		return ARCH_SHAPE_UNKNOWN;
 
@@ -490,9 +491,9 @@ __noinline int walk_find_shape(__u64 pc)
 		return ARCH_SHAPE_UNKNOWN;
 	int found = is_no_code(s, word) ? NOT_RETURN : walk_is_return(word);
 	if (found) {
-		if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 8)) != 0)
+		if (bpf_probe_read_user(s->words, sizeof(s->words), (void *)(pc - 8)) != 0)
 			return ARCH_SHAPE_UNKNOWN;
-		enum arch_frame bare = arch_frame(code);
+		enum arch_frame bare = arch_frame(s->words);
 		if (bare == ARCH_BEFORE_FRAME ||
 		    (bare == ARCH_AFTER_FRAME && found == IS_RETURN && s->walk.exact))
 			return ARCH_SHAPE_BARE;
@@ -549,40 +550,43 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 }
 
 /* The goroutine that Go's scheduler runs something for, on this thread; 0 if it cannot be read. */
-static __always_inline __u64 find_goroutine(const struct unwind_rule *r)
+static __always_inline __u64 find_goroutine(struct walk *w, const struct unwind_rule *r)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 g, m, tls = ARCH_TLS(task);
+	__u64 tls = ARCH_TLS(task);
 
-	if (!read_word(&g, tls + (__s64)r->cfa_offset) || !read_word(&m, g + UNWIND_GO_M) ||
-	    !read_word(&g, m + (__s64)r->fp_offset))
+	if (!read_word(&w->word, tls + (__s64)r->cfa_offset) ||
+	    !read_word(&w->word, w->word + UNWIND_GO_M) ||
+	    !read_word(&w->word, w->word + (__s64)r->fp_offset))
 		return 0;
-	return g;
+	return w->word;
 }
 
-/* From g0's stack to that of a goroutine; fp is as it is. */
-static __always_inline int step_go(struct walk *w, const struct unwind_rule *r)
+/* From g0's stack to that of a goroutine; fp is as it is. Nothing on our stack: it is small. */
+static __always_inline int step_go(struct scratch *s, const struct unwind_rule *r)
 {
-	__u64 g, depth, sp[2] = {};
+	struct walk *w = &s->walk;
+	__u64 *sp = s->words, *pc = s->words + 1;
 
+	*pc = 0;
 	if (r->cfa == UNWIND_GO_CGO) {
-		if (!read_word(&g, w->sp + (__s64)r->fp_offset) ||
-		    !read_word(&depth, w->sp + (__s64)r->cfa_offset) ||
-		    !read_word(&sp[0], g + UNWIND_GO_STACK_HI))
+		if (!read_word(&w->word, w->sp + (__s64)r->fp_offset) ||
+		    !read_word(sp, w->word + UNWIND_GO_STACK_HI) ||
+		    !read_word(&w->word, w->sp + (__s64)r->cfa_offset))
 			return WIRE_WALK_FAULT;
-		sp[0] -= depth;
+		*sp -= w->word;
 	} else {
-		g = find_goroutine(r);
-		if (!g || bpf_probe_read_user(sp, sizeof(sp), (void *)(g + UNWIND_GO_SP)) != 0)
+		__u64 g = find_goroutine(w, r);
+		if (!g || bpf_probe_read_user(sp, 2 * sizeof(*sp), (void *)(g + UNWIND_GO_SP)) != 0)
 			return WIRE_WALK_FAULT;
 	}
 	if (r->cfa != UNWIND_GO_GROW) { /* sp is at the return address */
-		if (!read_word(&sp[1], sp[0]))
+		if (!read_word(pc, *sp))
 			return WIRE_WALK_FAULT;
-		sp[0] += 8;
+		*sp += 8;
 	}
-	w->sp = sp[0];
-	w->pc = sp[1];
+	w->sp = *sp;
+	w->pc = *pc;
 	w->exact = 0;
 	return w->pc ? 0 : WIRE_WALK_FAULT;
 }
@@ -613,7 +617,7 @@ __noinline int walk_leap(int frame)
 	case UNWIND_GO_CGO:
 	case UNWIND_GO_SYSTEM:
 	case UNWIND_GO_GROW:
-		return step_go(w, r);
+		return step_go(s, r);
 	default:
 		return WIRE_WALK_NO_ROW;
 	}
