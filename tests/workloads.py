@@ -50,6 +50,7 @@ PROGRAMS = {
     "faults": ("faults.c", C),
     "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),
+    "whole": ("whole.c", C + ["-pthread"]),
     "idle": ("idle.c", C),
     "forks": ("forks.c", C),
     "updates": ("updates.c", C),

@@ -91,10 +91,15 @@ static __always_inline void last_period(const struct offcpu_thread *t, struct ta
 	ret->runnable_ns = t->state == OFFCPU_RUNNABLE || runnable > ns ? ns : runnable;
 }
 
+static __always_inline bool is_first_leave(struct task_struct *prev)
+{
+	return prev->nvcsw + prev->nivcsw == 1;
+}
+
 /* One that leaves for the first time was runnable from its creation until it ran. */
 static __always_inline void first_period(struct task_struct *prev, struct offcpu_details *d)
 {
-	if (prev->nvcsw + prev->nivcsw != 1)
+	if (!is_first_leave(prev))
 		return;
 	d->is_first = 1;
 	d->before.began = prev->start_time;
@@ -137,6 +142,13 @@ static __always_inline void keep(struct offcpu_thread *t, struct task_struct *pr
 		count(WIRE_NO_ROOM, 1);
 }
 
+/* A child that ends before it left a CPU even once: it is no target any more, but its parent is. */
+static __always_inline bool is_brief_child(struct task_struct *prev)
+{
+	return filter.follow && prev->flags & PF_EXITING && is_first_leave(prev) &&
+	       is_target(process_id(prev->group_leader->real_parent));
+}
+
 static __always_inline void leave(void *ctx, struct task_struct *prev, bool preempted, __u64 now,
 				  bool full)
 {
@@ -145,30 +157,35 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 	struct work *w = get_work();
 
 	/* As event_put() does; but most threads are others', and should cost no more than this. */
-	if (!w || (!t && filter.by_pid && !filter.pid_namespace && !is_target(prev->tgid)))
+	bool is_brief = !t && is_brief_child(prev);
+	if (!w ||
+	    (!t && !is_brief && filter.by_pid && !filter.pid_namespace && !is_target(prev->tgid)))
 		return;
 	struct offcpu_details *d = &w->details;
 	*d = (struct offcpu_details){
 		.syscall = -1,
 		.state = state_of(prev, preempted),
 		.is_kernel = (prev->flags & PF_KTHREAD) != 0,
+		.flags = t && t->lost ? OFFCPU_AFTER_LOSS : 0,
 	};
 	struct taken e = {
 		.time = now,
+		.value = prev->se.sum_exec_runtime,
 		.full = full,
 		.bare = d->state == OFFCPU_NONE,
-		.anyone = t && prev->flags & PF_EXITING, /* a process that ends is no target */
+		/* A process that ends is no target. */
+		.anyone = is_brief || (t && prev->flags & PF_EXITING),
 		.details = (const __u64 *)d,
 	};
 	if (t)
 		last_period(t, prev, now, &d->before);
-	else
+	if (!t || (!t->left && !d->before.began))
 		first_period(prev, d);
 	if (!d->is_kernel && !e.bare)
 		read_call(prev, d);
 
 	enum event result = EVENT_WRITTEN;
-	if (!e.bare || d->before.began)
+	if (!e.bare || d->before.began || t)
 		result = event_put(ctx, NULL, &e);
 	if (e.bare && result == EVENT_WRITTEN)
 		bpf_map_delete_elem(&threads, &key);
@@ -292,5 +309,48 @@ int offcpu_found(__u64 *ctx)
 	}
 	f->event.bytes = sizeof(*f);
 	bpf_seq_write(meta->seq, f, sizeof(*f));
+	return 0;
+}
+
+/* ---- every thread there is ------------------------------------------------------------------- */
+
+/* One that is on a CPU, and not followed yet, is from now on: so its end will be told. */
+static __always_inline void follow_running(struct task_struct *task, const struct offcpu_found *f)
+{
+	__u32 key = task->pid;
+	struct offcpu_thread t = {
+		.back = f->event.time,
+		.ran = f->event.value,
+		.switches = switches(task),
+		.tid = f->event.tid,
+	};
+
+	bpf_map_update_elem(&threads, &key, &t, BPF_NOEXIST);
+}
+
+SEC("iter/task")
+int offcpu_roster(__u64 *ctx)
+{
+	struct bpf_iter_meta *meta = (void *)ctx[0];
+	struct task_struct *task = (void *)ctx[1];
+	__u32 zero = 0;
+	struct offcpu_found *f = bpf_map_lookup_elem(&found, &zero);
+
+	if (!task || !f)
+		return 0;
+	describe(task, f);
+	struct offcpu_details *d = &f->details;
+	if (!is_wanted(task, &f->event) || d->state == OFFCPU_NONE)
+		return 0;
+	d->is_first = task->nvcsw + task->nivcsw == 0;
+	d->before.began = task->start_time;
+	d->before.ns = d->before.runnable_ns = run_delay(task);
+	if (task->on_cpu) {
+		d->state = OFFCPU_NONE;
+		follow_running(task, f);
+	}
+	f->event.flags |= WIRE_NO_USER;
+	f->event.bytes = OFFCPU_ROSTER_BYTES;
+	bpf_seq_write(meta->seq, f, OFFCPU_ROSTER_BYTES);
 	return 0;
 }

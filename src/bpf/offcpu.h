@@ -14,6 +14,8 @@
  * no room for an event, its period will have no stack: it is counted when it has ended
  * (WIRE_LOST_VALUE), and the durations that the event should have reported go with the thread's
  * next one. User space reads the last ones from the map.
+ *
+ * The value of an event is se.sum_exec_runtime: how long the thread has run by then, ever.
  */
 #pragma once
 
@@ -28,6 +30,11 @@ enum offcpu_state {
 	OFFCPU_UNINTERRUPTIBLE,
 	OFFCPU_RUNNABLE,
 	OFFCPU_STATES,
+};
+
+enum offcpu_flag {
+	OFFCPU_FOUND = 1,      /* the thread was off its CPU before it was known: see `found` */
+	OFFCPU_AFTER_LOSS = 2, /* events of the thread were lost just before this one */
 };
 
 struct offcpu_period { /* one that has ended */
@@ -47,7 +54,7 @@ struct offcpu_details {
 	__u8 state;     /* enum offcpu_state */
 	__u8 is_first;  /* `before` is from the thread's creation until it first ran: no stack */
 	__u8 is_kernel; /* a thread of the kernel's */
-	__u8 pad;
+	__u8 flags;     /* enum offcpu_flag */
 };
 
 #define OFFCPU_DETAILS 12
@@ -68,9 +75,19 @@ struct offcpu_thread {
 
 _Static_assert(sizeof(struct offcpu_thread) == 64, "one line of the cache");
 
-/* What the iterator says of each thread that is off its CPU when a recording begins. */
+/*
+ * What the iterators say: offcpu_found of each thread that is off its CPU when a recording begins,
+ * and has been since before that; offcpu_roster of every thread there is, all but the frames. There
+ * `before` is from the thread's creation until it first ran, if it did; is_first: it has not left a
+ * CPU yet; the state is OFFCPU_NONE if it is on one.
+ */
 struct offcpu_found {
 	struct wire_event event; /* the user's stack is left to user space, but for 32-bit code */
 	struct offcpu_details details;
 	__u64 frames[WIRE_FRAMES + 1];
 };
+
+#define OFFCPU_ROSTER_BYTES (sizeof(struct wire_event) + sizeof(struct offcpu_details))
+_Static_assert(sizeof(struct offcpu_found) ==
+		       OFFCPU_ROSTER_BYTES + (WIRE_FRAMES + 1) * sizeof(__u64),
+	       "all but the frames");

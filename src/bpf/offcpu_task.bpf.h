@@ -134,6 +134,7 @@ static __always_inline void describe(struct task_struct *task, struct offcpu_fou
 		.source = source,
 		.start = leader->start_boottime,
 		.exec = task->self_exec_id,
+		.value = task->se.sum_exec_runtime,
 		.cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0,
 		.pid = filter.pid_namespace ? inner_pid(leader) : (__u32)task->tgid,
 		.tid = filter.pid_namespace ? inner_pid(task) : (__u32)task->pid,
@@ -146,5 +147,6 @@ static __always_inline void describe(struct task_struct *task, struct offcpu_fou
 		.syscall = -1,
 		.state = state_of(task, false),
 		.is_kernel = (task->flags & PF_KTHREAD) != 0,
+		.flags = OFFCPU_FOUND,
 	};
 }

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -7,7 +6,7 @@
 #include "bpf/offcpu.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
-#include "cli/service.h"
+#include "cli/wait_options.h"
 #include "collect/offcpu_source.h"
 
 static void help(void)
@@ -105,31 +104,6 @@ static bool parse_us(const char *option, const char *arg, uint64_t *ret_ns)
 	return true;
 }
 
-static bool name_function(struct offcpu_args *a, enum setting which, const char *function)
-{
-	struct settings_error why;
-
-	if (settings_set(&a->settings, which, function, &why))
-		return true;
-	log_error("--%s", why.text);
-	return false;
-}
-
-/* What is configured for the whole machine holds here as well. */
-static void read_waits(struct offcpu_args *a)
-{
-	struct settings_error why;
-	int err = settings_read(&a->settings, SERVICE_CONFIG, &why);
-	struct waiting_options *w = &a->offcpu.waits;
-
-	if (err && err != -ENOENT)
-		log_warn("%s cannot be read, so what it says of idle-in and blocked-in does not "
-			 "count: %s",
-			 SERVICE_CONFIG, why.text);
-	w->idle = (const char *const *)settings_list(&a->settings, SET_IDLE_IN)->items;
-	w->blocked = (const char *const *)settings_list(&a->settings, SET_BLOCKED_IN)->items;
-}
-
 static bool set_option(void *ctx, int opt)
 {
 	struct offcpu_args *a = ctx;
@@ -157,9 +131,9 @@ static bool set_option(void *ctx, int opt)
 		a->offcpu.no_idle = true;
 		return true;
 	case OPT_IDLE_IN:
-		return name_function(a, SET_IDLE_IN, optarg);
+		return wait_options_set(&a->settings, SET_IDLE_IN, optarg);
 	case OPT_BLOCKED_IN:
-		return name_function(a, SET_BLOCKED_IN, optarg);
+		return wait_options_set(&a->settings, SET_BLOCKED_IN, optarg);
 	default:
 		return false;
 	}
@@ -198,6 +172,6 @@ int cmd_offcpu(int argc, char **argv)
 	r->sampler.source_count = 1;
 	r->sampler.sources[0].kind = a->offcpu.wakers ? &offcpu_wakers_source : &offcpu_source;
 	r->offcpu = &a->offcpu;
-	read_waits(a);
+	wait_options_read(&a->settings, &a->offcpu.waits);
 	return record_options_run(&command, &a->record);
 }

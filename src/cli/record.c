@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
+#include "cli/wait_options.h"
+#include "collect/offcpu_source.h"
 
 #define RATE     99
 #define RATE_MAX 100000
@@ -30,17 +32,46 @@ static void help(void)
 	     "                    page-faults the default is 100)\n"
 	     "  -e EVENT          event to sample by (cpu-clock); page-faults, cycles, ...\n"
 	     "  -U, -K            only user frames, only kernel frames\n"
-	     "  -I                also sample the idle task");
+	     "  -I                also sample the idle task\n"
+	     "  --wall            all the time of the threads: what they run, and what they wait\n"
+	     "                    for, exactly; see smolder-record(1)\n"
+	     "  --no-idle         with --wall: without the time that threads wait for work\n"
+	     "  --idle-in FUNCTION, --blocked-in FUNCTION\n"
+	     "                    with --wall: threads that wait in this function are idle, are\n"
+	     "                    not; repeatable");
 	record_options_help_detail();
 	record_options_help_output();
 }
 
-static const struct option long_options[] = {RECORD_OPTIONS, {}};
+enum { OPT_WALL = 256, OPT_NO_IDLE, OPT_IDLE_IN, OPT_BLOCKED_IN };
+
+static const struct option long_options[] = {
+	RECORD_OPTIONS,
+	{"wall", no_argument, NULL, OPT_WALL},
+	{"no-idle", no_argument, NULL, OPT_NO_IDLE},
+	{"idle-in", required_argument, NULL, OPT_IDLE_IN},
+	{"blocked-in", required_argument, NULL, OPT_BLOCKED_IN},
+	{}};
+
+struct args {
+	struct record_args record;
+	struct offcpu_options offcpu; /* for --wall */
+	struct settings settings;     /* idle-in and blocked-in */
+	const char *of_wall;          /* an option that was given, of those that need --wall */
+};
+
+static void args_free(struct args *a)
+{
+	settings_done(&a->settings);
+	free(a);
+}
+DEFINE_CLEANUP(struct args *, args_free)
 
 static bool set_option(void *ctx, int opt)
 {
-	struct record_args *a = ctx;
-	struct sampler_source *s = &a->recording.sampler.sources[0];
+	struct args *a = ctx;
+	struct recording_options *r = &a->record.recording;
+	struct sampler_source *s = &r->sampler.sources[0];
 
 	switch (opt) {
 	case 'F':
@@ -53,47 +84,92 @@ static bool set_option(void *ctx, int opt)
 			log_error("unknown event '%s'; use one of %s", optarg, source_names());
 		return s->kind != NULL;
 	case 'I':
-		a->recording.sampler.filter.idle = true;
+		r->sampler.filter.idle = true;
 		return true;
+	case OPT_WALL:
+		r->wall = true;
+		return true;
+	case OPT_NO_IDLE:
+		a->of_wall = "--no-idle";
+		a->offcpu.no_idle = true;
+		return true;
+	case OPT_IDLE_IN:
+		a->of_wall = "--idle-in";
+		return wait_options_set(&a->settings, SET_IDLE_IN, optarg);
+	case OPT_BLOCKED_IN:
+		a->of_wall = "--blocked-in";
+		return wait_options_set(&a->settings, SET_BLOCKED_IN, optarg);
 	default:
 		return false;
 	}
 }
 
-static bool check(const struct record_args *a)
+static const char *conflict(const struct args *a)
 {
-	const struct sampler_source *s = &a->recording.sampler.sources[0];
-	const char *why = record_options_conflict(a);
+	const struct recording_options *r = &a->record.recording;
+	const struct sampler_source *s = &r->sampler.sources[0];
 
 	if (s->frequency && s->period)
-		why = "-F and -c exclude each other";
+		return "-F and -c exclude each other";
+	if (r->wall && !s->kind->is_clock)
+		return "--wall divides time by samples of a clock: -e takes cpu-clock or "
+		       "task-clock "
+		       "with it";
+	if (r->wall && r->sampler.filter.idle)
+		return "--wall and -I exclude each other: a CPU that is idle is no thread";
+	return record_options_conflict(&a->record);
+}
+
+static bool check(const struct args *a)
+{
+	const char *why = conflict(a);
+
 	if (why)
 		log_error("%s", why);
-	return !why;
+	else if (a->of_wall && !a->record.recording.wall)
+		log_error("%s needs --wall: only what waits is idle", a->of_wall);
+	else
+		return true;
+	return false;
+}
+
+/* All the time of threads: what they wait for comes from a second source. */
+static void add_waits(struct args *a)
+{
+	struct recording_options *r = &a->record.recording;
+
+	r->sampler.sources[r->sampler.source_count++].kind = &offcpu_roster_source;
+	r->offcpu = &a->offcpu;
+	wait_options_read(&a->settings, &a->offcpu.waits);
+	a->record.output.options.tree.column = TREE_VALUE;
 }
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_args *a CLEANUP(freep) = mem_alloc(sizeof(*a));
+	CLEANUP(args_freep) struct args *a = mem_alloc(sizeof(*a));
+	struct recording_options *r = &a->record.recording;
 	struct record_command command = {"record", RECORD_SHORT "L:F:c:e:I", long_options,
 					 set_option, a};
 
-	a->recording.sampler.cpu = -1;
-	a->output.options.tree.by_comm = true;
-	a->recording.sampler.sources[0].kind = source_find("cpu-clock");
-	a->recording.sampler.source_count = 1;
-	if (!record_options_parse(&command, argc, argv, a) || (!a->help && !check(a)))
+	r->sampler.cpu = -1;
+	a->record.output.options.tree.by_comm = true;
+	r->sampler.sources[0].kind = source_find("cpu-clock");
+	r->sampler.source_count = 1;
+	if (!record_options_parse(&command, argc, argv, &a->record) ||
+	    (!a->record.help && !check(a)))
 		return cli_usage("record");
-	if (a->help) {
+	if (a->record.help) {
 		help();
 		return 0;
 	}
-	struct sampler_source *source = &a->recording.sampler.sources[0];
+	struct sampler_source *source = &r->sampler.sources[0];
 	if (!source->period && !source->frequency)
 		source->period = source->kind->period;
 	if (!source->period && !source->frequency)
 		source->frequency = RATE;
 	if (!source->kind->is_clock) /* how many there were, not how many of them were seen */
-		a->output.options.tree.column = TREE_VALUE;
-	return record_options_run(&command, a);
+		a->record.output.options.tree.column = TREE_VALUE;
+	if (r->wall)
+		add_waits(a);
+	return record_options_run(&command, &a->record);
 }

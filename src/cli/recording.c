@@ -11,7 +11,9 @@
 #include "cli/report.h"
 #include "bpf/offcpu.h"
 #include "collect/probe.h"
+#include "cli/recorded_wall.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/wall.h"
 #include "render/describe.h"
 
 /* Often: a new process is soon known to the BPF side. */
@@ -30,7 +32,8 @@ struct recording {
 	struct loop *loop;
 	struct pipeline *pipeline;
 	struct profile *profile;
-	struct offcpu *offcpu; /* NULL: samples are as they come */
+	struct offcpu *offcpu; /* NULL: samples are as they come … */
+	struct wall *wall;     /* … also with this, of the sources but the last */
 	struct target target;
 	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
 	uint64_t wall_ns;
@@ -89,6 +92,11 @@ static int start_sampling(struct recording *r)
 		options.sink = offcpu_event;
 		options.sink_ctx = r->offcpu;
 	}
+	if (r->options->wall) {
+		r->wall = wall_new(r->profile, r->offcpu);
+		options.sink = wall_event;
+		options.sink_ctx = r->wall;
+	}
 	int err = pipeline_new(r->profile, &r->options->sampler, &options, &r->pipeline, &why);
 	if (err)
 		probe_cannot_sample(err, &why);
@@ -98,12 +106,28 @@ static int start_sampling(struct recording *r)
 /* Threads that wait already are seen only if they are looked for. */
 static void find_waiting(struct recording *r)
 {
-	int err = r->offcpu ? offcpu_begin(r->pipeline, 0) : 0;
+	unsigned source = r->options->sampler.source_count - 1;
+	int err = 0;
 
+	if (r->wall)
+		err = wall_begin(r->wall, r->pipeline, source, r->began_ns);
+	else if (r->offcpu)
+		err = offcpu_begin(r->offcpu, r->pipeline, source, r->began_ns);
 	if (err)
 		log_warn("threads that were off the CPU before the recording began are missing "
 			 "until they run: %s",
 			 strerror(-err));
+}
+
+/* A program begins only now: that it was made to wait until all is ready does not count. */
+static void begin_anew(struct recording *r)
+{
+	r->wall_ns = clock_ns(CLOCK_REALTIME);
+	r->began_ns = clock_ns(CLOCK_MONOTONIC);
+	if (r->wall)
+		wall_begin_anew(r->wall, r->began_ns);
+	else if (r->offcpu)
+		offcpu_begin_anew(r->offcpu, r->began_ns);
 }
 
 static int watch(struct recording *r)
@@ -183,7 +207,7 @@ static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sam
 {
 	struct offcpu_stats *s = &ret->offcpu;
 
-	offcpu_finish(r->offcpu, r->pipeline, 0, end_ns);
+	offcpu_finish(r->offcpu, r->pipeline, r->options->sampler.source_count - 1, end_ns);
 	offcpu_stats(r->offcpu, s);
 	ret->is_offcpu = true;
 	ret->lost_ns = c->lost_value + s->lost_ns;
@@ -204,6 +228,16 @@ static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sam
 		  (unsigned long long)c->unseen);
 }
 
+/* What was recorded of all the time becomes one profile. */
+static void finish_wall(struct recording *r, struct recording_result *ret)
+{
+	struct profile *all = recorded_wall(r->profile);
+
+	profile_free(r->profile);
+	r->profile = all;
+	ret->is_wall = true;
+}
+
 static void finish(struct recording *r, struct recording_result *ret)
 {
 	struct pipeline_stats stats;
@@ -216,8 +250,16 @@ static void finish(struct recording *r, struct recording_result *ret)
 	pipeline_stop(r->pipeline, TABLES_MS);
 	log_progress_done();
 	pipeline_stats(r->pipeline, &stats);
+	int err = r->wall ? wall_finish(r->wall, r->pipeline, end_ns) : 0;
+	if (err)
+		log_warn("threads cannot be listed, so what they ran last is missing: %s",
+			 strerror(-err));
 	if (r->offcpu)
 		finish_offcpu(r, end_ns, c, ret);
+	if (r->wall) {
+		ret->sampled = stats.sources[0].counts.taken;
+		finish_wall(r, ret);
+	}
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
 	ret->lost = r->profile->info.lost;
 	if (stats.ticks_missed > MISSED_FEW)
@@ -273,12 +315,13 @@ static int run(struct recording *r, struct recording_result *ret)
 	o->sampler.targets = target_list(&r->target, &o->sampler.target_count);
 	if ((code = start_sampling(r)))
 		return code;
-	find_waiting(r);
-
 	r->wall_ns = clock_ns(CLOCK_REALTIME);
 	r->began_ns = clock_ns(CLOCK_MONOTONIC);
+	find_waiting(r);
+	if (o->target.program)
+		begin_anew(r);
 	if (o->duration_ms)
-		r->until_ns = r->began_ns + o->duration_ms * 1000000;
+		r->until_ns = clock_ns(CLOCK_MONOTONIC) + o->duration_ms * 1000000;
 	if ((code = watch(r)) || (code = target_go(&r->target)))
 		return code;
 	loop_run(r->loop);
@@ -303,6 +346,7 @@ int recording_run(struct recording_options *o, struct recording_result *ret)
 	int code = run(&r, ret);
 	loop_free(r.loop); /* from here on Ctrl-C ends us at once */
 	pipeline_free(r.pipeline);
+	wall_free(r.wall);
 	offcpu_free(r.offcpu);
 	profile_free(r.profile);
 	target_done(&r.target);
@@ -332,7 +376,14 @@ void recording_report(const struct recording_result *r, const char *path)
 	char shares[DESCRIBE_MAX], lost[DESCRIBE_MAX];
 	quality_of(p, &q);
 	describe_quality(&q, shares);
-	if (r->is_offcpu)
+	if (r->is_wall)
+		log_info("%llu samples and %llu times off the CPU in %.1f s (%llu still are), %llu "
+			 "lost%s%s%s%s",
+			 (unsigned long long)r->sampled, (unsigned long long)r->offcpu.periods,
+			 r->seconds, (unsigned long long)r->offcpu.open,
+			 (unsigned long long)r->lost, describe_lost(r, lost), shares,
+			 path ? ": " : "", path ? path : "");
+	else if (r->is_offcpu)
 		log_info("%llu times off the CPU in %.1f s (%llu still are), %llu lost%s%s%s%s",
 			 (unsigned long long)r->offcpu.periods, r->seconds,
 			 (unsigned long long)r->offcpu.open, (unsigned long long)r->lost,
@@ -345,7 +396,9 @@ void recording_report(const struct recording_result *r, const char *path)
 		log_warn("%.1f %% of the timer's ticks were missed: other BPF programs were "
 			 "running, or the hypervisor had taken the CPUs",
 			 100 * r->missed);
-	if (samples == 0 && r->is_offcpu)
+	if (samples == 0 && r->is_wall)
+		log_warn("nothing was recorded: there was no thread that was asked for");
+	else if (samples == 0 && r->is_offcpu)
 		log_warn("nothing was recorded: no thread that was asked for left its CPU");
 	else if (samples == 0)
 		log_warn("nothing was sampled: the target was not running on a CPU, or had ended");

@@ -18,8 +18,9 @@ struct recording_options {
 	uint64_t duration_ms; /* 0: until Ctrl-C, or the target ends */
 	size_t table_bytes;   /* cap of the unwind tables; 0: 24 MB */
 	bool inlines, lines;  /* from debug info: inlined calls as frames, source lines */
-	/* NULL, or the source is offcpu_source, and its periods are the samples. */
+	/* NULL, or the last source is offcpu_source, and its periods are the samples … */
 	const struct offcpu_options *offcpu;
+	bool wall; /* … or it is offcpu_roster_source, after a clock: all the time of threads */
 };
 
 struct recording_result {
@@ -29,9 +30,10 @@ struct recording_result {
 	double seconds;
 	uint64_t lost;
 	double missed; /* the share of timer ticks that were missed */
-	bool is_offcpu;
+	bool is_offcpu, is_wall;
 	uint64_t lost_ns; /* off the CPU, that those would have been */
 	struct offcpu_stats offcpu;
+	uint64_t sampled; /* with is_wall: samples of what ran */
 };
 
 /* 0, or an exit code after reporting why. */

@@ -11,6 +11,7 @@
 
 #define WAKING "offcpu_waking"
 #define FOUND  "offcpu_found"
+#define ROSTER "offcpu_roster"
 
 struct links {
 	struct bpf_link *switches;
@@ -64,9 +65,11 @@ static const struct source_driver driver = {.start = start, .stop = stop, .free 
 	}
 
 static const char *const plain_programs[] = {FOUND, NULL};
+static const char *const roster_programs[] = {FOUND, ROSTER, NULL};
 static const char *const wakers_programs[] = {FOUND, WAKING, NULL};
 
 const struct source_kind offcpu_source = OFFCPU("offcpu", plain_programs);
+const struct source_kind offcpu_roster_source = OFFCPU("offcpu-roster", roster_programs);
 const struct source_kind offcpu_wakers_source = OFFCPU("offcpu-wakers", wakers_programs);
 
 /* ---- what is off its CPU already --------------------------------------------------------------
@@ -91,6 +94,22 @@ int offcpu_source_found(struct source *s, event_fn *fn, void *ctx)
 
 	return found_event_each(bpf_object__find_program_by_name(s->object, FOUND),
 				sizeof(struct offcpu_found), hand_over, &to);
+}
+
+static void hand_over_bare(void *ctx, const void *record, struct found_event *room)
+{
+	const struct finding *to = ctx;
+
+	(void)room;
+	to->fn(to->ctx, record);
+}
+
+int offcpu_source_roster(struct source *s, event_fn *fn, void *ctx)
+{
+	struct finding to = {fn, ctx};
+
+	return found_event_each(bpf_object__find_program_by_name(s->object, ROSTER),
+				OFFCPU_ROSTER_BYTES, hand_over_bare, &to);
 }
 
 void offcpu_source_threads(struct source *s, offcpu_thread_fn *fn, void *ctx)

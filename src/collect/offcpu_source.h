@@ -11,6 +11,7 @@
 #include "collect/source.h"
 
 extern const struct source_kind offcpu_source;
+extern const struct source_kind offcpu_roster_source; /* the same, with offcpu_source_roster() */
 extern const struct source_kind offcpu_wakers_source; /* the same, with events of wakers */
 
 /*
@@ -19,6 +20,12 @@ extern const struct source_kind offcpu_wakers_source; /* the same, with events o
  * stack, borrowed for the call. 0 or -errno.
  */
 int offcpu_source_found(struct source *s, event_fn *fn, void *ctx);
+
+/*
+ * Every thread that the filters let pass, as an event without stacks (bpf/offcpu.h: offcpu_found);
+ * those on a CPU are followed from now on. Also once the source was stopped. 0 or -errno.
+ */
+int offcpu_source_roster(struct source *s, event_fn *fn, void *ctx);
 
 /* What is not reported yet, once the source was stopped. */
 typedef void offcpu_thread_fn(void *ctx, const struct offcpu_thread *t);

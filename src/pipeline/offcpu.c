@@ -28,7 +28,7 @@ struct offcpu {
 	uint32_t reasons[WAIT_REASONS];
 	uint32_t schedule;       /* the kernel's function in which a thread stops */
 	uint32_t runnable, idle; /* stacks: the marks [runnable], [idle] */
-	uint64_t end_ns;
+	uint64_t begin_ns, end_ns;
 	struct offcpu_stats stats;
 };
 
@@ -88,9 +88,17 @@ static bool is_asked_for(const struct offcpu *o, const struct period *x, enum of
 	return o->options.states & 1u << state && !(o->options.no_idle && is_idle);
 }
 
+static void add_span(struct offcpu *o, uint32_t series, uint32_t stack, uint64_t from, uint64_t ns)
+{
+	if (o->options.span)
+		o->options.span(o->options.span_ctx, series, stack, from, from + ns);
+	else
+		profile_add(o->profile, series, stack, 1, ns);
+}
+
 static void add(struct offcpu *o, const struct period *x)
 {
-	uint64_t blocked = x->ns - x->runnable_ns;
+	uint64_t blocked = x->ns - x->runnable_ns, from = x->began;
 	uint32_t stack = x->has_waker ? stack_edit_join(o->stacks, x->stack, x->waker) : x->stack;
 
 	if (o->options.as_bcc) {
@@ -101,10 +109,22 @@ static void add(struct offcpu *o, const struct period *x)
 	if (x->is_idle)
 		stack = stack_edit_join(o->stacks, o->idle, stack);
 	if (blocked && is_asked_for(o, x, x->state))
-		profile_add(o->profile, x->series, stack, 1, blocked);
+		add_span(o, x->series, stack, from, blocked);
 	if (x->runnable_ns && is_asked_for(o, x, OFFCPU_RUNNABLE))
-		profile_add(o->profile, x->runnable_series,
-			    stack_edit_join(o->stacks, o->runnable, x->stack), 1, x->runnable_ns);
+		add_span(o, x->runnable_series, stack_edit_join(o->stacks, o->runnable, x->stack),
+			 from + blocked, x->runnable_ns);
+}
+
+/* Of a period that began before the recording, or was known of only after that: all that is in it.
+ */
+static void clip(const struct offcpu *o, struct period *x)
+{
+	uint64_t from = x->is_found ? o->begin_ns : MAX(o->begin_ns, x->began);
+	uint64_t end = x->began + x->ns;
+
+	x->began = from;
+	x->ns = end > from ? end - from : 0;
+	x->runnable_ns = x->state == OFFCPU_RUNNABLE ? x->ns : MIN(x->runnable_ns, x->ns);
 }
 
 static void deliver(void *ctx, struct period *x)
@@ -121,7 +141,9 @@ static void deliver(void *ctx, struct period *x)
 		o->stats.left_out++;
 		return;
 	}
-	add(o, x);
+	struct period clipped = *x;
+	clip(o, &clipped);
+	add(o, &clipped);
 	o->stats.periods++;
 	o->stats.open += x->is_open;
 }
@@ -198,6 +220,7 @@ static void note_begin(struct offcpu *o, const struct assembled *a, const struct
 		return;
 
 	x->has_stack = true;
+	x->is_found = d->flags & OFFCPU_FOUND;
 	x->state = MIN(d->state, OFFCPU_RUNNABLE);
 	x->stack = stack_edit_cut(o->stacks, a->stack, o->schedule);
 	struct wait_verdict v = why(o, e, x->stack, d);
@@ -229,6 +252,7 @@ static void set_end(struct offcpu *o, uint32_t tid, const struct offcpu_period *
 static void add_first(struct offcpu *o, const struct wire_event *e, const struct offcpu_details *d)
 {
 	struct period x = {
+		.began = d->before.began,
 		.state = OFFCPU_RUNNABLE,
 		.has_end = true,
 		.ns = d->before.ns,
@@ -289,9 +313,15 @@ static void on_found(void *ctx, const struct wire_event *e)
 		pipeline_drain(p);
 }
 
-int offcpu_begin(struct pipeline *p, unsigned source)
+int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t begin_ns)
 {
+	o->begin_ns = begin_ns;
 	return offcpu_source_found(sampler_running(pipeline_sampler(p), source), on_found, p);
+}
+
+void offcpu_begin_anew(struct offcpu *o, uint64_t begin_ns)
+{
+	o->begin_ns = begin_ns;
 }
 
 /* Time that a thread has waited for a CPU, ever, as the kernel counts it; 0: not known. */

@@ -23,6 +23,9 @@
 
 struct offcpu;
 
+/* A part of a period, CLOCK_MONOTONIC, as a sample would have it. */
+typedef void offcpu_span_fn(void *ctx, uint32_t series, uint32_t stack, uint64_t from, uint64_t to);
+
 struct offcpu_options {
 	uint64_t min_ns, max_ns; /* of a whole period; max 0: any */
 	unsigned states;         /* 1 << enum offcpu_state, or'ed; 0: all */
@@ -33,6 +36,8 @@ struct offcpu_options {
 	bool no_idle;                      /* without the time that threads wait for work */
 	struct waiting_options waits;      /* which functions decide that they do */
 	bool wakers;                       /* who woke them, and who held the lock */
+	offcpu_span_fn *span;              /* gets what would be samples; NULL: they are samples */
+	void *span_ctx;
 };
 
 /* The profile is borrowed and outlives it. */
@@ -42,9 +47,14 @@ void offcpu_free(struct offcpu *o);
 /* The assembler's sink: ctx is the struct offcpu. */
 void offcpu_event(void *ctx, const struct assembled *a);
 
-/* `source`: its number in the sampler. 0, or -errno: those that were off the CPU before are
- * missing. */
-int offcpu_begin(struct pipeline *p, unsigned source);
+/*
+ * `source`: its number in the sampler. All time counts from `begin_ns` on (CLOCK_MONOTONIC, after
+ * pipeline_new()). 0, or -errno: those that were off the CPU before are missing.
+ */
+int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t begin_ns);
+
+/* It counts only from then on. */
+void offcpu_begin_anew(struct offcpu *o, uint64_t begin_ns);
 
 /* What is open ends with the recording, at `end_ns` (CLOCK_MONOTONIC). */
 void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t end_ns);

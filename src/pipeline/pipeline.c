@@ -23,6 +23,8 @@ struct pipeline {
 	int modules_error;
 	struct stream *stream;
 	struct assembler *assembler;
+	event_fn *tap; /* NULL: nobody else wants them */
+	void *tap_ctx;
 	int priority_error;
 	struct loop *loop; /* NULL: whoever owns us drains, and nothing else does */
 	int hotplug_fd;    /* -1: CPUs that come later are not seen */
@@ -82,16 +84,22 @@ void pipeline_free(struct pipeline *p)
 	free(p);
 }
 
-static void on_event(void *ctx, const struct wire_event *e)
+void pipeline_event(struct pipeline *p, const struct wire_event *e)
 {
-	struct pipeline *p = ctx;
-
+	if (p->tap)
+		p->tap(p->tap_ctx, e);
 	assembler_event(p->assembler, e);
 }
 
-void pipeline_event(struct pipeline *p, const struct wire_event *e)
+static void on_event(void *ctx, const struct wire_event *e)
 {
-	assembler_event(p->assembler, e);
+	pipeline_event(ctx, e);
+}
+
+void pipeline_tap(struct pipeline *p, event_fn *fn, void *ctx)
+{
+	p->tap = fn;
+	p->tap_ctx = ctx;
 }
 
 static void on_record(void *ctx, const struct sideband_record *r)

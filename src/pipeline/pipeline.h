@@ -40,6 +40,9 @@ void pipeline_stop(struct pipeline *p, unsigned wait_ms);
  */
 unsigned pipeline_pace(const struct sampler_options *s, unsigned max);
 
+/* Each event is also handed over here as it comes, before its stack is known: in order of time. */
+void pipeline_tap(struct pipeline *p, event_fn *fn, void *ctx);
+
 /* One that does not come from a ring, as of now. */
 void pipeline_event(struct pipeline *p, const struct wire_event *e);
 

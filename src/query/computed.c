@@ -2,221 +2,10 @@
 
 #include <errno.h>
 
-#include "base/index.h"
 #include "base/mem.h"
-#include "profile/remap.h"
+#include "query/parts.h"
 
-#define STACKS_MAX (4u << 20)
 #define LABELS_MAX 24
-
-/* The parts of wall-clock time. */
-enum part { PART_USER, PART_KERNEL, PART_UNSAMPLED, PART_RUNNABLE, PART_BLOCKED, PART_IDLE, PARTS };
-
-static const char *const part_names[PARTS] = {
-	[PART_USER] = "running: user",
-	[PART_KERNEL] = "running: kernel",
-	[PART_UNSAMPLED] = "running: not sampled",
-	[PART_RUNNABLE] = "waiting for a CPU",
-	[PART_BLOCKED] = "blocked", /* … by reason */
-	[PART_IDLE] = "idle",
-};
-
-/* ---- a process: what its samples are scaled by ---------------------------------------------- */
-
-struct owner {
-	const char *comm, *pid; /* borrowed from a profile; "" if it has none */
-	uint64_t ran, sampled;  /* ns, by oncpu and by cpu */
-};
-
-struct owners {
-	struct owner *list; /* [0] is not used */
-	uint32_t count, cap;
-	struct index by_name;
-};
-
-static const char *label(const struct profile *p, uint32_t series, const char *key)
-{
-	const char *value = profile_label(p, series, key);
-
-	return value ? value : "";
-}
-
-static struct owner *owner_of(struct owners *o, const struct profile *p, uint32_t series)
-{
-	const char *comm = label(p, series, "comm"), *pid = label(p, series, "pid");
-	uint32_t hash = index_hash2(index_hash_bytes(comm, strlen(comm)),
-				    index_hash_bytes(pid, strlen(pid))),
-		 id;
-
-	INDEX_EACH(&o->by_name, hash, id)
-		if (strcmp(o->list[id].comm, comm) == 0 && strcmp(o->list[id].pid, pid) == 0)
-			return &o->list[id];
-	if (!o->count)
-		o->count = 1;
-	while (o->count >= o->cap)
-		MEM_GROW(o->list, o->cap, o->cap);
-	id = o->count++;
-	o->list[id] = (struct owner){.comm = comm, .pid = pid};
-	index_put(&o->by_name, hash, id);
-	return &o->list[id];
-}
-
-/* ---- the sum --------------------------------------------------------------------------------- */
-
-struct wall {
-	const struct store_query *query;
-	struct profile *into;
-	struct owners owners;
-};
-
-/* Stacks and labels of one profile, as samples of `wall` under one root. */
-struct rooted {
-	struct wall *wall;
-	const struct profile *from;
-	struct remap map;
-	uint32_t root;
-};
-
-static void rooted_init(struct rooted *r, struct wall *w, const struct profile *from,
-			const char *name)
-{
-	CLEANUP(freep) char *mark = mem_printf("[%s]", name);
-	struct frame f = {.name = profile_string(w->into, mark, strlen(mark)), .kind = FRAME_MARK};
-
-	*r = (struct rooted){.wall = w, .from = from};
-	r->root = profile_stack(w->into, 0, profile_frame(w->into, &f));
-	remap_set_stack(&r->map, 0, r->root);
-}
-
-/* Of a sample's labels, those that were asked for. */
-static uint32_t asked_labels(const struct wall *w, const struct profile *from, uint32_t series)
-{
-	struct label labels[LABELS_MAX];
-	size_t n = 0;
-
-	for (size_t i = 0; i < w->query->by_count && n < LABELS_MAX; i++) {
-		const char *key = w->query->by[i], *value = profile_label(from, series, key);
-		if (value)
-			labels[n++] = (struct label){profile_string(w->into, key, strlen(key)),
-						     profile_string(w->into, value, strlen(value))};
-	}
-	return n ? profile_series(w->into, labels, n) : 0;
-}
-
-static void rooted_add(struct rooted *r, const struct sample *s, uint64_t value)
-{
-	static const struct remap_caps caps = {UINT32_MAX, STACKS_MAX};
-	struct profile *into = r->wall->into;
-	uint32_t stack = remap_stack(&r->map, r->from, s->stack, into, &caps);
-
-	if (stack == REMAP_FULL) {
-		stack = r->root;
-		into->info.capped += s->count;
-	}
-	profile_add(into, asked_labels(r->wall, r->from, s->series), stack, s->count, value);
-}
-
-static uint64_t scale(uint64_t value, uint64_t by, uint64_t of)
-{
-	return of ? (uint64_t)((unsigned __int128)value * by / of) : 0;
-}
-
-static bool is_in_kernel(const struct profile *p, uint32_t stack)
-{
-	return stack && frame_is_kernel(p->frames[p->stacks[stack].frame].kind);
-}
-
-/* What ran, and in the proportions of the samples where. Where it is not known exactly how long
- * threads ran, the samples have to tell that as well. */
-static void add_running(struct wall *w, const struct profile *ran, const struct profile *cpu)
-{
-	struct rooted user, kernel, unsampled;
-
-	rooted_init(&user, w, cpu, part_names[PART_USER]);
-	rooted_init(&kernel, w, cpu, part_names[PART_KERNEL]);
-	rooted_init(&unsampled, w, ran, part_names[PART_UNSAMPLED]);
-	for (uint32_t i = 0; i < ran->sample_count; i++)
-		owner_of(&w->owners, ran, ran->samples[i].series)->ran += ran->samples[i].value;
-	for (uint32_t i = 0; i < cpu->sample_count; i++)
-		owner_of(&w->owners, cpu, cpu->samples[i].series)->sampled += cpu->samples[i].value;
-	for (uint32_t i = 0; i < cpu->sample_count; i++) {
-		const struct sample *s = &cpu->samples[i];
-		const struct owner *o = owner_of(&w->owners, cpu, s->series);
-		rooted_add(is_in_kernel(cpu, s->stack) ? &kernel : &user, s,
-			   ran->sample_count ? scale(s->value, o->ran, o->sampled) : s->value);
-	}
-	for (uint32_t i = 0; i < ran->sample_count; i++) {
-		const struct sample *s = &ran->samples[i];
-		if (!owner_of(&w->owners, ran, s->series)->sampled)
-			rooted_add(&unsampled, s, s->value);
-	}
-	remap_done(&user.map);
-	remap_done(&kernel.map);
-	remap_done(&unsampled.map);
-}
-
-/* One root for each reason, made when it is met. */
-struct reasons {
-	const char *names[16]; /* borrowed */
-	struct rooted roots[16];
-	size_t count;
-};
-
-static struct rooted *root_of(struct reasons *r, struct wall *w, const struct profile *off,
-			      const char *reason)
-{
-	size_t i = 0;
-
-	while (i < r->count && strcmp(r->names[i], reason) != 0)
-		i++;
-	if (i < r->count)
-		return &r->roots[i];
-	if (i == ARRAY_SIZE(r->names)) /* there are not that many reasons */
-		return &r->roots[0];
-	CLEANUP(freep)
-	char *name = mem_printf("%s: %s", part_names[PART_BLOCKED], *reason ? reason : "other");
-	r->names[r->count++] = reason;
-	rooted_init(&r->roots[i], w, off, name);
-	return &r->roots[i];
-}
-
-/* The stack that is this mark and nothing else; 0 if there is none. */
-static uint32_t find_mark(const struct profile *p, const char *name)
-{
-	for (uint32_t i = 1; i < p->stack_count; i++) {
-		const struct frame *f = &p->frames[p->stacks[i].frame];
-		if (!p->stacks[i].parent && f->kind == FRAME_MARK &&
-		    strcmp(profile_str(p, f->name), name) == 0)
-			return i;
-	}
-	return 0;
-}
-
-static void add_waiting(struct wall *w, const struct profile *off)
-{
-	struct rooted runnable, idle;
-	struct reasons blocked = {};
-
-	rooted_init(&runnable, w, off, part_names[PART_RUNNABLE]);
-	rooted_init(&idle, w, off, part_names[PART_IDLE]);
-	/* Such stacks have a mark at their root already. */
-	remap_set_stack(&idle.map, find_mark(off, "[idle]"), idle.root);
-	remap_set_stack(&runnable.map, find_mark(off, "[runnable]"), runnable.root);
-	for (uint32_t i = 0; i < off->sample_count; i++) {
-		const struct sample *s = &off->samples[i];
-		const char *state = label(off, s->series, "state");
-		struct rooted *r =
-			strcmp(state, "runnable") == 0 ? &runnable
-			: strcmp(state, "idle") == 0
-				? &idle
-				: root_of(&blocked, w, off, label(off, s->series, "reason"));
-		rooted_add(r, s, s->value);
-	}
-	remap_done(&runnable.map);
-	remap_done(&idle.map);
-	for (size_t i = 0; i < blocked.count; i++)
-		remap_done(&blocked.roots[i].map);
-}
 
 static void add_answer(struct store_answer *to, const struct store_answer *a, bool first)
 {
@@ -264,7 +53,6 @@ static int sum_wall(struct store *s, const struct store_query *q, struct profile
 	CLEANUP(profile_freep) struct profile *ran = profile_new();
 	CLEANUP(profile_freep) struct profile *cpu = profile_new();
 	CLEANUP(profile_freep) struct profile *off = profile_new();
-	struct wall w = {.query = q, .into = into};
 
 	*ret = (struct store_answer){};
 	int r = sum_type(s, q, "oncpu", "comm", "pid", ran, ret, ret_err);
@@ -278,10 +66,15 @@ static int sum_wall(struct store *s, const struct store_query *q, struct profile
 	into->info.duration_ns = (ret->to_ms - ret->from_ms) * 1000000;
 	into->info.lost += ret->lost;
 	into->info.truncated += cpu->info.truncated + off->info.truncated;
-	add_running(&w, ran, cpu);
-	add_waiting(&w, off);
-	free(w.owners.list);
-	index_done(&w.owners.by_name);
+	struct parts parts = {
+		.ran = {ran, ran->samples, ran->sample_count},
+		.sampled = {cpu, cpu->samples, cpu->sample_count},
+		.off = {off, off->samples, off->sample_count},
+		.owner = {"comm", "pid"},
+		.by = q->by,
+		.by_count = q->by_count,
+	};
+	parts_sum(&parts, into);
 	return 0;
 }
 
@@ -371,8 +164,8 @@ static int read_running(struct store *s, const struct store_query *q, const char
 
 static const char *part_of_state(const char *state)
 {
-	return strcmp(state, "runnable") == 0 ? part_names[PART_RUNNABLE]
-	       : strcmp(state, "idle") == 0   ? part_names[PART_IDLE]
+	return strcmp(state, "runnable") == 0 ? parts_names[PART_RUNNABLE]
+	       : strcmp(state, "idle") == 0   ? parts_names[PART_IDLE]
 					      : NULL;
 }
 
@@ -408,17 +201,17 @@ static int parts_timeline(struct store *s, const struct store_query *q, struct s
 	if (r == 0) {
 		begin_timeline(ret, &ran);
 		line_of(ret, "running");
-		line_of(ret, part_names[PART_RUNNABLE]);
+		line_of(ret, parts_names[PART_RUNNABLE]);
 		for (uint32_t i = 0; i < ran.line_count; i++)
 			add_line(ret, &ran, &ran.lines[i], "running");
 		for (uint32_t i = 0; i < blocked.line_count; i++) {
 			const char *reason = blocked.lines[i].value;
 			CLEANUP(freep)
-			char *name = mem_printf("%s: %s", part_names[PART_BLOCKED],
+			char *name = mem_printf("%s: %s", parts_names[PART_BLOCKED],
 						*reason ? reason : "other");
 			add_line(ret, &blocked, &blocked.lines[i], name);
 		}
-		line_of(ret, part_names[PART_IDLE]);
+		line_of(ret, parts_names[PART_IDLE]);
 		for (uint32_t i = 0; i < states.line_count; i++) {
 			const char *part = part_of_state(states.lines[i].value);
 			if (part)

@@ -1,0 +1,139 @@
+#include "pipeline/wall.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "collect/offcpu_source.h"
+#include "pipeline/running.h"
+#include "pipeline/thread_series.h"
+
+struct wall {
+	struct profile *profile;
+	unsigned source; /* of the time off the CPU */
+	struct offcpu *offcpu;
+	struct running *running; /* NULL: it has not begun */
+	struct thread_series *series;
+	uint32_t state_running, state_lost; /* strings of the profile */
+	uint64_t end_ns;
+};
+
+struct wall *wall_new(struct profile *p, struct offcpu *o)
+{
+	static const char *const labels[] = {"state", NULL};
+	struct wall *w = mem_alloc(sizeof(*w));
+
+	w->profile = p;
+	w->offcpu = o;
+	w->series = thread_series_new(p, labels);
+	w->state_running = profile_string(p, WALL_RUNNING, strlen(WALL_RUNNING));
+	w->state_lost = profile_string(p, WALL_LOST, strlen(WALL_LOST));
+	return w;
+}
+
+void wall_free(struct wall *w)
+{
+	if (!w)
+		return;
+	running_free(w->running);
+	thread_series_free(w->series);
+	free(w);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+void wall_event(void *ctx, const struct assembled *a)
+{
+	struct wall *w = ctx;
+	const struct thread_labels none = {};
+
+	if (a->event->details) /* those of a clock have none */
+		offcpu_event(w->offcpu, a);
+	else
+		profile_add(w->profile, thread_series_of(w->series, a->event, &none), a->stack, 1,
+			    a->event->value);
+}
+
+/* A new thread that had no turn before the end: the event that it would have left with. */
+static void add_not_yet(struct wall *w, const struct wire_event *who, uint64_t from, uint64_t to)
+{
+	struct {
+		struct wire_event event;
+		struct offcpu_details details;
+	} first = {.event = *who};
+
+	first.event.kernel_frames = first.event.user_frames = 0;
+	first.details = (struct offcpu_details){
+		.before = {.began = from, .ns = to - from, .runnable_ns = to - from},
+		.syscall = -1,
+		.is_first = 1,
+	};
+	offcpu_event(w->offcpu, &(struct assembled){.event = &first.event});
+}
+
+static void on_time(void *ctx, const struct wire_event *who, enum running_kind kind, uint64_t from,
+		    uint64_t to)
+{
+	struct wall *w = ctx;
+	struct thread_labels labels = {{kind == RUNNING_RAN ? w->state_running : w->state_lost}};
+
+	if (kind == RUNNING_NOT_YET)
+		add_not_yet(w, who, from, to);
+	else
+		profile_add(w->profile, thread_series_of(w->series, who, &labels), 0, 1, to - from);
+}
+
+static void on_tap(void *ctx, const struct wire_event *e)
+{
+	struct wall *w = ctx;
+
+	if (e->details)
+		running_event(w->running, e);
+}
+
+/* ---- the beginning and the end --------------------------------------------------------------- */
+
+static void on_roster(void *ctx, const struct wire_event *e)
+{
+	struct wall *w = ctx;
+
+	running_roster(w->running, e);
+}
+
+int wall_begin(struct wall *w, struct pipeline *p, unsigned source, uint64_t begin_ns)
+{
+	w->source = source;
+	w->running = running_new(begin_ns, on_time, w);
+	pipeline_tap(p, on_tap, w);
+	int r = offcpu_begin(w->offcpu, p, source, begin_ns);
+	return r ? r
+		 : offcpu_source_roster(sampler_running(pipeline_sampler(p), source), on_roster, w);
+}
+
+void wall_begin_anew(struct wall *w, uint64_t begin_ns)
+{
+	offcpu_begin_anew(w->offcpu, begin_ns);
+	running_begin_anew(w->running, begin_ns);
+}
+
+static void on_thread(void *ctx, const struct offcpu_thread *t)
+{
+	struct wall *w = ctx;
+
+	running_back(w->running, t);
+}
+
+static void on_end(void *ctx, const struct wire_event *e)
+{
+	struct wall *w = ctx;
+
+	running_end(w->running, e, w->end_ns);
+}
+
+int wall_finish(struct wall *w, struct pipeline *p, uint64_t end_ns)
+{
+	struct source *s = sampler_running(pipeline_sampler(p), w->source);
+
+	w->end_ns = end_ns;
+	offcpu_source_threads(s, on_thread, w);
+	return offcpu_source_roster(s, on_end, w);
+}
