@@ -338,17 +338,24 @@ static __always_inline void end_period(struct site_thread *t, __u64 delay, __u64
 	}
 }
 
+static __always_inline bool is_first_leave(const struct task_struct *prev)
+{
+	return prev->nvcsw + prev->nivcsw == 1;
+}
+
 /* One that leaves for the first time; if it is new, it was runnable from its creation until it ran.
  */
-static __noinline struct site_thread *begin_thread(struct task_struct *prev)
+static __noinline struct site_thread *begin_thread(struct task_struct *prev, __u64 now)
 {
+	__u64 waited = run_delay(prev), since = now - prev->start_time;
 	struct site_thread *t = new_thread(prev->pid);
 
 	if (!t) {
 		count(WIRE_NO_ROOM);
-	} else if (prev->nvcsw + prev->nivcsw == 1) {
+	} else if (is_first_leave(prev)) {
 		count(WIRE_TAKEN);
-		add_bare(t, 0, run_delay(prev), 1);
+		add_bare(t, 0, waited, 1);
+		t->ran = since > waited ? since - waited : 0;
 	}
 	return t;
 }
@@ -467,6 +474,7 @@ static __always_inline void move(__u64 *ctx, struct work *w, struct site_thread 
 		.full = full,
 		.uncounted = true,
 		.bare = is_end,
+		.value = is_end ? t->ran : 0,
 		.details = (const __u64 *)&w->details,
 	};
 	bool is_written = is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN;
@@ -543,9 +551,9 @@ static __always_inline void leave(__u64 *ctx, struct task_struct *prev, __u64 no
 	struct site_thread *t = find_thread(prev->pid);
 
 	if (!t) {
-		if (l.state == OFFCPU_NONE)
+		if (l.state == OFFCPU_NONE && !is_first_leave(prev))
 			return;
-		t = begin_thread(prev);
+		t = begin_thread(prev, now);
 		if (!t)
 			return;
 	}

@@ -87,7 +87,8 @@ struct site_details {
 	__u64 before_periods;
 	__u64 walk;
 	__u32 tid;
-	__u32 is_end; /* the thread has ended, and had no walk: `before` are its bare sums */
+	__u32 is_end; /* the thread has ended, and had no walk: `before` are its bare sums, and the
+			 event's value is what it ran */
 };
 
 #define SITES_DETAILS 15

@@ -17,6 +17,7 @@
 #include "collect/sites_source.h"
 #include "pipeline/measure.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/ran.h"
 #include "pipeline/sender.h"
 #include "pipeline/sites.h"
 #include "pipeline/windows.h"
@@ -44,8 +45,10 @@ struct collecting {
 	struct profile *dict;
 	struct pipeline *pipeline;
 	struct cgroups *cgroups;
-	struct windows *windows[SOURCES_MAX]; /* by source */
-	struct sites *sites;                  /* NULL: time off the CPU is not kept */
+	struct windows *windows[SOURCES_MAX]; /* by source; and after those, of `ran` */
+	unsigned window_count;
+	struct sites *sites; /* NULL: time off the CPU is not kept */
+	struct ran *ran;     /* NULL: how long threads run is not kept */
 	unsigned sites_source;
 	bool no_offcpu; /* asked for, and not possible */
 	struct sender *sender;
@@ -100,7 +103,7 @@ static void measure(struct collecting *c)
 	};
 
 	pipeline_stats(c->pipeline, &now.pipeline);
-	for (unsigned i = 0; i < c->options->source_count; i++)
+	for (unsigned i = 0; i < c->window_count; i++)
 		windows_stats(c->windows[i], &now.windows);
 	sender_stats(c->sender, &now.sender);
 	measure_all(&c->measure, &now);
@@ -120,6 +123,8 @@ static void counts_now(const struct collecting *c, struct window_counts *ret)
 		ret[i].lost[WINDOW_LOST_RING] = now.lost - c->first[i].lost;
 		ret[i].lost[WINDOW_LOST_MALFORMED] = now.malformed;
 	}
+	if (c->ran)
+		ret[c->options->source_count] = (struct window_counts){.taken = ran_taken(c->ran)};
 }
 
 /* Sends what waits, one message at a time. */
@@ -157,7 +162,7 @@ static void take_windows(struct collecting *c, bool flush)
 
 	if (c->sites && (windows_has_ended(c->windows[c->sites_source], &end) || flush))
 		sites_report(c->sites, c->pipeline, end, c->stopping);
-	for (unsigned i = c->options->source_count; i-- > 0;) {
+	for (unsigned i = c->window_count; i-- > 0;) {
 		while (windows_take(c->windows[i], pipeline_processes(c->pipeline), flush, &w)) {
 			measure(c);
 			sender_push(c->sender, i, &w);
@@ -167,7 +172,7 @@ static void take_windows(struct collecting *c, bool flush)
 
 static void set_length(struct collecting *c, uint32_t ms)
 {
-	for (unsigned i = 0; i < c->options->source_count; i++)
+	for (unsigned i = 0; i < c->window_count; i++)
 		windows_set_length(c->windows[i], ms);
 }
 
@@ -185,7 +190,7 @@ static void look_at_clock(struct collecting *c)
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), boottime = clock_ns(CLOCK_BOOTTIME),
 		 wall = clock_ns(CLOCK_REALTIME);
 
-	for (unsigned i = 0; i < c->options->source_count; i++)
+	for (unsigned i = 0; i < c->window_count; i++)
 		windows_clock(c->windows[i], monotonic, boottime, wall);
 }
 
@@ -333,7 +338,7 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 				src->kind->is_clock ? 1000000000 / o->frequency : src->kind->period,
 			.labels = {.host = host, .cgroups = c->cgroups, .threads = o->threads},
 		};
-		c->windows[i] = windows_new(c->dict, &windows);
+		c->windows[c->window_count++] = windows_new(c->dict, &windows);
 		sampler->sources[i] = (struct sampler_source){
 			.kind = src->kind,
 			.frequency = src->kind->period ? 0 : o->frequency,
@@ -351,11 +356,27 @@ static bool is_offcpu_last(const struct collecting_options *o)
 	return o->sources[o->source_count - 1].kind == &sites_source;
 }
 
-static void start_sites(struct collecting *c)
+/* How long threads run is told by the same source, and is a type of its own. */
+static void open_ran(struct collecting *c, const char *host)
+{
+	struct windows_options o = {
+		.type = RAN_TYPE,
+		.unit = "nanoseconds",
+		.labels = {.host = host, .cgroups = c->cgroups, .threads = c->options->threads},
+	};
+
+	if (c->window_count >= SOURCES_MAX)
+		return;
+	c->windows[c->window_count] = windows_new(c->dict, &o);
+	c->ran = ran_new(c->windows[c->window_count++]);
+}
+
+static void start_sites(struct collecting *c, const char *host)
 {
 	c->sites_source = c->options->source_count - 1;
+	open_ran(c, host);
 	look_at_clock(c);
-	c->sites = sites_new(c->dict, c->windows[c->sites_source], c->sites_source,
+	c->sites = sites_new(c->dict, c->windows[c->sites_source], c->ran, c->sites_source,
 			     &c->options->waits);
 	int err = sites_begin(c->sites, c->pipeline);
 	if (err)
@@ -405,13 +426,14 @@ static int start(struct collecting *c)
 		log_warn("the time that threads wait is not kept: cannot %s: %s%s%s", why.doing,
 			 strerror(-err), why.detail[0] ? ": " : "", why.detail);
 		sampler.source_count = --own->source_count;
+		windows_free(TAKE_PTR(c->windows[--c->window_count]));
 		c->no_offcpu = true;
 		err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
 	}
 	if (err)
 		probe_cannot_sample(err, &why);
 	else if (is_offcpu_last(o))
-		start_sites(c);
+		start_sites(c, o->host ? o->host : host);
 	return err;
 }
 
@@ -458,6 +480,7 @@ int collecting_run(const struct collecting_options *options)
 	loop_free(c.loop);
 	sender_free(c.sender);
 	sites_free(c.sites);
+	ran_free(c.ran);
 	for (unsigned i = 0; i < SOURCES_MAX; i++)
 		windows_free(c.windows[i]);
 	pipeline_free(c.pipeline);

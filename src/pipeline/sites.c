@@ -55,6 +55,7 @@ struct site_ref { /* one of the kernel's sites, in this reading */
 struct sites {
 	struct profile *dict;
 	struct windows *windows;
+	struct ran *ran; /* NULL: nobody asks */
 	unsigned source;
 	struct stack_edit *stacks;
 	struct waiting *waiting;
@@ -82,13 +83,14 @@ static uint32_t intern(struct sites *s, const char *text)
 	return profile_string(s->dict, text, strlen(text));
 }
 
-struct sites *sites_new(struct profile *dict, struct windows *ws, unsigned source,
+struct sites *sites_new(struct profile *dict, struct windows *ws, struct ran *ran, unsigned source,
 			const struct waiting_options *waits)
 {
 	struct sites *s = mem_alloc(sizeof(*s));
 
 	s->dict = dict;
 	s->windows = ws;
+	s->ran = ran;
 	s->source = source;
 	s->stacks = stack_edit_new(dict);
 	s->waiting = waiting_new(dict, waits);
@@ -219,6 +221,8 @@ void sites_event(struct sites *s, struct processes *ps, const struct assembled *
 		struct owner who;
 		windows_owner(s->windows, ps, a, &who);
 		add_bare(s, &who, a->event->time, &told);
+		if (s->ran)
+			ran_ended(s->ran, &who, a->event->time, a->event->value);
 		return;
 	}
 	if (before->began) {
@@ -310,6 +314,9 @@ static void on_thread(void *ctx, uint32_t place, const struct site_thread *t)
 		w = walk_of(s, tid, t->walk);
 	}
 	report_bare(s, place, t, w);
+	if (s->ran)
+		ran_thread(s->ran, place, t, w && w->has_stack ? &w->blocked : NULL, s->end_ns,
+			   s->is_last);
 	if (t->tid & SITES_ENDED) {
 		MEM_GROW(s->ended, s->ended_count, s->ended_cap);
 		s->ended[s->ended_count++] = place;

@@ -17,14 +17,15 @@
 
 #include "pipeline/assemble.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/ran.h"
 #include "pipeline/waiting.h"
 #include "pipeline/windows.h"
 
 struct sites;
 
 /* All are borrowed. `source`: its number in the sampler; `waits`: which functions decide that a
- * thread is idle. */
-struct sites *sites_new(struct profile *dict, struct windows *ws, unsigned source,
+ * thread is idle; `ran` gets what threads ran, unless it is NULL. */
+struct sites *sites_new(struct profile *dict, struct windows *ws, struct ran *ran, unsigned source,
 			const struct waiting_options *waits);
 void sites_free(struct sites *s);
 

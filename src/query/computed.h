@@ -1,13 +1,9 @@
 /*
  * computed: types of profiles that are not stored, but computed from those that are.
  *
- * There is one, `wall`: all the time of threads, by what they did with it. Stored types make it up:
- * `cpu`, the samples of what they ran; `offcpu`, what they waited for, which is exact; and, where
- *it is stored, `oncpu`, how long they ran, exact again: then the samples only divide the running
- *time of their process, and all parts together are the time that its threads existed. The root of
- *each stack is a mark that says which part it belongs to:
- *
- *	[running: user] [running: kernel] [waiting for a CPU] [blocked: disk] … [idle]
+ * There is one, `wall`: all the time of threads, by what they did with it (parts.h). Stored types
+ * make it up: `cpu`, the samples of what they ran; `oncpu`, how long they ran, which is exact; and
+ * `offcpu`, what they waited for, exact again. Where `oncpu` is not stored, the samples tell that.
  *
  * These functions do what those of the same name in store/store.h do, for every type.
  */

@@ -48,7 +48,7 @@ def waits_are_where_they_are_and_as_long_as_they_are():
             taken, stored, lost = account(s.metrics())
             assert taken == stored + lost and lost == 0, (taken, stored, lost)
             everything = [s.json(f"/api/v1/query?query={t}&from=now-1h")["samples"]
-                          for t in ("cpu", "offcpu")]
+                          for t in ("cpu", "offcpu", "oncpu")]
             assert sum(everything) == stored, (everything, stored)
     for name in ("short_sleep", "long_sleep", "lock_wait", "pipe_wait"):
         there = got.count(name)

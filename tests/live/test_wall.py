@@ -4,12 +4,15 @@ import collections
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import folded  # noqa: E402
 import workloads  # noqa: E402
+from always import account, always, served  # noqa: E402
 from recording import live, run, undisturbed  # noqa: E402
 from tap import main  # noqa: E402
 
@@ -53,7 +56,7 @@ def wall(*args):
     m = END.search(r.err)
     assert m and int(m[5]) == 0, r.err
     w.err, w.seconds = r.err, float(m[3])
-    w.said = [line for line in r.out.decode().splitlines() if line.startswith("[")]
+    w.said = [line for line in r.out.decode().splitlines() if line.startswith("{")]
     return w
 
 
@@ -67,7 +70,7 @@ def the_parts_of_each_thread_are_its_life():
     """Also of those that begin and end meanwhile. What it measured itself is a little less than its
     life, and what who started it did is a little more."""
     w = wall("--", workloads.path("whole"), "1500")
-    lives = json.loads(w.said[-1])
+    lives = json.loads(w.said[-1])["threads"]
     assert len(lives) > 10, lives
     for life in lives:
         seen = w.total(life["tid"]) - w.ending(life["tid"])
@@ -81,7 +84,7 @@ def the_parts_of_each_thread_are_its_life():
 @undisturbed
 def running_is_what_the_kernel_counts():
     w = wall("--", workloads.path("whole"), "1500")
-    lives = json.loads(w.said[-1])
+    lives = json.loads(w.said[-1])["threads"]
     ran = sum(w.running(life["tid"]) for life in lives)
     cpu = sum(life["cpu"] for life in lives)
     # Its own count is without what it takes to begin and to end.
@@ -150,6 +153,38 @@ def what_makes_no_sense_is_refused():
     run("record", "--wall", "-e", "page-faults", "-d", "0.1").refused("--wall", "clock")
     run("record", "--wall", "-I", "-d", "0.1").refused("--wall", "-I")
     run("record", "--no-idle", "-d", "0.1").refused("--no-idle", "--wall")
+
+
+@live
+@undisturbed
+def always_on_the_parts_are_all_the_time_of_the_threads():
+    """… of one program, and how long they ran is exact."""
+    with always("--offcpu", "yes") as a:
+        asked = time.monotonic()
+        p = subprocess.run([workloads.path("whole"), "6000"], stdout=subprocess.PIPE, text=True, check=True)
+        outer = (time.monotonic() - asked) * 1e9
+        said = json.loads(p.stdout)
+        assert a.stop() == 0, a.err
+        with served(a.store) as s:
+            got = s.query('wall{comm="whole"}', "--from", "now-1h", "-f", "folded").stdout
+            taken, stored, lost = account(s.metrics())
+            samples = [s.json(f"/api/v1/query?query={t}&from=now-1h")["samples"]
+                       for t in ("cpu", "offcpu", "oncpu")]
+    assert taken == stored + lost and lost == 0 and sum(samples) == stored, (taken, stored, lost, samples)
+    parts = collections.Counter()
+    for stack, n in folded.parse(got):
+        parts[stack[1]] += n
+    lives = said["threads"]
+    seen = sum(parts.values())
+    ran = sum(n for part, n in parts.items() if part.startswith("[running: "))
+    print(f"# {seen / 1e9:.3f} s of at least {(said['main'] + sum(x['inner'] for x in lives)) / 1e9:.3f}, "
+          f"at most {(outer + said['children'] + sum(x['outer'] for x in lives)) / 1e9:.3f}: {dict(parts)}")
+    assert between(seen, said["main"] + sum(x["inner"] for x in lives),
+                   outer + said["children"] + sum(x["outer"] for x in lives)), parts
+    cpu = sum(x["cpu"] for x in lives)
+    assert between(ran, cpu, 1.2 * cpu, 0.01), (ran, cpu, parts)  # main's is not in it
+    off = sum(n for part, n in parts.items() if part.startswith(("[blocked: ", "[idle]")))
+    assert off > 5e9, parts  # one that works for a pool waits all the time
 
 
 main()

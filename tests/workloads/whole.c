@@ -1,6 +1,7 @@
 /*
- * whole: threads whose time is known: `whole MS [ready]`. For each it prints its tid, what it did, the
- * times at which it was asked for and began, and ended and was seen to have ended, and its CPU time.
+ * whole: threads whose time is known: `whole MS [ready]`. Of each it prints its tid, what it did, how
+ * long by its own clock and by that of who asked for it, and its CPU time; of itself how long it was,
+ * and how long it waited for its children.
  *
  *	main       waits for the others
  *	spins      spins all the time
@@ -43,6 +44,7 @@ struct life {
 static struct life lives[THREADS];
 static size_t count;
 static uint64_t until;
+static uint64_t children; /* how long they were waited for */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
@@ -111,16 +113,19 @@ static void end(struct life *l)
 /* A process that never waits, and so never leaves its CPU of its own accord before it ends. */
 static void quick(void)
 {
+	uint64_t asked = now(CLOCK_MONOTONIC);
 	pid_t pid = fork();
 
 	if (pid == 0)
 		_exit(0);
 	waitpid(pid, NULL, 0);
+	children += now(CLOCK_MONOTONIC) - asked;
 }
 
 int main(int argc, char **argv)
 {
 	struct life *others[3];
+	uint64_t began = now(CLOCK_MONOTONIC);
 
 	until = argc > 2 ? UINT64_MAX : now(CLOCK_MONOTONIC) + strtoull(argv[1], NULL, 10) * 1000000;
 	others[0] = begin("spins", spin_work);
@@ -142,7 +147,8 @@ int main(int argc, char **argv)
 	pthread_mutex_unlock(&lock);
 	for (size_t i = 0; i < 3; i++)
 		end(others[i]);
-	printf("[");
+	printf("{\"main\": %llu, \"children\": %llu, \"threads\": [",
+	       (unsigned long long)(now(CLOCK_MONOTONIC) - began), (unsigned long long)children);
 	for (size_t i = 0; i < count; i++)
 		printf("%s{\"tid\": %d, \"what\": \"%s\", \"inner\": %llu, \"outer\": %llu, \"cpu\": "
 		       "%llu}",
@@ -150,6 +156,6 @@ int main(int argc, char **argv)
 		       (unsigned long long)(lives[i].ended - lives[i].began),
 		       (unsigned long long)(lives[i].seen - lives[i].asked),
 		       (unsigned long long)lives[i].cpu);
-	printf("]\n");
+	printf("]}\n");
 	return 0;
 }

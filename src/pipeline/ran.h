@@ -1,0 +1,38 @@
+/*
+ * ran: how long threads ran, always on, becomes rows of windows: the type `oncpu`.
+ *
+ * The kernel adds up what each thread runs between two waits (bpf/sites.h). Whenever sites.h reads
+ * the threads, what one has more than was reported before is a row without a stack, with what it is
+ * running up to the window's end. With the type `offcpu` that is all the time of a thread;
+ * query/parts.h puts them together.
+ *
+ * A row counts 1, and is counted as taken: so taken = stored + lost holds for this type as well.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/sites.h"
+#include "pipeline/windows.h"
+
+#define RAN_TYPE "oncpu"
+
+struct ran;
+
+/* The windows are borrowed, and of this type alone. */
+struct ran *ran_new(struct windows *ws);
+void ran_free(struct ran *r);
+
+/*
+ * A thread, by its place in the kernel's map. `who`: whose it is; NULL: what was said before, and
+ * if nothing was, it waits until it is known, or until `is_last`. `end_ns`: CLOCK_MONOTONIC, as for
+ * sites_report().
+ */
+void ran_thread(struct ran *r, uint32_t place, const struct site_thread *t, const struct owner *who,
+		uint64_t end_ns, bool is_last);
+
+/* One that has ended and is in no map: all that it ran. */
+void ran_ended(struct ran *r, const struct owner *who, uint64_t at_ns, uint64_t ns);
+
+uint64_t ran_taken(const struct ran *r); /* rows */
