@@ -35,6 +35,8 @@ static void help(void)
 	     "  -I                also sample the idle task\n"
 	     "  --wall            all the time of the threads: what they run, and what they wait\n"
 	     "                    for, exactly; see smolder-record(1)\n"
+	     "  --latency         with --wall: a moment weighs less the more threads of its\n"
+	     "                    process run; what to speed up for a faster answer\n"
 	     "  --no-idle         with --wall: without the time that threads wait for work\n"
 	     "  --idle-in FUNCTION, --blocked-in FUNCTION\n"
 	     "                    with --wall: threads that wait in this function are idle, are\n"
@@ -43,11 +45,12 @@ static void help(void)
 	record_options_help_output();
 }
 
-enum { OPT_WALL = 256, OPT_NO_IDLE, OPT_IDLE_IN, OPT_BLOCKED_IN };
+enum { OPT_WALL = 256, OPT_LATENCY, OPT_NO_IDLE, OPT_IDLE_IN, OPT_BLOCKED_IN };
 
 static const struct option long_options[] = {
 	RECORD_OPTIONS,
 	{"wall", no_argument, NULL, OPT_WALL},
+	{"latency", no_argument, NULL, OPT_LATENCY},
 	{"no-idle", no_argument, NULL, OPT_NO_IDLE},
 	{"idle-in", required_argument, NULL, OPT_IDLE_IN},
 	{"blocked-in", required_argument, NULL, OPT_BLOCKED_IN},
@@ -89,6 +92,10 @@ static bool set_option(void *ctx, int opt)
 	case OPT_WALL:
 		r->wall = true;
 		return true;
+	case OPT_LATENCY:
+		a->of_wall = "--latency";
+		r->latency = true;
+		return true;
 	case OPT_NO_IDLE:
 		a->of_wall = "--no-idle";
 		a->offcpu.no_idle = true;
@@ -127,7 +134,7 @@ static bool check(const struct args *a)
 	if (why)
 		log_error("%s", why);
 	else if (a->of_wall && !a->record.recording.wall)
-		log_error("%s needs --wall: only what waits is idle", a->of_wall);
+		log_error("%s needs --wall, which records what threads wait for", a->of_wall);
 	else
 		return true;
 	return false;

@@ -32,8 +32,9 @@ struct recording {
 	struct loop *loop;
 	struct pipeline *pipeline;
 	struct profile *profile;
-	struct offcpu *offcpu; /* NULL: samples are as they come … */
-	struct wall *wall;     /* … also with this, of the sources but the last */
+	struct offcpu *offcpu;   /* NULL: samples are as they come … */
+	struct latency *latency; /* NULL: all time weighs the same */
+	struct wall *wall;       /* … also with this, of the sources but the last */
 	struct target target;
 	uint64_t began_ns, until_ns; /* CLOCK_MONOTONIC; until 0: no end */
 	uint64_t wall_ns;
@@ -73,6 +74,18 @@ static void on_signal(void *ctx, int signo)
 	loop_stop(r->loop);
 }
 
+static struct offcpu *new_offcpu(struct recording *r)
+{
+	struct offcpu_options o = *r->options->offcpu;
+
+	if (r->options->latency) {
+		r->latency = latency_new(r->profile, 0);
+		o.span = latency_waited;
+		o.span_ctx = r->latency;
+	}
+	return offcpu_new(r->profile, &o);
+}
+
 static int start_sampling(struct recording *r)
 {
 	struct sampler_error why;
@@ -88,12 +101,12 @@ static int start_sampling(struct recording *r)
 	r->profile = profile_new();
 	if (r->options->offcpu) {
 		r->options->sampler.ring_bytes = RING_BYTES;
-		r->offcpu = offcpu_new(r->profile, r->options->offcpu);
+		r->offcpu = new_offcpu(r);
 		options.sink = offcpu_event;
 		options.sink_ctx = r->offcpu;
 	}
 	if (r->options->wall) {
-		r->wall = wall_new(r->profile, r->offcpu);
+		r->wall = wall_new(r->profile, r->offcpu, r->latency);
 		options.sink = wall_event;
 		options.sink_ctx = r->wall;
 	}
@@ -231,7 +244,17 @@ static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sam
 /* What was recorded of all the time becomes one profile. */
 static void finish_wall(struct recording *r, struct recording_result *ret)
 {
+	if (r->latency) {
+		latency_sum(r->latency);
+		r->profile->info.lost += latency_refused(r->latency);
+		if (latency_refused(r->latency))
+			log_warn("--latency has room for %u times that threads ran or waited: %llu "
+				 "more are missing; record for a shorter time, or fewer processes",
+				 LATENCY_MAX, (unsigned long long)latency_refused(r->latency));
+	}
 	struct profile *all = recorded_wall(r->profile);
+	if (r->latency)
+		all->info.type = "latency";
 
 	profile_free(r->profile);
 	r->profile = all;
@@ -347,6 +370,7 @@ int recording_run(struct recording_options *o, struct recording_result *ret)
 	loop_free(r.loop); /* from here on Ctrl-C ends us at once */
 	pipeline_free(r.pipeline);
 	wall_free(r.wall);
+	latency_free(r.latency);
 	offcpu_free(r.offcpu);
 	profile_free(r.profile);
 	target_done(&r.target);

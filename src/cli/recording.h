@@ -20,7 +20,8 @@ struct recording_options {
 	bool inlines, lines;  /* from debug info: inlined calls as frames, source lines */
 	/* NULL, or the last source is offcpu_source, and its periods are the samples … */
 	const struct offcpu_options *offcpu;
-	bool wall; /* … or it is offcpu_roster_source, after a clock: all the time of threads */
+	bool wall; /* … or it is offcpu_roster_source, after a clock: all the time of threads … */
+	bool latency; /* … weighed by how few of a process run */
 };
 
 struct recording_result {

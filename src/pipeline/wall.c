@@ -11,19 +11,21 @@ struct wall {
 	struct profile *profile;
 	unsigned source; /* of the time off the CPU */
 	struct offcpu *offcpu;
+	struct latency *latency; /* NULL: all time weighs the same */
 	struct running *running; /* NULL: it has not begun */
 	struct thread_series *series;
 	uint32_t state_running, state_lost; /* strings of the profile */
 	uint64_t end_ns;
 };
 
-struct wall *wall_new(struct profile *p, struct offcpu *o)
+struct wall *wall_new(struct profile *p, struct offcpu *o, struct latency *l)
 {
 	static const char *const labels[] = {"state", NULL};
 	struct wall *w = mem_alloc(sizeof(*w));
 
 	w->profile = p;
 	w->offcpu = o;
+	w->latency = l;
 	w->series = thread_series_new(p, labels);
 	w->state_running = profile_string(p, WALL_RUNNING, strlen(WALL_RUNNING));
 	w->state_lost = profile_string(p, WALL_LOST, strlen(WALL_LOST));
@@ -44,13 +46,18 @@ void wall_free(struct wall *w)
 void wall_event(void *ctx, const struct assembled *a)
 {
 	struct wall *w = ctx;
+	const struct wire_event *e = a->event;
 	const struct thread_labels none = {};
 
-	if (a->event->details) /* those of a clock have none */
+	if (e->details) { /* those of a clock have none */
 		offcpu_event(w->offcpu, a);
+		return;
+	}
+	uint32_t series = thread_series_of(w->series, e, &none);
+	if (w->latency)
+		latency_sample(w->latency, series, a->stack, e->time, e->value);
 	else
-		profile_add(w->profile, thread_series_of(w->series, a->event, &none), a->stack, 1,
-			    a->event->value);
+		profile_add(w->profile, series, a->stack, 1, e->value);
 }
 
 /* A new thread that had no turn before the end: the event that it would have left with. */
@@ -76,10 +83,17 @@ static void on_time(void *ctx, const struct wire_event *who, enum running_kind k
 	struct wall *w = ctx;
 	struct thread_labels labels = {{kind == RUNNING_RAN ? w->state_running : w->state_lost}};
 
-	if (kind == RUNNING_NOT_YET)
+	if (kind == RUNNING_NOT_YET) {
 		add_not_yet(w, who, from, to);
+		return;
+	}
+	uint32_t series = thread_series_of(w->series, who, &labels);
+	if (!w->latency)
+		profile_add(w->profile, series, 0, 1, to - from);
+	else if (kind == RUNNING_RAN)
+		latency_ran(w->latency, series, from, to);
 	else
-		profile_add(w->profile, thread_series_of(w->series, who, &labels), 0, 1, to - from);
+		latency_waited(w->latency, series, 0, from, to);
 }
 
 static void on_tap(void *ctx, const struct wire_event *e)

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "pipeline/latency.h"
 #include "pipeline/offcpu.h"
 
 #define WALL_RUNNING "running"
@@ -21,8 +22,9 @@
 
 struct wall;
 
-/* The profile, and what takes the events of the second source, are borrowed and outlive it. */
-struct wall *wall_new(struct profile *p, struct offcpu *o);
+/* The profile, and what takes the events of the second source, are borrowed and outlive it; so is
+ * what weighs time, which may be NULL, and which the options of `o` name as well. */
+struct wall *wall_new(struct profile *p, struct offcpu *o, struct latency *l);
 void wall_free(struct wall *w);
 
 /* The assembler's sink: ctx is the struct wall. */

@@ -161,7 +161,9 @@ static const char *describe_graph(const char *type)
 		const char *type, *title;
 	} known[] = {{"samples", "Flame graph"},
 		     {"cpu", "CPU flame graph"},
-		     {"offcpu", "Off-CPU flame graph"}};
+		     {"offcpu", "Off-CPU flame graph"},
+		     {"wall", "Wall-clock flame graph"},
+		     {"latency", "Latency flame graph"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (strcmp(known[i].type, type) == 0)

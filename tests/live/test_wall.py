@@ -139,6 +139,28 @@ def idle_can_be_left_out():
 
 
 @live
+@undisturbed
+def moments_weigh_less_the_more_threads_run():
+    """All that runs is the time in which any thread ran, and no moment weighs less than what as many
+    threads as there are CPUs leave of it."""
+    w = wall("--latency", "--", workloads.path("whole"), "1500")
+    said = json.loads(w.said[-1])
+    cpus = len(os.sched_getaffinity(0))
+    for life in said["threads"]:
+        seen = w.total(life["tid"]) - w.ending(life["tid"])
+        assert between(seen, life["inner"] / cpus, life["outer"]), (life, w.parts[life["tid"]], seen)
+    mine = {life["tid"] for life in said["threads"]}
+    ran = sum(w.running(tid) for tid in mine)
+    assert 0 < ran <= 1.01 * said["main"], (ran, said["main"])
+    one = wall("--latency", "--", workloads.path("waits"), "spin", "300")
+    alone = wall("--", workloads.path("waits"), "spin", "300")
+    for parts in (one, alone):  # one thread weighs all of its time
+        total = sum(parts.total(tid) for tid in parts.by_name("waits"))
+        truth = json.loads(parts.said[-1])["wall"]
+        assert total > 0.99 * truth, (total, truth)
+
+
+@live
 def the_whole_machine_is_there():
     with workloads.start("whole", "0", "ready"):
         w = wall("-a", "-d", "1")
@@ -153,6 +175,7 @@ def what_makes_no_sense_is_refused():
     run("record", "--wall", "-e", "page-faults", "-d", "0.1").refused("--wall", "clock")
     run("record", "--wall", "-I", "-d", "0.1").refused("--wall", "-I")
     run("record", "--no-idle", "-d", "0.1").refused("--no-idle", "--wall")
+    run("record", "--latency", "-d", "0.1").refused("--latency", "--wall")
 
 
 @live

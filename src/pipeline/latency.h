@@ -1,0 +1,38 @@
+/*
+ * latency: the time of threads, weighed by how few of their process run at that moment.
+ *
+ * Each moment of a thread, whatever it does, weighs 1 / n, where n is how many threads of its
+ * process run then; 1 if none does. So what one thread runs while all others wait for it weighs all
+ * of its time, and what eight run side by side an eighth each: together, what runs is the time in
+ * which the process gets on at all. To make that shorter is to make the process faster.
+ *
+ * When a thread came back to its CPU is told only when it leaves it again. So all is kept until the
+ * end, and weighed then. Bounded: beyond the cap nothing more is kept, and that is counted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/profile.h"
+
+#define LATENCY_MAX (4u << 20) /* 32 bytes each, and as much again while they are weighed */
+
+struct latency;
+
+/* The profile is borrowed; its series have the label pid. max 0: LATENCY_MAX. */
+struct latency *latency_new(struct profile *p, uint32_t max);
+void latency_free(struct latency *l);
+
+/* Times are CLOCK_MONOTONIC. What a thread ran; what it did else (ctx is the struct latency, so it
+ * is an offcpu_span_fn); and a sample, worth `value`. */
+void latency_ran(struct latency *l, uint32_t series, uint64_t from, uint64_t to);
+void latency_waited(void *ctx, uint32_t series, uint32_t stack, uint64_t from, uint64_t to);
+void latency_sample(struct latency *l, uint32_t series, uint32_t stack, uint64_t at,
+		    uint64_t value);
+
+/* Adds all to the profile, weighed, and forgets it. */
+void latency_sum(struct latency *l);
+
+uint64_t latency_refused(const struct latency *l); /* beyond the cap */
