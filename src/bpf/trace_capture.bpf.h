@@ -50,26 +50,20 @@ static __always_inline struct draft *get_draft(void)
 	return bpf_map_lookup_elem(&drafts, &zero);
 }
 
-/*
- * Reads `bytes` of the process into a new chunk. Returns how many; 0: none, as they are not there,
- * or for want of room.
- */
-__noinline int capture_bytes(__u64 from, __u32 bytes, __u32 label)
-{
-	struct draft *d = get_draft();
+#define NO_ROOM 0xffffffffu
 
-	if (!d || !from)
-		return 0;
-	__u32 at = d->used;
-	if (at > TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX) {
-		d->head.short_of++;
-		return 0;
-	}
-	at &= TRACE_DATA_MAX - 1;
-	if (bytes > TRACE_READ_MAX - 1)
-		bytes = TRACE_READ_MAX - 1;
-	if (bpf_probe_read_user(&d->data[at + sizeof(struct trace_chunk)], bytes, (void *)from))
-		return 0;
+/* Where the next chunk begins, to be masked by who uses it: verifiers forget less then. */
+static __always_inline __u32 chunk_place(struct draft *d)
+{
+	if (d->used <= TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX)
+		return d->used;
+	d->head.short_of++;
+	return NO_ROOM;
+}
+
+/* A chunk whose bytes are in place. */
+static __always_inline void add_chunk(struct draft *d, __u32 at, __u32 bytes, __u32 label)
+{
 	*(struct trace_chunk *)&d->data[at] = (struct trace_chunk){
 		.bytes = bytes,
 		.arg = label & 0xff,
@@ -77,6 +71,25 @@ __noinline int capture_bytes(__u64 from, __u32 bytes, __u32 label)
 		.at_entry = label >> 16 & 1,
 	};
 	d->used = at + sizeof(struct trace_chunk) + ((bytes + 7) & ~7u);
+}
+
+/*
+ * Reads `bytes` of the process into a new chunk. Returns how many; 0: none, as they are not there,
+ * or for want of room.
+ */
+__noinline int capture_bytes(__u64 from, __u32 bytes, __u32 label)
+{
+	struct draft *d = get_draft();
+	__u32 at = d && from ? chunk_place(d) : NO_ROOM;
+
+	if (!d || at == NO_ROOM)
+		return 0;
+	at &= TRACE_DATA_MAX - 1;
+	if (bytes > TRACE_READ_MAX - 1)
+		bytes = TRACE_READ_MAX - 1;
+	if (bpf_probe_read_user(&d->data[at + sizeof(struct trace_chunk)], bytes, (void *)from))
+		return 0;
+	add_chunk(d, at, bytes, label);
 	return (int)bytes;
 }
 
@@ -84,14 +97,10 @@ __noinline int capture_bytes(__u64 from, __u32 bytes, __u32 label)
 __noinline int capture_text(__u64 from, __u32 max, __u32 label)
 {
 	struct draft *d = get_draft();
+	__u32 at = d && from ? chunk_place(d) : NO_ROOM;
 
-	if (!d || !from)
+	if (!d || at == NO_ROOM)
 		return 0;
-	__u32 at = d->used;
-	if (at > TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX) {
-		d->head.short_of++;
-		return 0;
-	}
 	at &= TRACE_DATA_MAX - 1;
 	if (max > TRACE_READ_MAX - 1)
 		max = TRACE_READ_MAX - 1;
@@ -100,13 +109,7 @@ __noinline int capture_text(__u64 from, __u32 max, __u32 label)
 	if (n <= 0)
 		return 0;
 	__u32 bytes = (__u32)n & (TRACE_READ_MAX - 1);
-	*(struct trace_chunk *)&d->data[at] = (struct trace_chunk){
-		.bytes = bytes,
-		.arg = label & 0xff,
-		.part = label >> 8 & 0xff,
-		.at_entry = label >> 16 & 1,
-	};
-	d->used = at + sizeof(struct trace_chunk) + ((bytes + 7) & ~7u);
+	add_chunk(d, at, bytes, label);
 	return (int)bytes;
 }
 
@@ -167,18 +170,13 @@ __noinline int capture_strings(__u64 from, __u32 max, __u32 label)
 
 static __always_inline void add_count(struct draft *d, __u32 count, __u32 label)
 {
-	__u32 at = d->used;
+	__u32 at = chunk_place(d);
 
-	if (at > TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX)
+	if (at == NO_ROOM)
 		return;
 	at &= TRACE_DATA_MAX - 1;
-	*(struct trace_chunk *)&d->data[at] = (struct trace_chunk){
-		.bytes = sizeof(count),
-		.arg = label & 0xff,
-		.at_entry = label >> 16 & 1,
-	};
 	*(__u64 *)&d->data[at + sizeof(struct trace_chunk)] = count;
-	d->used = at + sizeof(struct trace_chunk) + 8;
+	add_chunk(d, at, sizeof(count), label);
 }
 
 __noinline int capture_count(__u64 from, __u32 label)
@@ -227,27 +225,15 @@ __noinline int capture_name(__u64 from, __u32 label)
 {
 	enum { NAME = 256 };
 	struct draft *d = get_draft();
+	__u32 at = d ? chunk_place(d) : NO_ROOM;
 
-	if (!d)
+	if (!d || at == NO_ROOM)
 		return 0;
-	__u32 at = d->used;
-	if (at > TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX) {
-		d->head.short_of++;
-		return 0;
-	}
 	at &= TRACE_DATA_MAX - 1;
 	long n = bpf_probe_read_kernel_str(&d->data[at + sizeof(struct trace_chunk)], NAME,
 					   (void *)from);
-	if (n <= 0)
-		return 0;
-	__u32 bytes = (__u32)n & (TRACE_READ_MAX - 1);
-	*(struct trace_chunk *)&d->data[at] = (struct trace_chunk){
-		.bytes = bytes,
-		.arg = label & 0xff,
-		.part = label >> 8 & 0xff,
-		.at_entry = label >> 16 & 1,
-	};
-	d->used = at + sizeof(struct trace_chunk) + ((bytes + 7) & ~7u);
+	if (n > 0)
+		add_chunk(d, at, (__u32)n & (TRACE_READ_MAX - 1), label);
 	return 0;
 }
 
@@ -314,18 +300,12 @@ __noinline int capture_file(__s32 fd, __u32 label)
 	head.inode = BPF_CORE_READ(dentry, d_inode, i_ino);
 	head.magic = BPF_CORE_READ(dentry, d_inode, i_sb, s_magic);
 
-	__u32 at = d->used;
-	if (at > TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX)
+	__u32 at = chunk_place(d);
+	if (at == NO_ROOM)
 		return 0;
 	at &= TRACE_DATA_MAX - 1;
-	*(struct trace_chunk *)&d->data[at] = (struct trace_chunk){
-		.bytes = sizeof(head),
-		.arg = label & 0xff,
-		.part = TRACE_FILE_HEAD,
-		.at_entry = label >> 16 & 1,
-	};
 	*(struct trace_file *)&d->data[at + sizeof(struct trace_chunk)] = head;
-	d->used = at + sizeof(struct trace_chunk) + sizeof(head);
+	add_chunk(d, at, sizeof(head), label | TRACE_FILE_HEAD << 8);
 	if (head.magic == TRACE_ANONYMOUS)
 		capture_name((__u64)BPF_CORE_READ(dentry, d_name.name), label | TRACE_ITEMS << 8);
 	else if (head.magic != TRACE_PIPES && head.magic != TRACE_SOCKETS)

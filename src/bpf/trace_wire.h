@@ -15,7 +15,7 @@
 #define TRACE_DATA_MAX    16384 /* bytes of chunks in a record; a power of two */
 #define TRACE_READ_MAX    4096  /* bytes of one chunk; a power of two */
 #define TRACE_ENTRY       8192  /* bytes of chunks that are kept from the entry on */
-#define TRACE_VECTORS     16    /* buffers of an iovec that are captured */
+#define TRACE_VECTORS     32    /* buffers of an iovec that are captured */
 #define TRACE_STRINGS     33    /* of argv: one more than is shown */
 #define TRACE_STRING      4095  /* the longest -s */
 #define TRACE_ENV_MAX     512   /* variables that are counted */

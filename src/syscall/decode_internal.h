@@ -106,13 +106,15 @@ void print_ready_result(struct decoding *d); /* poll, select: " ([{fd=3, revents
 	X(xattr_flags) X(timespecs) X(link_flags) \
 	X(prot) X(map_flags) X(map_offset) X(advice) X(mremap_flags) X(msync_flags) \
 	X(rseq_flags) X(brk) X(mremap_to) X(pkey_rights) \
+	X(shm_key) X(shm_flags) X(shm_command) X(shmat_flags) \
 	X(family) X(socket_type) X(protocol) X(sockaddr_in) X(sockaddr_out) X(socklen) \
 	X(message_flags) X(message_in) X(message_out) X(shutdown) X(socket_level) \
 	X(socket_option) X(option_in) X(option_out) X(accept_flags) X(socket_pair) \
 	X(pollfds) X(timeout) X(fdset) X(timeval_in) X(timespec_in) X(timespec_rest) \
 	X(epoll_operation) X(epoll_event) X(epoll_events) X(epoll_flags) \
 	X(sigmask_in) X(sigmask_entry) X(sigmask_out) X(sigmask_pair) \
-	X(clock) X(clock_flags) X(timespec_out) X(eventfd_flags) X(timerfd_flags) \
+	X(clock) X(clock_flags) X(timespec_out) X(eventfd_flags) X(signalfd_flags) \
+	X(timerfd_flags) \
 	X(itimerspec_in) X(itimerspec_out) X(timer_kind) X(itimerval_in) X(itimerval_out) \
 	X(timerfd_set) \
 	X(clone) X(clone3) X(argv) X(envp) X(wait_status) X(wait_options) X(rusage) \
@@ -123,9 +125,8 @@ void print_ready_result(struct decoding *d); /* poll, select: " ([{fd=3, revents
 	X(rlimit_in) X(rlimit_out) X(rusage_who) X(uname) X(sysinfo) X(random_flags) \
 	X(affinity) X(cap_header) X(cap_data) \
 	X(membarrier) \
-	X(robust) \
 	X(close_range_flags) \
-	X(groups) X(id_out) \
+	X(groups_in) X(groups_out) X(id_out) \
 	X(uid) \
 	X(priority_kind) X(restart) \
 	X(sync_range_flags) X(unmount_flags) X(watch_events) \

@@ -3,6 +3,7 @@
 
 #include <linux/membarrier.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 
 #include "base/mem.h"
 
@@ -140,4 +141,47 @@ void print_pkey_rights(struct decoding *d, unsigned arg)
 		{1, "PKEY_DISABLE_ACCESS"}, {2, "PKEY_DISABLE_WRITE"}, {}};
 
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "PKEY_");
+}
+
+/* ---- shared memory ---- */
+
+void print_shm_key(struct decoding *d, unsigned arg)
+{
+	uint32_t key = (uint32_t)decoding_value(d, arg);
+
+	if (key == IPC_PRIVATE)
+		text_add(d->out, "IPC_PRIVATE");
+	else
+		text_hex(d->out, key);
+}
+
+/* Flags, and who may use it: IPC_CREAT|0600 */
+void print_shm_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {
+		NAMED(IPC_CREAT), NAMED(IPC_EXCL), NAMED(SHM_HUGETLB), NAMED(SHM_NORESERVE), {}};
+	uint32_t v = (uint32_t)decoding_value(d, arg);
+
+	if (v & ~0777u) {
+		text_flags(d->out, names, v & ~0777u, NULL);
+		text_add(d->out, "|");
+	}
+	text_addf(d->out, "%#03o", v & 0777u);
+}
+
+void print_shm_command(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {
+		NAMED(IPC_RMID),   NAMED(IPC_SET),  NAMED(IPC_STAT), NAMED(SHM_LOCK),
+		NAMED(SHM_UNLOCK), NAMED(SHM_STAT), NAMED(SHM_INFO), {}};
+
+	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "SHM_");
+}
+
+void print_shmat_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {
+		NAMED(SHM_RDONLY), NAMED(SHM_RND), NAMED(SHM_REMAP), NAMED(SHM_EXEC), {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "SHM_");
 }

@@ -1,9 +1,7 @@
 /* Arguments of calls about processes, threads and limits. */
 #include "syscall/decode_internal.h"
 
-#include <linux/capability.h>
 #include <linux/futex.h>
-#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -351,63 +349,7 @@ void print_futex_rest(struct decoding *d, unsigned arg)
 	}
 }
 
-/* ---- prctl ---- */
-
-void print_prctl(struct decoding *d, unsigned arg)
-{
-	static const struct named names[] = {
-		NAMED(PR_SET_PDEATHSIG),    NAMED(PR_GET_PDEATHSIG),
-		NAMED(PR_GET_DUMPABLE),     NAMED(PR_SET_DUMPABLE),
-		NAMED(PR_SET_KEEPCAPS),     NAMED(PR_GET_KEEPCAPS),
-		NAMED(PR_SET_NAME),         NAMED(PR_GET_NAME),
-		NAMED(PR_SET_SECCOMP),      NAMED(PR_CAPBSET_READ),
-		NAMED(PR_CAPBSET_DROP),     NAMED(PR_SET_TIMERSLACK),
-		NAMED(PR_GET_TIMERSLACK),   NAMED(PR_SET_NO_NEW_PRIVS),
-		NAMED(PR_GET_NO_NEW_PRIVS), NAMED(PR_SET_CHILD_SUBREAPER),
-		NAMED(PR_SET_MM),           NAMED(PR_CAP_AMBIENT),
-		NAMED(PR_SET_THP_DISABLE),  NAMED(PR_SET_PTRACER),
-		{0x53564d41, "PR_SET_VMA"}, {},
-	};
-	uint64_t option = (uint32_t)decoding_value(d, arg);
-	const char *text = decoding_chunk(d, 1, 1);
-
-	text_name(d->out, names, option, "PR_");
-	switch (option) {
-	case PR_GET_DUMPABLE:
-	case PR_GET_KEEPCAPS:
-	case PR_GET_TIMERSLACK:
-		break;
-	case PR_SET_NAME:
-	case PR_GET_NAME:
-		text_add(d->out, ", ");
-		if (text)
-			text_quote(d->out, text, strnlen(text, 15), 0);
-		else
-			print_address(d, 1);
-		break;
-	case PR_SET_PDEATHSIG:
-		text_add(d->out, ", ");
-		print_signal_value(d->out, (unsigned)decoding_value(d, 1));
-		break;
-	case PR_SET_DUMPABLE: {
-		static const struct named kinds[] = {
-			{0, "SUID_DUMP_DISABLE"}, {1, "SUID_DUMP_USER"}, {2, "SUID_DUMP_ROOT"}, {}};
-		text_add(d->out, ", ");
-		text_name(d->out, kinds, decoding_value(d, 1), "SUID_DUMP_");
-		break;
-	}
-	case PR_SET_KEEPCAPS:
-	case PR_SET_CHILD_SUBREAPER:
-	case PR_SET_TIMERSLACK:
-		text_addf(d->out, ", %llu", (unsigned long long)decoding_value(d, 1));
-		break;
-	default:
-		for (unsigned i = 1; i < 5; i++)
-			text_addf(d->out,
-				  i == 1 && option == PR_SET_NO_NEW_PRIVS ? ", %llu" : ", %#llx",
-				  (unsigned long long)decoding_value(d, i));
-	}
-}
+/* ---- arch_prctl ---- */
 
 void print_arch_prctl(struct decoding *d, unsigned arg)
 {
@@ -561,108 +503,6 @@ void print_priority_kind(struct decoding *d, unsigned arg)
 		{0, "PRIO_PROCESS"}, {1, "PRIO_PGRP"}, {2, "PRIO_USER"}, {}};
 
 	text_name(d->out, names, (uint32_t)decoding_value(d, arg), "PRIO_");
-}
-
-void print_cap_header(struct decoding *d, unsigned arg)
-{
-	static const struct named versions[] = {NAMED(_LINUX_CAPABILITY_VERSION_1),
-						NAMED(_LINUX_CAPABILITY_VERSION_2),
-						NAMED(_LINUX_CAPABILITY_VERSION_3),
-						{}};
-	const uint32_t *h = decoding_chunk(d, arg, 8);
-
-	if (!h) {
-		print_address(d, arg);
-		return;
-	}
-	text_add(d->out, "{version=");
-	text_name(d->out, versions, h[0], "_LINUX_CAPABILITY_VERSION_");
-	text_addf(d->out, ", pid=%d}", (int)h[1]);
-}
-
-/* "1<<CAP_CHOWN|1<<CAP_KILL" */
-static void print_caps(struct decode_text *t, const char *what, uint64_t set)
-{
-	static const char *const names[] = {
-		"CHOWN",
-		"DAC_OVERRIDE",
-		"DAC_READ_SEARCH",
-		"FOWNER",
-		"FSETID",
-		"KILL",
-		"SETGID",
-		"SETUID",
-		"SETPCAP",
-		"LINUX_IMMUTABLE",
-		"NET_BIND_SERVICE",
-		"NET_BROADCAST",
-		"NET_ADMIN",
-		"NET_RAW",
-		"IPC_LOCK",
-		"IPC_OWNER",
-		"SYS_MODULE",
-		"SYS_RAWIO",
-		"SYS_CHROOT",
-		"SYS_PTRACE",
-		"SYS_PACCT",
-		"SYS_ADMIN",
-		"SYS_BOOT",
-		"SYS_NICE",
-		"SYS_RESOURCE",
-		"SYS_TIME",
-		"SYS_TTY_CONFIG",
-		"MKNOD",
-		"LEASE",
-		"AUDIT_WRITE",
-		"AUDIT_CONTROL",
-		"SETFCAP",
-		"MAC_OVERRIDE",
-		"MAC_ADMIN",
-		"SYSLOG",
-		"WAKE_ALARM",
-		"BLOCK_SUSPEND",
-		"AUDIT_READ",
-		"PERFMON",
-		"BPF",
-		"CHECKPOINT_RESTORE",
-	};
-	const char *bar = "";
-
-	text_addf(t, "%s=%s", what, set ? "" : "0");
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!(set >> i & 1))
-			continue;
-		text_addf(t, "%s1<<CAP_%s", bar, names[i]);
-		set &= ~(1ull << i);
-		bar = "|";
-	}
-	if (set)
-		text_addf(t, "%s%#llx", bar, (unsigned long long)set);
-}
-
-/* Two structures, with the lower and the upper halves of each set. */
-void print_cap_data(struct decoding *d, unsigned arg)
-{
-	const uint32_t *v = decoding_chunk(d, arg, 24);
-
-	if (!v || (decode_failure(d->r) && strcmp(d->call->name, "capget") == 0)) {
-		print_address(d, arg);
-		return;
-	}
-	print_caps(d->out, "{effective", v[0] | (uint64_t)v[3] << 32);
-	print_caps(d->out, ", permitted", v[1] | (uint64_t)v[4] << 32);
-	print_caps(d->out, ", inheritable", v[2] | (uint64_t)v[5] << 32);
-	text_add(d->out, "}");
-}
-
-void print_robust(struct decoding *d, unsigned arg)
-{
-	print_address(d, arg);
-}
-
-void print_groups(struct decoding *d, unsigned arg)
-{
-	print_address(d, arg);
 }
 
 void print_id_out(struct decoding *d, unsigned arg)

@@ -13,6 +13,7 @@
 #define OUT            (TRACE_AT_EXIT | TRACE_OUTPUT) /* the kernel's */
 #define CHANGED        (TRACE_AT_ENTRY | TRACE_AT_EXIT) /* the caller's, and then the kernel's */
 #define NEXT           1                                /* the argument after it has the length */
+#define BEFORE         0xff                             /* or the one before it, modulo 256 */
 #define FDS_MAX        4080
 #define NAME_MAX_BYTES 128
 
@@ -95,10 +96,12 @@ const struct decode_kind decode_kinds[K_count] = {
 	[K_uname].capture = FIXED(OUT, sizeof(struct utsname)),
 	[K_sysinfo].capture = FIXED(OUT, sizeof(struct sysinfo)),
 	[K_affinity].capture = {TRACE_RESULT, OUT, 0, 0, 1, 128},
-	[K_cap_header].capture = FIXED(IN, 8),
+	[K_cap_header].capture = FIXED(TRACE_AT_ENTRY, 8),
 	[K_cap_data].capture = FIXED(IN, 24),
 	[K_arch_prctl_arg].capture = FIXED(OUT, 8),
 	[K_id_out].capture = FIXED(OUT, 4),
+	[K_groups_in].capture = {TRACE_ARRAY, IN, 0, BEFORE, 4, 256},
+	[K_groups_out].capture = {TRACE_RESULT, OUT, 0, 0, 4, 256},
 };
 
 #define CALL(name, ...)                                                                            \
@@ -212,9 +215,6 @@ const struct decode_call decode_calls[] = {
 	CALL("io_uring_setup", K_uint, K_address),
 	CALL("io_uring_enter", FD, K_uint, K_uint, K_hex, K_address, K_size),
 	CALL("io_setup", K_uint, K_address),
-	CALL("shmget", K_hex, K_size, K_octal),
-	GIVES(R_ADDRESS, "shmat", K_int, K_address, K_hex),
-	CALL("shmctl", K_int, K_int, K_address),
 	CALL("shmdt", K_address),
 	CALL("semget", K_hex, K_int, K_octal),
 	CALL("semop", K_int, K_address, K_size),
@@ -232,6 +232,9 @@ const struct decode_call decode_calls[] = {
 	CALL("mlock", K_address, K_size),
 	CALL("munlock", K_address, K_size),
 	CALL("mincore", K_address, K_size, K_address),
+	CALL("shmget", K_shm_key, K_size, K_shm_flags),
+	CALL("shmctl", K_int, K_shm_command, K_address),
+	GIVES(R_ADDRESS, "shmat", K_int, K_address, K_shmat_flags),
 	CALL("membarrier", K_membarrier, K_hex),
 	CALL("pkey_alloc", K_hex, K_pkey_rights),
 	CALL("rseq", K_hex, K_hex, K_rseq_flags, K_hex),
@@ -268,7 +271,7 @@ const struct decode_call decode_calls[] = {
 	GIVES(R_FD, "timerfd_create", K_clock, K_timerfd_flags),
 	CALL("timerfd_settime", FD, K_timerfd_set, K_itimerspec_in, K_itimerspec_out),
 	CALL("timerfd_gettime", FD, K_itimerspec_out),
-	GIVES(R_FD, "signalfd4", FD, K_sigmask_in, K_size, K_eventfd_flags),
+	GIVES(R_FD, "signalfd4", FD, K_sigmask_in, K_size, K_signalfd_flags),
 	GIVES(R_FD, "inotify_init1", K_dup_flags),
 	CALL("nanosleep", K_timespec_in, K_timespec_rest),
 	CALL("clock_nanosleep", K_clock, K_clock_flags, K_timespec_in, K_timespec_rest),
@@ -361,8 +364,8 @@ const struct decode_call decode_calls[] = {
 	CALL("setfsgid", K_uid),
 	CALL("getresuid", K_id_out, K_id_out, K_id_out),
 	CALL("getresgid", K_id_out, K_id_out, K_id_out),
-	CALL("getgroups", K_int, K_groups),
-	CALL("setgroups", K_int, K_groups),
+	CALL("getgroups", K_int, K_groups_out),
+	CALL("setgroups", K_int, K_groups_in),
 	CALL("restart_syscall", K_restart),
 	{},
 };

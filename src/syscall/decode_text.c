@@ -161,7 +161,7 @@ static size_t quote_byte(char *to, unsigned char c, unsigned char next, bool hex
 		return 1;
 	}
 	/* As short as it can be, unless what follows would be read as one more digit. */
-	return (size_t)sprintf(to, next >= '0' && next <= '9' ? "\\%03o" : "\\%o", c);
+	return (size_t)sprintf(to, next >= '0' && next <= '7' ? "\\%03o" : "\\%o", c);
 }
 
 void text_quote(struct decode_text *t, const void *bytes, size_t len, unsigned flags)

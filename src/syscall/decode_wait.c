@@ -191,6 +191,14 @@ void print_eventfd_flags(struct decoding *d, unsigned arg)
 	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "EFD_");
 }
 
+void print_signalfd_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {
+		{EFD_CLOEXEC, "SFD_CLOEXEC"}, {EFD_NONBLOCK, "SFD_NONBLOCK"}, {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "SFD_");
+}
+
 /* ---- poll ---- */
 
 static const struct named poll_events[] = {

@@ -5,7 +5,6 @@ import contextlib
 import functools
 import http.client
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -16,13 +15,13 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import postgres  # noqa: E402
 import pprof  # noqa: E402
 import workloads  # noqa: E402
 from recording import live, run  # noqa: E402
 from tap import main, skip  # noqa: E402
 
 SECONDS = 3
-POSTGRES = "postgres"
 
 
 def tool(name, *places):
@@ -129,40 +128,18 @@ def redis(folder, port):
         yield p
 
 
-def as_postgres(*argv):
-    return ["setpriv", f"--reuid={POSTGRES}", f"--regid={POSTGRES}", "--clear-groups", *argv]
-
-
 @contextlib.contextmanager
-def postgres(folder):
+def postgresql(folder):
     """A cluster with a table of one row, which four clients of pgbench update all the time."""
-    place = sorted(p for p in os.listdir("/usr/lib/postgresql"))[-1:] \
-        if os.path.isdir("/usr/lib/postgresql") else []
-    if not place:
-        skip("postgresql is not installed")
-    binaries = f"/usr/lib/postgresql/{place[0]}/bin"
-    user = pwd.getpwnam(POSTGRES)
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    data = os.path.join(folder, "data")
-
-    def done(*argv):
-        p = subprocess.run(as_postgres(*argv), capture_output=True, text=True, cwd=folder)
-        assert p.returncode == 0, f"{argv}: {p.stderr}"
-
-    done(f"{binaries}/initdb", "-D", data, "-N", "-A", "trust", "--no-instructions")
-    with ended(as_postgres(f"{binaries}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses=",
-                           "-c", "autovacuum=off"),
-               cwd=folder) as server:
-        wait_for("postgres", lambda: os.path.exists(f"{folder}/.s.PGSQL.5432") and subprocess.run(
-            as_postgres(f"{binaries}/psql", "-h", folder, "-c", "select 1"), capture_output=True,
-            cwd=folder).returncode == 0)
-        done(f"{binaries}/psql", "-h", folder, "-q", "-c",
-             "create table hot (n bigint); insert into hot values (0)")
+    with ended(postgres.make(folder), cwd=folder) as server:
+        wait_for("postgres", lambda: postgres.answers(folder))
+        postgres.run(folder, postgres.client(folder, "psql", "-q", "-c",
+                                             "create table hot (n bigint); insert into hot values (0)"))
         script = os.path.join(folder, "hot.sql")
         with open(script, "w") as f:
             f.write("\\sleep 2 ms\nbegin;\nupdate hot set n = n + 1;\n\\sleep 2 ms\nend;\n")
-        with ended(as_postgres(f"{binaries}/pgbench", "-h", folder, "-n", "-c", "4", "-j", "2", "-T", "600",
-                               "-f", script), cwd=folder):
+        with ended(postgres.client(folder, "pgbench", "-n", "-c", "4", "-j", "2", "-T", "600", "-f", script),
+                   cwd=folder):
             wait_for("clients", lambda: len(family(server.pid)) >= 1 + 4 + 4)
             yield server
 
@@ -196,7 +173,7 @@ def recorded():
         redis_port = free_port()
         if begin("redis", lambda: redis(sub("redis"), redis_port)):
             asked.ports.append((redis_port, ask_redis))
-        begin("postgres", lambda: postgres(sub("postgres")))
+        begin("postgres", lambda: postgresql(sub("postgres")))
         go = begin("go", lambda: workloads.start("idle-go"))
         if go:
             asked.ports.append((int(go.wait_line("port ").split()[1]), ask_http))
