@@ -3,86 +3,30 @@
 perf trace -s, on a tight loop of epoll_wait(…, 0).
 
 Each tool watches the same process, in turn, for a few rounds; of all measurements the least counts: what
-the host takes away comes on top. Ends with 1 when
+the host takes away comes on top (but see SLOW). Ends with 1 when
 counting adds more than BCC's counting does, timing more than BCC's -L does, or when the loop keeps less
 than 20 times the speed that strace and perf leave it.
 """
 import os
-import re
 import shutil
 import signal
-import subprocess
 import sys
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(os.path.dirname(HERE), "tests")]
+from loop import Loop  # finds what follows
 import peers
-from tap import BUILD, SMOLDER, hurry
+from tap import SMOLDER, hurry
 
 MS, TURNS, ROUNDS, FASTER = 100, 5, 3, 20
-TIMEOUT = 60
-SLOW = ("strace -c", "perf trace -s")  # measured once: noise is nothing beside what they add
+# Measured once, and by all of its turns: noise is nothing beside what they add, and when their buffers
+# are full, they do nothing for a while.
+SLOW = ("strace -c", "perf trace -s")
 
 
-class Loop:
-    def __init__(self):
-        self.process = subprocess.Popen([os.path.join(BUILD, "bench", "polls")], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def ns(self):
-        """A call's nanoseconds, the least of a few turns."""
-        seen = []
-        for _ in range(TURNS):
-            self.process.stdin.write(f"{MS}\n")
-            self.process.stdin.flush()
-            calls, ns = map(int, self.process.stdout.readline().split())
-            seen.append(ns / calls)
-        return min(seen)
-
-
-def programs_of(pid):
-    """The BPF programs that a process has attached."""
-    found = 0
-    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-        try:
-            with open(f"/proc/{pid}/fdinfo/{fd}") as f:
-                found += bool(re.search("^(link_type|prog_type|perf)", f.read(), re.M))
-        except OSError:
-            pass
-    return found
-
-
-def is_ready(tool, argv):
-    """Attached, each in its own way of being so."""
-    if "bpfcc" in " ".join(argv) or argv[0] == SMOLDER:
-        seen = 0
-        while True:
-            time.sleep(0.5)
-            now = programs_of(tool.pid)
-            if now and now == seen:
-                return
-            seen = now
-            assert tool.poll() is None, f"{argv} has ended"
-    time.sleep(2)
-
-
-def under(loop, argv):
+def under(loop, name, argv):
     """The loop's nanoseconds with a tool."""
-    tool = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                            start_new_session=True)
-    try:
-        is_ready(tool, argv)
-        ns = loop.ns()
-    finally:
-        os.killpg(tool.pid, signal.SIGINT)
-        try:
-            out = tool.communicate(timeout=TIMEOUT)[0]
-        except subprocess.TimeoutExpired:
-            tool.kill()
-            out = tool.communicate()[0]
-    assert b"epoll_wait" in out or b"polls" in out, f"{argv} saw nothing: {out[-2000:]}"
-    return ns
+    turns, out = loop.under(argv, TURNS, MS)
+    assert "epoll_wait" in out or "polls" in out, f"{argv} saw nothing: {out[-2000:]}"
+    return turns.ns / turns.calls if name in SLOW else turns.least
 
 
 def tools(pid):
@@ -115,22 +59,21 @@ def main():
     # Where we were started to ignore it (nohup, a job in the background), the tools would too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     loop = Loop()
-    plain, least = [loop.ns()], {}
+    plain, least = [loop.turns(TURNS, MS).least], {}
     chosen = {name: argv for name, argv in tools(str(loop.process.pid)) if not sys.argv[1:] or name in sys.argv[1:]}
     for n in range(ROUNDS):
         for name, argv in chosen.items():
             if n and name in SLOW:
                 continue
-            least[name] = min(least.get(name, 1e9), under(loop, argv))
-            plain.append(loop.ns())
+            least[name] = min(least.get(name, 1e9), under(loop, name, argv))
+            plain.append(loop.turns(TURNS, MS).least)
     base = min(plain)
     seen = {name: (ns - base, base / ns) for name, ns in least.items()}
     print(f"{'':36} {'ns a call':>10} {'added':>8} {'speed kept':>11}")
     for name, (added, kept) in seen.items():
         print(f"{name:36} {base + added:10.1f} {added:8.1f} {kept:11.4f}")
     print(f"{'without any':36} {base:10.1f}  (from {base:.1f} to {max(plain):.1f} in {len(plain)} turns)")
-    loop.process.stdin.close()
-    loop.process.wait()
+    loop.end()
 
     met = True
     for ours, theirs in (("smolder syscalls -c", "bcc syscount"),
