@@ -40,6 +40,28 @@ def parse(lines):
             yield Call(tid, m[1], re.sub(r"\)\s+= ", ") = ", rest))
 
 
+FRAME = re.compile(r"^ > (?:(.*)\()?(.*?)(?:\+0x[0-9a-f]+)?\)?(?: \[0x[0-9a-f]+\])?$")
+
+
+def stacks(path):
+    """(thread, name, which of its calls by that name) -> [(file, function)], as -k writes them; from a
+    thread's last execve on."""
+    found, seen, last = {}, collections.Counter(), None
+    with open(path, encoding="latin-1") as f:
+        for line in f:
+            m, frame = LINE.match(line), FRAME.match(line)
+            call = CALL.match(m[2]) if m else None
+            if call and call[1] == "execve":
+                found = {key: stack for key, stack in found.items() if key[0] != int(m[1])}
+                seen = collections.Counter({key: n for key, n in seen.items() if key[0] != m[1]})
+            if call:
+                last = (int(m[1]), call[1], seen[m[1], call[1]])
+                seen[m[1], call[1]] += 1
+            elif frame and last:
+                found.setdefault(last, []).append((frame[1] or "", frame[2]))
+    return found
+
+
 def by_thread(calls):
     """The calls of each thread."""
     threads = {}

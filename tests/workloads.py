@@ -47,6 +47,7 @@ PROGRAMS = {
     "calls": ("calls.c", C),
     "calls-32": ("calls.c", C + ["-m32"]),
     "epolls": ("epolls.c", C),
+    "nested_calls": ("nested_calls.c", C + NO_FP),
     "faults": ("faults.c", C),
     "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),

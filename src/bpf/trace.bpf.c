@@ -8,12 +8,12 @@
  * record that finds no room in the ring is counted.
  */
 #include "bpf/trace_capture.bpf.h"
+#include "bpf/trace_pending.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct trace_choice choice;
 
-#define THREADS_MAX 16384
 #define ENTRIES_MAX 512
 #define RING_BYTES  (8 << 20)
 
@@ -26,13 +26,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct trace_plan);
 } plans SEC(".maps");
-
-struct { /* by thread; until that ends */
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, THREADS_MAX);
-	__type(key, __u32);
-	__type(value, struct trace_pending);
-} pending SEC(".maps");
 
 struct entry {
 	__u8 data[TRACE_ENTRY];
@@ -211,7 +204,7 @@ static __always_inline bool is_wanted(__u64 ns, __s64 result)
 	       (choice.errnos[number / 64 % TRACE_ERRNOS] >> number % 64 & 1);
 }
 
-static __always_inline void send(struct draft *d)
+static __always_inline bool send(struct draft *d)
 {
 	__u32 bytes = d->used;
 
@@ -221,10 +214,11 @@ static __always_inline void send(struct draft *d)
 	d->head.bytes = bytes;
 	count(TRACE_TAKEN);
 	/* Nobody is woken: user space drains on a timer. */
-	if (bpf_ringbuf_output(&records, &d->head, bytes, BPF_RB_NO_WAKEUP))
-		count(d->head.kind == TRACE_CALL || d->head.kind == TRACE_NO_RETURN
-			      ? TRACE_LOST
-			      : TRACE_LOST_NOTES);
+	if (bpf_ringbuf_output(&records, &d->head, bytes, BPF_RB_NO_WAKEUP) == 0)
+		return true;
+	count(d->head.kind == TRACE_CALL || d->head.kind == TRACE_NO_RETURN ? TRACE_LOST
+									    : TRACE_LOST_NOTES);
+	return false;
 }
 
 static __always_inline void fill_head(struct draft *d, const struct trace_pending *p, __u64 now)
@@ -240,8 +234,8 @@ static __always_inline void fill_head(struct draft *d, const struct trace_pendin
 	__builtin_memcpy(h->comm, p->comm, sizeof(h->comm));
 }
 
-static __always_inline void take(struct draft *d, const struct trace_pending *p, __u32 thread,
-				 __u64 now, __s64 result)
+static __always_inline void take(struct draft *d, struct trace_pending *p, __u32 thread, __u64 now,
+				 __s64 result)
 {
 	const struct trace_plan *plan = bpf_map_lookup_elem(&plans, &p->call);
 
@@ -265,7 +259,8 @@ static __always_inline void take(struct draft *d, const struct trace_pending *p,
 		d->plan = *plan;
 		capture_all(&d->plan, false);
 	}
-	send(d);
+	if (send(d) && choice.stacks)
+		p->written = now;
 }
 
 SEC("raw_tp/sys_exit")

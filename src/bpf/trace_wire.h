@@ -127,7 +127,8 @@ struct trace_choice {
 	__u8 failed;     /* only calls that failed … */
 	__u8 by_errno;   /* … with one of errnos */
 	__u8 calls_only; /* no records of signals and ends */
-	__u8 pad[5];
+	__u8 stacks;     /* bpf/trace_stack.bpf.c follows */
+	__u8 pad[4];
 };
 
 /* A thread's call in progress. */
@@ -138,6 +139,7 @@ struct trace_pending {
 	__u32 call; /* TRACE_NO_CALL: none */
 	__u32 pid, tid;
 	__u32 entry_bytes; /* in the map `entries` */
+	__u64 written;     /* when the call returned whose stack is to be taken; 0: none */
 	char comm[SYSCALL_COMM];
 };
 

@@ -44,6 +44,7 @@ static void help(void)
 	     "What to show:\n"
 	     "  -s SIZE             bytes of each buffer and string (32)\n"
 	     "  -y                  paths of descriptors\n"
+	     "  -k                  the stack of each call, under it\n"
 	     "  -t                  time of day; -tt: with microseconds, -ttt: since 1970\n"
 	     "  -r                  time since the call before\n"
 	     "  -T                  how long each call took\n"
@@ -228,6 +229,9 @@ static bool parse_option(struct trace_args *a, int c)
 	case 'o':
 		a->output = optarg;
 		return true;
+	case 'k':
+		a->tracing.stacks = true;
+		return true;
 	case 'f':
 		return true;
 	case 'q':
@@ -246,7 +250,7 @@ static bool parse_option(struct trace_args *a, int c)
 
 static bool parse(int argc, char **argv, struct trace_args *a)
 {
-	static const char options[] = "p:L:ae:P:s:ytrTfo:ci:d:qvh";
+	static const char options[] = "p:L:ae:P:s:yktrTfo:ci:d:qvh";
 	int words = target_words(argc, argv, &a->tracing.target), c;
 
 	if (words < 0)
@@ -284,10 +288,10 @@ static bool check(const struct trace_args *a)
 		why = "--until needs --last: it tells when to write the last seconds";
 	else if (a->count && t->last_ns)
 		why = "-c and --last exclude each other";
-	else if (a->count && (t->choice.min_ns || t->lines.path || t->lines.json || a->errnos > 1))
-		why = "-c counts in the kernel, by call: not with -P, --min-latency, --json or "
-		      "more "
-		      "than one --errno";
+	else if (a->count &&
+		 (t->choice.min_ns || t->lines.path || t->lines.json || t->stacks || a->errnos > 1))
+		why = "-c counts in the kernel, by call: not with -P, -k, --min-latency, --json or "
+		      "more than one --errno";
 	if (why)
 		log_error("%s", why);
 	return !why;

@@ -110,6 +110,11 @@ void trace_history_add(struct trace_history *h, const struct trace_record *r)
 	h->area.used += r->bytes;
 }
 
+const struct trace_record *trace_history_first(const struct trace_history *h)
+{
+	return h->first < h->count ? record_at(h, h->first) : NULL;
+}
+
 void trace_history_take(struct trace_history *h, uint64_t until, trace_history_fn *fn, void *ctx)
 {
 	for (; h->first < h->count && h->places[h->first].end < until; h->first++)

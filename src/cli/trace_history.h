@@ -21,6 +21,9 @@ void trace_history_free(struct trace_history *h); /* NULL is fine */
 
 void trace_history_add(struct trace_history *h, const struct trace_record *r);
 
+/* The first of them; NULL: there is none. Borrowed until one is added. */
+const struct trace_record *trace_history_first(const struct trace_history *h);
+
 /* Hands over, in order, those that ended before `until` (CLOCK_MONOTONIC). */
 typedef void trace_history_fn(void *ctx, const struct trace_record *r);
 void trace_history_take(struct trace_history *h, uint64_t until, trace_history_fn *fn, void *ctx);

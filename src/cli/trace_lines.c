@@ -168,6 +168,23 @@ static void write_text(struct trace_lines *l, const struct trace_record *r)
 	putc_unlocked('\n', l->out);
 }
 
+/* As strace -k: " > /usr/lib/libc.so.6(write)" */
+static void write_stack(struct trace_lines *l, const struct profile *p, uint32_t stack)
+{
+	if (!stack)
+		fputs(" > [no stack]\n", l->out);
+	for (; stack; stack = p->stacks[stack].parent) {
+		const struct frame *f = &p->frames[p->stacks[stack].frame];
+		const struct module *m = &p->modules[f->module];
+		const char *name = profile_str(p, f->name);
+		if (f->module)
+			fprintf(l->out, " > %s(%s)\n", profile_str(p, m->path ? m->path : m->name),
+				name);
+		else
+			fprintf(l->out, " > %s\n", name);
+	}
+}
+
 /* ---- JSON ---- */
 
 static void write_json_text(struct trace_lines *l)
@@ -211,7 +228,27 @@ static void write_json_call(struct trace_lines *l, const struct trace_record *r)
 	putc(']', l->out);
 }
 
-static void write_json(struct trace_lines *l, const struct trace_record *r)
+/* Leaf first, as all who print stacks under a line do. */
+static void write_json_stack(struct trace_lines *l, const struct profile *p, uint32_t stack)
+{
+	const char *comma = "";
+
+	fputs(",\"stack\":[", l->out);
+	for (; stack; stack = p->stacks[stack].parent) {
+		const struct frame *f = &p->frames[p->stacks[stack].frame];
+		const struct module *m = &p->modules[f->module];
+		fprintf(l->out, "%s{\"function\":", comma);
+		escape_json(l->out, profile_str(p, f->name), profile_str_len(p, f->name));
+		fputs(",\"module\":", l->out);
+		escape_json(l->out, profile_str(p, m->path), profile_str_len(p, m->path));
+		putc('}', l->out);
+		comma = ",";
+	}
+	putc(']', l->out);
+}
+
+static void write_json(struct trace_lines *l, const struct trace_record *r, const struct profile *p,
+		       uint32_t stack)
 {
 	unsigned failure = decode_failure(r);
 
@@ -227,6 +264,8 @@ static void write_json(struct trace_lines *l, const struct trace_record *r)
 			fprintf(l->out, ",\"error\":\"%s\"", name);
 		fprintf(l->out, ",\"latency\":%.9f", (double)(r->end - r->start) / 1e9);
 	}
+	if (p)
+		write_json_stack(l, p, stack);
 	fputs("}\n", l->out);
 }
 
@@ -245,17 +284,28 @@ static void write_json_note(struct trace_lines *l, const struct trace_record *r)
 
 /* ---- any ---- */
 
-void trace_lines_write(struct trace_lines *l, const struct trace_record *r)
+void trace_lines_write_stack(struct trace_lines *l, const struct trace_record *r,
+			     const struct profile *p, uint32_t stack)
 {
 	bool is_call = r->kind == TRACE_CALL || r->kind == TRACE_NO_RETURN;
 
 	if (l->o.path && !(is_call && decode_touches(trace_lines_call(l, r->call), r, l->o.path)))
 		return;
 	l->written += is_call;
-	if (is_call)
-		l->o.json ? write_json(l, r) : write_text(l, r);
-	else
+	if (!is_call) {
 		l->o.json ? write_json_note(l, r) : write_note(l, r);
+	} else if (l->o.json) {
+		write_json(l, r, p, stack);
+	} else {
+		write_text(l, r);
+		if (p)
+			write_stack(l, p, stack);
+	}
+}
+
+void trace_lines_write(struct trace_lines *l, const struct trace_record *r)
+{
+	trace_lines_write_stack(l, r, NULL, 0);
 }
 
 void trace_lines_unfinished(struct trace_lines *l, const struct trace_record *r)

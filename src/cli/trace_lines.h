@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "profile/profile.h"
 #include "syscall/calls.h"
 #include "syscall/decode.h"
 
@@ -41,6 +42,10 @@ void trace_lines_free(struct trace_lines *l); /* NULL is fine */
 const struct decode_call *trace_lines_call(const struct trace_lines *l, uint32_t call);
 
 void trace_lines_write(struct trace_lines *l, const struct trace_record *r);
+
+/* The same, of a call with its stack: an id of the profile. */
+void trace_lines_write_stack(struct trace_lines *l, const struct trace_record *r,
+			     const struct profile *p, uint32_t stack);
 
 /* A call that has not returned at the end of the trace. */
 void trace_lines_unfinished(struct trace_lines *l, const struct trace_record *r);

@@ -10,12 +10,14 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/trace_history.h"
+#include "cli/trace_stacks.h"
 #include "collect/probe.h"
 
 #define DRAIN_MS  20         /* how long a line may wait */
 #define BUSY_MS   50         /* how long a drain may take before signals are looked at */
 #define SETTLE_NS 2000000    /* in that time every CPU's record of a moment is in the ring */
 #define SAY_NS    1000000000 /* between two words about losses */
+#define STACK_NS  3000000000 /* how long a line may wait for its stack */
 #define NICE      (-10)      /* what is not drained in time is lost */
 
 struct tracing {
@@ -25,6 +27,7 @@ struct tracing {
 	struct tracer *tracer;
 	struct trace_lines *lines;
 	struct trace_history *history;
+	struct trace_stacks *stacks; /* NULL: not asked for */
 	uint64_t began_ns, said_ns;
 	uint64_t lost;      /* as far as it was said */
 	uint64_t malformed; /* records that did not make sense; always 0 */
@@ -82,7 +85,11 @@ static int start(struct tracing *t)
 	options.targets = target_list(&t->target, &options.target_count);
 	if (!options.filter.by_pid && !options.filter.by_tid)
 		options.target_count = 0;
-	err = tracer_new(&options, &t->tracer, &why);
+	if (o->stacks)
+		err = trace_stacks_new(&t->stacks, &why);
+	if (!err && t->stacks)
+		options.stacks = trace_stacks_source(t->stacks);
+	err = err ? err : tracer_new(&options, &t->tracer, &why);
 	if (err)
 		probe_cannot_sample(err, &why);
 	return err ? 1 : 0;
@@ -103,9 +110,31 @@ static void on_record(void *ctx, const struct trace_record *r, size_t bytes)
 static void write_record(void *ctx, const struct trace_record *r)
 {
 	struct tracing *t = ctx;
+	uint32_t stack = 0;
 
-	if (!t->error)
+	if (t->error)
+		return;
+	if (t->stacks && r->kind == TRACE_CALL) {
+		trace_stacks_find(t->stacks, r, &stack);
+		trace_lines_write_stack(t->lines, r, trace_stacks_profile(t->stacks), stack);
+	} else {
 		trace_lines_write(t->lines, r);
+	}
+}
+
+/* Up to that time; but not one whose stack may still come, nor what follows it. */
+static void write_until(struct tracing *t, uint64_t until)
+{
+	const struct trace_record *r;
+	uint32_t stack;
+
+	while (t->stacks && (r = trace_history_first(t->history)) && r->end < until) {
+		if (r->kind == TRACE_CALL && r->end + STACK_NS > until &&
+		    !trace_stacks_find(t->stacks, r, &stack))
+			return;
+		trace_history_take(t->history, r->end + 1, write_record, t);
+	}
+	trace_history_take(t->history, until, write_record, t);
 }
 
 static void flush(struct tracing *t)
@@ -137,7 +166,11 @@ static void say_losses(struct tracing *t)
 /* Where what the flight recorder keeps at a moment begins; it may keep more than since boot. */
 static void forget(struct tracing *t, uint64_t now)
 {
-	trace_history_forget(t->history, now - MIN(t->o->last_ns, now));
+	uint64_t from = now - MIN(t->o->last_ns, now);
+
+	trace_history_forget(t->history, from);
+	if (t->stacks)
+		trace_stacks_forget(t->stacks, from);
 }
 
 /* Everything that has come up to now, but for what something earlier may still come before. */
@@ -146,10 +179,12 @@ static bool drain(struct tracing *t)
 	uint64_t settled = clock_ns(CLOCK_MONOTONIC) - SETTLE_NS;
 	bool more = tracer_drain(t->tracer, BUSY_MS, on_record, t);
 
+	if (t->stacks)
+		trace_stacks_drain(t->stacks);
 	if (t->o->last_ns)
 		forget(t, settled);
 	else
-		trace_history_take(t->history, settled, write_record, t);
+		write_until(t, settled);
 	flush(t);
 	say_losses(t);
 	return more;
@@ -170,6 +205,8 @@ static int watch(struct tracing *t)
 	int err = loop_timer(t->loop, DRAIN_MS, on_tick, t);
 	if (t->o->duration_ms)
 		err = err ? err : loop_after(t->loop, t->o->duration_ms, on_stop, t);
+	if (t->stacks)
+		err = err ? err : trace_stacks_watch(t->stacks, t->loop);
 	err = err ? err : target_watch(&t->target, t->loop);
 	if (err)
 		log_error("cannot wait for events: %s", strerror(-err));
@@ -197,6 +234,9 @@ static void say_end(struct tracing *t)
 		log_warn("%llu calls of that time did not fit into %u MB and are not shown",
 			 (unsigned long long)trace_history_dropped(t->history),
 			 TRACE_HISTORY_BYTES >> 20);
+	if (t->stacks && trace_stacks_lost(t->stacks))
+		log_warn("%llu stacks were lost: more calls are made than can be walked",
+			 (unsigned long long)trace_stacks_lost(t->stacks));
 	if (c.lost_notes)
 		log_warn("%llu signals and ends of threads were lost as well",
 			 (unsigned long long)c.lost_notes);
@@ -218,6 +258,8 @@ static int finish(struct tracing *t)
 	/* Nothing comes any more: what is there is at most a ring full. */
 	while (!t->error && tracer_drain(t->tracer, BUSY_MS, on_record, t))
 		;
+	if (t->stacks)
+		trace_stacks_finish(t->stacks);
 	if (t->o->last_ns)
 		forget(t, clock_ns(CLOCK_MONOTONIC));
 	trace_history_take(t->history, UINT64_MAX, write_record, t);
@@ -261,6 +303,7 @@ int tracing_run(struct tracing_options *o)
 	target_done(&t.target);
 	loop_free(t.loop); /* from here on Ctrl-C ends us at once */
 	tracer_free(t.tracer);
+	trace_stacks_free(t.stacks);
 	trace_lines_free(t.lines);
 	trace_history_free(t.history);
 	return code;

@@ -20,6 +20,7 @@ struct tracing_options {
 	struct trace_condition until;  /* of the flight recorder */
 	uint64_t last_ns;              /* a flight recorder that keeps so much; 0: lines at once */
 	uint64_t duration_ms;          /* 0: no end */
+	bool stacks;                   /* under each call */
 	uint8_t wanted[SYSCALL_CALLS]; /* SYSCALL_WANTED */
 	const struct syscall_calls *calls;
 	size_t ring_bytes; /* 0: as needed */

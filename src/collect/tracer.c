@@ -38,15 +38,19 @@ static int fail(struct sampler_error *e, const char *doing, int r)
 static int prepare(struct tracer *t, const struct tracer_options *o)
 {
 	struct trace *b = t->bpf;
+	static const char *const shared[] = {"pending", NULL};
 	struct wire_filter *filter = &b->rodata->filter;
 
 	*filter = o->filter;
 	int r = pidns_find(&filter->pid_namespace);
+	if (!r && o->stacks)
+		r = bpf_object_share(b->obj, o->stacks->object, shared);
 	if (r)
 		return r;
 	b->rodata->choice = o->choice;
 	b->rodata->choice.self = (uint32_t)getpid();
 	b->rodata->choice.awaited = o->from_exec ? o->targets[0] : 0;
+	b->rodata->choice.stacks = o->stacks != NULL;
 	bpf_map__set_max_entries(b->maps.records,
 				 (uint32_t)(o->ring_bytes ? o->ring_bytes : TRACER_RING_BYTES));
 	if (!filter->by_pid && !filter->by_tid)
@@ -71,16 +75,21 @@ static int write_maps(struct tracer *t, const struct tracer_options *o)
 	return r;
 }
 
-/* What writes a thread's end before what forgets that it was a target; beginnings at last. */
-static int attach(struct tracer *t)
+/*
+ * What writes a thread's end before what forgets that it was a target; stacks after the records
+ * that they are of; beginnings at last.
+ */
+static int attach(struct tracer *t, const struct source *stacks)
 {
 	struct bpf_program *order[] = {
-		t->bpf->progs.trace_end,    t->bpf->progs.follow_fork, t->bpf->progs.follow_exit,
-		t->bpf->progs.trace_signal, t->bpf->progs.trace_exit,  t->bpf->progs.trace_enter,
+		t->bpf->progs.trace_end,   t->bpf->progs.follow_fork,
+		t->bpf->progs.follow_exit, t->bpf->progs.trace_signal,
+		t->bpf->progs.trace_exit,  stacks ? stacks->program : NULL,
+		t->bpf->progs.trace_enter,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-		if (!bpf_program__autoload(order[i]))
+		if (!order[i] || !bpf_program__autoload(order[i]))
 			continue;
 		struct bpf_link *link = bpf_program__attach(order[i]);
 		if (!link)
@@ -117,7 +126,7 @@ static int start(struct tracer *t, const struct tracer_options *o, struct sample
 	t->ring = ring_buffer__new(bpf_map__fd(t->bpf->maps.records), on_record, t, NULL);
 	if (!t->ring)
 		return fail(e, "map the ring", -errno);
-	r = attach(t);
+	r = attach(t, o->stacks);
 	return r ? fail(e, "attach to the tracepoints of system calls", r) : 0;
 }
 

@@ -21,8 +21,9 @@ struct tracer_options {
 	struct wire_filter filter;
 	const uint32_t *targets; /* pids, or tids when filter.by_tid */
 	size_t target_count;
+	struct source *stacks; /* of trace_stack_source, to be taken with each record; NULL: none */
 	bool from_exec; /* the target is a program yet to be run: traced from its execve on */
-	struct trace_choice choice;     /* self and awaited are set here */
+	struct trace_choice choice;     /* self, awaited and stacks are set here */
 	const struct trace_plan *plans; /* SYSCALL_CALLS of them */
 	size_t ring_bytes;              /* a power of two; 0: TRACER_RING_BYTES */
 };

@@ -43,13 +43,13 @@ def kind_of(theirs, ours):
 
 
 @contextlib.contextmanager
-def both_trace(*command, **popen):
+def both_trace(*command, flags=(), only=(), **popen):
     """smolder traces strace, which traces the command: both see the same calls, with the same
     addresses, numbers and times in them. Yields what they have written when all has ended."""
     with tempfile.TemporaryDirectory() as d:
         theirs, ours = os.path.join(d, "theirs"), os.path.join(d, "ours")
-        p = subprocess.Popen([SMOLDER, "trace", "--buffer", "64", "-o", ours, "--", "strace", "-f", "-o", theirs,
-                              *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        p = subprocess.Popen([SMOLDER, "trace", "--buffer", "64", *flags, *only, "-o", ours, "--", "strace", "-f", *flags,
+                              "-o", theirs, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                              stdin=subprocess.DEVNULL, **popen)
         traced = {}
         try:
@@ -59,8 +59,10 @@ def both_trace(*command, **popen):
             p.kill()
             p.wait()
         m = END.search(said)
-        assert p.returncode == 0 and m and m[2] == "0", (p.returncode, said)
-        traced.update(theirs=strace.by_thread(strace.read(theirs)), ours=strace.by_thread(strace.read(ours)))
+        assert m and m[2] == "0", (p.returncode, said)
+        traced.update(code=p.returncode,
+                      theirs=strace.by_thread(strace.read(theirs)), ours=strace.by_thread(strace.read(ours)),
+                      their_stacks=strace.stacks(theirs), our_stacks=strace.stacks(ours))
 
 
 def check_same(traced, least, threads=1):
@@ -86,6 +88,7 @@ def check_same(traced, least, threads=1):
 def check_program(*command, least, **popen):
     with both_trace(*command, **popen) as traced:
         pass
+    assert traced["code"] == 0, traced["code"]
     check_same(traced, least)
 
 
@@ -167,6 +170,43 @@ def postgresql_under_pgbench_as_strace_shows_it():
             with open(f"{d}/data/postmaster.pid") as f:
                 os.kill(int(f.readline()), signal.SIGINT)
         check_same(traced, least=2000, threads=8)
+
+
+@live
+def stacks_as_strace_shows_them():
+    """Of each call the same frames: in the same files and, where all names are known, functions."""
+    program = workloads.path("nested_calls")
+    with both_trace(program, flags=("-k",), only=("--comm", os.path.basename(program))) as traced:
+        pass
+    check_same(traced, least=20)
+    theirs, ours = traced["their_stacks"], traced["our_stacks"]
+
+    def frames(stack):
+        return [(path, name if path == program else "") for path, name in stack]
+
+    # strace walks when the call begins: execve's old stack is gone when it ends, and some calls do not
+    # end. A program's first calls may come before its mappings are known.
+    compared = [c for c in theirs if c[1] not in ("execve", "exit_group") and ("", "[incomplete]") not in ours[c]]
+    print(f"# {len(compared)} of {len(theirs)} calls")
+    assert len(compared) >= 15, [ours[c] for c in ours]
+    wrong = [(c, theirs[c], ours[c]) for c in compared if frames(theirs[c]) != frames(ours[c])]
+    assert not wrong, wrong[:3]
+    known = [[name for path, name in s if path == program] for (_, name, _), s in ours.items() if name == "getppid"]
+    assert known == [["inner", "outer", "main", "_start"], ["inner", "main", "_start"]], known
+
+
+@live
+def stacks_in_json_and_of_many_calls():
+    r, lines = lines_of("-k", "--json", "-e", "getppid", "--", workloads.path("nested_calls"), 2000)
+    calls = [c for c in map(json.loads, lines) if c.get("call") == "getppid"]
+    assert len(calls) == 4000 and END.search(r.err), (len(calls), r.err)
+    lost = re.search(r"(\d+) stacks were lost", r.err)
+    empty = sum(not c["stack"] for c in calls)
+    assert empty == (int(lost[1]) if lost else 0), (empty, r.err)
+    for i, c in enumerate(calls):
+        names = [f["function"] for f in c["stack"] if f["module"].endswith("nested_calls")]
+        assert not names or names == ["inner", "outer", "main", "_start"][:1 + 3 * (i % 2 == 0)] \
+            + ["main", "_start"] * (i % 2), (i, names)
 
 
 def lines_of(*args, **kw):
