@@ -69,10 +69,13 @@ def judge(what, stacks, bar, comm=None, least=500, said=""):
     assert got.share >= bar, f"{what}: {got}\n{said}"
 
 
-def watch(what, bar, workload, *options, rate=RATE, seconds=SECONDS, **kw):
+def watch(what, bar, workload, *options, rate=RATE, seconds=SECONDS, more=None, **kw):
+    """Records a program and judges its stacks. `more(stacks)`: what else is expected of them."""
     def judged(seconds):
         r = record("-v", "-F", rate, "-d", seconds, "--annotations", *(options or ("-p", w.pid))).ok()
         judge(what, r.stacks, bar, said=r.err, **kw)
+        if more:
+            more(r.stacks)
         return r.stacks
     with workload as w:
         return over_time(judged, seconds)
@@ -88,14 +91,15 @@ def c_without_frame_pointers():
 @live
 def signal_handlers_and_the_vdso():
     _, path = generated.program("aa", 3)
+
+    def parts(stacks):
+        handled = Stacks(s for s in stacks if "__restore_rt" in s[0] or
+                         any(f in callgraph.HANDLERS for f in s[0]))
+        judge("in handlers", handled, 0.99, least=50)
+        timed = Stacks(s for s in stacks if any("clock" in f and "gettime" in f for f in s[0]))
+        judge("in the vdso", timed, 0.99, least=20)
     # One sample in 120 is in a handler: long enough that two are no hundredth of them.
-    stacks = watch("signals", 0.99, workloads.Workload([path, "signals"]), rate=4999,
-                   seconds=4 * SECONDS)
-    handled = Stacks(s for s in stacks if "__restore_rt" in s[0] or
-                     any(f in callgraph.HANDLERS for f in s[0]))
-    judge("in handlers", handled, 0.99, least=50)
-    timed = Stacks(s for s in stacks if any("clock" in f and "gettime" in f for f in s[0]))
-    judge("in the vdso", timed, 0.99, least=20)
+    watch("signals", 0.99, workloads.Workload([path, "signals"]), rate=4999, seconds=4 * SECONDS, more=parts)
 
 
 @live
