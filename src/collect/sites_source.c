@@ -99,6 +99,13 @@ void sites_source_hold(struct source *s, bool hold)
 	__atomic_store_n(&m->control->full, hold, __ATOMIC_RELAXED);
 }
 
+bool sites_source_is_full(struct source *s)
+{
+	struct maps *m = s->driver_data;
+
+	return __atomic_load_n(&m->control->full, __ATOMIC_RELAXED);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct batch {

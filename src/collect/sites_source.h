@@ -15,6 +15,9 @@ void sites_source_set_shift(struct source *s, unsigned shift);
 /* Whether stacks of new sites are walked at all: not where far too many come. */
 void sites_source_hold(struct source *s, bool hold);
 
+/* Whether they are not: so held, or as there is no room for one more. */
+bool sites_source_is_full(struct source *s);
+
 /*
  * All that the maps hold now: first the sites, then the threads, those that have ended as well. So
  * what moves from a thread to a site meanwhile is missed this time, and never seen twice. 0 or

@@ -101,7 +101,12 @@ static void measure(struct collecting *c)
 		.no_control_groups = !c->cgroups,
 		.no_offcpu = c->no_offcpu,
 	};
+	struct sites_stats sites;
 
+	if (c->sites) {
+		sites_stats(c->sites, &sites);
+		now.sites = &sites;
+	}
 	pipeline_stats(c->pipeline, &now.pipeline);
 	for (unsigned i = 0; i < c->window_count; i++)
 		windows_stats(c->windows[i], &now.windows);

@@ -145,6 +145,11 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 	};
 
 	trouble_count(&now->pipeline, counts);
+	if (now->sites) {
+		counts[TROUBLE_SITES_NEW] = now->sites->held;
+		counts[TROUBLE_SITES_FULL] = now->sites->full;
+		counts[TROUBLE_SITES_UNREAD] = now->sites->read_errors;
+	}
 	for (int i = 0; i < TROUBLES; i++) {
 		const struct trouble_kind *k = &trouble_kinds[i];
 		metric_label(m, "collector_trouble_total", "what", k->name, (double)counts[i]);
@@ -209,6 +214,11 @@ void measure_all(struct measure *m, const struct measured *now)
 	metric(m, "collector_dictionary_bytes", (double)now->dictionary_bytes);
 	metric(m, "collector_frames_total", (double)a->names.count.frames);
 	metric(m, "collector_frames_unnamed_total", (double)a->names.count.unnamed);
+	if (now->sites) {
+		metric(m, "collector_offcpu_stacks", (double)now->sites->walks);
+		metric(m, "collector_offcpu_walks_total", (double)now->sites->walked);
+		metric(m, "collector_offcpu_stackless_total", (double)now->sites->stackless);
+	}
 	metric(m, "collector_other_samples_total", (double)now->windows.other);
 	metric(m, "collector_folded_threads_samples_total", (double)now->windows.folded);
 	metric(m, "collector_clock_steps_total", (double)now->windows.steps);

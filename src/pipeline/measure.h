@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/sender.h"
+#include "pipeline/sites.h"
 #include "pipeline/trouble.h"
 #include "pipeline/windows.h"
 
@@ -36,7 +37,8 @@ struct measured {
 	uint64_t dictionary_bytes;
 	unsigned missing_capabilities;
 	bool no_control_groups;
-	bool no_offcpu; /* asked for, but this kernel cannot */
+	bool no_offcpu;                  /* asked for, but this kernel cannot */
+	const struct sites_stats *sites; /* NULL: time off the CPU is not kept */
 };
 
 void measure_all(struct measure *m, const struct measured *now);

@@ -11,7 +11,8 @@
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
 
-#define AGAIN_WANTED 2            /* walks of sites already known, a drain: 8 a second */
+#define SETTLE       4            /* drains: a second */
+#define AGAIN_WANTED 4            /* walks of sites already known, in so many drains */
 #define NEW_MAX      100          /* … and of new ones; beyond it, none until the next drain */
 #define WITHIN_NS    100000000ull /* in a window, however the wall clock drifts */
 #define UNUSED_MAX   30           /* reports in which nothing came: then a site is forgotten */
@@ -72,8 +73,9 @@ struct sites {
 	uint32_t ended_count, ended_cap;
 	uint64_t end_ns;
 	bool is_last;
-	unsigned shift, again, fresh; /* walks since the last drain */
-	bool is_held;
+	unsigned shift, again, drains; /* walks of known sites, in so many drains */
+	unsigned fresh;                /* walks of new ones since the last drain */
+	bool is_held, is_full;
 	uint64_t slices; /* rows without an end, of this report */
 	struct sites_stats stats;
 };
@@ -235,6 +237,7 @@ void sites_event(struct sites *s, struct processes *ps, const struct assembled *
 		s->fresh++;
 	}
 	struct walk *w = walk_of(s, d->tid, d->walk);
+	s->stats.walked++;
 	windows_owner(s->windows, ps, a, &w->blocked);
 	describe(s, a, &d->of, w);
 	w->has_stack = true;
@@ -449,24 +452,36 @@ void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_
 	sampler_count_taken(pipeline_sampler(p), s->source, s->slices);
 }
 
-void sites_settle(struct sites *s, struct pipeline *p)
+/* How likely a site that is known is walked again: so that about as many are as are wanted. */
+static void adapt(struct sites *s, struct source *src)
 {
-	struct source *src = sampler_running(pipeline_sampler(p), s->source);
 	unsigned shift = s->shift;
 
+	if (++s->drains < SETTLE && s->again <= 2 * AGAIN_WANTED)
+		return;
 	if (s->again > 2 * AGAIN_WANTED && shift < SITES_WALK_SHIFTS)
 		shift += s->again > 8 * AGAIN_WANTED ? 2 : 1;
 	else if (s->again < AGAIN_WANTED / 2 && shift > 0)
 		shift--;
 	if (shift != s->shift)
 		sites_source_set_shift(src, shift);
-	bool is_held = s->fresh > NEW_MAX;
+	s->shift = shift;
+	s->again = s->drains = 0;
+}
+
+void sites_settle(struct sites *s, struct pipeline *p)
+{
+	struct source *src = sampler_running(pipeline_sampler(p), s->source);
+	bool is_full = !s->is_held && sites_source_is_full(src), is_held = s->fresh > NEW_MAX;
+
+	adapt(s, src);
+	s->stats.full += is_full && !s->is_full;
 	if (is_held != s->is_held)
 		sites_source_hold(src, is_held);
-	s->stats.capped += is_held;
+	s->stats.held += is_held;
+	s->is_full = is_full;
 	s->is_held = is_held;
-	s->shift = shift;
-	s->again = s->fresh = 0;
+	s->fresh = 0;
 }
 
 void sites_stats(const struct sites *s, struct sites_stats *ret)

@@ -38,16 +38,19 @@ void sites_event(struct sites *s, struct processes *ps, const struct assembled *
 /* After each drain: how often stacks are walked is adapted to how many were. */
 void sites_settle(struct sites *s, struct pipeline *p);
 
-/* Adds all there is up to `end_ns` (CLOCK_MONOTONIC, not after now) to the window that ends then.
+/*
+ * Adds all there is up to `end_ns` (CLOCK_MONOTONIC, not after now) to the window that ends then.
+ * `is_last`: what is not known whose it is waits no longer.
  */
-/* `is_last`: what is not known whose it is waits no longer. */
 void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_last);
 
 struct sites_stats {
 	uint64_t walks;     /* known now */
-	uint64_t stackless; /* waits without a stack: of threads that did not live long, and others
+	uint64_t walked;    /* ever */
+	uint64_t stackless; /* waits: of threads that did not live long, and where there was no room
 			     */
-	uint64_t capped;    /* times that too many sites were new at once */
+	uint64_t held;      /* drains after which no stacks were walked, as too many were new */
+	uint64_t full;      /* times that the kernel had no room for more sites */
 	uint64_t read_errors;
 };
 

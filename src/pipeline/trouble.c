@@ -131,6 +131,18 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				    "times a thread left its CPU that was not followed, as there "
 				    "are more than 16384 threads: their waits are missing",
 				    "", false},
+	[TROUBLE_SITES_NEW] = {"sites_new",
+			       "times threads waited at so many new places at once that their "
+			       "stacks were not walked: such waits are under [no stack]",
+			       "", true},
+	[TROUBLE_SITES_FULL] = {"sites_full",
+				"times there was no room for more places where threads wait: new "
+				"ones are under [no stack] until old ones have gone",
+				"", false},
+	[TROUBLE_SITES_UNREAD] = {"sites_unread",
+				  "times the kernel did not tell how long threads wait: the time "
+				  "comes with a later window",
+				  "", false},
 	[TROUBLE_NO_PRIORITY] = {"no_priority",
 				 "is why the collector runs at normal priority: on a machine that "
 				 "is too busy, rings fill up",
