@@ -431,7 +431,8 @@ static int start(struct collecting *c)
 		log_warn("the time that threads wait is not kept: cannot %s: %s%s%s", why.doing,
 			 strerror(-err), why.detail[0] ? ": " : "", why.detail);
 		sampler.source_count = --own->source_count;
-		windows_free(TAKE_PTR(c->windows[--c->window_count]));
+		c->window_count--;
+		windows_free(TAKE_PTR(c->windows[c->window_count]));
 		c->no_offcpu = true;
 		err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
 	}

@@ -5,6 +5,7 @@ In `make test` on Debian 12's kernel; in `make test-vm` and `make soak` on the o
 supports and the newest that Debian ships as well. SMOLDER_KERNELS="/path/to/vmlinuz ..." names
 others.
 """
+import collections
 import os
 import re
 import sys
@@ -125,6 +126,17 @@ def waits_have_their_lengths(report):
     assert ";[waker];[timer];" in report["waits"], report["waits"]
 
 
+def all_the_time_has_its_parts(report):
+    assert report.code("whole") == 0, f"ended with {report.code('whole')}: {report.err('whole')}"
+    assert ", 0 lost" in report.err("whole"), report.err("whole")
+    parts = collections.Counter()
+    for s, n in folded.parse(report["whole"]):
+        parts[s[0], s[1]] += n
+    assert 0.95e9 < parts["sleep", "[blocked: timer]"] < 1.5e9, parts
+    assert parts["sh", "[blocked: child]"] > 0.9e9, parts
+    assert sum(n for (comm, part), n in parts.items() if comm == "sh" and part.startswith("[running: ")) > 1e6, parts
+
+
 def system_calls_are_counted(report):
     for name in ("counted", "timed", "grouped"):
         # That of sh: it found no directory.
@@ -207,8 +219,9 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
-          waits_have_their_lengths, system_calls_are_counted, system_calls_are_traced,
-          waits_are_kept_always, a_module_is_not_named_by_another_that_was_in_its_place,
+          waits_have_their_lengths, all_the_time_has_its_parts, system_calls_are_counted,
+          system_calls_are_traced, waits_are_kept_always,
+          a_module_is_not_named_by_another_that_was_in_its_place,
           memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
