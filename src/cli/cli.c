@@ -221,6 +221,19 @@ bool cli_plain_seconds(const char *command, int argc, char **argv, uint64_t *ret
 	return optind >= argc;
 }
 
+bool cli_takes(int option, bool *ret_help)
+{
+	if (option == 'q')
+		log_level = LOG_QUIET;
+	else if (option == 'v')
+		log_level = LOG_VERBOSE;
+	else if (option == 'h')
+		*ret_help = true;
+	else
+		return false;
+	return true;
+}
+
 int cli_usage(const char *command)
 {
 	fprintf(stderr, "Try 'smolder %s --help'.\n", command);

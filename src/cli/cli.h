@@ -95,6 +95,9 @@ bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms);
 /* What getopt left over: SECONDS, or nothing; false after reporting what else it is. */
 bool cli_plain_seconds(const char *command, int argc, char **argv, uint64_t *ret_ms);
 
+/* -q, -v and -h: whether the option is one of them, which is done then. */
+bool cli_takes(int option, bool *ret_help);
+
 /* "Try 'smolder COMMAND --help'." on stderr; returns EXIT_USAGE. */
 int cli_usage(const char *command);
 

@@ -100,18 +100,9 @@ static bool set_option(struct record_args *a, const struct record_command *comma
 			return false;
 		r->table_bytes = (size_t)n << 20;
 		return true;
-	case 'q':
-		log_level = LOG_QUIET;
-		return true;
-	case 'v':
-		log_level = LOG_VERBOSE;
-		return true;
-	case 'h':
-		a->help = true;
-		return true;
 	default:
 		/* If it is '?', getopt has said why. */
-		return c != '?' && command->set(command->ctx, c);
+		return c != '?' && (cli_takes(c, &a->help) || command->set(command->ctx, c));
 	}
 }
 

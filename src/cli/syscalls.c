@@ -209,17 +209,8 @@ static bool parse_option(struct syscalls_args *a, int c)
 	case OPT_HISTOGRAM:
 		a->view.histogram = true;
 		return true;
-	case 'q':
-		log_level = LOG_QUIET;
-		return true;
-	case 'v':
-		log_level = LOG_VERBOSE;
-		return true;
-	case 'h':
-		a->help = true;
-		return true;
 	default:
-		return false; /* getopt has said why */
+		return cli_takes(c, &a->help); /* else getopt has said why */
 	}
 }
 

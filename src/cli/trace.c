@@ -234,17 +234,8 @@ static bool parse_option(struct trace_args *a, int c)
 		return true;
 	case 'f':
 		return true;
-	case 'q':
-		log_level = LOG_QUIET;
-		return true;
-	case 'v':
-		log_level = LOG_VERBOSE;
-		return true;
-	case 'h':
-		a->help = true;
-		return true;
 	default:
-		return parse_show(a, c);
+		return cli_takes(c, &a->help) || parse_show(a, c);
 	}
 }
 

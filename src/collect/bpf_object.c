@@ -100,3 +100,20 @@ int bpf_object_share(struct bpf_object *o, const struct bpf_object *from, const 
 	}
 	return 0;
 }
+
+int bpf_object_attach(struct bpf_program *p, struct bpf_link **links, unsigned *count)
+{
+	if (!bpf_program__autoload(p))
+		return 0;
+	struct bpf_link *link = bpf_program__attach(p);
+	if (!link)
+		return -errno;
+	links[(*count)++] = link;
+	return 0;
+}
+
+void bpf_object_detach(struct bpf_link **links, unsigned *count)
+{
+	while (*count)
+		bpf_link__destroy(links[--*count]);
+}

@@ -21,3 +21,12 @@ int bpf_object_set(struct bpf_object *o, const char *name, const void *value, si
 /* Uses another one's maps, which are loaded, instead of its own: `names` ends with NULL. 0 or
  * -errno. */
 int bpf_object_share(struct bpf_object *o, const struct bpf_object *from, const char *const *names);
+
+/*
+ * Attaches a program behind those that are at its place already, unless it was not to be loaded,
+ * and adds the link to `links`, which has room. 0 or -errno.
+ */
+int bpf_object_attach(struct bpf_program *p, struct bpf_link **links, unsigned *count);
+
+/* Takes them down, the last one first. */
+void bpf_object_detach(struct bpf_link **links, unsigned *count);

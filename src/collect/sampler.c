@@ -31,7 +31,7 @@ struct sampler {
 static const char *const shared_maps[] = {"processes", "mappings",   "files",   "pages", "rules",
 					  "shards",    "orc_blocks", "targets", NULL};
 
-static int fail(struct sampler_error *e, const char *doing, int r)
+int sampler_failed(struct sampler_error *e, const char *doing, int r)
 {
 	e->doing = doing;
 	snprintf(e->detail, sizeof(e->detail), "%s", bpf_object_words());
@@ -166,16 +166,16 @@ static int load_source(struct sampler *s, unsigned i, const struct sampler_optio
 	s->count++;
 	src->object = bpf_object__open_mem(object, bytes, &opts);
 	if (!src->object)
-		return fail(e, "open the BPF program", -errno);
+		return sampler_failed(e, "open the BPF program", -errno);
 	int r = prepare(s, src, o, f, orc);
 	if (r)
-		return fail(e, "prepare the BPF program", r);
+		return sampler_failed(e, "prepare the BPF program", r);
 	r = bpf_object__load(src->object);
 	if (r)
-		return fail(e, "load the BPF program", r);
+		return sampler_failed(e, "load the BPF program", r);
 	src->counters_fd = bpf_object__find_map_fd_by_name(src->object, "counters");
 	r = rings_map(&src->rings, src->object);
-	return r ? fail(e, "map the rings", r) : 0;
+	return r ? sampler_failed(e, "map the rings", r) : 0;
 }
 
 /* Without it each search is a long one; nothing else depends on it. */
@@ -210,7 +210,7 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	int r = pidns_find(&filter.pid_namespace);
 
 	if (r)
-		return fail(e, SAMPLER_TELLING_PROCESSES, r);
+		return sampler_failed(e, SAMPLER_TELLING_PROCESSES, r);
 	if (!filter.no_kernel)
 		orc_locate(&orc);
 	for (unsigned i = 0; i < o->source_count; i++) {
@@ -222,10 +222,10 @@ static int load(struct sampler *s, const struct sampler_options *o, struct sampl
 	for (size_t i = 0; i < o->target_count; i++) {
 		r = sampler_add_target(s, o->targets[i]);
 		if (r)
-			return fail(e, "set the targets", r);
+			return sampler_failed(e, "set the targets", r);
 	}
 	r = filter.follow ? follow_children(s) : 0;
-	return r ? fail(e, "follow the children of the program", r) : 0;
+	return r ? sampler_failed(e, "follow the children of the program", r) : 0;
 }
 
 static int start(struct sampler *s, struct sampler_error *e)
@@ -235,7 +235,7 @@ static int start(struct sampler *s, struct sampler_error *e)
 		int r = s->sources[i].kind->driver->start(&s->sources[i], &doing);
 		e->event = s->sources[i].kind->name;
 		if (r)
-			return fail(e, doing, r);
+			return sampler_failed(e, doing, r);
 	}
 	return 0;
 }
@@ -247,9 +247,9 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 	bpf_object_listen();
 	int cpus = libbpf_num_possible_cpus();
 	if (cpus < 0)
-		return fail(ret_err, "count the CPUs", cpus);
+		return sampler_failed(ret_err, "count the CPUs", cpus);
 	if (!o->source_count || o->source_count > SOURCES_MAX)
-		return fail(ret_err, "choose what to record", -EINVAL);
+		return sampler_failed(ret_err, "choose what to record", -EINVAL);
 
 	struct sampler *s = mem_alloc(sizeof(*s));
 	int present = cpus_present();

@@ -44,6 +44,9 @@ struct sampler_error {
 	char detail[512];  /* the kernel's or libbpf's own words, may be empty */
 };
 
+/* Fills it in, with libbpf's words; returns r. For all who load programs. */
+int sampler_failed(struct sampler_error *e, const char *doing, int r);
+
 /* 0, or -errno with *ret_err filled in. Samples flow from here on. */
 int sampler_new(const struct sampler_options *o, struct sampler **ret,
 		struct sampler_error *ret_err);

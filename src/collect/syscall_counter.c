@@ -33,13 +33,6 @@ struct syscall_counter {
 	size_t key_cap;
 };
 
-static int fail(struct sampler_error *e, const char *doing, int r)
-{
-	e->doing = doing;
-	snprintf(e->detail, sizeof(e->detail), "%s", bpf_object_words());
-	return r;
-}
-
 /* Only what this way of counting needs is loaded. */
 static void choose_programs(struct syscall_count *b, const struct syscall_counter_options *o)
 {
@@ -99,17 +92,6 @@ static int map_slots(struct syscall_counter *c)
 	return 0;
 }
 
-static int attach(struct syscall_counter *c, struct bpf_program *p)
-{
-	if (!bpf_program__autoload(p))
-		return 0;
-	struct bpf_link *link = bpf_program__attach(p);
-	if (!link)
-		return -errno;
-	c->links[c->link_count++] = link;
-	return 0;
-}
-
 /*
  * Ends before beginnings: else a call that began in between would be open for ever. What counts the
  * end of a thread before what forgets that it was a target.
@@ -124,7 +106,7 @@ static int attach_all(struct syscall_counter *c)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
-		r = r ? r : attach(c, order[i]);
+		r = r ? r : bpf_object_attach(order[i], c->links, &c->link_count);
 	return r;
 }
 
@@ -135,22 +117,22 @@ static int start(struct syscall_counter *c, const struct syscall_counter_options
 
 	c->bpf = syscall_count__open();
 	if (!c->bpf)
-		return fail(e, "open the BPF program", -errno);
+		return sampler_failed(e, "open the BPF program", -errno);
 	int r = prepare(c, o);
 	if (r)
-		return fail(e, SAMPLER_TELLING_PROCESSES, r);
+		return sampler_failed(e, SAMPLER_TELLING_PROCESSES, r);
 	r = syscall_count__load(c->bpf);
 	if (r)
-		return fail(e, "load the BPF program", r);
+		return sampler_failed(e, "load the BPF program", r);
 	r = map_slots(c);
 	if (r)
-		return fail(e, "map the counters", r);
+		return sampler_failed(e, "map the counters", r);
 	for (size_t i = 0; i < o->target_count && !o->from_exec && !r; i++)
 		r = bpf_map_update_elem(bpf_map__fd(c->bpf->maps.targets), &o->targets[i], &one, 0);
 	if (r)
-		return fail(e, "set the targets", r);
+		return sampler_failed(e, "set the targets", r);
 	r = attach_all(c);
-	return r ? fail(e, "attach to the tracepoints of system calls", r) : 0;
+	return r ? sampler_failed(e, "attach to the tracepoints of system calls", r) : 0;
 }
 
 int syscall_counter_new(const struct syscall_counter_options *o, struct syscall_counter **ret,
@@ -160,7 +142,7 @@ int syscall_counter_new(const struct syscall_counter_options *o, struct syscall_
 	bpf_object_listen();
 	int cpus = cpus_present();
 	if (cpus <= 0)
-		return fail(ret_err, "count the CPUs", cpus ? cpus : -ENOENT);
+		return sampler_failed(ret_err, "count the CPUs", cpus ? cpus : -ENOENT);
 
 	struct syscall_counter *c = mem_alloc(sizeof(*c));
 	c->cpu_count = (unsigned)cpus;
@@ -177,8 +159,7 @@ int syscall_counter_new(const struct syscall_counter_options *o, struct syscall_
 
 void syscall_counter_stop(struct syscall_counter *c)
 {
-	while (c->link_count)
-		bpf_link__destroy(c->links[--c->link_count]);
+	bpf_object_detach(c->links, &c->link_count);
 }
 
 void syscall_counter_free(struct syscall_counter *c)

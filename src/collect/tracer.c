@@ -28,13 +28,6 @@ struct tracer {
 	unsigned handed;
 };
 
-static int fail(struct sampler_error *e, const char *doing, int r)
-{
-	e->doing = doing;
-	snprintf(e->detail, sizeof(e->detail), "%s", bpf_object_words());
-	return r;
-}
-
 static int prepare(struct tracer *t, const struct tracer_options *o)
 {
 	struct trace *b = t->bpf;
@@ -87,16 +80,12 @@ static int attach(struct tracer *t, const struct source *stacks)
 		t->bpf->progs.trace_exit,  stacks ? stacks->program : NULL,
 		t->bpf->progs.trace_enter,
 	};
+	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-		if (!order[i] || !bpf_program__autoload(order[i]))
-			continue;
-		struct bpf_link *link = bpf_program__attach(order[i]);
-		if (!link)
-			return -errno;
-		t->links[t->link_count++] = link;
-	}
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(order) && !r; i++)
+		if (order[i])
+			r = bpf_object_attach(order[i], t->links, &t->link_count);
+	return r;
 }
 
 /* A negative result ends the drain. */
@@ -113,21 +102,21 @@ static int start(struct tracer *t, const struct tracer_options *o, struct sample
 {
 	t->bpf = trace__open();
 	if (!t->bpf)
-		return fail(e, "open the BPF program", -errno);
+		return sampler_failed(e, "open the BPF program", -errno);
 	int r = prepare(t, o);
 	if (r)
-		return fail(e, SAMPLER_TELLING_PROCESSES, r);
+		return sampler_failed(e, SAMPLER_TELLING_PROCESSES, r);
 	r = trace__load(t->bpf);
 	if (r)
-		return fail(e, "load the BPF program", r);
+		return sampler_failed(e, "load the BPF program", r);
 	r = write_maps(t, o);
 	if (r)
-		return fail(e, "say what to trace", r);
+		return sampler_failed(e, "say what to trace", r);
 	t->ring = ring_buffer__new(bpf_map__fd(t->bpf->maps.records), on_record, t, NULL);
 	if (!t->ring)
-		return fail(e, "map the ring", -errno);
+		return sampler_failed(e, "map the ring", -errno);
 	r = attach(t, o->stacks);
-	return r ? fail(e, "attach to the tracepoints of system calls", r) : 0;
+	return r ? sampler_failed(e, "attach to the tracepoints of system calls", r) : 0;
 }
 
 int tracer_new(const struct tracer_options *o, struct tracer **ret, struct sampler_error *ret_err)
@@ -136,7 +125,7 @@ int tracer_new(const struct tracer_options *o, struct tracer **ret, struct sampl
 	bpf_object_listen();
 	int cpus = libbpf_num_possible_cpus();
 	if (cpus < 0)
-		return fail(ret_err, "count the CPUs", cpus);
+		return sampler_failed(ret_err, "count the CPUs", cpus);
 
 	struct tracer *t = mem_alloc(sizeof(*t));
 	t->cpu_count = (unsigned)cpus;
@@ -152,8 +141,7 @@ int tracer_new(const struct tracer_options *o, struct tracer **ret, struct sampl
 void tracer_stop(struct tracer *t)
 {
 	/* Beginnings first, so that no call is begun that nobody ends. */
-	while (t->link_count)
-		bpf_link__destroy(t->links[--t->link_count]);
+	bpf_object_detach(t->links, &t->link_count);
 }
 
 void tracer_free(struct tracer *t)
