@@ -163,6 +163,13 @@ def system_calls_are_traced(report):
         assert re.search(line, said, re.M), f"{line} in {said}"
 
 
+def traced_calls_have_stacks(report):
+    assert report.code("traced_stacks") in (1, 2), report.err("traced_stacks")  # the shell's
+    said = report["traced_stacks"] + report.err("traced_stacks")
+    assert re.search(r'chdir\("/nonexistent"\) .*\n > \S+\(.*\)$', said, re.M), said
+    assert re.search(r"calls in .* s, 0 lost$", said, re.M), said
+
+
 def a_module_is_not_named_by_another_that_was_in_its_place(report):
     if "modules" not in report:
         skip("no modules of this kernel are at hand")
@@ -220,7 +227,7 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
           waits_have_their_lengths, all_the_time_has_its_parts, system_calls_are_counted,
-          system_calls_are_traced, waits_are_kept_always,
+          system_calls_are_traced, traced_calls_have_stacks, waits_are_kept_always,
           a_module_is_not_named_by_another_that_was_in_its_place,
           memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
