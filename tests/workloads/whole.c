@@ -1,7 +1,7 @@
 /*
- * whole: threads whose time is known: `whole MS [ready]`. Of each it prints its tid, what it did, how
- * long by its own clock and by that of who asked for it, and its CPU time; of itself how long it was,
- * and how long it waited for its children.
+ * whole: threads whose time is known: `whole MS [ready]`. Of each it prints its tid, what it did,
+ *how long by its own clock and by that of who asked for it, and its CPU time; of itself how long it
+ *was, and how long it waited for its children.
  *
  *	main       waits for the others
  *	spins      spins all the time
@@ -127,7 +127,8 @@ int main(int argc, char **argv)
 	struct life *others[3];
 	uint64_t began = now(CLOCK_MONOTONIC);
 
-	until = argc > 2 ? UINT64_MAX : now(CLOCK_MONOTONIC) + strtoull(argv[1], NULL, 10) * 1000000;
+	until = argc > 2 ? UINT64_MAX
+			 : now(CLOCK_MONOTONIC) + strtoull(argv[1], NULL, 10) * 1000000;
 	others[0] = begin("spins", spin_work);
 	others[1] = begin("sleeps", sleep_work);
 	others[2] = begin("works", pool_work);
@@ -150,7 +151,8 @@ int main(int argc, char **argv)
 	printf("{\"main\": %llu, \"children\": %llu, \"threads\": [",
 	       (unsigned long long)(now(CLOCK_MONOTONIC) - began), (unsigned long long)children);
 	for (size_t i = 0; i < count; i++)
-		printf("%s{\"tid\": %d, \"what\": \"%s\", \"inner\": %llu, \"outer\": %llu, \"cpu\": "
+		printf("%s{\"tid\": %d, \"what\": \"%s\", \"inner\": %llu, \"outer\": %llu, "
+		       "\"cpu\": "
 		       "%llu}",
 		       i ? ", " : "", lives[i].tid, lives[i].what,
 		       (unsigned long long)(lives[i].ended - lives[i].began),
