@@ -16,9 +16,9 @@ from tap import main  # noqa: E402
 NS = 1e9
 
 
-def waits(a):
+def waits(a, comm="waits"):
     """All that is stored of the workload, up to now."""
-    r = a.query('offcpu{comm="waits"}', "--from", "now-1h", "-f", "folded")
+    r = a.query(f'offcpu{{comm="{comm}"}}', "--from", "now-1h", "-f", "folded")
     return folded.parse(r.stdout if r.returncode == 0 else "")
 
 
@@ -70,6 +70,41 @@ def a_wait_that_goes_on_is_in_each_window_once():
         assert later / NS < time.monotonic() - began + 5, (later, began)
         idle = waits(a).count("[idle]")
         assert idle == 0 or idle >= later, (idle, later)
+
+
+@live
+@undisturbed
+def threads_that_are_killed_or_become_another_program_lose_nothing():
+    """Killed while it waits, after a window has ended; and its own name, then that of what it executes."""
+    with always("--offcpu", "yes") as a:
+        killed, became = run_waits("killed", 1200 * WINDOW), run_waits("exec", 500)
+        want, after = truths(killed), truths(became)
+        assert a.stop() == 0, a.err
+        with served(a.store) as s:
+            before, later = waits(s), waits(s, "exe")
+    there, stuck = before.count("stuck_wait"), want["stuck_wait"]
+    print(f"# stuck_wait: {there / NS:.3f} s of {stuck / NS:.3f}; executed: {later.total / NS:.3f} s")
+    assert abs(there - stuck) < 0.05 * stuck, (there, stuck)
+    # Who killed it slept as long; 500 times 2 ms before the exec, and what it says itself after it.
+    least = 2 * stuck + 500 * 2e-3 * NS + after["short_sleep"] + after["long_sleep"]
+    assert before.total + later.total > 0.95 * least, (before.total, later.total, least)
+    assert later.total > 0, "nothing by its new name"
+
+
+@live
+def too_many_new_places_are_counted_and_said():
+    """Hundreds of threads that wait, all for the first time: no more stacks are walked for a moment."""
+    def capped():
+        with workloads.start("waits", "many", "600"):
+            for _ in range(12):
+                time.sleep(1)
+                if a.troubles().get("sites_new"):
+                    return True
+
+    with always("--offcpu", "yes") as a:
+        until("the cap", capped, 100)
+        until("words", lambda: "waited at so many new places at once" in a.err)
+        assert sum(a.collectors("smolder_collector_offcpu_walks_total")) > 100, a.metrics()
 
 
 @live

@@ -11,7 +11,8 @@
  *	killed    a child in stuck_wait for N ms, then killed
  *	spin      spins for N ms: in `spin_work`
  *	forever   stuck_wait until it is killed; says that it is ready
- *	once      late_wait until SIGTERM, then long_sleep N times; says that it is ready
+ *	many      N threads in many_wait, 200 ms at a time, until it is killed; says that it is
+ *ready once      late_wait until SIGTERM, then long_sleep N times; says that it is ready
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -267,6 +268,29 @@ F static void late_wait(void)
 	pause();
 }
 
+F static void many_wait(void)
+{
+	sleep_us(200000);
+}
+
+static void *wait_on(void *arg)
+{
+	for (;;)
+		many_wait();
+	return arg;
+}
+
+static void many(int n)
+{
+	pthread_t thread;
+
+	while (n-- > 0)
+		if (pthread_create(&thread, NULL, wait_on, NULL) != 0)
+			abort();
+	say_ready();
+	stuck_wait();
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[1] : "";
@@ -295,6 +319,8 @@ int main(int argc, char **argv)
 	} else if (strcmp(mode, "forever") == 0) {
 		say_ready();
 		stuck_wait();
+	} else if (strcmp(mode, "many") == 0) {
+		many(n);
 	} else if (strcmp(mode, "once") == 0) {
 		late_wait();
 		while (n-- > 0)
