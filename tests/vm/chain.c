@@ -43,7 +43,7 @@ static uint64_t now_ms(void)
 
 static NOINLINE void ask_time(void)
 {
-	for (int i = 0; i < 500; i++)
+	for (int i = 0; i < 2000; i++)
 		sink += (unsigned)now_ms();
 }
 

@@ -71,7 +71,8 @@ def doctor_finds_nothing_wrong(report):
 def ticks_that_an_idle_machine_skips_are_not_missed(report):
     m = re.search(r"(\d+) of (\d+) ticks did not come", report.err("idle"))
     missed, due = map(int, m.groups())
-    assert due > 0.6 * 499 * 3 * 2, report.err("idle")  # an emulated machine has a clock of its own
+    print(f"# {due} ticks were due, {missed} of them missed")
+    assert due > 0.9 * 499 * 3 * 2, report.err("idle")
     assert folded.parse(report["idle"]).total < 0.5 * due, "this machine does not idle"
     assert missed < 0.03 * due, m[0]
 
@@ -249,7 +250,7 @@ def machine(name, find):
                 got = why
             made.append(got)
         if isinstance(made[0], Exception):
-            raise made[0]
+            raise made[0].with_traceback(None)
         return made[0]
 
     for check in CHECKS:
