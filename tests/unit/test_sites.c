@@ -134,7 +134,7 @@ static struct fixture make(void)
 	kernel = (struct kernel){};
 	f.windows = windows_new(f.dict, &o);
 	windows_clock(f.windows, f.now, f.now, WALL);
-	f.sites = sites_new(f.dict, f.windows, 0, &(struct waiting_options){});
+	f.sites = sites_new(f.dict, f.windows, NULL, 0, &(struct waiting_options){});
 	return f;
 }
 
