@@ -203,10 +203,15 @@ def stacks_in_json_and_of_many_calls():
     lost = re.search(r"(\d+) stacks were lost", r.err)
     empty = sum(not c["stack"] for c in calls)
     assert empty == (int(lost[1]) if lost else 0), (empty, r.err)
+    whole = 0
     for i, c in enumerate(calls):
         names = [f["function"] for f in c["stack"] if f["module"].endswith("nested_calls")]
-        assert not names or names == ["inner", "outer", "main", "_start"][:1 + 3 * (i % 2 == 0)] \
-            + ["main", "_start"] * (i % 2), (i, names)
+        truth = ["inner", "outer", "main", "_start"] if i % 2 == 0 else ["inner", "main", "_start"]
+        # Where there was no room to copy a stack before the program's tables were there, its end is missing.
+        cut = not c["stack"] or c["stack"][-1]["function"] == "[incomplete]"
+        assert names == truth[:len(names)] if cut else names == truth, (i, c["stack"])
+        whole += not cut
+    assert whole >= 10, whole
 
 
 def lines_of(*args, **kw):
