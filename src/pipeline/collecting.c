@@ -129,7 +129,7 @@ static void counts_now(const struct collecting *c, struct window_counts *ret)
 		ret[i].lost[WINDOW_LOST_MALFORMED] = now.malformed;
 	}
 	if (c->ran)
-		ret[c->options->source_count] = (struct window_counts){.taken = ran_taken(c->ran)};
+		ret[c->options->source_count] = (struct window_counts){};
 }
 
 /* Sends what waits, one message at a time. */
@@ -373,6 +373,7 @@ static void open_ran(struct collecting *c, const char *host)
 	if (c->window_count >= SOURCES_MAX)
 		return;
 	c->windows[c->window_count] = windows_new(c->dict, &o);
+	sender_uncounted(c->sender, c->window_count);
 	c->ran = ran_new(c->windows[c->window_count++]);
 }
 

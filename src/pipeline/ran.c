@@ -15,7 +15,6 @@ struct reported {
 struct ran {
 	struct windows *windows;
 	struct reported *reported; /* SITES_THREADS of them; most are never touched */
-	uint64_t taken;
 };
 
 struct ran *ran_new(struct windows *ws)
@@ -45,7 +44,6 @@ static void add_row(struct ran *r, const struct owner *who, uint64_t at_ns, uint
 		o.state = o.reason = 0;
 	}
 	windows_add_sum(r->windows, who ? &o : NULL, at_ns, 0, 1, ns);
-	r->taken++;
 }
 
 /* With what it runs just now. */
@@ -80,9 +78,4 @@ void ran_thread(struct ran *r, uint32_t place, const struct site_thread *t, cons
 void ran_ended(struct ran *r, const struct owner *who, uint64_t at_ns, uint64_t ns)
 {
 	add_row(r, who, at_ns, ns);
-}
-
-uint64_t ran_taken(const struct ran *r)
-{
-	return r->taken;
 }

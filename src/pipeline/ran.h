@@ -6,7 +6,7 @@
  * running up to the window's end. With the type `offcpu` that is all the time of a thread;
  * query/parts.h puts them together.
  *
- * A row counts 1, and is counted as taken: so taken = stored + lost holds for this type as well.
+ * A row counts 1. The kernel counts none of them, so what is sent was taken: sender_uncounted().
  */
 #pragma once
 
@@ -34,5 +34,3 @@ void ran_thread(struct ran *r, uint32_t place, const struct site_thread *t, cons
 
 /* One that has ended and is in no map: all that it ran. */
 void ran_ended(struct ran *r, const struct owner *who, uint64_t at_ns, uint64_t ns);
-
-uint64_t ran_taken(const struct ran *r); /* rows */

@@ -41,5 +41,5 @@ void running_begin_anew(struct running *r, uint64_t begin_ns);
 /* e: an event of offcpu_source, or of its iterators. */
 void running_roster(struct running *r, const struct wire_event *e);
 void running_event(struct running *r, const struct wire_event *e);
-void running_back(struct running *r, const struct offcpu_thread *t);
+void running_back(struct running *r, const struct offcpu_thread *in_kernel);
 void running_end(struct running *r, const struct wire_event *e, uint64_t end_ns);

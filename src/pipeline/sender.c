@@ -37,8 +37,9 @@ struct sender {
 	uint64_t part_samples;
 	uint64_t message_sequence;
 	struct {
-		uint64_t dropped, refused; /* samples */
-	} lost[SOURCES_MAX];
+		bool is_uncounted;
+		uint64_t stored, dropped, refused; /* samples */
+	} of[SOURCES_MAX];                         /* by source */
 	struct sender_stats stats;
 };
 
@@ -99,7 +100,7 @@ static void make_room(struct sender *s)
 		}
 		s->stats.dropped_windows++;
 		s->stats.dropped_samples += s->first->samples;
-		s->lost[s->first->source].dropped += s->first->samples;
+		s->of[s->first->source].dropped += s->first->samples;
 		remove_first(s);
 	}
 }
@@ -121,6 +122,11 @@ void sender_push(struct sender *s, unsigned source, struct window *w)
 	s->stats.waiting++;
 	s->stats.waiting_samples += new->samples;
 	make_room(s);
+}
+
+void sender_uncounted(struct sender *s, unsigned source)
+{
+	s->of[MIN(source, SOURCES_MAX - 1)].is_uncounted = true;
 }
 
 void sender_metrics(struct sender *s, struct window_metric *metrics, uint32_t count)
@@ -152,8 +158,8 @@ static void encode(struct sender *s, const struct window_counts *counts, bool en
 
 	part.epoch = s->epoch;
 	part.counts = counts[w->source];
-	part.counts.lost[WINDOW_LOST_BUFFER] += s->lost[w->source].dropped;
-	part.counts.lost[WINDOW_LOST_REFUSED] += s->lost[w->source].refused;
+	part.counts.lost[WINDOW_LOST_BUFFER] += s->of[w->source].dropped;
+	part.counts.lost[WINDOW_LOST_REFUSED] += s->of[w->source].refused;
 	part.row_count = 0;
 	part.times = NULL;
 	part.part = s->part = WINDOW_NO_PART;
@@ -171,6 +177,9 @@ static void encode(struct sender *s, const struct window_counts *counts, bool en
 			part.metric_count = s->metric_count;
 		}
 	}
+	if (s->of[w->source].is_uncounted)
+		part.counts.taken = s->of[w->source].stored + s->of[w->source].dropped +
+				    s->of[w->source].refused + (entries_only ? 0 : s->part_samples);
 	s->message.len = 0;
 	s->sent = s->acked;
 	s->message_sequence = part.sequence;
@@ -209,7 +218,7 @@ static void part_is_done(struct sender *s, bool refused)
 	w->samples -= s->part_samples;
 	s->stats.waiting_samples -= s->part_samples;
 	*(refused ? &s->stats.refused_samples : &s->stats.sent_samples) += s->part_samples;
-	s->lost[w->source].refused += refused ? s->part_samples : 0;
+	*(refused ? &s->of[w->source].refused : &s->of[w->source].stored) += s->part_samples;
 	if (w->row < w->window.row_count)
 		return;
 	s->stats.refused_windows += refused;

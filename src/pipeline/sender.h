@@ -30,6 +30,13 @@ void sender_free(struct sender *s);
  * sender_message() of the source whose events it has. */
 void sender_push(struct sender *s, unsigned source, struct window *w);
 
+/*
+ * No counter that outlives this process has the samples of this source: `taken` is then what was
+ * stored or lost by the time that a message is stored, whatever `counts` says. What has not been
+ * sent when a process is killed was never counted.
+ */
+void sender_uncounted(struct sender *s, unsigned source);
+
 /* What goes with the last part of each window, from now on; names are borrowed. */
 void sender_metrics(struct sender *s, struct window_metric *metrics, uint32_t count);
 

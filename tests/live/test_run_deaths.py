@@ -45,7 +45,7 @@ def halves_that_are_killed_lose_nothing_that_was_stored():
             died = m['smolder_samples_lost_total{reason="collector_died"}']
             assert lost == died > 0, (lost, died)
             # What the store holds is what it counted.
-            trees = [s.json(f"/api/v1/query?query={t}&from=now-1d") for t in ("cpu", "offcpu")]
+            trees = [s.json(f"/api/v1/query?query={t}&from=now-1d") for t in ("cpu", "offcpu", "oncpu")]
             assert sum(t["samples"] for t in trees) == stored, ([t["samples"] for t in trees], stored)
         print(f"# {rounds} kills: {int(taken)} taken, {int(stored)} stored, {int(lost)} lost with "
               f"collectors that died; windows again after {slowest:.1f} s at most")

@@ -10,7 +10,8 @@
 struct server {
 	struct profile *dict;
 	uint32_t epoch;
-	uint64_t stored; /* samples */
+	uint64_t stored;             /* samples */
+	struct window_counts counts; /* of the last message that was stored */
 	uint64_t seen[SEEN_MAX][2];
 	size_t seen_count;
 	unsigned resets, known;
@@ -54,6 +55,7 @@ static void receive(struct server *s, const struct pack *m, struct window_reply 
 	}
 	assert_int_equal(r, 0);
 	reply->status = WINDOW_STORED;
+	s->counts = w.counts;
 	if (w.part != WINDOW_NO_PART && seen(s, w.sequence, w.part)) {
 		reply->status = WINDOW_DUPLICATE;
 		s->known++;
@@ -166,9 +168,10 @@ static void the_oldest_go_when_nobody_listens(void **state)
 	(void)state;
 	struct profile *dict = profile_new();
 	struct sender *s = sender_new(dict, instance, 1 << 20);
-	struct window_counts counts = {};
+	struct window_counts counts = {.taken = 12345};
 	struct sender_stats stats;
 
+	sender_uncounted(s, 0);
 	for (int i = 0; i < 1000; i++) {
 		struct window w = make(dict, 1000, 2);
 		sender_push(s, 0, &w);
@@ -186,6 +189,11 @@ static void the_oldest_go_when_nobody_listens(void **state)
 	sender_again(s);
 	while ((m = sender_message(s, &counts))) {
 		receive(server, m, &reply);
+		/* At any moment, should we be killed: what was taken is stored or lost. The first
+		 * message was made before anything was dropped. */
+		uint64_t lost = server->counts.lost[WINDOW_LOST_BUFFER];
+		assert_true(lost == 0 || lost == stats.dropped_samples);
+		assert_int_equal(server->counts.taken, server->stored + lost);
 		struct pack bytes = {};
 		window_reply_write(&reply, &bytes);
 		assert_int_equal(sender_reply(s, bytes.bytes, bytes.len, &got), 0);
