@@ -226,9 +226,9 @@ static void say_end(struct tracing *t)
 	struct tracer_counts c;
 
 	tracer_counts(t->tracer, &c);
-	log_info("%llu calls in %.1f s, %llu lost",
-		 (unsigned long long)trace_lines_written(t->lines),
-		 (double)(clock_ns(CLOCK_MONOTONIC) - t->began_ns) / 1e9,
+	uint64_t written = trace_lines_written(t->lines);
+	log_info("%llu call%s in %.1f s, %llu lost", (unsigned long long)written,
+		 written == 1 ? "" : "s", (double)(clock_ns(CLOCK_MONOTONIC) - t->began_ns) / 1e9,
 		 (unsigned long long)c.lost);
 	if (trace_history_dropped(t->history))
 		log_warn("%llu calls of that time did not fit into %u MB and are not shown",

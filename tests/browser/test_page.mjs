@@ -1674,7 +1674,9 @@ test('the page of a real server: its numbers are those of smolder query', {skip}
 
 /* Ten threads: in ten seconds 4 s run, 1 s waits for a CPU, 20 s for a disk, and the rest is idle. */
 const WAITING = `${ROWS}
-    post(others["oncpu"].message(at, [row((), 9, 4_000_000_000, comm="nginx", pid="1")], kind="oncpu", period=0))
+    post(others["oncpu"].message(at, [
+        row((), 9, 2_000_000_000, comm="nginx", pid="1"), row((), 1, 500_000_000, comm="nginx", pid="2"),
+        row((), 7, 1_500_000_000, comm="db")], kind="oncpu", period=0))
     post(others["offcpu"].message(at, [
         row(("main@nginx", "read@libc.so.6", "[k]io_schedule"), 5, 20_000_000_000, comm="nginx", state="uninterruptible", reason="disk"),
         row(("main@nginx", "work@nginx"), 3, 1_000_000_000, comm="nginx", state="runnable", reason="cpu"),

@@ -19,7 +19,7 @@ import workloads
 from recording import PATIENCE, Terminal, live, run
 from tap import SMOLDER, main, skip
 
-END = re.compile(r"(\d+) calls in [\d.]+ s, (\d+) lost")
+END = re.compile(r"(\d+) calls? in [\d.]+ s, (\d+) lost")
 
 STRING = r'"(?:[^"\\]|\\.)*"(?:\.\.\.)?'
 

@@ -74,7 +74,7 @@ def ticks_that_an_idle_machine_skips_are_not_missed(report):
     print(f"# {due} ticks were due, {missed} of them missed")
     assert due > 0.9 * 499 * 3 * 2, report.err("idle")
     assert folded.parse(report["idle"]).total < 0.5 * due, "this machine does not idle"
-    assert missed < 0.03 * due, m[0]
+    assert missed < 0.1 * due, m[0]
 
 
 def stacks_of_a_process_are_whole(report):
