@@ -138,6 +138,7 @@ def postgresql(folder):
         script = os.path.join(folder, "hot.sql")
         with open(script, "w") as f:
             f.write("\\sleep 2 ms\nbegin;\nupdate hot set n = n + 1;\n\\sleep 2 ms\nend;\n")
+        os.chmod(script, 0o644)  # it is another user who reads it
         with ended(postgres.client(folder, "pgbench", "-n", "-c", "4", "-j", "2", "-T", "600", "-f", script),
                    cwd=folder):
             wait_for("clients", lambda: len(family(server.pid)) >= 1 + 4 + 4)
