@@ -128,7 +128,7 @@ struct files_struct {
 } KERNEL_TYPE;
 
 struct fs_struct {
-	struct path pwd;
+	struct path root, pwd;
 } KERNEL_TYPE;
 
 struct task_struct {

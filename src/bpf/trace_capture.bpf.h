@@ -16,8 +16,8 @@ struct draft {
 	__u32 used; /* bytes of data */
 	/* A path on its way to the root. */
 	__u32 names;
-	struct dentry *dentry;
-	struct mount *mount;
+	struct dentry *dentry, *root;
+	struct mount *mount, *root_mount;
 	struct trace_plan plan;
 	struct trace_record head;
 	__u8 data[TRACE_DATA_MAX +
@@ -246,6 +246,8 @@ __noinline int capture_step(__u32 label)
 		return 0;
 	struct dentry *dentry = d->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
 	struct mount *m = d->mount;
+	if (dentry == d->root && m == d->root_mount)
+		return 0;
 	if (dentry == BPF_CORE_READ(m, mnt.mnt_root)) {
 		struct mount *up = BPF_CORE_READ(m, mnt_parent);
 		d->dentry = BPF_CORE_READ(m, mnt_mountpoint);
@@ -259,14 +261,23 @@ __noinline int capture_step(__u32 label)
 	return parent != dentry && d->names < TRACE_NAMES;
 }
 
-/* The names of a path, leaf first, across mount points up to the root. */
+static __always_inline struct mount *mount_of(struct vfsmount *at)
+{
+	return (void *)at - bpf_core_field_offset(struct mount, mnt);
+}
+
+/* The names of a path, leaf first, across mount points up to what the process has as its root. */
 static __always_inline void capture_path(struct draft *d, struct dentry *dentry,
 					 struct vfsmount *at, __u32 label)
 {
 	enum { MOUNTS = 8 }; /* in one another */
 
+	struct task_struct *task = (void *)bpf_get_current_task();
+
 	d->dentry = dentry;
-	d->mount = (void *)at - bpf_core_field_offset(struct mount, mnt);
+	d->mount = mount_of(at);
+	d->root = BPF_CORE_READ(task, fs, root.dentry);
+	d->root_mount = mount_of(BPF_CORE_READ(task, fs, root.mnt));
 	d->names = 0;
 	for (int i = 0; i < TRACE_NAMES + MOUNTS; i++)
 		if (!capture_step(label))

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -274,6 +275,19 @@ def only_what_was_asked_for():
         _, lines = lines_of("-y", "-e", "close,openat", "--", program, 10, here)
         assert any(f"= 4<{here}>" in line for line in lines), lines
         assert any(f"close(4<{here}>)" in line for line in lines), lines
+
+
+@live
+def paths_are_as_the_process_has_them():
+    with tempfile.TemporaryDirectory() as d:
+        program = workloads.path("epolls")
+        libraries = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", program], capture_output=True, text=True).stdout)
+        for path in (program, *libraries):
+            os.makedirs(d + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, d + path)
+        open(os.path.join(d, "here"), "w").close()
+        _, lines = lines_of("-y", "-P", "/here", "--", "chroot", d, program, 10, "/here")
+        assert len(lines) == 2 and "= 4</here>" in lines[0] and "close(4</here>)" in lines[1], lines
 
 
 @live
