@@ -7,6 +7,9 @@ buffer is full does nothing for a while, and then the loop is fast because its c
 counted as well how many of the calls that the loop says it made each tool shows, and how many it says it
 lost.
 
+A tool that shows less than MOST of the calls is compared by those that it shows: perf loses calls without
+saying so where the machine is busy, and the loop runs free meanwhile.
+
 Ends with 1 when the loop keeps less than 20 times the speed that strace -c and perf trace leave it, or
 when smolder's calls, shown and lost, are not those that were made.
 """
@@ -21,7 +24,7 @@ from loop import Loop  # finds what follows
 import peers
 from tap import SMOLDER, hurry
 
-MS, TURNS, FASTER = 200, 5, 20
+MS, TURNS, FASTER, MOST = 200, 5, 20, 0.9
 COUNTED = ("smolder trace", "smolder trace -T -y", "smolder trace -c")
 
 
@@ -85,6 +88,9 @@ def main():
             shown, lost = seen_by(said, os.path.join(folder, "out"))
             ns[name] = turns.ns / turns.calls
             print(f"{name:24} {ns[name]:10.1f} {turns.calls:10} {shown:10} {lost:10}", flush=True)
+            if not name.startswith("smolder") and shown < MOST * turns.calls:
+                ns[name] = turns.ns / max(shown, 1)
+                print(f"  {ns[name]:.0f} ns for each call that it shows, by which it is compared")
             # What is lost may be one of the loop's others: two a turn.
             if name in COUNTED and not 0 <= shown + lost - turns.calls <= 2 * TURNS + 2:
                 met = False

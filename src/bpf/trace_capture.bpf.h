@@ -348,7 +348,8 @@ __noinline int capture_one(__u32 i, __u32 at_entry)
 	case TRACE_TEXT:
 		return capture_text(from, c.max, label);
 	case TRACE_IOVEC:
-		return capture_vector(from, count, filled, (__u32)c.max << 16 | c.arg);
+		return capture_vector(from, c.size ? c.size : count, filled,
+				      (__u32)c.max << 16 | c.arg);
 	case TRACE_MSGHDR:
 		return capture_message(from, filled, c.max, c.arg, 0);
 	case TRACE_ARGV:

@@ -29,7 +29,8 @@ enum trace_capture_kind {
 	TRACE_ARRAY,    /* args[count_arg] elements of `size` */
 	TRACE_RESULT,   /* as many elements of `size` as the result says */
 	TRACE_SOCKADDR, /* as many bytes as the __u32 at args[count_arg] says */
-	TRACE_IOVEC,    /* args[count_arg] struct iovec, and `max` bytes of each buffer */
+	TRACE_IOVEC,    /* `size` struct iovec, args[count_arg] if that is 0; `max` bytes of each
+			   buffer */
 	TRACE_MSGHDR,   /* a struct msghdr, what it points to, and `max` bytes of each buffer */
 	TRACE_ARGV,     /* strings, `max` bytes of each */
 	TRACE_ENVP,     /* a __u32: how many there are */

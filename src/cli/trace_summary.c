@@ -1,5 +1,6 @@
 #include "cli/trace_summary.h"
 
+#include "base/log.h"
 #include "cli/syscall_table.h"
 
 #define RULE "------ ----------- ----------- --------- --------- ----------------\n"
@@ -42,6 +43,7 @@ static bool report(void *ctx, struct syscall_totals *t, double seconds, bool is_
 		.calls = s->calls, .by_call = true, .timed = true, .histogram = true};
 
 	(void)seconds;
+	s->counted += syscall_totals_sum(t)->calls;
 	if (s->histogram)
 		syscall_table_text(&view, t, s->out);
 	else
@@ -60,5 +62,8 @@ int trace_summary_run(struct trace_summary *s)
 	s->session.by_call = true;
 	s->session.counter.choice.timed = true;
 	int code = syscall_session_run(&s->session, &result);
+	if (!code && !s->counted)
+		log_warn("no system call was traced: in %.1f s nothing that matches made one",
+			 result.seconds);
 	return code ? code : result.exit_code;
 }

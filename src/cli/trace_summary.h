@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "cli/syscall_session.h"
@@ -14,6 +15,7 @@ struct trace_summary {
 	const struct syscall_calls *calls;
 	bool histogram;
 	FILE *out;
+	uint64_t counted; /* calls, in all that was reported */
 };
 
 /* The exit code: the program's, if one is started; or after reporting why it failed. */

@@ -227,9 +227,12 @@ static void say_end(struct tracing *t)
 
 	tracer_counts(t->tracer, &c);
 	uint64_t written = trace_lines_written(t->lines);
+	double seconds = (double)(clock_ns(CLOCK_MONOTONIC) - t->began_ns) / 1e9;
 	log_info("%llu call%s in %.1f s, %llu lost", (unsigned long long)written,
-		 written == 1 ? "" : "s", (double)(clock_ns(CLOCK_MONOTONIC) - t->began_ns) / 1e9,
-		 (unsigned long long)c.lost);
+		 written == 1 ? "" : "s", seconds, (unsigned long long)c.lost);
+	if (!written && !c.lost)
+		log_warn("no system call was traced: in %.1f s nothing that matches made one",
+			 seconds);
 	if (trace_history_dropped(t->history))
 		log_warn("%llu calls of that time did not fit into %u MB and are not shown",
 			 (unsigned long long)trace_history_dropped(t->history),

@@ -37,6 +37,13 @@ static const struct named commands[] = {
 	NAMED(F_GET_SEALS),     {},
 };
 
+static const struct named lock_types[] = {NAMED(F_RDLCK), NAMED(F_WRLCK), NAMED(F_UNLCK), {}};
+
+static const struct named seals[] = {
+	NAMED(F_SEAL_SEAL),  NAMED(F_SEAL_SHRINK),       NAMED(F_SEAL_GROW),
+	NAMED(F_SEAL_WRITE), NAMED(F_SEAL_FUTURE_WRITE), {},
+};
+
 static const struct named fd_flags[] = {NAMED(FD_CLOEXEC), {}};
 
 void print_fcntl_command(struct decoding *d, unsigned arg)
@@ -46,7 +53,6 @@ void print_fcntl_command(struct decoding *d, unsigned arg)
 
 static void print_lock(struct decoding *d, unsigned arg)
 {
-	static const struct named types[] = {NAMED(F_RDLCK), NAMED(F_WRLCK), NAMED(F_UNLCK), {}};
 	static const struct named whences[] = {
 		{0, "SEEK_SET"}, {1, "SEEK_CUR"}, {2, "SEEK_END"}, {}};
 	const struct lock *l = decoding_chunk(d, arg, sizeof(*l));
@@ -57,13 +63,28 @@ static void print_lock(struct decoding *d, unsigned arg)
 		return;
 	}
 	text_add(d->out, "{l_type=");
-	text_name(d->out, types, (uint64_t)l->type, "F_");
+	text_name(d->out, lock_types, (uint64_t)l->type, "F_");
 	text_add(d->out, ", l_whence=");
 	text_name(d->out, whences, (uint64_t)l->whence, "SEEK_");
 	text_addf(d->out, ", l_start=%lld, l_len=%lld", (long long)l->start, (long long)l->len);
 	if (command == F_GETLK || command == F_OFD_GETLK)
 		text_addf(d->out, ", l_pid=%d", l->pid);
 	text_add(d->out, "}");
+}
+
+static void print_owner(struct decoding *d, unsigned arg)
+{
+	static const struct named types[] = {
+		NAMED(F_OWNER_TID), NAMED(F_OWNER_PID), NAMED(F_OWNER_PGRP), {}};
+	const int *owner = decoding_chunk(d, arg, 2 * sizeof(*owner));
+
+	if (!owner) {
+		print_address(d, arg);
+		return;
+	}
+	text_add(d->out, "{type=");
+	text_name(d->out, types, (uint32_t)owner[0], "F_OWNER_");
+	text_addf(d->out, ", pid=%d}", owner[1]);
 }
 
 void print_fcntl_arg(struct decoding *d, unsigned arg)
@@ -84,6 +105,16 @@ void print_fcntl_arg(struct decoding *d, unsigned arg)
 		break;
 	case F_SETFL:
 		print_open_flags_value(d->out, (uint32_t)v);
+		break;
+	case F_SETLEASE:
+		text_name(d->out, lock_types, v, "F_");
+		break;
+	case F_ADD_SEALS:
+		text_flags(d->out, seals, (uint32_t)v, "F_SEAL_");
+		break;
+	case F_SETOWN_EX:
+	case F_GETOWN_EX:
+		print_owner(d, arg);
 		break;
 	case F_SETSIG:
 		print_signal_value(d->out, (unsigned)v);
@@ -119,6 +150,18 @@ void print_fcntl_result(struct decoding *d)
 			text_flags(d->out, fd_flags, v, "FD_");
 			text_add(d->out, ")");
 		}
+		break;
+	case F_GET_SEALS:
+		text_hex(d->out, v);
+		if (v) {
+			text_add(d->out, " (seals ");
+			text_flags(d->out, seals, v, "F_SEAL_");
+			text_add(d->out, ")");
+		}
+		break;
+	case F_GETLEASE:
+		text_hex(d->out, v);
+		text_addf(d->out, " (%s)", named_find(lock_types, v) ?: "F_???");
 		break;
 	case F_GETFL:
 		text_hex(d->out, v);

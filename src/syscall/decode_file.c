@@ -452,6 +452,22 @@ void print_timespecs(struct decoding *d, unsigned arg)
 	text_add(d->out, "]");
 }
 
+void print_watch_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {
+		{O_NONBLOCK, "IN_NONBLOCK"}, {O_CLOEXEC, "IN_CLOEXEC"}, {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "IN_");
+}
+
+void print_rw_flags(struct decoding *d, unsigned arg)
+{
+	static const struct named names[] = {{1, "RWF_HIPRI"},  {2, "RWF_DSYNC"},   {4, "RWF_SYNC"},
+					     {8, "RWF_NOWAIT"}, {16, "RWF_APPEND"}, {}};
+
+	text_flags(d->out, names, (uint32_t)decoding_value(d, arg), "RWF_");
+}
+
 void print_close_range_flags(struct decoding *d, unsigned arg)
 {
 	static const struct named names[] = {

@@ -129,7 +129,7 @@ void print_ready_result(struct decoding *d); /* poll, select: " ([{fd=3, revents
 	X(groups_in) X(groups_out) X(id_out) \
 	X(uid) \
 	X(priority_kind) X(restart) \
-	X(sync_range_flags) X(unmount_flags) X(watch_events) \
+	X(sync_range_flags) X(unmount_flags) X(watch_events) X(watch_flags) X(rw_flags) \
 	X(scheduler) X(int_out) \
 	X(timeval_out)
 /* clang-format on */

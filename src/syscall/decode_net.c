@@ -2,6 +2,7 @@
 #include "syscall/decode_internal.h"
 
 #include <arpa/inet.h>
+#include <linux/if_ether.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -71,9 +72,17 @@ void print_protocol(struct decoding *d, unsigned arg)
 					       NAMED(NETLINK_GENERIC),
 					       NAMED(NETLINK_NETFILTER),
 					       {}};
+	static const struct named ethernet[] = {NAMED(ETH_P_ALL),  NAMED(ETH_P_IP),
+						NAMED(ETH_P_ARP),  NAMED(ETH_P_IPV6),
+						NAMED(ETH_P_LLDP), {}};
 	uint64_t v = (uint32_t)decoding_value(d, arg);
 
 	switch (decoding_value(d, 0)) {
+	case AF_PACKET:
+		text_add(d->out, "htons(");
+		text_name(d->out, ethernet, ntohs((uint16_t)v), "ETH_P_");
+		text_add(d->out, ")");
+		break;
 	case AF_INET:
 	case AF_INET6:
 		text_name(d->out, protocols, v, "IPPROTO_");
@@ -136,7 +145,7 @@ static void print_sockaddr_value(struct decode_text *t, const void *address, siz
 		print_inet6_address(t, address);
 	} else if (a->sa_family == AF_NETLINK && bytes >= sizeof(struct sockaddr_nl)) {
 		const struct sockaddr_nl *nl = address;
-		text_addf(t, ", nl_pid=%d, nl_groups=%08x}", (int)nl->nl_pid, nl->nl_groups);
+		text_addf(t, ", nl_pid=%d, nl_groups=%#08x}", (int)nl->nl_pid, nl->nl_groups);
 	} else {
 		text_add(t, ", sa_data=");
 		text_quote(t, a->sa_data, bytes - sizeof(a->sa_family), 0);

@@ -280,7 +280,8 @@ void print_futex_op(struct decoding *d, unsigned arg)
 	if (name)
 		text_add(d->out, name);
 	else
-		text_hex(d->out, v & (uint32_t)FUTEX_CMD_MASK);
+		text_addf(d->out, "%#llx /* FUTEX_??? */",
+			  (unsigned long long)(v & (uint32_t)FUTEX_CMD_MASK));
 	text_add(d->out, v & FUTEX_PRIVATE_FLAG ? "_PRIVATE" : "");
 	text_add(d->out, v & FUTEX_CLOCK_REALTIME ? "|FUTEX_CLOCK_REALTIME" : "");
 }
@@ -307,6 +308,29 @@ static void print_futex_timeout(struct decoding *d, unsigned arg)
 }
 
 /* Everything from the third argument on: which there are depends on the operation. */
+/* What FUTEX_WAKE_OP does to the second word, and compares it with: see FUTEX_OP(). */
+static void print_futex_change(struct decode_text *t, uint32_t v)
+{
+	static const struct named changes[] = {NAMED(FUTEX_OP_SET), NAMED(FUTEX_OP_ADD),
+					       NAMED(FUTEX_OP_OR),  NAMED(FUTEX_OP_ANDN),
+					       NAMED(FUTEX_OP_XOR), {}};
+	static const struct named compares[] = {NAMED(FUTEX_OP_CMP_EQ),
+						NAMED(FUTEX_OP_CMP_NE),
+						NAMED(FUTEX_OP_CMP_LT),
+						NAMED(FUTEX_OP_CMP_LE),
+						NAMED(FUTEX_OP_CMP_GT),
+						NAMED(FUTEX_OP_CMP_GE),
+						{}};
+
+	if (v >> 31)
+		text_add(t, "FUTEX_OP_OPARG_SHIFT<<28|");
+	text_name(t, changes, v >> 28 & 7, "FUTEX_OP_");
+	text_addf(t, "<<28|%s%x<<12|", v >> 12 & 0xfff ? "0x" : "", v >> 12 & 0xfff);
+	text_name(t, compares, v >> 24 & 0xf, "FUTEX_OP_CMP_");
+	text_add(t, "<<24|");
+	text_hex(t, v & 0xfff);
+}
+
 void print_futex_rest(struct decoding *d, unsigned arg)
 {
 	uint32_t op = (uint32_t)decoding_value(d, 1) & (uint32_t)FUTEX_CMD_MASK;
@@ -334,6 +358,11 @@ void print_futex_rest(struct decoding *d, unsigned arg)
 		break;
 	case FUTEX_UNLOCK_PI:
 	case FUTEX_TRYLOCK_PI:
+		break;
+	case FUTEX_WAKE_OP:
+		text_addf(d->out, "%u, %u, %#llx, ", value, (unsigned)decoding_value(d, 3),
+			  (unsigned long long)decoding_value(d, 4));
+		print_futex_change(d->out, (uint32_t)decoding_value(d, 5));
 		break;
 	case FUTEX_REQUEUE:
 	case FUTEX_CMP_REQUEUE:

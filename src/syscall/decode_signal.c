@@ -110,7 +110,11 @@ void print_sigmask_pair(struct decoding *d, unsigned arg)
 		return;
 	}
 	text_add(d->out, "{sigmask=");
-	text_address(d->out, pair[0]);
+	const uint64_t *set = decoding_part(d, arg, TRACE_ITEMS, false, sizeof(*set), NULL);
+	if (set)
+		print_sigset_value(d->out, *set);
+	else
+		text_address(d->out, pair[0]);
 	text_addf(d->out, ", sigsetsize=%llu}", (unsigned long long)pair[1]);
 }
 

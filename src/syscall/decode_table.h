@@ -24,6 +24,7 @@ enum decode_kind_number {
 #undef NUMBER
 	/* Captured for what another argument's printer writes. */
 	K_path_entry,
+	K_affinity_in,
 	K_message_before,
 	K_tid_out,
 	K_prctl_text,

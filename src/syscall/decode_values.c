@@ -202,7 +202,9 @@ void print_vector_value(struct decoding *d, unsigned arg, unsigned part, uint64_
 
 static void print_vector(struct decoding *d, unsigned arg, uint64_t filled)
 {
-	if (!decoding_chunk(d, arg, sizeof(struct iovec)) || arg + 1 >= TRACE_ARGS)
+	if (arg + 1 < TRACE_ARGS && decoding_value(d, arg) && !decoding_value(d, arg + 1))
+		text_add(d->out, "[]");
+	else if (!decoding_chunk(d, arg, sizeof(struct iovec)) || arg + 1 >= TRACE_ARGS)
 		print_address(d, arg);
 	else
 		print_vector_value(d, arg, TRACE_MAIN, decoding_value(d, arg + 1), filled);

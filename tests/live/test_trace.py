@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import postgres
 import strace
 import workloads
-from recording import PATIENCE, Terminal, live, run
+from recording import PATIENCE, Terminal, live, run, wait_attached
 from tap import SMOLDER, main, skip
 
 END = re.compile(r"(\d+) calls? in [\d.]+ s, (\d+) lost")
@@ -31,6 +31,8 @@ ALLOWED = (
     ("killed in the call", r"\w+\(", r" = \?$", r" = \? ERESTART\w+ .*$"),
     # A page of PostgreSQL's shared memory, which another process may change between two looks at it.
     ("shared memory", r"p(read|write)(64|v)\(", STRING, STRING),
+    # What a time is by the calendar.
+    ("date", r"utimensat\(", r" /\* \d{4}-\S+ \*/", r"$"),
 )
 RARE = 0.01  # of all calls
 
@@ -120,6 +122,12 @@ def python_as_strace_shows_it():
         "try: u.connect('/nowhere/at/all')\nexcept OSError: pass\n" \
         "subprocess.run(['true'])\n"
     check_program("python3", "-I", "-S", "-c", program, least=200)
+
+
+@live
+def each_kind_of_argument_as_strace_shows_it():
+    with tempfile.TemporaryDirectory() as d:
+        check_program(workloads.path("every"), d, least=400)
 
 
 @contextlib.contextmanager
@@ -345,7 +353,7 @@ def a_thread_that_ends_ends_the_trace():
     with subprocess.Popen(["python3", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as w:
         tid = w.stdout.readline().decode().strip()
         p = subprocess.Popen([SMOLDER, "trace", "-L", tid], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_traced(p.pid, 4)  # there are no children to be followed
+        wait_attached(p.pid, 4)  # there are no children to be followed
         w.stdin.write(b"x")
         w.stdin.flush()
         out, err = p.communicate(timeout=PATIENCE)
@@ -371,7 +379,7 @@ def ctrl_c_on_a_terminal():
     sleeper = subprocess.Popen(["sleep", "1000"])
     try:
         with Terminal("trace", "-p", sleeper.pid) as t:
-            wait_traced(t.process.pid)
+            wait_attached(t.process.pid, 5)
             began = time.monotonic()
             t.interrupt()
             code = t.end()
@@ -383,20 +391,6 @@ def ctrl_c_on_a_terminal():
     assert code == 0 and took < 10, (code, took)
     assert END.search(t.text), t.text
     assert out == "", out  # it was asleep before
-
-
-def wait_traced(pid, programs=5):
-    """Until so many programs are attached."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        links = 0
-        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{fd}") as f:
-                links += "link_type" in f.read()
-        if links >= programs:
-            return
-        time.sleep(0.02)
-    raise AssertionError("not attached")
 
 
 def in_call(pid):
@@ -413,7 +407,7 @@ def calls_that_do_not_return():
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "out")
         p = subprocess.Popen([SMOLDER, "trace", "-q", "-o", path, "-e", "clock_nanosleep", "--", "sleep", "1000"])
-        wait_traced(p.pid)
+        wait_attached(p.pid, 5)
         child = int(subprocess.check_output(["pgrep", "-P", str(p.pid)]))
         deadline = time.monotonic() + PATIENCE
         while not in_call(child).startswith(f"{CLOCK_NANOSLEEP} ") and time.monotonic() < deadline:
@@ -446,6 +440,15 @@ def head_is_no_error():
     p = subprocess.run(["sh", "-c", f"{SMOLDER} trace -a -o - -d 30 | head -3"], capture_output=True, timeout=PATIENCE)
     assert p.returncode == 0 and len(p.stdout.splitlines()) == 3, p
     assert b"cannot" not in p.stderr, p.stderr
+
+
+@live
+def a_filter_that_matches_nothing_is_said():
+    for only in (["-a", "--comm", "no such program"], ["-p", os.getpid(), "-e", "reboot"],
+                 ["-a", "-c", "--comm", "no such program"]):
+        r = run("trace", *only, "-d", "0.3").ok()
+        assert "no system call was traced" in r.err, (only, r.err)
+    assert "no system call" not in run("trace", "--", "true").ok().err
 
 
 @live

@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "workload.h"
+
 enum {
 	PARENTS = 1000,
 	DIRECTORIES = 300,
@@ -100,23 +102,15 @@ static int all(void)
 		pause();
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static int sleeps(int times, long ms)
 {
 	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 	uint64_t sum = 0;
 
 	for (int i = 0; i < times; i++) {
-		uint64_t before = now_ns();
+		uint64_t before = workload_now(CLOCK_MONOTONIC);
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-		sum += now_ns() - before;
+		sum += workload_now(CLOCK_MONOTONIC) - before;
 	}
 	printf("{\"sleeps\": %d, \"ns\": %llu}\n", times, (unsigned long long)sum);
 	return 0;
