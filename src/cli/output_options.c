@@ -15,6 +15,8 @@ void output_options_help(void)
 	     "      --title TEXT      title of the graph\n"
 	     "      --width PIXELS    width of the graph (1200)\n"
 	     "      --icicle          draw the root at the top\n"
+	     "      --idle            of wall-clock time: also what threads that wait for work\n"
+	     "                        wait in; it is one frame otherwise\n"
 	     "      --top ROWS        rows in the format top (30)\n"
 	     "  -q, --quiet           print nothing but errors");
 }
@@ -71,6 +73,9 @@ bool output_options_set(struct cli_output *o, int opt, const char *arg)
 		return true;
 	case OUTPUT_ICICLE:
 		render->icicle = true;
+		return true;
+	case OUTPUT_IDLE:
+		render->tree.idle = true;
 		return true;
 	default: /* OUTPUT_TOP */
 		if (!cli_number("--top", arg, 1, UINT32_MAX, &n))

@@ -16,6 +16,7 @@ enum {
 	OUTPUT_TITLE,
 	OUTPUT_WIDTH,
 	OUTPUT_ICICLE,
+	OUTPUT_IDLE,
 	OUTPUT_TOP,
 };
 
@@ -28,6 +29,7 @@ enum {
 		{"title", required_argument, NULL, OUTPUT_TITLE},                                  \
 		{"width", required_argument, NULL, OUTPUT_WIDTH},                                  \
 		{"icicle", no_argument, NULL, OUTPUT_ICICLE},                                      \
+		{"idle", no_argument, NULL, OUTPUT_IDLE},                                          \
 		{"top", required_argument, NULL, OUTPUT_TOP},                                      \
 	{                                                                                          \
 		"quiet", no_argument, NULL, 'q'                                                    \

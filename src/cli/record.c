@@ -36,8 +36,11 @@ static void help(void)
 	     "  --wall            all the time of the threads: what they run, and what they wait\n"
 	     "                    for, exactly; see smolder-record(1)\n"
 	     "  --latency         with --wall: a moment weighs less the more threads of its\n"
-	     "                    process run; what to speed up for a faster answer\n"
-	     "  --no-idle         with --wall: without the time that threads wait for work\n"
+	     "                    process (--latency=machine: of all processes) run; what to\n"
+	     "                    speed up for a faster answer\n"
+	     "  --idle, --no-idle\n"
+	     "                    with --wall: the time that threads wait for work is one frame;\n"
+	     "                    show its stacks, too, or leave it out\n"
 	     "  --idle-in FUNCTION, --blocked-in FUNCTION\n"
 	     "                    with --wall: threads that wait in this function are idle, are\n"
 	     "                    not; repeatable");
@@ -45,12 +48,13 @@ static void help(void)
 	record_options_help_output();
 }
 
-enum { OPT_WALL = 256, OPT_LATENCY, OPT_NO_IDLE, OPT_IDLE_IN, OPT_BLOCKED_IN };
+enum { OPT_WALL = 256, OPT_LATENCY, OPT_IDLE, OPT_NO_IDLE, OPT_IDLE_IN, OPT_BLOCKED_IN };
 
 static const struct option long_options[] = {
 	RECORD_OPTIONS,
 	{"wall", no_argument, NULL, OPT_WALL},
-	{"latency", no_argument, NULL, OPT_LATENCY},
+	{"latency", optional_argument, NULL, OPT_LATENCY},
+	{"idle", no_argument, NULL, OPT_IDLE},
 	{"no-idle", no_argument, NULL, OPT_NO_IDLE},
 	{"idle-in", required_argument, NULL, OPT_IDLE_IN},
 	{"blocked-in", required_argument, NULL, OPT_BLOCKED_IN},
@@ -69,6 +73,19 @@ static void args_free(struct args *a)
 	free(a);
 }
 DEFINE_CLEANUP(struct args *, args_free)
+
+/* "process", which is the default, or "machine". */
+static bool set_latency(struct recording_options *r, const char *of)
+{
+	r->latency = true;
+	r->latency_of = of && strcmp(of, "machine") == 0 ? LATENCY_OF_MACHINE : LATENCY_OF_PROCESS;
+	if (of && r->latency_of == LATENCY_OF_PROCESS && strcmp(of, "process") != 0) {
+		log_error("--latency takes process or machine, whose threads it counts, not '%s'",
+			  of);
+		return false;
+	}
+	return true;
+}
 
 static bool set_option(void *ctx, int opt)
 {
@@ -94,7 +111,10 @@ static bool set_option(void *ctx, int opt)
 		return true;
 	case OPT_LATENCY:
 		a->of_wall = "--latency";
-		r->latency = true;
+		return set_latency(r, optarg);
+	case OPT_IDLE:
+		a->of_wall = "--idle";
+		a->record.output.options.tree.idle = true;
 		return true;
 	case OPT_NO_IDLE:
 		a->of_wall = "--no-idle";
@@ -122,6 +142,12 @@ static const char *conflict(const struct args *a)
 		return "--wall divides time by samples of a clock: -e takes cpu-clock or "
 		       "task-clock "
 		       "with it";
+	if (a->offcpu.no_idle && a->record.output.options.tree.idle)
+		return "--idle and --no-idle exclude each other";
+	if (r->latency && r->latency_of == LATENCY_OF_MACHINE && !target_is_machine(&r->target))
+		return "--latency=machine counts the threads of all processes, so all have to be "
+		       "recorded: without -p, -L, --cgroup and --comm, and with -a where a program "
+		       "is started";
 	if (r->wall && r->sampler.filter.idle)
 		return "--wall and -I exclude each other: a CPU that is idle is no thread";
 	return record_options_conflict(&a->record);

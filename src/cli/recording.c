@@ -14,6 +14,7 @@
 #include "cli/recorded_wall.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/wall.h"
+#include "query/idle.h"
 #include "render/describe.h"
 
 /* Often: a new process is soon known to the BPF side. */
@@ -79,7 +80,7 @@ static struct offcpu *new_offcpu(struct recording *r)
 	struct offcpu_options o = *r->options->offcpu;
 
 	if (r->options->latency) {
-		r->latency = latency_new(r->profile, 0);
+		r->latency = latency_new(r->profile, r->options->latency_of, 0);
 		o.span = latency_waited;
 		o.span_ctx = r->latency;
 	}
@@ -123,29 +124,31 @@ static void find_waiting(struct recording *r)
 	int err = 0;
 
 	if (r->wall)
-		err = wall_begin(r->wall, r->pipeline, source, r->began_ns);
+		err = wall_find(r->wall, r->pipeline, source);
 	else if (r->offcpu)
-		err = offcpu_begin(r->offcpu, r->pipeline, source, r->began_ns);
+		err = offcpu_find(r->pipeline, source);
 	if (err)
 		log_warn("threads that were off the CPU before the recording began are missing "
 			 "until they run: %s",
 			 strerror(-err));
 }
 
-/* A program begins only now: that it was made to wait until all is ready does not count. */
-static void begin_anew(struct recording *r)
+/* Only now, when all threads are known: that a program was made to wait until then does not count.
+ */
+static void begin(struct recording *r)
 {
 	r->wall_ns = clock_ns(CLOCK_REALTIME);
 	r->began_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r->wall)
-		wall_begin_anew(r->wall, r->began_ns);
+		wall_begin(r->wall, r->began_ns);
 	else if (r->offcpu)
-		offcpu_begin_anew(r->offcpu, r->began_ns);
+		offcpu_begin(r->offcpu, r->began_ns);
 }
 
 static int watch(struct recording *r)
 {
-	unsigned every = pipeline_pace(&r->options->sampler, r->offcpu ? DRAIN_MIN_MS : DRAIN_MS);
+	unsigned every = pipeline_pace(r->pipeline, &r->options->sampler,
+				       r->offcpu ? DRAIN_MIN_MS : DRAIN_MS);
 	int err = 0;
 
 	r->loop = loop_new();
@@ -162,7 +165,7 @@ static int watch(struct recording *r)
 	return err ? 1 : 0;
 }
 
-static void describe(struct recording *r)
+static void describe(struct recording *r, uint64_t end_ns)
 {
 	const struct sampler_source *s = &r->options->sampler.sources[0];
 	struct profile_info *info = &r->profile->info;
@@ -175,7 +178,7 @@ static void describe(struct recording *r)
 		       : s->kind->is_clock ? 1000000000 / s->frequency
 					   : 0;
 	info->start_ns = r->wall_ns;
-	info->duration_ns = clock_ns(CLOCK_MONOTONIC) - r->began_ns;
+	info->duration_ns = end_ns - r->began_ns;
 	info->lost = c.lost + c.malformed;
 }
 
@@ -269,18 +272,21 @@ static void finish(struct recording *r, struct recording_result *ret)
 
 	sampler_stop(pipeline_sampler(r->pipeline));
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
-	describe(r);
+	int err = r->wall ? wall_end(r->wall, r->pipeline, end_ns) : 0;
+	describe(r, end_ns);
 	pipeline_stop(r->pipeline, TABLES_MS);
 	log_progress_done();
 	pipeline_stats(r->pipeline, &stats);
-	int err = r->wall ? wall_finish(r->wall, r->pipeline, end_ns) : 0;
+	if (r->wall)
+		wall_finish(r->wall, r->pipeline);
 	if (err)
-		log_warn("threads cannot be listed, so what they ran last is missing: %s",
-			 strerror(-err));
+		log_warn(
+			"not all threads can be listed, so what the others ran last is missing: %s",
+			err == -ENOBUFS ? "there are too many" : strerror(-err));
 	if (r->offcpu)
 		finish_offcpu(r, end_ns, c, ret);
 	if (r->wall) {
-		ret->sampled = stats.sources[0].counts.taken;
+		ret->sampled = wall_sampled(r->wall);
 		finish_wall(r, ret);
 	}
 	ret->seconds = (double)r->profile->info.duration_ns / 1e9;
@@ -338,11 +344,8 @@ static int run(struct recording *r, struct recording_result *ret)
 	o->sampler.targets = target_list(&r->target, &o->sampler.target_count);
 	if ((code = start_sampling(r)))
 		return code;
-	r->wall_ns = clock_ns(CLOCK_REALTIME);
-	r->began_ns = clock_ns(CLOCK_MONOTONIC);
 	find_waiting(r);
-	if (o->target.program)
-		begin_anew(r);
+	begin(r);
 	if (o->duration_ms)
 		r->until_ns = clock_ns(CLOCK_MONOTONIC) + o->duration_ms * 1000000;
 	if ((code = watch(r)) || (code = target_go(&r->target)))
@@ -377,6 +380,22 @@ int recording_run(struct recording_options *o, struct recording_result *ret)
 	return code;
 }
 
+/* ", 316 s of 416 s idle" */
+static const char *describe_idle(const struct profile *p, char ret[static DESCRIBE_MAX])
+{
+	char idle[DESCRIBE_MAX], whole[DESCRIBE_MAX];
+	uint64_t idle_ns = idle_time(p), all = 0;
+
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		all += p->samples[i].value;
+	ret[0] = '\0';
+	if (idle_ns)
+		snprintf(ret, DESCRIBE_MAX, ", %.100s of %.100s idle",
+			 describe_amount(idle_ns, "nanoseconds", idle),
+			 describe_amount(all, "nanoseconds", whole));
+	return ret;
+}
+
 /* " (1.2 s)": how long those were that are lost. */
 static const char *describe_lost(const struct recording_result *r, char ret[static DESCRIBE_MAX])
 {
@@ -397,16 +416,16 @@ void recording_report(const struct recording_result *r, const char *path)
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		samples += p->samples[i].count;
 	struct quality q;
-	char shares[DESCRIBE_MAX], lost[DESCRIBE_MAX];
+	char shares[DESCRIBE_MAX], lost[DESCRIBE_MAX], idle[DESCRIBE_MAX];
 	quality_of(p, &q);
 	describe_quality(&q, shares);
 	if (r->is_wall)
 		log_info("%llu samples and %llu times off the CPU in %.1f s (%llu still are), %llu "
-			 "lost%s%s%s%s",
+			 "lost%s%s%s%s%s",
 			 (unsigned long long)r->sampled, (unsigned long long)r->offcpu.periods,
 			 r->seconds, (unsigned long long)r->offcpu.open,
-			 (unsigned long long)r->lost, describe_lost(r, lost), shares,
-			 path ? ": " : "", path ? path : "");
+			 (unsigned long long)r->lost, describe_lost(r, lost),
+			 describe_idle(p, idle), shares, path ? ": " : "", path ? path : "");
 	else if (r->is_offcpu)
 		log_info("%llu times off the CPU in %.1f s (%llu still are), %llu lost%s%s%s%s",
 			 (unsigned long long)r->offcpu.periods, r->seconds,

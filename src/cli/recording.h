@@ -9,6 +9,7 @@
 
 #include "cli/target.h"
 #include "collect/sampler.h"
+#include "pipeline/latency.h"
 #include "pipeline/offcpu.h"
 #include "profile/profile.h"
 
@@ -21,7 +22,8 @@ struct recording_options {
 	/* NULL, or the last source is offcpu_source, and its periods are the samples … */
 	const struct offcpu_options *offcpu;
 	bool wall; /* … or it is offcpu_roster_source, after a clock: all the time of threads … */
-	bool latency; /* … weighed by how few of a process run */
+	bool latency;               /* … weighed by how few threads run … */
+	enum latency_of latency_of; /* … of the process, or of all that there are */
 };
 
 struct recording_result {

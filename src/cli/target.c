@@ -79,6 +79,12 @@ int target_words(int argc, char **argv, struct target_options *o)
 	return words;
 }
 
+bool target_is_machine(const struct target_options *o)
+{
+	return o->machine ? !o->cgroup && !o->comm
+			  : !o->pid_count && !o->tid_count && !o->cgroup && !o->comm && !o->program;
+}
+
 const char *target_conflict(const struct target_options *o)
 {
 	if (o->pid_count && o->tid_count)

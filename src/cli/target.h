@@ -54,6 +54,9 @@ enum { TARGET_CGROUP = 1024, TARGET_COMM };
 		"comm", required_argument, NULL, TARGET_COMM                                       \
 	}
 
+/* Whether it is all processes that there are. */
+bool target_is_machine(const struct target_options *o);
+
 bool target_takes(int c);                         /* whether it is one of them … */
 bool target_set(struct target_options *o, int c); /* … false after reporting what is wrong */
 

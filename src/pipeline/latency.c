@@ -34,10 +34,11 @@ struct process { /* its steps */
 
 struct latency {
 	struct profile *profile;
+	enum latency_of of;
 	struct span *spans;
 	uint32_t count, cap, max;
 	uint64_t refused;
-	uint32_t *process_of; /* by series: an index of processes */
+	uint32_t *process_of; /* by series: an index of processes; the machine is one for all */
 	struct process *processes;
 	uint32_t *pids; /* of them: strings of the profile */
 	uint32_t process_count, pid_cap;
@@ -45,11 +46,12 @@ struct latency {
 	struct step *steps;
 };
 
-struct latency *latency_new(struct profile *p, uint32_t max)
+struct latency *latency_new(struct profile *p, enum latency_of of, uint32_t max)
 {
 	struct latency *l = mem_alloc(sizeof(*l));
 
 	l->profile = p;
+	l->of = of;
 	l->max = max ? max : LATENCY_MAX;
 	l->process_count = 1; /* [0] is not used: index ids start at 1 */
 	return l;
@@ -104,7 +106,8 @@ uint64_t latency_refused(const struct latency *l)
 
 static uint32_t find_process(struct latency *l, uint32_t series)
 {
-	const char *pid = profile_label(l->profile, series, "pid");
+	bool is_whole = l->of == LATENCY_OF_MACHINE;
+	const char *pid = is_whole ? NULL : profile_label(l->profile, series, "pid");
 	uint32_t string = pid ? profile_string(l->profile, pid, strlen(pid)) : 0;
 	uint32_t hash = index_hash2(string, 0), id;
 

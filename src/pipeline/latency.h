@@ -1,10 +1,12 @@
 /*
- * latency: the time of threads, weighed by how few of their process run at that moment.
+ * latency: the time of threads, weighed by how few of their process, or of the machine, run at that
+ * moment.
  *
  * Each moment of a thread, whatever it does, weighs 1 / n, where n is how many threads of its
  * process run then; 1 if none does. So what one thread runs while all others wait for it weighs all
  * of its time, and what eight run side by side an eighth each: together, what runs is the time in
- * which the process gets on at all. To make that shorter is to make the process faster.
+ * which the process gets on at all. To make that shorter is to make the process faster. The same
+ * holds for the machine, if n is how many threads of all processes run.
  *
  * When a thread came back to its CPU is told only when it leaves it again. So all is kept until the
  * end, and weighed then. Bounded: beyond the cap nothing more is kept, and that is counted.
@@ -19,10 +21,12 @@
 
 #define LATENCY_MAX (4u << 20) /* 32 bytes each, and as much again while they are weighed */
 
+enum latency_of { LATENCY_OF_PROCESS, LATENCY_OF_MACHINE }; /* whose threads are counted */
+
 struct latency;
 
 /* The profile is borrowed; its series have the label pid. max 0: LATENCY_MAX. */
-struct latency *latency_new(struct profile *p, uint32_t max);
+struct latency *latency_new(struct profile *p, enum latency_of of, uint32_t max);
 void latency_free(struct latency *l);
 
 /* Times are CLOCK_MONOTONIC. What a thread ran; what it did else (ctx is the struct latency, so it

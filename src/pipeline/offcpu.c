@@ -26,9 +26,9 @@ struct offcpu {
 	/* Strings of the profile: names of states, and of reasons. */
 	uint32_t states[OFFCPU_STATES], idle_state;
 	uint32_t reasons[WAIT_REASONS];
-	uint32_t schedule;       /* the kernel's function in which a thread stops */
-	uint32_t runnable, idle; /* stacks: the marks [runnable], [idle] */
-	uint64_t begin_ns, end_ns;
+	uint32_t schedule;         /* the kernel's function in which a thread stops */
+	uint32_t runnable, idle;   /* stacks: the marks [runnable], [idle] */
+	uint64_t begin_ns, end_ns; /* begin UINT64_MAX: not yet */
 	struct offcpu_stats stats;
 };
 
@@ -44,6 +44,7 @@ struct offcpu *offcpu_new(struct profile *p, const struct offcpu_options *option
 
 	o->profile = p;
 	o->options = *options;
+	o->begin_ns = UINT64_MAX;
 	if (!o->options.states)
 		o->options.states = ~0u;
 	o->periods = periods_new(PERIODS_MAX);
@@ -61,7 +62,7 @@ struct offcpu *offcpu_new(struct profile *p, const struct offcpu_options *option
 	o->calls = syscall_names_new(syscall_abi(false));
 	o->schedule = intern(p, "__schedule");
 	o->runnable = stack_edit_mark(o->stacks, 0, "[runnable]");
-	o->idle = stack_edit_mark(o->stacks, 0, WAITING_IDLE);
+	o->idle = stack_edit_mark(o->stacks, 0, FRAME_IDLE);
 	return o;
 }
 
@@ -115,15 +116,18 @@ static void add(struct offcpu *o, const struct period *x)
 			 from + blocked, x->runnable_ns);
 }
 
-/* Of a period that began before the recording, or was known of only after that: all that is in it.
- */
+static bool is_before(const struct offcpu *o, const struct period *x)
+{
+	return x->has_end && x->began + x->ns < o->begin_ns;
+}
+
+/* Of a period that began before the recording: what is in it. */
 static void clip(const struct offcpu *o, struct period *x)
 {
-	uint64_t from = x->is_found ? o->begin_ns : MAX(o->begin_ns, x->began);
-	uint64_t end = x->began + x->ns;
+	uint64_t from = MAX(o->begin_ns, x->began);
 
+	x->ns -= from - x->began;
 	x->began = from;
-	x->ns = end > from ? end - from : 0;
 	x->runnable_ns = x->state == OFFCPU_RUNNABLE ? x->ns : MIN(x->runnable_ns, x->ns);
 }
 
@@ -132,6 +136,8 @@ static void deliver(void *ctx, struct period *x)
 	struct offcpu *o = ctx;
 	const struct offcpu_options *options = &o->options;
 
+	if (is_before(o, x))
+		return;
 	if (!x->has_end || !x->has_stack) { /* if neither, only its waker is known */
 		o->stats.unfinished += x->has_stack;
 		o->stats.stackless += x->has_end;
@@ -220,7 +226,6 @@ static void note_begin(struct offcpu *o, const struct assembled *a, const struct
 		return;
 
 	x->has_stack = true;
-	x->is_found = d->flags & OFFCPU_FOUND;
 	x->state = MIN(d->state, OFFCPU_RUNNABLE);
 	x->stack = stack_edit_cut(o->stacks, a->stack, o->schedule);
 	struct wait_verdict v = why(o, e, x->stack, d);
@@ -313,13 +318,12 @@ static void on_found(void *ctx, const struct wire_event *e)
 		pipeline_drain(p);
 }
 
-int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t begin_ns)
+int offcpu_find(struct pipeline *p, unsigned source)
 {
-	o->begin_ns = begin_ns;
 	return offcpu_source_found(sampler_running(pipeline_sampler(p), source), on_found, p);
 }
 
-void offcpu_begin_anew(struct offcpu *o, uint64_t begin_ns)
+void offcpu_begin(struct offcpu *o, uint64_t begin_ns)
 {
 	o->begin_ns = begin_ns;
 }

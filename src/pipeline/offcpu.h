@@ -7,7 +7,8 @@
  * mark [idle]), and the time after that it was runnable, under the mark [runnable].
  *
  *	offcpu_new(), pipeline_new() with its sink
- *	offcpu_begin()   threads that are off their CPU already
+ *	offcpu_find()    threads that are off their CPU already
+ *	offcpu_begin()   once they are known: no time before that counts
  *	… events …
  *	offcpu_finish()  after pipeline_stop(): what is still open
  */
@@ -47,14 +48,13 @@ void offcpu_free(struct offcpu *o);
 /* The assembler's sink: ctx is the struct offcpu. */
 void offcpu_event(void *ctx, const struct assembled *a);
 
-/*
- * `source`: its number in the sampler. All time counts from `begin_ns` on (CLOCK_MONOTONIC, after
- * pipeline_new()). 0, or -errno: those that were off the CPU before are missing.
- */
-int offcpu_begin(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t begin_ns);
+/* `source`: its number in the sampler. 0, or -errno: those that are off the CPU now are missing. */
+int offcpu_find(struct pipeline *p, unsigned source);
 
-/* It counts only from then on. */
-void offcpu_begin_anew(struct offcpu *o, uint64_t begin_ns);
+/* All time counts from `begin_ns` on (CLOCK_MONOTONIC). To find threads takes a while, in which
+ * they come and go: it is no part of the recording, so all that lived at its beginning have all of
+ * it. */
+void offcpu_begin(struct offcpu *o, uint64_t begin_ns);
 
 /* What is open ends with the recording, at `end_ns` (CLOCK_MONOTONIC). */
 void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t end_ns);

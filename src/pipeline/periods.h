@@ -16,7 +16,6 @@ struct period {
 	uint32_t next; /* private */
 	/* From its beginning. */
 	bool has_stack;
-	bool is_found; /* it had begun before it was known of */
 	uint8_t state; /* enum offcpu_state */
 	bool is_idle;
 	uint32_t stack;

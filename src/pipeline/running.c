@@ -9,13 +9,15 @@ struct thread {
 	uint32_t tid;
 	bool is_gone;
 	bool is_off;
-	uint64_t since; /* when it left its CPU; or since when it runs */
+	uint64_t since; /* when it left its CPU; or since when it runs, 0: before it was known */
 	uint64_t ran;   /* se.sum_exec_runtime when it left */
-	uint64_t back;  /* at the end: when it came back, if it did */
+	/* At the end: when it came back, if it did; and since when it is not known what it did, as
+	   its last events were lost. */
+	uint64_t back, lost;
 };
 
 struct running {
-	uint64_t begin_ns;
+	uint64_t begin_ns; /* UINT64_MAX: not yet */
 	running_fn *fn;
 	void *ctx;
 	struct thread *threads; /* [0] is not used */
@@ -23,11 +25,11 @@ struct running {
 	struct index by_tid;
 };
 
-struct running *running_new(uint64_t begin_ns, running_fn *fn, void *ctx)
+struct running *running_new(running_fn *fn, void *ctx)
 {
 	struct running *r = mem_alloc(sizeof(*r));
 
-	*r = (struct running){.begin_ns = begin_ns, .fn = fn, .ctx = ctx, .count = 1};
+	*r = (struct running){.begin_ns = UINT64_MAX, .fn = fn, .ctx = ctx, .count = 1};
 	return r;
 }
 
@@ -40,7 +42,7 @@ void running_free(struct running *r)
 	free(r);
 }
 
-void running_begin_anew(struct running *r, uint64_t begin_ns)
+void running_begin(struct running *r, uint64_t begin_ns)
 {
 	r->begin_ns = begin_ns;
 }
@@ -121,7 +123,7 @@ void running_roster(struct running *r, const struct wire_event *e)
 	/* One that is off its CPU, and not known to be, left it a moment ago: its event is to come.
 	 */
 	if (!find_living(r, e->tid))
-		add(r, e->tid, d->is_first ? end_of(&d->before) : r->begin_ns);
+		add(r, e->tid, d->is_first ? end_of(&d->before) : 0);
 }
 
 /* It leaves a CPU, having been off one before. */
@@ -147,14 +149,17 @@ void running_event(struct running *r, const struct wire_event *e)
 
 	if (e->details < OFFCPU_DETAILS || d->woken)
 		return;
+	/* Found off its CPU, it may have come and left once more before it was told of here. */
+	if (t && d->flags & OFFCPU_FOUND)
+		return;
 	if (!t && d->is_first)
 		t = add(r, e->tid, end_of(&d->before));
-	if (!t) /* it is one of those asked for only now */
-		t = add(r, e->tid, d->flags & OFFCPU_FOUND ? r->begin_ns : e->time);
+	if (!t) /* it was not listed yet, or is one of those asked for only now */
+		t = add(r, e->tid, e->time);
 	if (t->is_off)
 		add_slice(r, t, e, d);
-	else if (!(d->flags & OFFCPU_FOUND))
-		emit(r, e, RUNNING_RAN, t->since, e->time);
+	else
+		emit(r, e, RUNNING_RAN, d->is_first ? end_of(&d->before) : t->since, e->time);
 	t->is_off = true;
 	t->since = e->time;
 	t->ran = e->value;
@@ -168,8 +173,11 @@ void running_back(struct running *r, const struct offcpu_thread *in_kernel)
 {
 	struct thread *t = find_living(r, in_kernel->tid);
 
-	if (t)
-		t->back = in_kernel->back;
+	if (!t)
+		return;
+	t->back = in_kernel->back;
+	if (in_kernel->lost)
+		t->lost = MAX(t->since, end_of(&in_kernel->before));
 }
 
 void running_end(struct running *r, const struct wire_event *e, uint64_t end_ns)
@@ -178,14 +186,18 @@ void running_end(struct running *r, const struct wire_event *e, uint64_t end_ns)
 	const struct thread *t = find_living(r, e->tid);
 	uint64_t ran_from = end_ns;
 
-	if (t && !t->is_off)
-		ran_from = t->since;
-	else if (t && t->back > t->since)
-		ran_from = t->back;
-	else if (!t && d->is_first) {
+	if (t && t->is_off && t->lost) {
+		ran_from -= MIN(e->value - t->ran, end_ns - t->lost);
+		emit(r, e, RUNNING_LOST, t->lost, ran_from);
+	} else if (t && t->is_off) {
+		if (t->back > t->since)
+			ran_from = t->back;
+	} else if (d->is_first) {
 		if (d->state == OFFCPU_NONE)
 			ran_from = MIN(end_of(&d->before), end_ns);
 		emit(r, e, RUNNING_NOT_YET, d->before.began, ran_from);
+	} else if (t) {
+		ran_from = t->since;
 	}
 	emit(r, e, RUNNING_RAN, ran_from, end_ns);
 }

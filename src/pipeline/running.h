@@ -8,8 +8,9 @@
  * (se.sum_exec_runtime), and when it did so is taken to be just before it was heard of again.
  *
  *	running_new()
- *	running_roster()  of each thread, at the beginning
- *	running_event()   in order of time
+ *	running_roster()  of each thread there is …
+ *	running_begin()   … once all of them are known: no time before that counts
+ *	running_event()   in order of time, from the first on
  *	running_back()    of each thread in the kernel's map, at the end
  *	running_end()     of each thread, at the end
  */
@@ -31,12 +32,10 @@ typedef void running_fn(void *ctx, const struct wire_event *who, enum running_ki
 
 struct running;
 
-/* No time before begin_ns counts. */
-struct running *running_new(uint64_t begin_ns, running_fn *fn, void *ctx);
+struct running *running_new(running_fn *fn, void *ctx);
 void running_free(struct running *r);
 
-/* As if it had been made with that. */
-void running_begin_anew(struct running *r, uint64_t begin_ns);
+void running_begin(struct running *r, uint64_t begin_ns);
 
 /* e: an event of offcpu_source, or of its iterators. */
 void running_roster(struct running *r, const struct wire_event *e);

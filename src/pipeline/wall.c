@@ -1,5 +1,6 @@
 #include "pipeline/wall.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -7,15 +8,26 @@
 #include "pipeline/running.h"
 #include "pipeline/thread_series.h"
 
+struct listed { /* a thread that was there at the end */
+	struct wire_event event;
+	struct offcpu_details details;
+};
+
+_Static_assert(sizeof(struct listed) == OFFCPU_ROSTER_BYTES, "as the iterator tells it");
+
 struct wall {
 	struct profile *profile;
 	unsigned source; /* of the time off the CPU */
 	struct offcpu *offcpu;
 	struct latency *latency; /* NULL: all time weighs the same */
-	struct running *running; /* NULL: it has not begun */
+	struct running *running; /* NULL: no thread was looked for yet */
 	struct thread_series *series;
 	uint32_t state_running, state_lost; /* strings of the profile */
-	uint64_t end_ns;
+	uint64_t begin_ns, end_ns;          /* begin UINT64_MAX: not yet */
+	uint64_t sampled;
+	struct listed *listed;
+	uint32_t listed_count, listed_cap;
+	bool listed_full;
 };
 
 struct wall *wall_new(struct profile *p, struct offcpu *o, struct latency *l)
@@ -26,6 +38,7 @@ struct wall *wall_new(struct profile *p, struct offcpu *o, struct latency *l)
 	w->profile = p;
 	w->offcpu = o;
 	w->latency = l;
+	w->begin_ns = UINT64_MAX;
 	w->series = thread_series_new(p, labels);
 	w->state_running = profile_string(p, WALL_RUNNING, strlen(WALL_RUNNING));
 	w->state_lost = profile_string(p, WALL_LOST, strlen(WALL_LOST));
@@ -38,6 +51,7 @@ void wall_free(struct wall *w)
 		return;
 	running_free(w->running);
 	thread_series_free(w->series);
+	free(w->listed);
 	free(w);
 }
 
@@ -53,6 +67,9 @@ void wall_event(void *ctx, const struct assembled *a)
 		offcpu_event(w->offcpu, a);
 		return;
 	}
+	if (e->time < w->begin_ns)
+		return;
+	w->sampled++;
 	uint32_t series = thread_series_of(w->series, e, &none);
 	if (w->latency)
 		latency_sample(w->latency, series, a->stack, e->time, e->value);
@@ -113,20 +130,21 @@ static void on_roster(void *ctx, const struct wire_event *e)
 	running_roster(w->running, e);
 }
 
-int wall_begin(struct wall *w, struct pipeline *p, unsigned source, uint64_t begin_ns)
+int wall_find(struct wall *w, struct pipeline *p, unsigned source)
 {
 	w->source = source;
-	w->running = running_new(begin_ns, on_time, w);
+	w->running = running_new(on_time, w);
 	pipeline_tap(p, on_tap, w);
-	int r = offcpu_begin(w->offcpu, p, source, begin_ns);
+	int r = offcpu_find(p, source);
 	return r ? r
 		 : offcpu_source_roster(sampler_running(pipeline_sampler(p), source), on_roster, w);
 }
 
-void wall_begin_anew(struct wall *w, uint64_t begin_ns)
+void wall_begin(struct wall *w, uint64_t begin_ns)
 {
-	offcpu_begin_anew(w->offcpu, begin_ns);
-	running_begin_anew(w->running, begin_ns);
+	w->begin_ns = begin_ns;
+	offcpu_begin(w->offcpu, begin_ns);
+	running_begin(w->running, begin_ns);
 }
 
 static void on_thread(void *ctx, const struct offcpu_thread *t)
@@ -140,14 +158,29 @@ static void on_end(void *ctx, const struct wire_event *e)
 {
 	struct wall *w = ctx;
 
-	running_end(w->running, e, w->end_ns);
+	w->listed_full = w->listed_count == OFFCPU_THREADS_MAX;
+	if (w->listed_full)
+		return;
+	while (w->listed_count >= w->listed_cap)
+		MEM_GROW(w->listed, w->listed_cap, w->listed_cap);
+	memcpy(&w->listed[w->listed_count++], e, sizeof(*w->listed));
 }
 
-int wall_finish(struct wall *w, struct pipeline *p, uint64_t end_ns)
+int wall_end(struct wall *w, struct pipeline *p, uint64_t end_ns)
 {
-	struct source *s = sampler_running(pipeline_sampler(p), w->source);
-
 	w->end_ns = end_ns;
-	offcpu_source_threads(s, on_thread, w);
-	return offcpu_source_roster(s, on_end, w);
+	int r = offcpu_source_roster(sampler_running(pipeline_sampler(p), w->source), on_end, w);
+	return r == 0 && w->listed_full ? -ENOBUFS : r;
+}
+
+void wall_finish(struct wall *w, struct pipeline *p)
+{
+	offcpu_source_threads(sampler_running(pipeline_sampler(p), w->source), on_thread, w);
+	for (uint32_t i = 0; i < w->listed_count; i++)
+		running_end(w->running, &w->listed[i].event, w->end_ns);
+}
+
+uint64_t wall_sampled(const struct wall *w)
+{
+	return w->sampled;
 }

@@ -30,11 +30,20 @@ void wall_free(struct wall *w);
 /* The assembler's sink: ctx is the struct wall. */
 void wall_event(void *ctx, const struct assembled *a);
 
+/* Instead of offcpu_find(). */
+int wall_find(struct wall *w, struct pipeline *p, unsigned source);
+
 /* Instead of offcpu_begin(). */
-int wall_begin(struct wall *w, struct pipeline *p, unsigned source, uint64_t begin_ns);
+void wall_begin(struct wall *w, uint64_t begin_ns);
 
-/* Instead of offcpu_begin_anew(). */
-void wall_begin_anew(struct wall *w, uint64_t begin_ns);
+/*
+ * At the end of the recording, once there are no more events: who there is. pipeline_stop() comes
+ * only then, as it may take seconds, in which threads end. 0, or -errno: what they ran last is
+ * missing, of those beyond OFFCPU_THREADS_MAX if it is -ENOBUFS.
+ */
+int wall_end(struct wall *w, struct pipeline *p, uint64_t end_ns);
 
-/* Before offcpu_finish(). 0, or -errno: what threads ran last is missing. */
-int wall_finish(struct wall *w, struct pipeline *p, uint64_t end_ns);
+/* After pipeline_stop(), before offcpu_finish(). */
+void wall_finish(struct wall *w, struct pipeline *p);
+
+uint64_t wall_sampled(const struct wall *w); /* samples of the clock, since the beginning */

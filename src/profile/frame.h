@@ -17,6 +17,9 @@ enum frame_kind {
 	FRAME_KINDS,
 };
 
+/* The mark at the root of a stack in which a thread waits for work (pipeline/waiting.h). */
+#define FRAME_IDLE "[idle]"
+
 /* BPF programs are code of the kernel's that others gave it. */
 static inline bool frame_is_kernel(enum frame_kind kind)
 {

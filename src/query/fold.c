@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "profile/remap.h"
+#include "query/idle.h"
 
 #define DELIMITER "-"
 
@@ -16,6 +17,8 @@ struct folding {
 	uint32_t *path;    /* scratch: the frames of one stack of in, in the order shown */
 	uint32_t path_cap;
 	uint32_t delimiter; /* frame of out */
+	bool *is_idle;      /* stack of in -> whether it stands apart; NULL: none does */
+	uint32_t idle;      /* stack of out: what those stand on, or are */
 };
 
 static uint32_t mark(struct profile *p, const char *name)
@@ -54,7 +57,7 @@ static uint32_t fold_label(struct folding *f, uint32_t stack, uint32_t series, c
  * The root frame of a label's value. A pid alone says nothing: it is "NAME (PID)", and those too
  * short-lived to have one (pipeline/labeller.h) are one frame a name.
  */
-static uint32_t fold_by(struct folding *f, uint32_t series)
+static uint32_t fold_by(struct folding *f, uint32_t stack, uint32_t series)
 {
 	const char *by = f->options->by, *value = profile_label(f->in, series, by);
 	const char *comm = strcmp(by, "pid") == 0 ? profile_label(f->in, series, "comm") : NULL;
@@ -64,16 +67,16 @@ static uint32_t fold_by(struct folding *f, uint32_t series)
 		text = mem_printf("%s (%s)", comm, value && *value ? value : "short-lived");
 	else if (!value || !*value)
 		text = mem_printf("[no %s]", by);
-	return profile_stack(f->out, 0, mark(f->out, text ? text : value ? value : ""));
+	return profile_stack(f->out, stack, mark(f->out, text ? text : value ? value : ""));
 }
 
-static uint32_t fold_roots(struct folding *f, uint32_t series)
+/* Adds the frames that labels are, on top of a stack. */
+static uint32_t fold_roots(struct folding *f, uint32_t stack, uint32_t series)
 {
 	const struct tree_options *o = f->options;
-	uint32_t stack = 0;
 
 	if (o->by)
-		return fold_by(f, series);
+		return fold_by(f, stack, series);
 	if (o->by_process)
 		stack = fold_label(f, stack, series, "comm", "pid");
 	else if (o->by_comm)
@@ -83,12 +86,14 @@ static uint32_t fold_roots(struct folding *f, uint32_t series)
 	return stack;
 }
 
-/* Lists the frames of a stack in the order they will be shown; returns how many. */
-static uint32_t fold_path(struct folding *f, uint32_t stack)
+/* Lists the frames of a stack in the order they will be shown, without its root if that is the mark
+ * of what stands apart; returns how many. */
+static uint32_t fold_path(struct folding *f, uint32_t stack, bool is_apart)
 {
 	uint32_t depth = 0;
 
-	for (; stack; stack = f->in->stacks[stack].parent) {
+	for (; stack && !(is_apart && !f->in->stacks[stack].parent);
+	     stack = f->in->stacks[stack].parent) {
 		MEM_GROW(f->path, depth, f->path_cap);
 		f->path[depth++] = f->in->stacks[stack].frame;
 	}
@@ -109,8 +114,10 @@ static bool is_border(const struct frame *a, const struct frame *b)
 static void fold_sample(struct folding *f, const struct sample *s, uint32_t series)
 {
 	const struct frame *frames = f->in->frames;
-	uint32_t stack = fold_roots(f, s->series);
-	uint32_t depth = fold_path(f, s->stack);
+	bool is_apart = f->is_idle && f->is_idle[s->stack];
+	bool is_folded = is_apart && !f->options->idle;
+	uint32_t stack = is_folded ? f->idle : fold_roots(f, is_apart ? f->idle : 0, s->series);
+	uint32_t depth = is_folded ? 0 : fold_path(f, s->stack, is_apart);
 	uint64_t weight = f->options->column == TREE_VALUE ? s->value : s->count;
 
 	for (uint32_t i = 0; i < depth; i++) {
@@ -138,9 +145,11 @@ static void fold_lines(const struct folding *f, struct hot_lines *lines)
 	}
 }
 
-/* Adds the samples of a profile to out, as those of `series`. */
-static void fold_into(struct profile *out, const struct profile *p, const struct tree_options *o,
-		      uint32_t series, struct hot_lines *lines)
+/* Adds the samples of a profile to out, as those of `series`; returns the stack of idle time that
+ * stands apart, 0 if there is none. */
+static uint32_t fold_into(struct profile *out, const struct profile *p,
+			  const struct tree_options *o, bool idle_apart, uint32_t series,
+			  struct hot_lines *lines)
 {
 	struct folding f = {
 		.in = p,
@@ -149,9 +158,11 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 		.functions = mem_alloc_array(p->frame_count, sizeof(*f.functions)),
 		.from = remap_from_profile(p),
 		.weights = mem_alloc_array(p->frame_count, sizeof(*f.weights)),
+		.is_idle = idle_apart ? idle_stacks(p) : NULL,
 	};
 
 	f.delimiter = mark(f.out, DELIMITER);
+	f.idle = f.is_idle ? profile_stack(out, 0, mark(out, FRAME_IDLE)) : 0;
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		fold_sample(&f, &p->samples[i], series);
 	fold_lines(&f, lines);
@@ -159,19 +170,25 @@ static void fold_into(struct profile *out, const struct profile *p, const struct
 	remap_done(&f.map);
 	free(f.weights);
 	free(f.path);
+	free(f.is_idle);
+	return f.idle;
 }
 
 struct profile *fold(const struct profile *p, const struct tree_options *o,
-		     struct hot_line **ret_lines)
+		     struct hot_line **ret_lines, uint32_t *ret_idle)
 {
 	struct profile *out = profile_new();
 	struct hot_lines lines = {};
+	bool apart = idle_is_apart(p);
 
-	fold_into(out, p, o, 0, &lines);
+	uint32_t idle = fold_into(out, p, o, apart, 0, &lines);
 	if (o->base) {
 		struct label base = {profile_string(out, "base", 4), profile_string(out, "1", 1)};
-		fold_into(out, o->base, o, profile_series(out, &base, 1), &lines);
+		uint32_t of_base =
+			fold_into(out, o->base, o, apart, profile_series(out, &base, 1), &lines);
+		idle = idle ? idle : of_base;
 	}
+	*ret_idle = o->idle ? 0 : idle;
 	*ret_lines = hot_lines_most(&lines, out->frame_count);
 	hot_lines_done(&lines);
 	return out;
@@ -181,5 +198,6 @@ bool fold_is_needed(const struct profile *p, const struct tree_options *o)
 {
 	bool by_label = (o->by_comm || o->by_process || o->by_thread) && p->series_count > 1;
 
-	return p->has_detail || by_label || o->by || o->delimited || o->reversed || o->base;
+	return p->has_detail || by_label || o->by || o->delimited || o->reversed || o->base ||
+	       idle_is_apart(p);
 }

@@ -4,7 +4,7 @@
  * The result has no labels: its frames are functions (name, module, kind), and its stacks are the
  * nodes of a flame tree. With a base (tree_options) it holds both profiles, and the base's samples
  * are those of the series FOLD_BASE. Source lines, of which a function has many, are returned
- * separately.
+ * separately. Idle time that stands apart (idle.h) is under the mark FRAME_IDLE at the root.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ bool fold_is_needed(const struct profile *p, const struct tree_options *o);
 
 /*
  * Caller frees both. *ret_lines is indexed by frame of the result, with strings of the result; NULL
- * if no source line is known.
+ * if no source line is known. *ret_idle is the stack that idle time was folded into; 0: none was.
  */
 struct profile *fold(const struct profile *p, const struct tree_options *o,
-		     struct hot_line **ret_lines);
+		     struct hot_line **ret_lines, uint32_t *ret_idle);

@@ -72,13 +72,26 @@ struct sought {
 	size_t stem_len;
 };
 
-static bool is_called_alike(const struct sought *f, const char *package)
+/* How soon a package is looked through: all of them are some 10 MB in a thousand files. */
+enum turn { CALLED_ALIKE, KNOWN, OTHER, TURNS };
+
+static enum turn turn_of(const struct sought *f, const char *package)
 {
-	return f->stem_len > 1 && strncmp(package, f->stem, f->stem_len) == 0;
+	/* Of much that runs, and not called like it. */
+	static const char *const known[] = {"coreutils",   "dash",    "util-linux", "procps",
+					    "cpp-",        "gcc-",    "binutils",   "systemd",
+					    "postgresql-", "openjdk", "nodejs",     "libc-bin"};
+
+	if (f->stem_len > 1 && strncmp(package, f->stem, f->stem_len) == 0)
+		return CALLED_ALIKE;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strncmp(package, known[i], strlen(known[i])) == 0)
+			return KNOWN;
+	return OTHER;
 }
 
-/* Looks through the packages that are called like the file, or through the others. */
-static char *find_package(const struct sought *f, bool alike)
+/* Looks through the packages whose turn it is. */
+static char *find_package(const struct sought *f, enum turn turn)
 {
 	CLEANUP(close_dir) DIR *dir = opendir(INFO);
 	const struct dirent *d;
@@ -86,7 +99,7 @@ static char *find_package(const struct sought *f, bool alike)
 
 	while (dir && read < LISTS_MAX && (d = readdir(dir))) {
 		const char *end = strrchr(d->d_name, '.'), *arch = strchr(d->d_name, ':');
-		if (!end || strcmp(end, ".list") != 0 || is_called_alike(f, d->d_name) != alike)
+		if (!end || strcmp(end, ".list") != 0 || turn_of(f, d->d_name) != turn)
 			continue;
 		CLEANUP(freep) char *at = mem_printf(INFO "/%s", d->d_name);
 		CLEANUP(freep) char *text = NULL;
@@ -110,8 +123,10 @@ static char *package_of(const char *path)
 	struct sought f = {path, other, in_usr ? other : path, stem,
 			   strcspn(stem, ".-_0123456789")};
 
-	char *found = find_package(&f, true);
-	return found ? found : find_package(&f, false);
+	char *found = NULL;
+	for (enum turn turn = 0; turn < TURNS && !found; turn++)
+		found = find_package(&f, turn);
+	return found;
 }
 
 /* Elsewhere is what people build or unpack themselves. */

@@ -1,8 +1,9 @@
 /*
  * package: which Debian package has the debug symbols of a file.
  *
- * Reads dpkg's lists of files (first those of packages named like the file, then all of them, some
- * 20 MB) and starts no program, so that a server can ask on a thread of its own.
+ * Reads dpkg's lists of files (first those of packages that are named like the file or have many
+ * programs, then all of them, some 20 MB) and starts no program, so that a server can ask on a
+ * thread of its own.
  */
 #pragma once
 

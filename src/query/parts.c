@@ -212,7 +212,7 @@ static void add_waiting(struct summing *w)
 	rooted_init(&runnable, w, off, parts_names[PART_RUNNABLE]);
 	rooted_init(&idle, w, off, parts_names[PART_IDLE]);
 	/* Such stacks have a mark at their root already. */
-	remap_set_stack(&idle.map, find_mark(off, "[idle]"), idle.root);
+	remap_set_stack(&idle.map, find_mark(off, FRAME_IDLE), idle.root);
 	remap_set_stack(&runnable.map, find_mark(off, "[runnable]"), runnable.root);
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct sample *s = &list->samples[i];

@@ -99,6 +99,14 @@ static uint64_t least_for_max(const uint32_t buckets[static BUCKETS], uint32_t m
 	return b < BUCKETS ? bucket_least(b) : UINT64_MAX;
 }
 
+/* Of two profiles the larger one, without what is idle. */
+static uint64_t counted_total(const uint64_t *totals, const uint64_t *bases, uint32_t idle)
+{
+	uint64_t total = totals[0] - (idle ? totals[idle] : 0);
+
+	return bases ? MAX(total, bases[0] - (idle ? bases[idle] : 0)) : total;
+}
+
 static uint64_t least_kept(const struct tree_options *o, uint64_t total,
 			   const uint32_t buckets[static BUCKETS])
 {
@@ -134,8 +142,8 @@ static void sum_functions(const struct profile *p, const struct tree_options *o,
  * Picks the stacks of at least `least`. Totals and positions share one array, since millions of
  * stacks may stand in it: a parent's total is done with once its children look for its position.
  */
-static struct kept *keep(const struct profile *p, const struct tree_options *o, struct sums *sums,
-			 uint64_t *ret_least, uint32_t *ret_count)
+static struct kept *keep(const struct profile *p, const struct tree_options *o, uint32_t idle,
+			 struct sums *sums, uint64_t *ret_least, uint32_t *ret_count)
 {
 	uint32_t buckets[BUCKETS] = {}, count = 0, cap = 0;
 	CLEANUP(freep) uint64_t *totals = into_totals(p, sum_selves(p, o, false));
@@ -153,7 +161,7 @@ static struct kept *keep(const struct profile *p, const struct tree_options *o, 
 	for (uint32_t id = 1; id < p->stack_count; id++)
 		buckets[bucket_of(bases ? MAX(totals[id], bases[id]) : totals[id])]++;
 
-	uint64_t least = least_kept(o, bases ? MAX(all, bases[0]) : all, buckets);
+	uint64_t least = least_kept(o, counted_total(totals, bases, idle), buckets);
 	struct kept *kept = NULL;
 	if (o->sums)
 		sum_functions(p, o, totals, base_selves, bases, least, sums);
@@ -372,25 +380,35 @@ static void lay_out(struct tree *t, const struct kept *kept, uint32_t count)
 	}
 }
 
+/* The node of what is idle; it may have been left out. */
+static uint32_t find_idle(const struct tree *t)
+{
+	for (uint32_t i = 1; i < t->count; i = t->nodes[i].next)
+		if (strcmp(t->functions[t->nodes[i].function].name, FRAME_IDLE) == 0)
+			return i;
+	return 0;
+}
+
 struct tree *tree_new(const struct profile *p, const struct tree_options *o)
 {
 	struct tree *t = mem_alloc(sizeof(*t));
 	CLEANUP(freep) struct hot_line *lines = NULL;
 	struct sums sums = {};
-	uint32_t count;
+	uint32_t count, idle = 0;
 
 	t->unit = o->column == TREE_VALUE ? p->info.unit : "samples";
 	t->base = o->base;
 	t->base_scale = o->base && !o->normalised ? o->base_scale : 0;
 	if (fold_is_needed(p, o))
-		p = t->folded = fold(p, o, &lines);
+		p = t->folded = fold(p, o, &lines, &idle);
 
-	CLEANUP(freep) struct kept *kept = keep(p, o, &sums, &t->least, &count);
+	CLEANUP(freep) struct kept *kept = keep(p, o, idle, &sums, &t->least, &count);
 	t->pruned = p->stack_count - count;
 	kept = merge_pruned(kept, &count);
 	name_functions(t, p, lines, &sums, kept, count);
 	sums_done(&sums);
 	lay_out(t, kept, count);
+	t->idle = idle ? find_idle(t) : 0;
 	return t;
 }
 

@@ -16,6 +16,10 @@
  * its own, and either may be 0 (a function that is new, or gone). Which nodes are left out depends
  * on the larger of the two.
  *
+ * Of all the time of threads, what is idle is one node under the root, without its stacks unless
+ * `idle` asks for them (idle.h). While it is, `min_fraction` is of the rest: a machine whose
+ * threads mostly wait for work still shows what they do.
+ *
  * The functions' sums over the nodes that are left are not those of the profile. So `sums` asks for
  * those of the complete tree, taken before anything is left out (sums.h).
  */
@@ -40,6 +44,7 @@ struct tree_options {
 			    (PID)" */
 	bool delimited;  /* a "-" frame between user and kernel frames, as BCC's -d */
 	bool reversed;   /* leaf first: callers */
+	bool idle;       /* idle time that stands apart has its stacks */
 	double min_fraction;
 	uint32_t max_nodes;         /* not counting TREE_MERGED; 0: no cap */
 	const struct profile *base; /* profile to compare with; NULL: none */
@@ -90,6 +95,7 @@ struct tree {
 	struct tree_sum *sums;
 	uint32_t unlisted; /* how many those are */
 	uint32_t merged;   /* the function that is TREE_MERGED; 0: nothing was left out */
+	uint32_t idle;     /* the node of idle time that is folded; 0: there is none */
 	uint64_t pruned;
 	uint64_t least;
 	const char *unit;           /* what total and self count: "samples", "nanoseconds", … */

@@ -112,6 +112,9 @@ const char *describe_profile(const struct profile *p, const struct tree *t,
 	if (strcmp(info->type, "samples") != 0)
 		append(ret, "%s: ", info->type);
 	append(ret, "%s", describe_quantity(t->nodes[0].total, t->unit, amount));
+	if (t->idle)
+		append(ret, " (%s idle)",
+		       describe_quantity(t->nodes[t->idle].total, t->unit, amount));
 	if (info->duration_ns)
 		append(ret, " in %.1f s", (double)info->duration_ns / 1e9);
 	if (is_time && info->period)

@@ -23,8 +23,8 @@ const char *describe_quantity(uint64_t amount, const char *unit, char ret[static
 const char *describe_change(uint64_t now, uint64_t base, const char *unit,
 			    char ret[static DESCRIBE_MAX]);
 
-/* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated": where the numbers
- * come from; when comparing, followed by "; base: …". */
+/* "cpu: 1,234 samples, 10.0 s at 99 Hz, 0 lost, 3 truncated", "wall: 40.0 s (31.2 s idle) in …":
+ * where the numbers come from; when comparing, followed by "; base: …". */
 const char *describe_profile(const struct profile *p, const struct tree *t,
 			     char ret[static DESCRIBE_MAX]);
 

@@ -1,5 +1,7 @@
 #include "render/flame.h"
 
+#include <inttypes.h>
+
 #include "base/mem.h"
 #include "render/describe.h"
 #include "render/escape.h"
@@ -15,6 +17,10 @@
  * Where there are more, rows that are nearly empty (TOWER of the width) go as well, down to
  * TOWER_ROWS. What stands on the last row is told there ("… 12 more"); the script shows all, and
  * scrolls.
+ *
+ * All widths are to scale but one: idle time that is folded into one frame is drawn no wider than
+ * IDLE_SHARE of the picture, and says how much it is. To scale, it would leave a machine whose
+ * threads wait for work, as most do, no room for what they do else.
  */
 #define WIDTH      1200
 #define PAD        12
@@ -28,6 +34,7 @@
 #define STILL_ROWS 34u
 #define TOWER      0.05
 #define TOWER_ROWS 14u
+#define IDLE_SHARE 8 /* one in so many pixels */
 
 #define NODES_MAX 80000 /* embedded: about 1 MB, which a browser opens at once */
 #define BOXES_MAX 5000  /* in the static picture */
@@ -50,6 +57,7 @@ struct drawing {
 	uint32_t deep;              /* rows that are not empty, of the whole tree */
 	uint32_t rows;              /* of the picture */
 	double covered[STILL_ROWS]; /* by row: pixels that are drawn */
+	uint64_t hidden;            /* of idle time, in the tree's unit: what has no width */
 	uint64_t *starts; /* by depth: where the next node of that row starts, in the tree's unit */
 	struct block *blocks; /* by depth: the one being gathered */
 	uint32_t boxes;       /* frames and blocks drawn */
@@ -159,6 +167,11 @@ static void draw_stub(struct drawing *d, const struct tree_node *n, double from,
 		write_label(d, label, (size_t)len, from, to, n->depth);
 }
 
+static bool is_idle(const struct drawing *d, const struct tree_node *n)
+{
+	return d->tree->idle && n == &d->tree->nodes[d->tree->idle];
+}
+
 static void draw_frame(struct drawing *d, const struct tree_node *n, double from, double to)
 {
 	const struct tree_function *f = &d->tree->functions[n->function];
@@ -177,20 +190,41 @@ static void draw_frame(struct drawing *d, const struct tree_node *n, double from
 	else
 		palette_class(palette_kind(f), palette_shade(f), class);
 	write_rect(d, class, from, to, n->depth);
-	write_label(d, n->depth ? f->name : "all", n->depth ? f->name_len : 3, from, to, n->depth);
+	if (d->hidden && is_idle(d, n)) {
+		char label[DESCRIBE_MAX], amount[DESCRIBE_MAX];
+		int len = snprintf(label, sizeof(label), "%s %.100s", FRAME_IDLE,
+				   describe_amount(n->total, d->tree->unit, amount));
+		write_label(d, label, (size_t)len, from, to, n->depth);
+	} else {
+		write_label(d, n->depth ? f->name : "all", n->depth ? f->name_len : 3, from, to,
+			    n->depth);
+	}
 }
 
 /* Of two profiles a frame is as wide as both: what is new shows as well as what is gone. */
-static uint64_t width_of(const struct tree_node *n)
+static uint64_t amount_of(const struct tree_node *n)
 {
 	return n->total + n->base_total;
+}
+
+static uint64_t width_of(const struct drawing *d, const struct tree_node *n)
+{
+	return amount_of(n) - (n->depth == 0 || is_idle(d, n) ? d->hidden : 0);
+}
+
+static uint64_t hide_idle(const struct tree *t)
+{
+	uint64_t idle = t->idle ? amount_of(&t->nodes[t->idle]) : 0;
+	uint64_t rest = amount_of(&t->nodes[0]) - idle, most = rest / (IDLE_SHARE - 1);
+
+	return rest && idle > most ? idle - most : 0;
 }
 
 /* Draws everything, or without `out` finds how much there is. */
 static void draw(struct drawing *d)
 {
 	const struct tree *t = d->tree;
-	uint64_t whole = width_of(&t->nodes[0]);
+	uint64_t whole = width_of(d, &t->nodes[0]);
 	double scale = whole ? (d->width - 2 * PAD) / (double)whole : 0;
 
 	memset(d->blocks, 0, ((size_t)t->depth + 1) * sizeof(*d->blocks));
@@ -199,9 +233,9 @@ static void draw(struct drawing *d)
 		const struct tree_node *n = &t->nodes[i];
 		uint64_t start = d->starts[n->depth];
 		double from = (double)start * scale;
-		double to = MIN(from + (double)width_of(n) * scale, d->width - 2.0 * PAD);
+		double to = MIN(from + (double)width_of(d, n) * scale, d->width - 2.0 * PAD);
 
-		d->starts[n->depth] = start + width_of(n);
+		d->starts[n->depth] = start + width_of(d, n);
 		d->starts[n->depth + 1] = start;
 		if (n->depth >= ROWS_MAX)
 			continue;
@@ -276,6 +310,8 @@ static void write_subtitle(const struct tree *t, const struct profile *p, FILE *
 
 	describe_profile(p, t, sentence);
 	escape_xml(out, sentence, strlen(sentence));
+	if (hide_idle(t))
+		fputs("; " FRAME_IDLE " is drawn narrower", out);
 	if (t->merged) {
 		fprintf(out, "; frames under %s", describe_quantity(t->least, t->unit, amount));
 		fprintf(out, " are merged (%s of them)", describe_amount(t->pruned, "", amount));
@@ -356,6 +392,9 @@ static void write_data(const struct drawing *d, FILE *out)
 	fprintf(out, "\"icicle\":%s,\"merged\":%u,\"unit\":", d->icicle ? "true" : "false",
 		t->merged);
 	escape_json(out, t->unit, strlen(t->unit));
+	if (d->hidden)
+		fprintf(out, ",\"idle\":%u,\"hidden\":%" PRIu64, t->nodes[t->idle].function,
+			d->hidden);
 	fprintf(out, ",\"kinds\":{");
 	for (enum palette_kind k = 0; k < PALETTE_KINDS; k++) {
 		char class[3];
@@ -431,6 +470,7 @@ void flame_write(const struct profile *p, const struct render_options *o, FILE *
 		.tree = t,
 		.icicle = o->icicle,
 		.width = o->width ? o->width : WIDTH,
+		.hidden = hide_idle(t),
 		.starts = mem_alloc_array((size_t)t->depth + 2, sizeof(*d.starts)),
 		.blocks = mem_alloc_array((size_t)t->depth + 1, sizeof(*d.blocks)),
 	};

@@ -4,6 +4,7 @@
  * The tree comes as columns (see flame.c), nodes depth first. A view is a range [from, to) of the
  * graph's unit; zooming changes the range, and every frame that overlaps it is drawn, clipped to it.
  * Frames too narrow to see are merged with their neighbours into blocks, as in the static picture.
+ * Idle time that is folded is drawn narrower than it is: a range has as much more in it as is hidden.
  *
  * The graph is never taller than the window: title and search stay, and the frames scroll below them,
  * from the root on. They stand in an HTML element over the whole picture (Safari places what scrolls
@@ -24,11 +25,21 @@ const functionOf = Uint32Array.from(data.functions);
 const depth = Uint32Array.from(data.depths);
 const now = Float64Array.from(data.totals);
 const base = data.bases ? Float64Array.from(data.bases) : null; // of a difference
-const total = base ? now.map((n, i) => n + base[i]) : now; // what widths show
+const total = now.map((n, i) => n + (base ? base[i] : 0)); // what widths show
+const whole = total[0]; // … of which this much is not shown, all of it in one frame
+const hidden = data.hidden ?? 0;
 const start = new Float64Array(count);
 const self = Float64Array.from(total);
 const parent = new Uint32Array(count);
+const idle = hidden > 0 ? functionOf.findIndex((f, i) => depth[i] === 1 && f === data.idle) : -1;
 const next = new Uint32Array(count).fill(count); // just past the subtree
+
+if (idle > 0) {
+	total[0] -= hidden;
+	total[idle] -= hidden;
+	self[0] -= hidden;
+	self[idle] -= hidden;
+}
 
 (() => {
 	const cursor = [0]; // by depth: where the next node of that row starts
@@ -49,6 +60,9 @@ const next = new Uint32Array(count).fill(count); // just past the subtree
 })();
 
 const end = i => start[i] + total[i];
+const amountIn = (from, to) =>
+	to - from + (idle > 0 && from <= start[idle] && to >= end(idle) ? hidden : 0);
+const amountOf = i => total[i] + (i === idle || (i === 0 && idle > 0) ? hidden : 0);
 const isMerged = i => data.merged > 0 && functionOf[i] === data.merged;
 
 function moduleOf(f) {
@@ -81,7 +95,8 @@ function amount(n) {
 	if (!scales)
 		return `${n.toLocaleString('en-US')} ${n === 1 ? data.unit.replace(/s$/, '') : data.unit}`;
 	const [least, suffix] = scales.find(([size]) => n >= size) ?? scales.at(-1);
-	return `${(n / least).toPrecision(3)} ${suffix}`;
+	const scaled = n / least; // in the digits of describe.c
+	return `${scaled.toFixed(scaled < 10 ? 2 : scaled < 100 ? 1 : 0)} ${suffix}`;
 }
 
 const percent = (n, of) => `${(of ? 100 * n / of : 0).toFixed(2)} %`;
@@ -216,7 +231,8 @@ function drawBox(box, into) {
 	into.append(rect);
 	if (box.count > 1)
 		return;
-	const label = fit(names[functionOf[box.node]], (w - 2 * data.textPad) / character);
+	const name = names[functionOf[box.node]];
+	const label = fit(box.node === idle ? `${name} ${amount(now[idle])}` : name, (w - 2 * data.textPad) / character);
 	if (label)
 		into.append(make(SVG, 'text', {x: (x + data.textPad).toFixed(2), y: y + 13}, label));
 }
@@ -296,7 +312,7 @@ function showTrail() {
 	for (const i of shown)
 		trail.append(make(HTML, 'i', {}, '›'),
 			button(names[functionOf[i]], i, {title: names[functionOf[i]]}));
-	trail.append(make(HTML, 'b', {}, percent(view.to - view.from, total[0])));
+	trail.append(make(HTML, 'b', {}, percent(amountIn(view.from, view.to), whole)));
 }
 
 // ---- search -------------------------------------------------------------------------------------
@@ -309,7 +325,7 @@ function matchedAmount() {
 		if (to <= from) {
 			i = next[i];
 		} else if (isHit[functionOf[i]]) {
-			sum += to - from;
+			sum += amountIn(from, to);
 			i = next[i];
 		} else {
 			i++;
@@ -320,7 +336,7 @@ function matchedAmount() {
 
 function showMatched() {
 	matched.textContent = isHit === null ? '' :
-		`${percent(matchedAmount(), view.to - view.from)} matched`;
+		`${percent(matchedAmount(), amountIn(view.from, view.to))} matched`;
 }
 
 function search() {
@@ -359,11 +375,11 @@ function hideTip() {
 }
 
 function describe(box) {
-	const size = box.to - box.from, f = functionOf[box.node];
+	const size = amountIn(box.from, box.to), f = functionOf[box.node];
 	const line = text => make(HTML, 'span', {}, text);
 	const ofView = svg.classList.contains('zoomed') ?
-		`, ${percent(size, view.to - view.from)} of the view` : '';
-	const numbers = n => `${amount(n)}, ${percent(n, total[0])} of all`;
+		`, ${percent(size, amountIn(view.from, view.to))} of the view` : '';
+	const numbers = n => `${amount(n)}, ${percent(n, whole)} of all`;
 	if (box.count > 1)
 		return [make(HTML, 'strong', {}, `${box.count.toLocaleString('en-US')} narrow frames`),
 			line(numbers(size) + ofView), line('Click to come nearer')];
@@ -384,8 +400,10 @@ function describe(box) {
 				`${sign}${percent(Math.abs(now[i] - base[i]), base[i])}`));
 		return lines;
 	}
-	lines.push(line(numbers(total[box.node]) + ofView));
-	if (self[box.node] > 0)
+	lines.push(line(numbers(amountOf(box.node)) + ofView));
+	if (box.node === idle)
+		lines.push(line('threads that wait for work; drawn narrower than it is'));
+	else if (self[box.node] > 0)
 		lines.push(line(`itself ${numbers(self[box.node])}`));
 	return lines;
 }

@@ -31,7 +31,7 @@ static bool is_library(const char *module)
 
 enum palette_kind palette_kind(const struct tree_function *f)
 {
-	if (strcmp(f->name, "[idle]") == 0) /* folded files do not tell that it is a mark */
+	if (strcmp(f->name, FRAME_IDLE) == 0) /* folded files do not tell that it is a mark */
 		return PALETTE_IDLE;
 	switch (f->kind) {
 	case FRAME_KERNEL:

@@ -29,7 +29,7 @@ struct line {
 struct writing {
 	const struct tree *tree;
 	unsigned columns;
-	double least; /* share of the whole that shows */
+	double least; /* what is less does not show */
 	FILE *out;
 	struct line *lines; /* to be written, the next one last */
 	uint32_t count, cap;
@@ -39,6 +39,12 @@ struct writing {
 static uint64_t weight(const struct tree_node *n)
 {
 	return n->total + n->base_total;
+}
+
+/* Of all but what is idle, if that is folded: as tree_options.min_fraction. */
+static uint64_t weight_that_counts(const struct tree *t)
+{
+	return weight(&t->nodes[0]) - (t->idle ? weight(&t->nodes[t->idle]) : 0);
 }
 
 /* Small ones first; of equal ones, names from behind. */
@@ -60,8 +66,7 @@ static void push_callees(struct writing *w, uint32_t node, uint32_t level)
 	uint32_t first = w->count;
 
 	for (uint32_t i = node + 1; i < t->nodes[node].next; i = t->nodes[i].next) {
-		bool is_small =
-			(double)weight(&t->nodes[i]) < w->least * (double)weight(&t->nodes[0]);
+		bool is_small = (double)weight(&t->nodes[i]) < w->least;
 		if (is_small && t->nodes[i].function == t->merged)
 			continue;
 		MEM_GROW(w->lines, w->count, w->cap);
@@ -185,7 +190,7 @@ int render_tree(const struct profile *p, const struct render_options *o, FILE *o
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &options);
 	struct writing w = {.tree = t,
 			    .columns = o->terminal_columns ? o->terminal_columns : COLUMNS,
-			    .least = options.min_fraction,
+			    .least = options.min_fraction * (double)weight_that_counts(t),
 			    .out = out,
 			    .is_open = mem_alloc_array((size_t)t->depth + 2, sizeof(bool))};
 	char sentence[DESCRIBE_MAX];

@@ -214,6 +214,8 @@ static bool parse_format(struct api_job *a)
 	a->options.tree.max_functions = (uint32_t)functions;
 	const char *normalised = given(a, "normalised");
 	a->options.tree.normalised = normalised && strcmp(normalised, "0") != 0;
+	const char *idle = given(a, "idle");
+	a->options.tree.idle = idle && strcmp(idle, "0") != 0;
 	return true;
 }
 

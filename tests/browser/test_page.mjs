@@ -12,7 +12,7 @@ import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {after, afterEach, before, test} from 'node:test';
-import {fileURLToPath} from 'node:url';
+import {fileURLToPath, pathToFileURL} from 'node:url';
 import {gunzipSync} from 'node:zlib';
 import {HOSTILE, PERIOD, startMock} from '../../web/test/mock.mjs';
 import {launch, whyNoBrowser} from './chromium.mjs';
@@ -1302,17 +1302,21 @@ test('idle time is one grey frame until it is clicked', {skip}, async () => {
 	await upload(page, 'waits.folded');
 	const names = async () => (await rows(page)).map(r => r.join(' ')).join('\n');
 	const box = await page.locator('.graph').first().boundingBox();
-	const at = depth => [box.x + box.width * 0.5, box.y + box.height - (depth + 0.3) * ROW];
+	const at = (depth, share = 0.05) => [box.x + box.width * share, box.y + box.height - (depth + 0.3) * ROW];
 	const background = await pixel(page, ...at(9));
+	const isGrey = async (...place) => {
+		const [red, green, blue] = (await pixel(page, ...at(...place))).split(',');
+		return red === green && green === blue;
+	};
 
-	const [red, green, blue] = (await pixel(page, ...at(1))).split(',');
-	assert.ok(red === green && green === blue, 'it is grey');
+	assert.ok(await isGrey(1) && await isGrey(1, 0.12), 'it is grey');
+	assert.ok(!await isGrey(1, 0.14), 'and leaves room for the rest');
 	assert.equal(await pixel(page, ...at(2)), background, 'nothing stands on it');
 	assert.doesNotMatch(await names(), /worker/);
 	assert.match(await names(), /\[idle\]/);
 	assert.equal(await tableSum(page), 100);
 	await page.mouse.move(...at(1));
-	assert.match(await page.locator('.card').textContent(), /\[idle\].*wait for work.*60/);
+	assert.match(await page.locator('.card').textContent(), /\[idle\].*wait for work.*narrower.*60/);
 
 	await page.mouse.click(...at(1));
 	await settled(page);
@@ -1706,12 +1710,46 @@ test('a real server: what was waited for, and wall-clock time by its parts', {sk
 		const names = (await rows(page)).map(r => r[4]);
 		for (const part of ['[running: kernel]', '[waiting for a CPU]', '[blocked: disk]', '[idle]'])
 			assert.ok(names.includes(part), part);
+		// Idle is three quarters; as wide as that after a click.
+		const box = await page.locator('.graph').first().boundingBox();
+		const idle = [box.x + box.width * 0.4, box.y + box.height - 1.3 * ROW];
+		await page.mouse.move(...idle);
+		assert.doesNotMatch(await page.locator('.card').textContent(), /^\[idle\]/);
+		const grouped = await (await fetch(`${real.url}api/v1/query?query=wall&by=comm&idle=1&format=folded&from=${real.from}&to=${real.to}`)).text();
+		assert.match(grouped, /^\[idle\];nginx;main;wait;ep_poll(_\[k\])? \d+$/m);
 		await picture(page, 'page-wall');
 		await axe(page, 'wall-clock time');
 		await type(page).selectOption('cpu');
 		await settled(page);
 		assert.ok((await lines(page)).includes('nginx'), 'by process again');
 		await done(page);
+
+		// The same as a picture: idle is an eighth of it, and words have the real numbers.
+		const svg = await (await fetch(`${real.url}api/v1/query?query=wall&by=comm&format=svg&from=${real.from}&to=${real.to}`)).text();
+		assert.doesNotMatch(svg, /ep_poll/);
+		writeFileSync(path.join(files, 'wall.svg'), svg);
+		const viewer = await browser.newPage({viewport: {width: 1000, height: 700}});
+		await viewer.goto(pathToFileURL(path.join(files, 'wall.svg')).href);
+		const drawn = async name => {
+			const label = viewer.locator('.smolder .frames text', {hasText: name}).first();
+			return label.evaluate(e => {
+				const {x, y, width} = e.previousElementSibling.getBoundingClientRect();
+				return {label: e.textContent, x, y, width};
+			});
+		};
+		const all = await drawn('all'), frame = await drawn('[idle]'), nginx = await drawn('nginx');
+		assert.equal(frame.label, '[idle] 2250 s');
+		assert.ok(Math.abs(frame.width / all.width - 1 / 8) < 0.01, `${frame.width} of ${all.width}`);
+		assert.ok(Math.abs(nginx.width / all.width - 7 / 8 * 23.5 / 25) < 0.01, `${nginx.width} of ${all.width}`);
+		await viewer.mouse.move(frame.x + 5, frame.y + 5);
+		assert.match(await viewer.locator('.tip').textContent(), /75\.00 % of all.*narrower/);
+		await viewer.mouse.move(all.x + 5, all.y + 5);
+		assert.match(await viewer.locator('.tip').textContent(), /100\.00 % of all/);
+		await viewer.locator('.smolder input').fill('idle');
+		assert.equal(await viewer.locator('.smolder output').textContent(), '75.00 % matched');
+		await viewer.mouse.click(frame.x + 5, frame.y + 5);
+		assert.match(await viewer.locator('.trail').textContent(), /\[idle\]75\.00 %/);
+		await viewer.close();
 	} finally {
 		await real.close();
 	}

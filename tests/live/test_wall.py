@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """record --wall: all the time of threads is there, once, and in the right part."""
 import collections
+import contextlib
+import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,21 +16,26 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import folded  # noqa: E402
 import workloads  # noqa: E402
 from always import account, always, served  # noqa: E402
-from recording import live, run, undisturbed  # noqa: E402
-from tap import main  # noqa: E402
+from recording import PATIENCE, Run, live, run, undisturbed  # noqa: E402
+from tap import SMOLDER, main  # noqa: E402
 
 END = re.compile(r"(\d+) samples and (\d+) times off the CPU in ([\d.]+) s \((\d+) still are\), (\d+) lost")
 THREAD = re.compile(r"(.*) \((\d+)\)$")
+
+
+def as_other_parts(stack):
+    """Idle time stands before the process and its thread, what else there is after them."""
+    return (*stack[1:3], stack[0], *stack[3:]) if stack[0] == "[idle]" else stack
 
 
 class Wall:
     """Parts by thread: ns by (tid, part)."""
 
     def __init__(self, stacks):
-        self.stacks = stacks
+        self.stacks = [(as_other_parts(s), n) for s, n in stacks]
         self.parts = collections.defaultdict(collections.Counter)
         self.names = {}
-        for s, n in stacks:
+        for s, n in self.stacks:
             m = THREAD.match(s[1])
             assert m and s[2].startswith("["), s
             self.names[int(m[2])] = m[1]
@@ -47,11 +55,25 @@ class Wall:
         return [tid for tid, n in self.names.items() if n == name]
 
 
-def wall(*args, lossless=True):
-    """A recording, and what the program said."""
+def run_with_pause(*args, pause):
+    """… in which it is stopped, from when to when, in seconds: its rings run full."""
+    p = subprocess.Popen([SMOLDER, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    begin, end = pause
+    time.sleep(begin)
+    p.send_signal(signal.SIGSTOP)
+    time.sleep(end - begin)
+    p.send_signal(signal.SIGCONT)
+    out, err = p.communicate(timeout=PATIENCE)
+    return Run(p.returncode, out, err.decode("utf-8", "replace"))
+
+
+def wall(*args, lossless=True, pause=None):
+    """A recording, with the stacks of idle time, and what the program said."""
     with tempfile.TemporaryDirectory() as d:
         out = os.path.join(d, "out.folded")
-        r = run("record", "--wall", "--threads", "-f", "folded", "-o", out, *args).ok()
+        idle = [] if "--no-idle" in args else ["--idle"]
+        command = ["record", "--wall", "--threads", *idle, "-f", "folded", "-o", out, *args]
+        r = (run_with_pause(*command, pause=pause) if pause else run(*command)).ok()
         w = Wall(folded.parse(workloads.read(out)))
     m = END.search(r.err)
     w.err, w.seconds, w.lost = r.err, float(m[3]), int(m[5])
@@ -132,6 +154,32 @@ def each_thread_of_a_process_has_the_same_time():
 
 
 @live
+def idle_is_one_frame_until_it_is_asked_for():
+    """… for all processes, in every format; in a picture it leaves room for the rest, and says so."""
+    with workloads.start("whole", "0", "ready") as p, tempfile.TemporaryDirectory() as d:
+        target = ["record", "--wall", "-p", str(p.pid), "-d", "0.5"]
+        r = run(*target, "-f", "folded", "-o", "-").ok()
+        stacks = folded.parse(r.out.decode())
+        idle = [n for s, n in stacks if "[idle]" in s]
+        assert [s for s, _ in stacks if "[idle]" in s] == [("[idle]",)], stacks
+        assert not any("pool_work" in s for s, _ in stacks) and any("spin_work" in s for s, _ in stacks)
+        m = re.search(r"lost, ([\d.]+) (m?s) of ([\d.]+) s idle", r.err)
+        assert m and abs(float(m[1]) * (1e6 if m[2] == "ms" else 1e9) - idle[0]) < 0.01 * idle[0], (r.err, idle)
+        tree = run(*target, "-f", "tree").ok().out.decode()
+        assert re.search(r"^wall: .* \([\d.]+ m?s idle\) in ", tree), tree
+        assert re.search(r"\d% +[├└]─ \[idle\]$", tree, re.M), tree
+        svg = os.path.join(d, "out.svg")
+        run("record", "--wall", "-a", "-d", "0.5", "-o", svg).ok()
+        picture = workloads.read(svg)
+        m = re.search(r'<rect class="w\d" x="[\d.]+" y="[\d.]+" width="([\d.]+)"[^>]*>\n<text[^>]*>\[idle\] [\d.]+', picture)
+        assert m and abs(float(m[1]) - (1200 - 24) / 8) < 2, picture[:3000]
+        assert "[idle] is drawn narrower" in picture, picture[:3000]
+        run(*target, "--idle", "-o", svg).ok()
+        picture = workloads.read(svg)
+        assert "pool_work" in picture and "[idle] is drawn narrower" not in picture, picture[:3000]
+
+
+@live
 def idle_can_be_left_out():
     with workloads.start("whole", "0", "ready") as p:
         w = wall("-p", str(p.pid), "-d", "0.5", "--no-idle")
@@ -163,6 +211,109 @@ def moments_weigh_less_the_more_threads_run():
         assert total > 0.99 * truth, (total, truth)
 
 
+@contextlib.contextmanager
+def spinning(each):
+    """So many programs on each CPU that never wait."""
+    started = [subprocess.Popen(["taskset", "-c", str(cpu), workloads.path("waits"), "spin", "30000"],
+                                stdout=subprocess.DEVNULL)
+               for cpu in sorted(os.sched_getaffinity(0)) for _ in range(each)]
+    try:
+        yield started
+    finally:
+        for p in started:
+            p.kill()
+            p.wait()
+
+
+def machine(*args):
+    """A recording of all threads; once more, if the machine was too busy to tell all."""
+    for _ in range(5):
+        w = wall("-a", *args, lossless=False)
+        if not w.lost:
+            break
+    assert not w.lost, w.err
+    return w
+
+
+@contextlib.contextmanager
+def waiting(threads):
+    """A program with so many threads that wait all the time."""
+    program = ("import threading, time; threading.stack_size(1 << 18)\n"
+               f"for _ in range({threads}): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+               "print('ready', flush=True); time.sleep(60)")
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as p:
+        try:
+            assert p.stdout.readline() == "ready\n"
+            yield p
+        finally:
+            p.kill()
+
+
+def living():
+    """All threads that there are, but those that have ended already and are not waited for."""
+    tids = set()
+    for path in glob.glob("/proc/[0-9]*/task/[0-9]*/stat"):
+        with contextlib.suppress(OSError), open(path) as f:
+            if f.read().rpartition(")")[2].split()[0] not in "XZ":
+                tids.add(int(path.split("/")[-2]))
+    return tids
+
+
+def have_all_the_time(w, throughout):
+    """Those that lived throughout have it, whatever they did."""
+    lives = {tid: w.total(tid) / 1e9 for tid in throughout}
+    shortest, longest = min(lives, key=lives.get), max(lives, key=lives.get)
+    print(f"# {w.seconds} s, {len(lives)} threads: " + ", ".join(
+        f"{w.names[tid]} {lives[tid]:.4f} s" for tid in (shortest, longest)))
+    assert lives[longest] < 1.01 * lives[shortest], \
+        [(w.names[tid], lives[tid], w.parts[tid]) for tid in (shortest, longest)]
+    assert abs(lives[longest] - w.seconds) < 0.06, (lives[longest], w.seconds)
+
+
+@live
+def each_thread_of_a_machine_that_is_overloaded_has_all_the_time():
+    """They come and go while they are looked for, which takes longer the more there are."""
+    with waiting(1000), spinning(3) as busy:
+        before = living()
+        w = machine("-d", "0.5")
+        throughout = before & living() & set(w.parts)  # a host may have threads that nobody is shown
+    assert {p.pid for p in busy} <= throughout and len(throughout) > 1000, (busy, throughout)
+    have_all_the_time(w, throughout)
+
+
+@live
+def where_the_last_events_are_lost_all_the_time_is_there():
+    """It is stopped until its time is up: what threads did since the rings were full is not known."""
+    with spinning(1) as busy, workloads.start("pingpong") as p:
+        w = wall("-a", "-d", "1.5", lossless=False, pause=(1, 4))
+    assert w.lost > 1000, w.err
+    tids = {p.pid} | {p.pid for p in busy}
+    have_all_the_time(w, tids)
+    for tid in tids:
+        assert w.parts[tid]["[lost]"] > 0.1e9, w.parts[tid]
+
+
+@live
+@undisturbed
+def a_moment_of_the_machine_weighs_less_the_more_of_its_threads_run():
+    """While each CPU has something to run, each moment of every thread is worth the same share. By
+    process, those who spin alone in theirs would weigh all of it."""
+    cpus = os.sched_getaffinity(0)
+    with spinning(1) as busy:
+        w = machine("--latency=machine", "-d", "2")  # where events are lost, it is not known how many ran
+        alone = wall("--latency=process", "-a", "-d", "2", lossless=False)
+    # Where others have the CPUs at the end, the last moments are missing; and seconds are told in tenths.
+    whole = w.seconds * 1e9
+    lives = [(w.total(p.pid), alone.total(p.pid)) for p in busy]
+    ran = sum(w.running(tid) for tid in w.parts)
+    print(f"# {w.seconds} s on {len(cpus)} CPUs: all ran {ran / 1e9:.3f} s, those who spin lived " +
+          ", ".join(f"{a / 1e9:.3f} s (by process {b / 1e9:.3f})" for a, b in lives))
+    for here, by_process in lives:
+        assert between(here, 0.9 * whole / len(cpus), whole / len(cpus), 0.05), lives
+        assert between(by_process, 0.9 * alone.seconds * 1e9, alone.seconds * 1e9, 0.05), lives
+    assert between(ran, 0.9 * whole, whole, 0.05), (ran, whole)
+
+
 @live
 def the_whole_machine_is_there():
     with workloads.start("whole", "0", "ready"):
@@ -179,6 +330,11 @@ def what_makes_no_sense_is_refused():
     run("record", "--wall", "-I", "-d", "0.1").refused("--wall", "-I")
     run("record", "--no-idle", "-d", "0.1").refused("--no-idle", "--wall")
     run("record", "--latency", "-d", "0.1").refused("--latency", "--wall")
+    run("record", "--idle", "-d", "0.1").refused("--idle", "--wall")
+    run("record", "--wall", "--idle", "--no-idle", "-d", "0.1").refused("--idle", "--no-idle")
+    run("record", "--wall", "--latency=both", "-d", "0.1").refused("--latency", "'both'", "machine")
+    run("record", "--wall", "--latency=machine", "-p", "1", "-d", "0.1").refused("--latency=machine", "-p")
+    run("record", "--wall", "--latency=machine", "--", "true").refused("--latency=machine", "-a")
 
 
 @live
@@ -193,13 +349,21 @@ def always_on_the_parts_are_all_the_time_of_the_threads():
         assert a.stop() == 0, a.err
         with served(a.store) as s:
             got = s.query('wall{comm="whole"}', "--from", "now-1h", "-f", "folded").stdout
+            kernel, stacks, awake = (
+                folded.parse(s.query(f'wall{{comm=~"k.*"{also}}}', "--from", "now-1h", "-f", "folded", *how).stdout)
+                for also, how in (("", ()), ("", ("--idle",)), (',state!="idle"', ())))
             taken, stored, lost = account(s.metrics())
             samples = [s.json(f"/api/v1/query?query={t}&from=now-1h")["samples"]
                        for t in ("cpu", "offcpu", "oncpu")]
     assert taken == stored + lost and lost == 0 and sum(samples) == stored, (taken, stored, lost, samples)
     parts = collections.Counter()
     for stack, n in folded.parse(got):
-        parts[stack[1]] += n
+        parts[stack[0] if stack[0] == "[idle]" else stack[1]] += n
+    # Threads of the kernel, most of which wait for work.
+    idle = {s: n for s, n in kernel if "[idle]" in s}
+    assert list(idle) == [("[idle]",)] and idle[("[idle]",)] > 5e9, kernel
+    assert any(s[0] == "[idle]" and s[1][0] == "k" and "kthread" in s and n > 5e9 for s, n in stacks), stacks
+    assert stacks.total == kernel.total == idle[("[idle]",)] + awake.total, (stacks.total, kernel.total, awake.total)
     lives = said["threads"]
     seen = sum(parts.values())
     ran = sum(n for part, n in parts.items() if part.startswith("[running: "))

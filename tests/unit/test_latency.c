@@ -21,15 +21,20 @@ static uint32_t series_of(struct profile *p, const char *pid, const char *tid)
 	return profile_series(p, l, 2);
 }
 
-static struct fixture make(uint32_t max)
+static struct fixture make_of(enum latency_of of, uint32_t max)
 {
 	struct fixture f = {.profile = profile_new()};
 
-	f.latency = latency_new(f.profile, max);
+	f.latency = latency_new(f.profile, of, max);
 	f.threads[0] = series_of(f.profile, "7", "7");
 	f.threads[1] = series_of(f.profile, "7", "8");
 	f.threads[2] = series_of(f.profile, "9", "9");
 	return f;
+}
+
+static struct fixture make(uint32_t max)
+{
+	return make_of(LATENCY_OF_PROCESS, max);
 }
 
 static void done(struct fixture *f)
@@ -83,6 +88,25 @@ static void a_wait_weighs_less_while_others_run(void **state)
 	done(&f);
 }
 
+static void those_of_all_processes_can_be_counted(void **state)
+{
+	(void)state;
+	struct fixture f = make_of(LATENCY_OF_MACHINE, 0);
+
+	latency_ran(f.latency, f.threads[0], 1000, 4000);
+	latency_ran(f.latency, f.threads[1], 2000, 4000);
+	latency_ran(f.latency, f.threads[2], 3000, 5000);
+	latency_waited(f.latency, f.threads[2], 5, 1000, 3000);
+	latency_sample(f.latency, f.threads[2], 6, 3500, 300);
+	latency_sum(f.latency);
+	assert_int_equal(value_of(&f, 0, 0), 1000 + 500 + 333);
+	assert_int_equal(value_of(&f, 1, 0), 500 + 333);
+	assert_int_equal(value_of(&f, 2, 0), 333 + 1000);
+	assert_int_equal(value_of(&f, 2, 5), 1000 + 500);
+	assert_int_equal(value_of(&f, 2, 6), 100);
+	done(&f);
+}
+
 static void samples_weigh_what_their_moment_does(void **state)
 {
 	(void)state;
@@ -116,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_that_run_side_by_side_share_a_moment),
 		cmocka_unit_test(a_wait_weighs_less_while_others_run),
+		cmocka_unit_test(those_of_all_processes_can_be_counted),
 		cmocka_unit_test(samples_weigh_what_their_moment_does),
 		cmocka_unit_test(no_more_than_the_cap),
 	};

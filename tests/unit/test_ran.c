@@ -68,14 +68,14 @@ static void what_is_more_is_reported(void **state)
 	struct site_thread t = {.tid = 7, .left = BEGIN, .ran = 300};
 	uint64_t end = BEGIN + 2 * SECOND, count;
 
-	ran_thread(f.ran, 5, &t, NULL, end, false);
+	ran_thread(f.ran, 5, &t, 0, NULL, end, false);
 	assert_int_equal(taken(&f, &count), 0); /* nobody knows whose it is */
-	ran_thread(f.ran, 5, &t, &api, end, false);
+	ran_thread(f.ran, 5, &t, 0, &api, end, false);
 	assert_int_equal(taken(&f, &count), 300);
-	ran_thread(f.ran, 5, &t, NULL, end, false);
+	ran_thread(f.ran, 5, &t, 0, NULL, end, false);
 	assert_int_equal(taken(&f, &count), 0);
 	t.ran = 350;
-	ran_thread(f.ran, 5, &t, NULL, end, false);
+	ran_thread(f.ran, 5, &t, 0, NULL, end, false);
 	assert_int_equal(taken(&f, &count), 50);
 	assert_int_equal(count, 1);
 	done(&f);
@@ -86,21 +86,20 @@ static void what_it_runs_now_counts_up_to_the_end_of_the_window(void **state)
 	(void)state;
 	struct fixture f = make();
 	struct owner api = owner_of(7);
-	struct site_thread t = {.tid = 7, .left = BEGIN, .back = BEGIN + SECOND, .ran = 300};
-	uint64_t count;
+	struct site_thread t = {.tid = 7, .left = BEGIN, .ran = 300};
+	uint64_t back = BEGIN + SECOND, count;
 
-	ran_thread(f.ran, 5, &t, &api, BEGIN + 3 * SECOND, false);
+	ran_thread(f.ran, 5, &t, back, &api, BEGIN + 3 * SECOND, false);
 	assert_int_equal(taken(&f, &count), 2 * SECOND + 300);
-	ran_thread(f.ran, 5, &t, &api, BEGIN + 4 * SECOND, false);
+	ran_thread(f.ran, 5, &t, back, &api, BEGIN + 4 * SECOND, false);
 	assert_int_equal(taken(&f, &count), SECOND);
 	/* It left, and all that it ran is in the sum: nothing is there twice. */
 	t = (struct site_thread){.tid = 7, .left = BEGIN + 5 * SECOND, .ran = 4 * SECOND + 300};
-	ran_thread(f.ran, 5, &t, &api, BEGIN + 6 * SECOND, false);
+	ran_thread(f.ran, 5, &t, 0, &api, BEGIN + 6 * SECOND, false);
 	assert_int_equal(taken(&f, &count), SECOND);
 	/* One that has ended runs no more. */
-	t = (struct site_thread){
-		.tid = 7 | SITES_ENDED, .back = BEGIN + 6 * SECOND, .ran = 4 * SECOND + 400};
-	ran_thread(f.ran, 5, &t, &api, BEGIN + 9 * SECOND, false);
+	t = (struct site_thread){.tid = 7 | SITES_ENDED, .ran = 4 * SECOND + 400};
+	ran_thread(f.ran, 5, &t, BEGIN + 6 * SECOND, &api, BEGIN + 9 * SECOND, false);
 	assert_int_equal(taken(&f, &count), 100);
 	done(&f);
 }
@@ -113,14 +112,14 @@ static void a_place_may_be_taken_by_another(void **state)
 	struct site_thread t = {.tid = 7, .left = BEGIN, .ran = SECOND};
 	uint64_t end = BEGIN + 2 * SECOND, count;
 
-	ran_thread(f.ran, 5, &t, &api, end, false);
+	ran_thread(f.ran, 5, &t, 0, &api, end, false);
 	assert_int_equal(taken(&f, &count), SECOND);
 	t = (struct site_thread){.tid = 8, .left = BEGIN, .ran = 20};
-	ran_thread(f.ran, 5, &t, &other, end, false);
+	ran_thread(f.ran, 5, &t, 0, &other, end, false);
 	assert_int_equal(taken(&f, &count), 20);
 	/* Of one whose name never came, at the end. */
 	t = (struct site_thread){.tid = 9, .left = BEGIN, .ran = 30};
-	ran_thread(f.ran, 6, &t, NULL, end, true);
+	ran_thread(f.ran, 6, &t, 0, NULL, end, true);
 	assert_int_equal(taken(&f, &count), 30);
 	ran_ended(f.ran, &api, end, 40);
 	assert_int_equal(taken(&f, &count), 40);

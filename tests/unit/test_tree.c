@@ -186,6 +186,80 @@ static void labels_become_root_frames(void **state)
 	profile_free(p);
 }
 
+static void idle_time_of_all_is_one_frame(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE(
+		"comm=api,pid=1|[m][idle];loop;[k]wait 900", "comm=db,pid=2|[m][idle];pool 80",
+		"comm=api,pid=1|[m][running: user];main;work 18", "comm=api,pid=1|[m][lost] 2");
+	struct profile *later =
+		SAMPLE("comm=db,pid=2|[m][idle];pool 7", "comm=db,pid=2|[m][running: user];main 1");
+
+	/* Where it is only marked, it stays. */
+	assert_tree(p,
+		    "all 1000/0\n"
+		    "  api 920/0\n"
+		    "    [idle] 900/0\n"
+		    "      loop 900/0\n"
+		    "        wait 900/900\n"
+		    "    [lost] 2/2\n"
+		    "    [running: user] 18/0\n"
+		    "      main 18/0\n"
+		    "        work 18/18\n"
+		    "  db 80/0\n"
+		    "    [idle] 80/0\n"
+		    "      pool 80/80\n"
+		    "pruned 0\n",
+		    .by_comm = true);
+	p->info.type = "wall";
+	/* 2 of 20 are a tenth. */
+	assert_tree(p,
+		    "all 1000/0\n"
+		    "  [idle] 980/980\n"
+		    "  api 20/0\n"
+		    "    [lost] 2/2\n"
+		    "    [running: user] 18/0\n"
+		    "      main 18/0\n"
+		    "        work 18/18\n"
+		    "pruned 0\n",
+		    .by_comm = true, .min_fraction = 0.1);
+	assert_tree(p,
+		    "all 1000/0\n"
+		    "  [idle] 980/0\n"
+		    "    api 900/0\n"
+		    "      loop 900/0\n"
+		    "        wait 900/900\n"
+		    "    db 80/0\n"
+		    "      pool 80/80\n"
+		    "  api 20/0\n"
+		    "    [lost] 2/2\n"
+		    "    [running: user] 18/0\n"
+		    "      main 18/0\n"
+		    "        work 18/18\n"
+		    "pruned 0\n",
+		    .by_comm = true, .idle = true);
+	assert_tree(p,
+		    "all 1000/0\n"
+		    "  [idle] 980/980\n"
+		    "  [lost] 2/2\n"
+		    "  work 18/0\n"
+		    "    main 18/0\n"
+		    "      [running: user] 18/18\n"
+		    "pruned 0\n",
+		    .reversed = true);
+
+	struct tree *t = tree_new(p, &(struct tree_options){.by_comm = true, .base = later});
+	assert_true(t->idle);
+	assert_int_equal(t->nodes[t->idle].total, 980);
+	assert_int_equal(t->nodes[t->idle].base_total, 7);
+	tree_free(t);
+	t = tree_new(p, &(struct tree_options){.by_comm = true, .idle = true});
+	assert_int_equal(t->idle, 0);
+	tree_free(t);
+	profile_free(p);
+	profile_free(later);
+}
+
 static void delimits_and_reverses(void **state)
 {
 	(void)state;
@@ -476,6 +550,7 @@ int main(void)
 		cmocka_unit_test(merges_by_function),
 		cmocka_unit_test(same_name_elsewhere_is_another_function),
 		cmocka_unit_test(labels_become_root_frames),
+		cmocka_unit_test(idle_time_of_all_is_one_frame),
 		cmocka_unit_test(delimits_and_reverses),
 		cmocka_unit_test(an_empty_profile_is_a_root),
 		cmocka_unit_test(sums_stop_at_the_largest_number),

@@ -24,8 +24,10 @@ import {
 	foldIdle,
 	isIdlePlace,
 	matched,
+	narrowIdle,
 	pattern,
 	search,
+	sizeOf,
 	type Tree,
 	weigh,
 } from './tree';
@@ -251,7 +253,8 @@ function refresh(again: boolean): void {
 		a => a,
 		again,
 	);
-	const tree = {...treeParameters.peek(), format: 'tree', max_nodes: NODES_MOST};
+	// Idle time with its stacks: a click on it opens them.
+	const tree = {...treeParameters.peek(), format: 'tree', max_nodes: NODES_MOST, idle: 1};
 	loaded.load<TreeAnswer>(address(treePath.peek(), tree), profileOf, again);
 	const h = heatRange.peek();
 	heat.load<Heat>(
@@ -349,7 +352,7 @@ const isIdleOpen = computed(
 
 /* … with idle time folded, unless it is zoomed into. */
 export const tree = computed<Tree | null>(() =>
-	changed.value && !isIdleOpen.value ? foldIdle(changed.value) : changed.value,
+	changed.value && !isIdleOpen.value ? narrowIdle(foldIdle(changed.value)) : changed.value,
 );
 
 const searchText = computed(() => state.value.search);
@@ -378,5 +381,5 @@ export const matchedShare = computed(() => {
 	const h = hits.value;
 	if (!t || !h) return null;
 	const node = Math.min(zoomNode.value, t.count - 1);
-	return {sum: matched(t, h, node), of: t.size[node]};
+	return {sum: matched(t, h, node), of: sizeOf(t, node)};
 });

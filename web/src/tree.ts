@@ -37,7 +37,9 @@ export interface Tree extends Names {
 	baseTotal: Float64Array | null; // of a comparison
 	baseSelf: Float64Array | null;
 	start: Float64Array;
-	size: Float64Array;
+	size: Float64Array; // as it is drawn: see sizeOf()
+	idle: number; // the node that is drawn narrower than it is, 0: none
+	hidden: number; // by how much
 	rows: Int32Array[]; // nodes by depth, from left to right
 	sums: Sums | null; // null: those of the nodes are all that is known
 }
@@ -122,10 +124,16 @@ export function layOut(
 		baseSelf: base?.self ?? null,
 		start,
 		size,
+		idle: 0,
+		hidden: 0,
 		rows: rowsOf(depth),
 		sums: null,
 	};
 }
+
+/* How large a node is, however it is drawn. */
+export const sizeOf = (t: Tree, node: number): number =>
+	t.size[node] + (t.idle > 0 && (node === 0 || node === t.idle) ? t.hidden : 0);
 
 /* Puts a tree together from paths in any order; the same function under one parent is one node. */
 export class Builder {
@@ -263,7 +271,7 @@ const addSelf = (b: Builder, node: number, t: Tree, i: number): void =>
 /* The weight that a comparison's base was laid out with. */
 export function baseWeight(t: Tree): number {
 	if (!t.baseTotal || t.baseTotal[0] === 0) return 1;
-	return (t.size[0] - t.total[0]) / t.baseTotal[0];
+	return (sizeOf(t, 0) - t.total[0]) / t.baseTotal[0];
 }
 
 const OUTSIDE = -1;
@@ -339,6 +347,25 @@ export function foldIdle(t: Tree): Tree {
 		inside[i] = parent > 0 && (inside[parent] || isIdle(t, t.fn[parent])) ? 1 : 0;
 		return inside[i] ? under : b.child(under, t.fn[i]);
 	});
+}
+
+const IDLE_SHARE = 8; // as src/render/flame.c has it
+
+/* Idle time of all as no more than an eighth of the picture: it leaves room for the rest. */
+export function narrowIdle(t: Tree): Tree {
+	let idle = 1;
+	while (idle < t.count && !(isIdle(t, t.fn[idle]) && t.next[idle] === idle + 1))
+		idle = t.next[idle];
+	if (idle >= t.count) return t;
+	const rest = t.size[0] - t.size[idle];
+	const hidden = t.size[idle] - rest / (IDLE_SHARE - 1);
+	if (rest <= 0 || hidden <= 0) return t;
+	const size = t.size.slice();
+	const start = t.start.slice();
+	size[0] -= hidden;
+	size[idle] -= hidden;
+	for (let i = t.next[idle]; i < t.count; i++) start[i] -= hidden;
+	return {...t, size, start, idle, hidden};
 }
 
 /* Whether a place is an idle frame or on one: then it was asked for. */
@@ -545,11 +572,11 @@ export function search(t: Names, re: RegExp): Uint8Array {
 
 /* How much of a subtree is inside of a match; one match inside of another counts once. */
 export function matched(t: Tree, hits: Uint8Array, node: number): number {
-	for (let p = node; p > 0; p = t.parent[p]) if (hits[t.fn[p]]) return t.size[node];
+	for (let p = node; p > 0; p = t.parent[p]) if (hits[t.fn[p]]) return sizeOf(t, node);
 	let sum = 0;
 	for (let i = node; i < t.next[node]; ) {
 		if (hits[t.fn[i]]) {
-			sum += t.size[i];
+			sum += sizeOf(t, i);
 			i = t.next[i];
 		} else i++;
 	}

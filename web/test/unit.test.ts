@@ -38,6 +38,7 @@ import {
 	matched,
 	matches,
 	mergeRecursion,
+	narrowIdle,
 	nodeAt,
 	nodeOfPlace,
 	path,
@@ -45,6 +46,7 @@ import {
 	placeOf,
 	remove,
 	search,
+	sizeOf,
 	sumFunctions,
 	type Tree,
 	weigh,
@@ -132,6 +134,7 @@ test('idle time is one grey frame in each process, until one is asked for', asyn
 	] as const)
 		assert.equal(isIdlePlace(t, placeOf(t, place(names))), isAsked, names);
 	assert.equal(isIdlePlace(t, ''), false);
+	assert.equal(narrowIdle(folded_), folded_, 'in a process it is as wide as it is long');
 	const plain = await treeOf(SMALL);
 	assert.equal(foldIdle(plain), plain, 'what has no idle time is as it was');
 	for (const by of ['kind', 'library', 'name'] as const)
@@ -142,6 +145,34 @@ test('idle time is one grey frame in each process, until one is asked for', asyn
 			assert.equal(grey & 255, (grey >>> 8) & 255);
 			assert.equal(grey & 255, (grey >>> 16) & 255);
 		}
+});
+
+test('idle time of all leaves room for the rest', async () => {
+	const t = foldIdle(await treeOf('A;b 5\n[idle];worker;wait_[k] 930\na;b;c 60\na 5\n'));
+	const n = narrowIdle(t);
+	const node = (name: string): number =>
+		[...n.fn.keys()].find(i => i > 0 && n.functions.name[n.fn[i]] === name)!;
+	const idle = node('[idle]');
+	assert.equal(n.idle, idle);
+	assert.equal(n.size[idle], 10);
+	assert.equal(n.size[0], 80);
+	assert.deepEqual([sizeOf(n, idle), sizeOf(n, 0), sizeOf(n, node('a'))], [930, 1000, 65]);
+	assert.equal(n.total[idle], 930);
+	// What it hides is nowhere: who stands beside it moves up.
+	for (let i = 1; i < n.count; i++) {
+		const end = n.start[i] + n.size[i];
+		assert.ok(
+			n.start[i] >= n.start[n.parent[i]] &&
+				end <= n.start[n.parent[i]] + n.size[n.parent[i]],
+		);
+	}
+	assert.equal(n.start[node('a')], n.start[idle] + n.size[idle]);
+	const all = new Uint8Array(n.functions.name.length).fill(1);
+	assert.equal(matched(n, all, 0), 1000);
+	const few = foldIdle(await treeOf('[idle];worker 10\na 90\n'));
+	assert.equal(narrowIdle(few), few, 'a tenth is no more than an eighth');
+	const nothing = foldIdle(await treeOf('[idle];worker 10\n'));
+	assert.equal(narrowIdle(nothing), nothing, 'there is nothing to leave room for');
 });
 
 test('focus, remove, hide and merged recursion equal what is done to each stack', async () => {

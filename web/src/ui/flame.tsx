@@ -10,7 +10,7 @@ import {diffColours, functionColours, kindName, presence} from '../colour';
 import {hits, profile, sandwich, state, theme, tree, weight, zoomNode} from '../data';
 import {amount, clip, count, percent, signed, signedPercent} from '../format';
 import {Graph} from '../graph';
-import {isIdle, nodeOfPlace, type Tree, wholeTotal} from '../tree';
+import {isIdle, nodeOfPlace, sizeOf, type Tree, wholeTotal} from '../tree';
 import {type Action, actionsOf, openSandwich, zoomTo} from './actions';
 
 interface Hover {
@@ -126,7 +126,7 @@ function FlameGraph(props: GraphProps): JSX.Element {
 function describe(t: Tree, node: number): string {
 	const unit = profile.value?.unit ?? '';
 	const name = node === 0 ? 'all' : clip(t.functions.name[t.fn[node]], 100);
-	return `${name}, ${amount(t.total[node], unit)}, ${percent(t.size[node], t.size[0])}`;
+	return `${name}, ${amount(t.total[node], unit)}, ${percent(sizeOf(t, node), sizeOf(t, 0))}`;
 }
 
 let mainGraph: Graph | null = null;
@@ -276,6 +276,7 @@ function CardBody({h}: {h: Hover}): JSX.Element {
 			{isIdle(t, fn) && t.next[node] === node + 1 && (
 				<p>Threads that wait for work. Click to see where.</p>
 			)}
+			{node > 0 && node === t.idle && <p>Drawn narrower than it is.</p>}
 			<table>
 				<tbody>
 					<Row
@@ -464,7 +465,7 @@ export function Crumbs(): JSX.Element | null {
 					</button>
 				</span>
 			))}
-			<b class="number">{percent(t.size[node], t.size[0])}</b>
+			<b class="number">{percent(sizeOf(t, node), sizeOf(t, 0))}</b>
 		</nav>
 	);
 }
