@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""bench/offcpu_run.py [--seconds N] [--warm-up N]: what the time off the CPU costs in `smolder run`.
+"""bench/offcpu_run.py [--turns N] [--seconds N] [--warm-up N]: what time off the CPU costs in `run`.
 
-Two loads: a ping-pong on one CPU, as fast as it goes, and waits of 2 ms in several programs, some
-thousand switches a second. For each, with `run --offcpu yes` and with `run`: the time of the program
-at the switch, a switch and a second, by the kernel's own clock (which adds some 20 ns to each); and
-the CPU time of all of run's processes.
+Two loads: a ping-pong on one CPU, as fast as it goes, and waits of 2 ms in two programs, about 5,000
+switches a second, at which little of what the program at the switch needs is still in the caches. For
+each, `run --offcpu yes` and `run --offcpu no` beside each other on the same load, and a program at the
+switch that does nothing: what that takes by the kernel's clock is what to read this clock takes, and is
+part of every such figure. Medians of the turns: the time of the program, a switch and a second, and the
+CPU time of all processes of either.
 """
 import argparse
 import contextlib
+import ctypes
 import glob
 import os
 import re
+import statistics
+import struct
 import sys
 import time
 
@@ -22,48 +27,89 @@ from always import always, tree
 from steady import cpu_seconds
 
 BAR_NS, BAR_SHARE = 200, 0.05
+PROG_LOAD, RAW_TRACEPOINT_OPEN, RAW_TRACEPOINT = 5, 17, 17
+TRACING = "26"  # BPF_PROG_TYPE_TRACING
 
 
-def programs(pids):
-    """(runs, seconds) of the BPF programs at the switch that these processes have."""
+def bpf(command, attr):
+    fd = cost._libc.syscall(cost.SYS_BPF, command, ctypes.create_string_buffer(attr, 128), 128)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return fd
+
+
+def address(b):
+    return ctypes.addressof(b)
+
+
+@contextlib.contextmanager
+def empty_program():
+    """One that returns 0 at each switch: its descriptor."""
+    code = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0), 16)
+    name, licence = ctypes.create_string_buffer(b"sched_switch"), ctypes.create_string_buffer(b"GPL")
+    program = bpf(PROG_LOAD, struct.pack("<IIQQ", RAW_TRACEPOINT, 2, address(code), address(licence)))
+    link = bpf(RAW_TRACEPOINT_OPEN, struct.pack("<QI", address(name), program))
+    try:
+        yield program
+    finally:
+        os.close(link)
+        os.close(program)
+
+
+def runs(paths, kind=None):
+    """(runs, seconds) of the BPF programs that these descriptors are, of a type if asked for."""
     found = {}
-    for path in (p for pid in pids for p in glob.glob(f"/proc/{pid}/fdinfo/*")):
+    for path in paths:
         with contextlib.suppress(OSError), open(path) as f:
             info = dict(re.findall(r"^(\w+):\s*(\S+)$", f.read(), re.M))
-            if info.get("prog_type") == "26" and "run_cnt" in info:  # BPF_PROG_TYPE_TRACING
+            if "run_cnt" in info and kind in (None, info["prog_type"]):
                 found[info["prog_id"]] = (int(info["run_cnt"]), int(info["run_time_ns"]) / 1e9)
     return [sum(x) for x in zip(*found.values())] or [0, 0]
 
 
-def measure(args, options):
-    with always(*args) as a:
-        time.sleep(options.warm_up)
-        pids = tree(a.process.pid)
-        runs, spent = programs(pids)
-        cpu, began = cpu_seconds(pids), time.monotonic()
-        time.sleep(options.seconds)
-        seconds = time.monotonic() - began
-        runs, spent = (x - y for x, y in zip(programs(pids), (runs, spent)))
-        return runs / seconds, spent / seconds, (cpu_seconds(pids) - cpu) / seconds
+def snapshot(processes, empty):
+    """Of `run` with and without: the program's runs and seconds, the empty one's, CPU of both."""
+    paths = [p for pid in processes[0] for p in glob.glob(f"/proc/{pid}/fdinfo/*")]
+    return [time.monotonic(), *runs(paths, TRACING), *runs([f"/proc/self/fdinfo/{empty}"]),
+            *map(cpu_seconds, processes)]
+
+
+def measure(o):
+    """Medians of the turns: switches a second; ns of the program, of the empty one; s a second of CPU."""
+    with always("--offcpu", "yes") as a, always("--offcpu", "no") as b, empty_program() as empty:
+        time.sleep(o.warm_up)
+        processes = [tree(x.process.pid) for x in (a, b)]
+        turns, before = [], snapshot(processes, empty)
+        for _ in range(o.turns):
+            time.sleep(o.seconds)
+            now = snapshot(processes, empty)
+            t, n, ns, empty_n, empty_ns, user, without = (x - y for x, y in zip(now, before))
+            turns.append((n / t, ns / max(n, 1) * 1e9, empty_ns / max(empty_n, 1) * 1e9, user / t,
+                          without / t))
+            before = now
+        return [statistics.median(x) for x in zip(*turns)]
 
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--seconds", type=int, default=20)
-    p.add_argument("--warm-up", type=int, default=20)
-    options = p.parse_args()
+    p.add_argument("--turns", type=int, default=6)
+    p.add_argument("--seconds", type=int, default=10)
+    p.add_argument("--warm-up", type=int, default=30)
+    o = p.parse_args()
     with cost.bpf_statistics():
         for name, load in (("ping-pong", [(("pingpong",), "ready ")]),
-                           ("waits", [(("waits", "pipe", "1000000"), None)] * 5)):
+                           ("waits", [(("waits", "pipe", "1000000"), None)] * 2)):
             with contextlib.ExitStack() as stack:
                 for w, says in load:
                     stack.enter_context(workloads.start(*w, says=says))
-                rate, bpf, user = measure(("--offcpu", "yes"), options)
-                _, _, without = measure((), options)
-            share = (bpf + user - without) / os.cpu_count() * 100
-            print(f"{name}: {rate:.0f} switches a second, {bpf / max(rate, 1) * 1e9:.0f} ns each, "
-                  f"{bpf * 1e3:.2f} ms a second; run's own CPU {user * 1e3:.2f} ms a second, without "
-                  f"{without * 1e3:.2f}; {share:.3f} % of the machine")
+                rate, ns, empty, user, without = measure(o)
+            more = user - without
+            shares = [100 * (x * rate / 1e9 + more) / os.cpu_count() for x in (ns, ns - empty)]
+            print(f"{name}: {rate:.0f} switches a second, {ns:.0f} ns each, of which an empty program "
+                  f"takes {empty:.0f}: {ns * rate / 1e6:.2f} ms a second; run's own CPU {user * 1e3:.2f} "
+                  f"ms a second, without {without * 1e3:.2f}; {shares[0]:.3f} % of the machine, without "
+                  f"the empty program's {shares[1]:.3f} %")
+    print(f"bars: {BAR_NS} ns at the ping-pong, {BAR_SHARE} % of the machine at waits")
 
 
 main()

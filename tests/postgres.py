@@ -1,8 +1,11 @@
 """A PostgreSQL of a test's own, in a folder: its data, and the socket through which it is reached."""
+import contextlib
 import os
 import pwd
 import subprocess
 
+import workloads
+from always import until
 from tap import skip
 
 USER = "postgres"
@@ -45,3 +48,20 @@ def answers(folder):
     """Whether the server is up."""
     return os.path.exists(f"{folder}/.s.PGSQL.5432") and subprocess.run(
         client(folder, "psql", "-c", "select 1"), capture_output=True, cwd=folder).returncode == 0
+
+
+@contextlib.contextmanager
+def hot_row(folder):
+    """A cluster with a table of one row, which four clients of pgbench update all the time."""
+    with workloads.ended(make(folder), cwd=folder) as server:
+        until("postgres", lambda: answers(folder))
+        run(folder, client(folder, "psql", "-q", "-c",
+                           "create table hot (n bigint); insert into hot values (0)"))
+        script = os.path.join(folder, "hot.sql")
+        with open(script, "w") as f:
+            f.write("\\sleep 2 ms\nbegin;\nupdate hot set n = n + 1;\n\\sleep 2 ms\nend;\n")
+        os.chmod(script, 0o644)  # it is another user who reads it
+        with workloads.ended(client(folder, "pgbench", "-n", "-c", "4", "-j", "2", "-T", "600", "-f", script),
+                              cwd=folder):
+            until("clients", lambda: len(workloads.family(server.pid)) >= 1 + 4 + 4)
+            yield server

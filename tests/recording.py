@@ -1,4 +1,5 @@
 """Runs smolder in tests of live sampling."""
+import contextlib
 import ctypes
 import fcntl
 import functools
@@ -120,6 +121,20 @@ def sample(*args, rate=499, least=200):
             break
     assert r.samples >= least, r.err
     return r
+
+
+def wait_attached(pid, programs):
+    """Until a process has attached so many BPF programs."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        links = 0
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                links += "link_type" in f.read()
+        if links >= programs:
+            return
+        time.sleep(0.02)
+    raise AssertionError("not attached")
 
 
 class TooFew(AssertionError):

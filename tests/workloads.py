@@ -45,6 +45,7 @@ PROGRAMS = {
     "threads": ("threads.c", C),
     "syscalls": ("syscalls.c", C),
     "calls": ("calls.c", C),
+    "every": ("every.c", C + ["-D_GNU_SOURCE", "-Wno-unused-result", "-Wno-nonnull"]),
     "calls-32": ("calls.c", C + ["-m32"]),
     "epolls": ("epolls.c", C),
     "nested_calls": ("nested_calls.c", C + NO_FP),
@@ -296,8 +297,30 @@ class Contained:
         os.rmdir(self.root)
 
 
+def family(pid):
+    """A process and its children."""
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [str(pid), *f.read().split()]
+
+
 def start(name, *args, **popen):
     return Workload(command(name, *args), **popen)
+
+
+@contextlib.contextmanager
+def ended(argv, **popen):
+    """A server that is asked to end when it is no longer needed."""
+    p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, start_new_session=True, **popen)
+    try:
+        yield p
+    finally:
+        p.send_signal(signal.SIGINT)
+        try:
+            p.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
 
 
 def start_replaced(name, other):

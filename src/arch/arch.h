@@ -42,7 +42,9 @@
  *	ARCH_IS_INTERRUPTED(regs)  they are of interrupted code, and not made up
  *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT, ARCH_FUTEX
  *	struct pt_regs___call  the members of the kernel's registers that a system call is in:
- *	                   ARCH_CALL its number, or -1, ARCH_CALL_ARG0 to 5, ARCH_CALL_MODE
+ *	                   ARCH_CALL its number, or -1, ARCH_CALL_ARG0 to 5, ARCH_CALL_MODE,
+ *	                   ARCH_CALL_PC, ARCH_CALL_SP; ARCH_CALL_KEPT0 to 5: what functions
+ *	                   keep for their callers
  *	arch_syscall_args(regs, is_32_bit, ret)  its six arguments, at its entry
  *	arch_is_after_syscall(regs)   whether the user's pc is just after the instruction of
  *	                   a system call in progress, like a return address. Not after a

@@ -152,7 +152,15 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_MODE pstate
 #define ARCH_CALL_PC   pc
 #define ARCH_CALL_SP   sp
-#define ARCH_FUTEX     98
+
+#define ARCH_CALL_KEPT0 regs[29]
+#define ARCH_CALL_KEPT1 regs[19]
+#define ARCH_CALL_KEPT2 regs[20]
+#define ARCH_CALL_KEPT3 regs[21]
+#define ARCH_CALL_KEPT4 regs[22]
+#define ARCH_CALL_KEPT5 regs[23]
+
+#define ARCH_FUTEX 98
 
 struct thread_info {
 	unsigned long flags;

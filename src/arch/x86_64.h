@@ -175,6 +175,7 @@ ARCH_INLINE _Bool arch_is_after_syscall(const struct pt_regs *regs)
 }
 
 struct pt_regs___call { /* the part of the saved registers that a system call is in */
+	unsigned long r15, r14, r13, r12, bp, bx;
 	unsigned long r10, r9, r8, di, si, dx, orig_ax, ip, cs, sp;
 } __attribute__((preserve_access_index));
 
@@ -188,7 +189,15 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_MODE cs
 #define ARCH_CALL_PC   ip
 #define ARCH_CALL_SP   sp
-#define ARCH_FUTEX     202
+
+#define ARCH_CALL_KEPT0 bx
+#define ARCH_CALL_KEPT1 bp
+#define ARCH_CALL_KEPT2 r12
+#define ARCH_CALL_KEPT3 r13
+#define ARCH_CALL_KEPT4 r14
+#define ARCH_CALL_KEPT5 r15
+
+#define ARCH_FUTEX 202
 
 struct thread_info {
 	__u32 status;

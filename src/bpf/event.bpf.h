@@ -174,6 +174,7 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 	struct walk *w = &s->walk;
 	__u32 kernel = h->kernel_frames;
 
+	forget_returns(w);
 	enum user user = user_registers(interrupted, task, in_kernel, s);
 	if (user == USER_GONE) {
 		h->flags |= WIRE_NO_USER;

@@ -72,8 +72,17 @@ struct pid {
 	struct upid numbers[1]; /* from the initial namespace down; level + 1 of them */
 } KERNEL_TYPE;
 
+struct rq {
+	__u64 clock; /* ns: as the scheduler read it last */
+} KERNEL_TYPE;
+
+struct cfs_rq {
+	struct rq *rq; /* of a CPU; it is there where groups can be scheduled */
+} KERNEL_TYPE;
+
 struct sched_entity {
 	__u64 sum_exec_runtime; /* ns that it has run, ever */
+	struct cfs_rq *cfs_rq;  /* the same */
 } KERNEL_TYPE;
 
 struct sched_info {                   /* empty in a kernel that does not account for it */

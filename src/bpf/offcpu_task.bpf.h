@@ -90,8 +90,12 @@ static __always_inline void other_registers(struct task_struct *task, struct off
 	struct wire_event *h = &f->event;
 	/* Where its kernel frames will be. */
 	struct arch_regs *regs = (void *)f->frames;
-	char *at = (char *)task->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES;
+	void *at;
 
+	if (bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel))
+		at = (void *)bpf_task_pt_regs(task);
+	else
+		at = (char *)task->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES;
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), at) != 0 || !ARCH_PC(regs) ||
 	    !ARCH_MODE_IS_64_BIT(ARCH_MODE(regs))) {
 		h->flags |= WIRE_NO_USER;
@@ -105,7 +109,7 @@ static __always_inline void other_registers(struct task_struct *task, struct off
 	f->details.syscall = (__s32)ARCH_SYSCALL(regs);
 	if (f->details.syscall < 0)
 		return;
-	struct pt_regs___call *call = (void *)at;
+	struct pt_regs___call *call = at;
 	f->details.args[0] = BPF_CORE_READ(call, ARCH_CALL_ARG0);
 	f->details.args[1] = BPF_CORE_READ(call, ARCH_CALL_ARG1);
 	f->details.args[2] = BPF_CORE_READ(call, ARCH_CALL_ARG2);

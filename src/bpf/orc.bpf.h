@@ -97,9 +97,10 @@ __noinline int orc_search(__u64 ip)
 		__s32 from_here;
 		if (bpf_probe_read_kernel(&from_here, sizeof(from_here), (void *)entry) != 0)
 			return 0;
-		bool right = entry + (__s64)from_here <= ip;
-		at = right ? at + half : at;
-		n = right ? n - half : half;
+		/* Without a branch: see walk_find_mapping(). */
+		__u32 right = ~(ip - entry - (__s64)from_here) >> 63;
+		at += half * right;
+		n = half + (n & right);
 	}
 	struct orc_rule *r = &s->orc.found;
 	r->at = orc_key(ip);
@@ -269,19 +270,31 @@ static __always_inline __u32 orc_walk(struct scratch *s, const bpf_user_pt_regs_
 	return orc_steps(WIRE_FRAMES) == ORC_LEAVE ? 0 : w->frames;
 }
 
-/* Whether the sample's frames and s->check begin with the same n addresses. */
-__noinline int orc_same(__u32 n)
+#define ORC_SAME_SOME 16
+
+/* Whether the sample's frames and s->check have the same addresses from `first` up to n. */
+__noinline int orc_same_some(__u32 first, __u32 n)
 {
 	struct scratch *s = get_scratch();
 	if (!s)
 		return 0;
-	for (__u32 i = 0; i < WIRE_FRAMES; i++) {
-		if (i >= n)
+	for (__u32 i = 0; i < ORC_SAME_SOME; i++) {
+		__u32 at = first + i;
+		if (at >= n)
 			break;
-		if (*frame_at(s, i) != s->check[i])
+		if (*frame_at(s, at) != s->check[at & WIRE_FRAMES])
 			return 0;
 	}
 	return 1;
+}
+
+/* Whether they begin with the same n addresses. */
+static __always_inline bool orc_same(__u32 n)
+{
+	for (__u32 i = 0; i < WIRE_FRAMES && i < n; i += ORC_SAME_SOME)
+		if (!orc_same_some(i, n))
+			return false;
+	return true;
 }
 
 /* Notes where blocks begin, in one piece of the table. */

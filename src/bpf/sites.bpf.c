@@ -2,10 +2,12 @@
 /*
  * sites: how long threads are off their CPU, by where they leave it: see sites.h.
  *
- * A thread that leaves where it left the last time costs some additions in two lines of memory and
- * one look at its stack; no map that hashes, no helper that could be done without. All else is in
- * functions of their own: the code of that path is small, and so is its stack, of which the
- * verifier counts what all of them have together.
+ * A thread that leaves at one of the places where it did lately costs some additions in two lines
+ * of its own memory and one of the CPU's. Where caches are cold, what costs is each function of the
+ * kernel's that is called, so that path calls none, if the kernel is new enough: time is the
+ * scheduler's, registers are read where they are, and the user's stack is not looked at where the
+ * registers tell enough. All else is in functions of their own: the code of that path is small, and
+ * so is its stack, of which the verifier counts what all of them have together.
  */
 #include <linux/types.h>
 
@@ -48,6 +50,49 @@ struct {
 	__type(value, struct site_control);
 } site_control SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct site_cpu);
+} site_cpus SEC(".maps");
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+#define COMPARE_NS (1ull << 26)
+#define STEP_NS    20000
+#define JUMP_NS    100000000
+
+/*
+ * The scheduler has read its clock just before the switch, or, if it knew that one would come, some
+ * microseconds ago: then the difference is too large. So the least one counts, and it grows in
+ * small steps, which are more than clocks that are adjusted run apart.
+ */
+static __noinline void compare_clocks(struct site_control *c, struct site_cpu *cpu, __u64 clock)
+{
+	__u64 offset = bpf_ktime_get_ns() - clock;
+	__s64 more = (__s64)(offset - c->offset);
+
+	cpu->compared = clock;
+	if (!c->offset || more < 0 || more > JUMP_NS)
+		c->offset = offset;
+	else if (more > STEP_NS)
+		c->offset += STEP_NS;
+}
+
+/* CLOCK_MONOTONIC; most often without reading that, which takes as long as all the rest. */
+static __always_inline __u64 read_clock(struct site_control *c, struct site_cpu *cpu,
+					struct task_struct *prev)
+{
+	if (!c->by_scheduler || !bpf_core_field_exists(prev->se.cfs_rq) ||
+	    !bpf_core_field_exists(prev->se.cfs_rq->rq))
+		return bpf_ktime_get_ns();
+	__u64 clock = prev->se.cfs_rq->rq->clock;
+	if (clock - cpu->compared > COMPARE_NS)
+		compare_clocks(c, cpu, clock);
+	return clock + c->offset;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static __always_inline struct site_thread *find_thread(__u32 tid)
@@ -86,16 +131,14 @@ static __always_inline void forget_thread(struct site_thread *t, __u32 tid)
 	}
 }
 
-static __always_inline void count(enum wire_counter which)
+static __always_inline void count_no_room(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
 
 	if (counts)
-		counts->n[which & 15]++;
+		counts->n[WIRE_NO_ROOM]++;
 }
-
-_Static_assert(WIRE_COUNTERS <= 16, "a mask that the verifier understands");
 
 /* ---- where a thread is ----------------------------------------------------------------------- */
 
@@ -121,7 +164,7 @@ struct { /* of places that threads are not at just now */
 
 static __always_inline struct place_bucket *place_bucket(__u64 place)
 {
-	__u32 at = (place >> 32) & (SITES_PLACES - 1);
+	__u32 at = (place >> 33) & (SITES_PLACES - 1); /* bit 32 is always set */
 
 	return bpf_map_lookup_elem(&places, &at);
 }
@@ -190,14 +233,17 @@ struct leaving {
 	__u64 now;
 	__u64 place, returns, sp;
 	__u64 key;
+	__u32 tag;
 	enum offcpu_state state;
 };
 
+/* The higher half is the place's, so that sites at one place know each other. */
 static __always_inline __u64 key_of(const struct leaving *l)
 {
 	__u64 hash = (l->place ^ hash_returns(l->returns, l->sp)) * HASH;
+	__u64 low = (hash >> 32 & ~(__u64)SITES_STATE) | SITES_FOUND << 1 | l->state;
 
-	return ((hash ^ hash >> 32) & ~(__u64)SITES_STATE) | SITES_FOUND << 1 | l->state;
+	return l->place >> 32 << 32 | low;
 }
 
 /*
@@ -205,64 +251,88 @@ static __always_inline __u64 key_of(const struct leaving *l)
  * the kernel begins each system call at a depth of its own, by chance. A pointer becomes a number
  * only by way of memory.
  */
-static __always_inline __u64 stack_depth(void *ctx, struct site_thread *t)
+static __always_inline __u64 stack_depth(void *ctx, struct site_cpu *cpu)
 {
-	__u64 was = t->place;
-
-	*(volatile __u64 *)&t->place = (__u64)ctx;
-	__u64 depth = *(volatile __u64 *)&t->place & (ARCH_KERNEL_STACK - 1);
-	t->place = was;
-	return depth;
+	*(volatile __u64 *)&cpu->word = (__u64)ctx;
+	return *(volatile __u64 *)&cpu->word & (ARCH_KERNEL_STACK - 1);
 }
 
-/* One that was made to leave may be anywhere: that is one site of the thread. */
-static __always_inline void find_place(void *ctx, struct task_struct *prev, struct leaving *l,
-				       struct site_thread *t)
+extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak;
+
+static __noinline void locate_registers(struct site_control *c, struct site_cpu *cpu)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	*(volatile __u64 *)&cpu->word = (__u64)bpf_task_pt_regs(task);
+	c->regs_at = *(volatile __u64 *)&cpu->word - (__u64)task->stack;
+}
+
+enum how {          /* the registers that a thread entered the kernel with are found */
+	   BY_CALL, /* of the kernel's, if it has that, or by reading its stack */
+	   BY_CAST, /* the kernel lets a program look there */
+};
+
+static __always_inline void find_user_place(struct task_struct *prev, struct site_control *c,
+					    struct site_cpu *cpu, struct leaving *l, enum how how)
 {
 	bool has_regs = bpf_core_enum_value_exists(enum bpf_func_id___kernel,
 						   BPF_FUNC_task_pt_regs___kernel);
 	struct pt_regs___call *regs;
 	__u64 hash = l->state;
 
-	l->sp = l->returns = 0;
-	if (l->state != OFFCPU_RUNNABLE && prev->flags & PF_KTHREAD) {
-		hash ^= stack_depth(ctx, t) << 8;
-	} else if (l->state != OFFCPU_RUNNABLE) {
-		if (has_regs)
-			regs = (void *)bpf_task_pt_regs(prev);
-		else
-			regs = (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
-		l->sp = CALL(regs, ARCH_CALL_SP);
-		hash = (hash ^ CALL(regs, ARCH_CALL_PC)) * HASH;
-		hash = (hash ^ l->sp ^ (__u64)CALL(regs, ARCH_CALL) << 48) * HASH;
-		if (!ARCH_MODE_IS_64_BIT(CALL(regs, ARCH_CALL_MODE)))
-			l->sp = 0;
+	if (how == BY_CAST) {
+		if (!c->regs_at)
+			locate_registers(c, cpu);
+		regs = bpf_rdonly_cast((char *)prev->stack + c->regs_at,
+				       bpf_core_type_id_kernel(struct pt_regs___call));
+	} else if (has_regs) {
+		regs = (void *)bpf_task_pt_regs(prev);
+	} else {
+		regs = (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
 	}
-	l->place = hash * HASH | 1;
-	if (l->sp)
-		l->returns = l->place == t->place ? t->returns : known_returns(l->place);
+	l->sp = CALL(regs, ARCH_CALL_SP);
+	hash = (hash ^ CALL(regs, ARCH_CALL_PC)) * HASH;
+	hash = (hash ^ l->sp ^ (__u64)CALL(regs, ARCH_CALL) << 48) * HASH;
+	l->place = hash * HASH | 1ull << 32;
+	if (!ARCH_MODE_IS_64_BIT(CALL(regs, ARCH_CALL_MODE)))
+		l->sp = 0;
+	l->tag = 0;
+	if (!has_regs) /* each register costs a call: as much as a look at the stack */
+		return;
+	hash = l->place;
+	hash += regs->ARCH_CALL_KEPT0 * (HASH << 1 | 1);
+	hash += regs->ARCH_CALL_KEPT1 * (HASH << 2 | 1);
+	hash += regs->ARCH_CALL_KEPT2 * (HASH << 3 | 1);
+	hash += regs->ARCH_CALL_KEPT3 * (HASH << 4 | 1);
+	hash += regs->ARCH_CALL_KEPT4 * (HASH << 5 | 1);
+	hash += regs->ARCH_CALL_KEPT5 * (HASH << 6 | 1);
+	l->tag = (hash ^ hash >> 32) | 1;
+}
+
+/* One that was made to leave may be anywhere: that is one site of the thread. */
+static __always_inline void find_place(void *ctx, struct task_struct *prev, struct site_control *c,
+				       struct site_cpu *cpu, struct leaving *l, enum how how)
+{
+	__u64 hash = l->state;
+
+	l->sp = l->returns = 0;
+	if (l->state != OFFCPU_RUNNABLE && !(prev->flags & PF_KTHREAD)) {
+		find_user_place(prev, c, cpu, l, how);
+		return;
+	}
+	if (l->state != OFFCPU_RUNNABLE)
+		hash ^= stack_depth(ctx, cpu) << 8;
+	l->place = hash * HASH | 1ull << 32;
+	l->tag = l->place >> 32 | 1;
 }
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-static __always_inline void add_sums(struct site_value *to, const struct site_thread *t)
+static __always_inline void add_period(struct site_slot *to, __u64 blocked, __u64 runnable)
 {
-	to->sums.blocked += t->blocked;
-	to->sums.runnable += t->runnable;
-	to->sums.periods += t->periods;
-}
-
-static __always_inline void clear_sums(struct site_thread *t)
-{
-	t->blocked = t->runnable = t->periods = 0;
-}
-
-static __always_inline void add_bare(struct site_thread *t, __u64 blocked, __u64 runnable,
-				     __u32 periods)
-{
-	t->bare_blocked += blocked;
-	t->bare_runnable += runnable;
-	t->bare_periods += periods;
+	to->blocked += blocked;
+	to->runnable += runnable;
+	to->periods++;
 }
 
 /* What does not fit on the stack, on older kernels. */
@@ -271,6 +341,7 @@ struct work {
 	struct site_details details;
 	struct site_key key;
 	struct site_value fresh;
+	__u32 slot;
 };
 
 struct {
@@ -287,55 +358,66 @@ static __always_inline struct work *get_work(void)
 	return bpf_map_lookup_elem(&works, &zero);
 }
 
-/* The sums of the site that a thread was at so far are put where others' are. */
-static __always_inline void leave_site(struct work *w, struct site_thread *t)
+/* The sums of a slot are put where others' of the site are. */
+static __always_inline void empty_slot(struct work *w, struct site_thread *t,
+				       struct site_slot *slot)
 {
-	if (t->key < SITES_FOUND || !t->periods)
+	struct site_slot *bare = &t->slots[0];
+
+	if (!slot->key || !slot->periods)
 		return;
-	w->key = (struct site_key){.key = t->key, .tid = t->tid};
+	w->key = (struct site_key){.key = slot->key, .tid = t->tid};
 	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
-	if (s)
-		add_sums(s, t);
-	else /* user space removed it, as it had not been in use */
-		add_bare(t, t->blocked, t->runnable, t->periods);
-	clear_sums(t);
+	if (s) {
+		s->sums.blocked += slot->blocked;
+		s->sums.runnable += slot->runnable;
+		s->sums.periods += slot->periods;
+	} else { /* user space removed it, as it had not been in use */
+		bare->blocked += slot->blocked;
+		bare->runnable += slot->runnable;
+		bare->periods += slot->periods;
+	}
+	slot->blocked = slot->runnable = slot->periods = 0;
 }
 
 /*
- * A period without a site has ended. If the iterator found a stack for it, it becomes one, as if it
- * had been one.
+ * A period whose stack the iterator found has ended: that becomes a site, as if it had been one.
  */
-static __noinline void end_bare(struct site_thread *t, __u64 blocked, __u64 runnable)
+static __noinline void end_found(struct site_thread *t, __u64 blocked, __u64 runnable)
 {
 	struct work *w = get_work();
 
-	if (w && t->found == t->left) {
-		w->key = (struct site_key){.key = SITES_FOUND | t->key, .tid = t->tid};
+	if (w) {
+		w->key = (struct site_key){.key = SITES_FOUND | t->slots[0].key, .tid = t->tid};
 		w->fresh = (struct site_value){.walk = t->left, .sums = {blocked, runnable, 1}};
 		if (bpf_map_update_elem(&sites, &w->key, &w->fresh, BPF_NOEXIST) == 0)
 			return;
 	}
-	add_bare(t, blocked, runnable, 1);
+	add_period(&t->slots[0], blocked, runnable);
 }
 
-/* The period that is over now that the thread leaves a CPU again. */
-static __always_inline void end_period(struct site_thread *t, __u64 delay, __u64 now)
+/* The period that is over now that the thread, which came back then, leaves a CPU again. */
+static __always_inline void end_period(struct site_thread *t, struct site_cpu *cpu, __u64 delay,
+				       __u64 now)
 {
-	__u64 ns = t->back - t->left, waited = delay - t->delay;
+	__u64 back = cpu->since, waited = delay - t->delay;
+	__u32 at = t->at;
 
-	if (!t->left || !t->back)
+	if (!t->left || cpu->tid != t->tid || at > SITES_SLOTS)
 		return;
-	t->ran += now - t->back;
-	if ((t->key & SITES_STATE) == OFFCPU_RUNNABLE || waited > ns)
+	if (back < t->left) /* clocks have been set; or it was found while it came back */
+		back = t->left;
+	__u64 ns = back - t->left;
+	struct site_slot *slot = &t->slots[at];
+	if (now > back)
+		t->ran += now - back;
+	if ((slot->key & SITES_STATE) == OFFCPU_RUNNABLE || waited > ns)
 		waited = ns;
-	count(WIRE_TAKEN);
-	if (t->key >= SITES_FOUND) {
-		t->blocked += ns - waited;
-		t->runnable += waited;
-		t->periods++;
-	} else {
-		end_bare(t, ns - waited, waited);
-	}
+	cpu->taken++;
+	if (at || slot->walk != t->left)
+		add_period(slot, ns - waited, waited);
+	else
+		end_found(t, ns - waited, waited);
 }
 
 static __always_inline bool is_first_leave(const struct task_struct *prev)
@@ -343,24 +425,36 @@ static __always_inline bool is_first_leave(const struct task_struct *prev)
 	return prev->nvcsw + prev->nivcsw == 1;
 }
 
+static __always_inline __u64 age_of(const struct task_struct *task, __u64 now)
+{
+	return now > task->start_time ? now - task->start_time : 0;
+}
+
 /* One that leaves for the first time; if it is new, it was runnable from its creation until it ran.
  */
-static __noinline struct site_thread *begin_thread(struct task_struct *prev, __u64 now)
+static __noinline struct site_thread *begin_thread(struct task_struct *prev, struct site_cpu *cpu,
+						   __u64 now)
 {
-	__u64 waited = run_delay(prev), since = now - prev->start_time;
+	__u64 waited = run_delay(prev), since = age_of(prev, now);
 	struct site_thread *t = new_thread(prev->pid);
 
 	if (!t) {
-		count(WIRE_NO_ROOM);
+		count_no_room();
 	} else if (is_first_leave(prev)) {
-		count(WIRE_TAKEN);
-		add_bare(t, 0, waited, 1);
+		cpu->taken++;
+		add_period(&t->slots[0], 0, waited);
 		t->ran = since > waited ? since - waited : 0;
 	}
 	return t;
 }
 
 /* ---- walks ----------------------------------------------------------------------------------- */
+
+static __always_inline bool is_by_chance(const struct leaving *l, __u32 shift)
+{
+	return (l->now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) ==
+	       0;
+}
 
 /*
  * By chance. Sooner where no return address was found, as several stacks may be one site then: the
@@ -371,12 +465,11 @@ static __always_inline bool is_due(const struct site_control *c, struct task_str
 {
 	__u32 shift = c->shift;
 
-	if (l->sp && !l->returns && l->now - prev->start_time < SITES_NEW_NS)
+	if (l->sp && !l->returns && age_of(prev, l->now) < SITES_NEW_NS)
 		shift = MIN(shift, SITES_NEW_SHIFT);
 	else if (l->sp && !l->returns)
 		shift = shift > SITES_SOONER ? shift - SITES_SOONER : 0;
-	return (l->now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) ==
-	       0;
+	return is_by_chance(l, shift);
 }
 
 static __always_inline struct site_control *get_control(void)
@@ -411,14 +504,48 @@ static __always_inline void describe_walk(struct work *w, struct task_struct *pr
 
 static __always_inline void describe_end(struct work *w, const struct site_thread *t)
 {
+	const struct site_slot *bare = &t->slots[0];
+
 	w->details = (struct site_details){
 		.of = {.syscall = -1,
-		       .before = {w->leaving.now, t->bare_blocked + t->bare_runnable,
-				  t->bare_runnable}},
-		.before_periods = t->bare_periods,
+		       .before = {w->leaving.now, bare->blocked + bare->runnable, bare->runnable}},
+		.before_periods = bare->periods,
 		.tid = t->tid,
 		.is_end = 1,
 	};
+}
+
+/* A thread has a site at hand from now on: in the slot that w names. */
+static __always_inline void fill_slot(struct work *w, struct site_thread *t, __u64 walk)
+{
+	__u32 i = w->slot & (SITES_SLOTS - 1);
+	struct site_slot *slot = &t->slots[i + 1];
+
+	empty_slot(w, t, slot);
+	if (slot->key != w->leaving.key) {
+		slot->key = w->leaving.key;
+		slot->seen = t->tags[i] = 0;
+		t->steady[i] = 1;
+	}
+	slot->walk = walk;
+	t->at = i + 1;
+	t->known = 1;
+}
+
+/* The slot of a site; if it has none, the next one but that in use lately. */
+static __always_inline __u32 choose_slot(const struct site_thread *t, const struct leaving *l)
+{
+	__u32 any = (l->now >> 10) & (SITES_SLOTS - 1);
+
+	if (any + 1 == t->at)
+		any = (any + 1) & (SITES_SLOTS - 1);
+	for (__u32 i = 0; i < SITES_SLOTS; i++)
+		if (t->slots[i + 1].key == l->key)
+			return i;
+	for (__u32 i = 0; i < SITES_SLOTS; i++)
+		if (!t->slots[i + 1].key)
+			return i;
+	return any;
 }
 
 /* After a walk: the site by where that found the return addresses; it is made if there is none. */
@@ -432,65 +559,72 @@ static __always_inline void enter_walked(struct work *w, struct site_thread *t)
 		l->returns = returns;
 		keep_returns(l->place, returns, l->now);
 		l->key = key_of(l);
+		w->slot = choose_slot(t, l);
 	}
 	w->key = (struct site_key){.key = l->key, .tid = t->tid};
 	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
-	t->walk = s ? s->walk : l->now;
-	if (s || bpf_map_update_elem(&sites, &w->key, &w->fresh, BPF_NOEXIST) == 0)
+	if (s || bpf_map_update_elem(&sites, &w->key, &w->fresh, BPF_NOEXIST) == 0) {
+		fill_slot(w, t, s ? s->walk : l->now);
 		return;
+	}
 	struct site_control *c = get_control();
 	if (c)
 		c->full = 1;
-	l->key = l->state;
+}
+
+/* It has ended: if it has no walk, that is told, and it is forgotten; others user space reads. */
+static __always_inline void end_thread(__u64 *ctx, struct work *w, struct site_thread *t, bool full)
+{
+	__u32 tid = t->tid;
+	bool is_told = !t->known && t->slots[0].periods;
+
+	describe_end(w, t);
+	struct taken e = {
+		.time = w->leaving.now,
+		.full = full,
+		.uncounted = true,
+		.bare = true,
+		.value = t->ran,
+		.details = (const __u64 *)&w->details,
+	};
+	bool is_written = is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN;
+	t->left = 0;
+	if (t->known || (is_told && !is_written))
+		ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
+	else
+		forget_thread(t, tid);
 }
 
 /*
- * What a thread does seldom: it goes to another site than that of the last time, or to one that is
- * to be walked, or it ends. Then, if it has no walk, that is told, and it is forgotten; others user
- * space reads. Sets key and returns of w->leaving.
+ * What a thread does seldom: it goes to a site that it does not have at hand, or to one that is to
+ * be walked. The event has the time by CLOCK_MONOTONIC itself, as it is put in order with those of
+ * other sources.
  */
 static __always_inline void move(__u64 *ctx, struct work *w, struct site_thread *t, bool full)
 {
 	struct leaving *l = &w->leaving;
 	struct task_struct *prev = (void *)ctx[1];
-	struct site_value *s = NULL;
-	bool is_end = l->state == OFFCPU_NONE, is_told;
+	struct site_control *c = get_control();
 
-	leave_site(w, t);
-	if (is_end) {
-		is_told = !t->walk && !t->found && t->bare_periods;
-		describe_end(w, t);
-	} else {
-		struct site_control *c = get_control();
-		w->key = (struct site_key){.key = l->key, .tid = t->tid};
-		s = bpf_map_lookup_elem(&sites, &w->key);
-		if (s)
-			t->walk = s->walk;
-		is_told = c && (s ? is_due(c, prev, l) : !c->full);
-		describe_walk(w, prev, t, s);
-	}
+	w->slot = choose_slot(t, l);
+	t->at = 0;
+	empty_slot(w, t, &t->slots[(w->slot & (SITES_SLOTS - 1)) + 1]);
+	w->key = (struct site_key){.key = l->key, .tid = t->tid};
+	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
+	bool is_told = c && (s ? is_due(c, prev, l) : !c->full);
+	describe_walk(w, prev, t, s);
 	struct taken e = {
-		.time = l->now,
+		.time = bpf_ktime_get_ns(),
 		.full = full,
 		.uncounted = true,
-		.bare = is_end,
-		.value = is_end ? t->ran : 0,
 		.details = (const __u64 *)&w->details,
 	};
-	bool is_written = is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN;
-	if (is_end) {
-		__u32 tid = t->tid;
-		t->left = 0;
-		if (t->walk || t->found || (is_told && !is_written))
-			ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
-		else
-			forget_thread(t, tid);
-	} else if (is_written) {
+	if (is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN) {
 		if (s) /* what it had was told */
 			*s = (struct site_value){.walk = l->now};
 		enter_walked(w, t);
-	} else if (!s) {
-		l->key = l->state;
+	} else if (s) {
+		fill_slot(w, t, s->walk);
 	}
 }
 
@@ -505,100 +639,233 @@ static __noinline void move_plain(__u64 *ctx, struct work *w, struct site_thread
 	move(ctx, w, t, false);
 }
 
-static __always_inline void move_thread(__u64 *ctx, struct leaving *l, struct site_thread *t,
-					bool full)
+static __noinline void end_full(__u64 *ctx, struct work *w, struct site_thread *t)
 {
-	struct work *w = get_work();
+	end_thread(ctx, w, t, true);
+}
 
-	if (!w)
-		return; /* cannot be: there is one */
-	w->leaving = *l;
-	if (full)
-		move_full(ctx, w, t);
-	else
-		move_plain(ctx, w, t);
-	*l = w->leaving;
+static __noinline void end_plain(__u64 *ctx, struct work *w, struct site_thread *t)
+{
+	end_thread(ctx, w, t, false);
+}
+
+/* ---- which site ------------------------------------------------------------------------------ */
+
+/*
+ * To look at the stack at each switch costs as much as all else together. What can be known without
+ * is the place, and the registers that functions keep for their callers. A slot has a tag, a hash
+ * of both, that tells it without a look, once looks at the place have found no other site for long:
+ * STEADY times, of which those with the same registers as the time before count STEADY_SAME. Where
+ * registers are others each time, the tag is of the place alone. Some are looked at nevertheless.
+ * If a tag turns out to be wrong, more is asked of the thread's tags from then on, none is of the
+ * place alone, and after some times they are not believed any more: so of two callers that differ
+ * in nothing but what is on the stack, both are met before long, whichever waits longer.
+ */
+#define STEADY        64
+#define STEADY_SAME   4
+#define DOUBTS_MAX    2
+#define CHECKED       16 /* one in so many */
+#define CHECKED_PLACE 4
+
+static __always_inline bool is_checked(const struct leaving *l, __u32 one_in)
+{
+	return (l->now * HASH >> 20 & (one_in - 1)) == 0;
+}
+
+static __always_inline __u32 place_tag(const struct leaving *l)
+{
+	return l->place >> 32 | 1;
+}
+
+/* The slot that is told without a look, from 1; 0: none. */
+static __always_inline __u32 find_tag(const struct site_thread *t, const struct leaving *l)
+{
+	__u32 at = 0, by_place = 0, place = place_tag(l);
+
+	for (__u32 i = 0; i < SITES_SLOTS; i++) {
+		if (t->tags[i] == place)
+			by_place = i + 1;
+		if (t->tags[i] == l->tag)
+			at = i + 1;
+	}
+	if (!l->sp) /* a look tells no more */
+		return by_place;
+	if (at && l->tag)
+		return is_checked(l, CHECKED) ? 0 : at;
+	return is_checked(l, CHECKED_PLACE) ? 0 : by_place;
+}
+
+/*
+ * The slot whose key it is, from 1; 0: none. Those of other callers that were met at this place
+ * since are no longer told by a tag, and it is not either before long.
+ */
+static __always_inline __u32 find_key(struct site_thread *t, const struct leaving *l)
+{
+	__u32 at = 0;
+	bool is_mixed = false;
+
+	for (__u32 i = 0; i < SITES_SLOTS; i++) {
+		__u64 key = t->slots[i + 1].key;
+		if (key == l->key) {
+			at = i + 1;
+		} else if (key >> 32 == l->key >> 32 && t->steady[i]) {
+			is_mixed = true;
+			t->doubts += t->tags[i] && t->doubts < DOUBTS_MAX;
+			t->tags[i] = t->steady[i] = 0;
+		}
+	}
+	if (at && is_mixed)
+		t->steady[(at - 1) & (SITES_SLOTS - 1)] = 0;
+	return at;
+}
+
+static __always_inline void steady(struct site_thread *t, const struct leaving *l, __u32 at)
+{
+	__u32 i = (at - 1) & (SITES_SLOTS - 1);
+	struct site_slot *slot = &t->slots[i + 1];
+	bool is_same = l->tag && slot->seen == l->tag;
+	__u32 n = t->steady[i] + (is_same ? STEADY_SAME : 1);
+
+	slot->seen = l->tag;
+	t->steady[i] = n < 255 ? n : 255;
+	if (!l->sp)
+		t->tags[i] = place_tag(l);
+	else if (l->returns && n >= (__u32)STEADY << t->doubts && (is_same || !t->doubts))
+		t->tags[i] = is_same ? l->tag : place_tag(l);
+}
+
+/* With a look at the stack. Whether the thread has that site at hand, and it is not to be walked.
+ */
+static __noinline bool look(struct work *w, struct site_thread *t, struct task_struct *prev)
+{
+	struct leaving *l = &w->leaving;
+	struct site_control *c = get_control();
+
+	if (l->sp)
+		l->returns = known_returns(l->place);
+	l->key = key_of(l);
+	__u32 at = find_key(t, l);
+	if (!at || !c || is_due(c, prev, l))
+		return false;
+	steady(t, l, at);
+	t->at = at;
+	return true;
 }
 
 static __always_inline bool is_young(const struct site_thread *t, struct task_struct *prev,
 				     __u64 now)
 {
-	return !t->place && now - prev->start_time < SITES_YOUNG_NS;
+	return !t->known && age_of(prev, now) < SITES_YOUNG_NS;
 }
 
 /* Where it leaves; the period that began there the last time has ended. */
-static __always_inline void find_site(__u64 *ctx, struct leaving *l, struct site_thread *t,
-				      bool full)
+static __always_inline void find_site(__u64 *ctx, struct site_control *c, struct site_cpu *cpu,
+				      struct leaving *l, struct site_thread *t, bool full,
+				      enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1];
-	struct site_control *c = get_control();
+	struct work *w;
 
-	l->key = l->state;
-	if (!c || is_young(t, prev, l->now))
-		return;
-	find_place(ctx, prev, l, t);
-	l->key = key_of(l);
-	if (l->key == t->key && !is_due(c, prev, l))
-		return;
-	move_thread(ctx, l, t, full);
-	t->place = l->place;
-	t->returns = l->returns;
+	if (!is_young(t, prev, l->now)) {
+		find_place(ctx, prev, c, cpu, l, how);
+		__u32 at = find_tag(t, l);
+		if (at && !is_by_chance(l, c->shift)) {
+			t->at = at;
+			return;
+		}
+		w = get_work();
+		if (!w)
+			return; /* cannot be: there is one */
+		w->leaving = *l;
+		if (look(w, t, prev))
+			return;
+		if (full)
+			move_full(ctx, w, t);
+		else
+			move_plain(ctx, w, t);
+		if (t->at)
+			return;
+	}
+	t->at = 0;
+	t->slots[0].key = l->state;
 }
 
-static __always_inline void leave(__u64 *ctx, struct task_struct *prev, __u64 now, bool full)
+static __always_inline void leave(__u64 *ctx, struct site_control *c, struct site_cpu *cpu,
+				  __u64 now, bool full, enum how how)
 {
+	struct task_struct *prev = (void *)ctx[1];
 	struct leaving l = {.now = now, .state = state_of(prev, ctx[0])};
 	struct site_thread *t = find_thread(prev->pid);
+	struct work *w;
 
 	if (!t) {
 		if (l.state == OFFCPU_NONE && !is_first_leave(prev))
 			return;
-		t = begin_thread(prev, now);
+		t = begin_thread(prev, cpu, now);
 		if (!t)
 			return;
 	}
 	__u64 delay = run_delay(prev);
-	t->begin++;
+	t->changes++;
 	barrier();
-	end_period(t, delay, now);
+	end_period(t, cpu, delay, now);
 	if (l.state == OFFCPU_NONE) {
-		move_thread(ctx, &l, t, full);
+		w = get_work();
+		if (w) {
+			w->leaving = l;
+			if (full)
+				end_full(ctx, w, t);
+			else
+				end_plain(ctx, w, t);
+		}
 	} else {
-		find_site(ctx, &l, t, full);
-		t->key = l.key;
+		find_site(ctx, c, cpu, &l, t, full, how);
 		t->left = now;
-		t->back = 0;
 		t->delay = delay;
 	}
-	ARCH_STORE_RELEASE(&t->end, t->begin);
+	ARCH_STORE_RELEASE(&t->changes, t->changes + 1);
 }
 
-static __always_inline int switched(__u64 *ctx, bool full)
+static __always_inline int switched(__u64 *ctx, bool full, enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	__u64 now = bpf_ktime_get_ns();
-	__u32 back = next->pid;
+	struct site_control *c = get_control();
+	__u32 zero = 0;
+	struct site_cpu *cpu = bpf_map_lookup_elem(&site_cpus, &zero);
 
-	if (back) {
-		struct site_thread *t = find_thread(back);
-		if (t)
-			t->back = now;
-	}
+	if (!c || !cpu)
+		return 0; /* cannot be: there is one */
+	__u64 now = read_clock(c, cpu, prev);
 	if (prev->pid)
-		leave(ctx, prev, now, full);
+		leave(ctx, c, cpu, now, full, how);
+	cpu->tid = next->pid;
+	cpu->since = now;
 	return 0;
 }
 
 SEC("tp_btf/sched_switch")
 int sites_switch(__u64 *ctx)
 {
-	return switched(ctx, true);
+	return switched(ctx, true, BY_CALL);
 }
 
 SEC("tp_btf/sched_switch")
 int sites_switch_plain(__u64 *ctx)
 {
-	return switched(ctx, false);
+	return switched(ctx, false, BY_CALL);
+}
+
+/* For kernels that let a program cast. */
+SEC("tp_btf/sched_switch")
+int sites_switch_cast(__u64 *ctx)
+{
+	return switched(ctx, true, BY_CAST);
+}
+
+SEC("tp_btf/sched_switch")
+int sites_switch_cast_plain(__u64 *ctx)
+{
+	return switched(ctx, false, BY_CAST);
 }
 
 /* ---- what is off its CPU already ------------------------------------------------------------- */
@@ -617,11 +884,9 @@ static __always_inline struct site_thread *begin_off(struct task_struct *task, _
 
 	if (!t)
 		return NULL;
-	t->key = state_of(task, false);
+	t->slots[0].key = state_of(task, false);
 	t->delay = run_delay(task);
 	t->left = now;
-	if (task->on_cpu && !t->back) /* it came back meanwhile, and was not known */
-		t->back = now;
 	return t;
 }
 
@@ -635,10 +900,11 @@ static __always_inline __u64 waits_since(struct task_struct *task, __u64 now)
 	t = find_thread(task->pid);
 	if (!t)
 		t = begin_off(task, now);
-	if (!t || t->key >= SITES_FOUND || t->back || t->found == t->left)
+	if (!t || t->at || t->slots[0].walk == t->left)
 		return 0;
-	t->found = t->left;
-	return t->found;
+	t->slots[0].walk = t->left;
+	t->known = 1;
+	return t->left;
 }
 
 SEC("iter/task")

@@ -10,13 +10,13 @@
  * among them as often as each was met.
  *
  * There are three places where time is, and a walk's is the sum of them:
- *	struct site_thread  of a thread: the sums of the site it was at last, and what is open
- *	struct site_value         of its other sites, by hash
+ *	struct site_thread  of a thread: the sums of the sites it was at lately, and what is open
+ *	struct site_value   of its other sites, by hash
  *	an event            the sums until then of the walk that it takes the place of
  *
  * A thread has no site while it is young, and where there is no room: then its sums are those of
- * `bare`. If it still waits when user space looks, an iterator tells its stack: that is a walk as
- * well, named by the time at which the wait began.
+ * its first slot. If it still waits when user space looks, an iterator tells its stack: that is a
+ * walk as well, named by the time at which the wait began.
  */
 #pragma once
 
@@ -24,6 +24,7 @@
 
 #define SITES_THREADS     16384 /* a power of two */
 #define SITES_PROBES      4     /* places where a thread may be */
+#define SITES_SLOTS       4     /* sites that a thread has at hand; a power of two */
 #define SITES_MAX         32768
 #define SITES_YOUNG_NS    100000000ull
 #define SITES_STATE       3 /* the bits of a key that are its enum offcpu_state */
@@ -52,33 +53,55 @@ struct site_value {
 	struct site_sums sums;
 };
 
-/*
- * A thread: two lines of the cache. Only the CPU that it leaves, or comes to, writes it; user space
- * maps it, and reads it again if `end` and `begin` were not the same.
- */
-struct site_thread {
-	__u32 tid;        /* 0: not in use; with SITES_ENDED: for user space to remove */
-	__u32 begin, end; /* how often it was changed: before and after */
-	__u32 bare_periods;
-	__u64 left, back; /* when its last period began and ended; 0: it has not */
-	__u64 delay;      /* sched_info.run_delay when it left */
-	__u64 key;        /* of the site where it left; its walk: */
+/* A site that a thread was at lately: the sums that are not with the others' of the site yet. */
+struct site_slot {
+	__u64 blocked, runnable; /* ns */
+	__u32 periods;
+	__u32 seen; /* the tag, as it was at the last look */
+	__u64 key;
 	__u64 walk;
-	__u64 blocked; /* since it is at this site */
-	__u64 runnable;
-	__u64 periods;
-	__u64 place;                       /* the key, but for the return addresses … */
-	__u64 returns;                     /* … and where those are: see sites.bpf.c */
-	__u64 bare_blocked, bare_runnable; /* without a site */
-	__u64 ran;                         /* ns on a CPU */
-	__u64 found; /* the iterator knows the stack of the period that began then */
 };
 
-_Static_assert(sizeof(struct site_thread) == 128, "two lines of the cache");
+/*
+ * A thread. Only the CPU that it leaves writes it, and mostly two lines of the cache of it: these
+ * members, and one slot. User space maps it, and reads it again if `changes` was odd or another
+ * one afterwards. When it came back is not here: see struct site_cpu.
+ */
+struct site_thread {
+	__u32 tid;               /* 0: not in use; with SITES_ENDED: for user space to remove */
+	__u32 changes;           /* odd: just now */
+	__u64 left;              /* when its last period began; 0: it has not */
+	__u64 delay;             /* sched_info.run_delay when it left */
+	__u64 ran;               /* ns on a CPU */
+	__u32 tags[SITES_SLOTS]; /* of slots[i + 1]: what tells it without a look at the stack … */
+	__u8 steady[SITES_SLOTS]; /* … and for how many looks its place has been no other's */
+	__u8 doubts;              /* how often a tag was wrong: see sites.bpf.c */
+	__u8 at;                  /* the slot of the period that is open, or was last */
+	__u8 known;               /* it has had a site, or the iterator a stack of it */
+	__u8 pad;
+	/* [0]: without a site; its key is the state of the period, and its walk the iterator's:
+	 * when the period began whose stack that knows. */
+	struct site_slot slots[SITES_SLOTS + 1];
+};
 
-struct site_control { /* one; what user space sets: shift. */
-	__u32 shift;  /* a site is walked again once in 2^shift periods */
-	__u32 full;   /* there was no room for a site: no walks until user space made some */
+_Static_assert(sizeof(struct site_thread) == 256, "four lines of the cache");
+
+struct site_cpu { /* what runs on a CPU: written at each switch */
+	__u64 tid;
+	__u64 since;
+	__u64 taken;    /* periods that have ended here */
+	__u64 compared; /* when its clocks were: see sites.bpf.c */
+	__u64 word;     /* where a pointer becomes a number */
+	__u64 pad[3];
+};
+
+struct site_control {       /* one; what user space sets: shift, by_scheduler. */
+	__u32 shift;        /* a site is walked again once in 2^shift periods */
+	__u32 full;         /* there was no room for a site: no walks until user space made some */
+	__u32 by_scheduler; /* its clock may be used: it is the same on all CPUs */
+	__u32 pad;
+	__u64 offset;  /* from that clock to CLOCK_MONOTONIC */
+	__u64 regs_at; /* from the end of a kernel stack to a user's registers; 0: not known yet */
 };
 
 /* The details of an event. */

@@ -240,8 +240,12 @@ __noinline int walk_find_mapping(__u64 addr)
 		struct unwind_mapping *m = bpf_map_lookup_elem(&mappings, &mid);
 		if (!m)
 			return 0;
-		at = m->start <= addr ? mid : at;
-		n = m->start <= addr ? n - half : half;
+		/* 1 if m->start <= addr: by pages, as a difference of addresses may need all 64
+		 * bits (there is one mapping in the kernel's half, vsyscall). Without a branch,
+		 * which the verifier would follow both ways at each turn. */
+		__u32 right = ~((addr >> 12) - (m->start >> 12)) >> 63;
+		at += half * right;
+		n = half + (n & right);
 	}
 	struct unwind_mapping *m = bpf_map_lookup_elem(&mappings, &at);
 	if (!m || !w->count || addr < m->start || addr >= m->end)
@@ -284,13 +288,13 @@ __noinline int walk_find_rule(__u64 vaddr)
 	if (!shard)
 		return 0;
 
-	__u16 low = (__u16)vaddr;
-	__u32 at = p->first, n = p->count;
+	__u32 low = (__u16)vaddr, at = p->first, n = p->count;
 	for (int i = 0; i < 17 && n > 1; i++) {
 		__u32 half = n / 2;
-		bool right = shard->rows[(at + half) & (UNWIND_SHARD_ROWS - 1)].low <= low;
-		at = right ? at + half : at;
-		n = right ? n - half : half;
+		__u32 there = shard->rows[(at + half) & (UNWIND_SHARD_ROWS - 1)].low;
+		__u32 right = (there - low - 1) >> 31; /* 1 if there <= low */
+		at += half * right;
+		n = half + (n & right);
 	}
 	struct unwind_row *row = &shard->rows[at & (UNWIND_SHARD_ROWS - 1)];
 	w->before = low - row->low;
@@ -420,7 +424,7 @@ static __always_inline int finds_return(__u64 at)
  * The verifier goes through each turn of a loop, and there are thousands: so long loops are two,
  * one in the other, in a function of its own. Loading takes a fifth of the time.
  */
-#define WALK_SCAN_BYTES 512
+#define WALK_SCAN_BYTES 128
 #define WALK_SOME       64
 
 /* Whether no word from sp up to w->until is a return address; looks at WALK_SCAN_BYTES at most. */
@@ -774,6 +778,16 @@ __noinline int walk_find_process(__u32 pid)
 	return 0;
 }
 
+/* Before a walk, and where there is none: what an earlier one found belongs to another stack. */
+static __always_inline void forget_returns(struct walk *w)
+{
+#ifdef WALK_RETURNS
+	w->return_count = 0;
+#else
+	(void)w;
+#endif
+}
+
 /* Where the frame that was stepped out of had its return address, for those who asked for that. */
 static __always_inline void note_return(void)
 {
@@ -812,9 +826,6 @@ static __always_inline int walk_user(struct walk *w)
 	w->piece = WALK_NO_PIECE;
 	w->frames = 0;
 	w->kept_at = 0;
-#ifdef WALK_RETURNS
-	w->return_count = 0;
-#endif
 	for (int i = 0; i < WIRE_WALK_FRAMES; i += WALK_SOME) {
 		int result = walk_some(i);
 		if (result)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "base/mem.h"
@@ -110,15 +111,32 @@ static int set_constants(struct sampler *s, struct source *src, const struct wir
 	return r ? r : bpf_object_set(src->object, "source", &number, sizeof(number));
 }
 
-/* The plain one of two, where that will do: see EVENT_PROGRAM() in bpf/event.bpf.h. */
+/* Whether a program may look at memory of the kernel's as something of a type that it says. */
+static bool kernel_lets_cast(void)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	bool there = kernel && btf__find_by_name_kind(kernel, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+
+	btf__free(kernel);
+	return there;
+}
+
+/*
+ * Of the variants that there are: the plain one of two, where that will do (see EVENT_PROGRAM() in
+ * bpf/event.bpf.h), and the one that casts, where the kernel can.
+ */
 static struct bpf_program *find_program(const struct source *src, const struct wire_filter *f)
 {
-	CLEANUP(freep) char *plain = mem_printf("%s_plain", src->kind->program);
-	struct bpf_program *p = NULL;
+	const char *base = src->kind->program;
+	CLEANUP(freep) char *cast = mem_printf("%s_cast", base);
 
+	if (bpf_object__find_program_by_name(src->object, cast) && kernel_lets_cast())
+		base = cast;
+	CLEANUP(freep) char *plain = mem_printf("%s_plain", base);
+	struct bpf_program *p = NULL;
 	if (!f->pid_namespace && !f->cgroups && !f->by_cgroup)
 		p = bpf_object__find_program_by_name(src->object, plain);
-	return p ? p : bpf_object__find_program_by_name(src->object, src->kind->program);
+	return p ? p : bpf_object__find_program_by_name(src->object, base);
 }
 
 static int prepare(struct sampler *s, struct source *src, const struct sampler_options *o,

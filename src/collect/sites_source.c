@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "collect/found_event.h"
 #include "sites.skel.h"
@@ -19,7 +20,13 @@ struct maps { /* what the source has while it runs */
 	struct bpf_link *switches;
 	struct site_thread *threads; /* SITES_THREADS of them, mapped */
 	struct site_control *control;
-	int sites_fd, claims_fd;
+	int sites_fd, claims_fd, cpus_fd;
+	struct site_cpu *cpus; /* what they ran when they were read last: cpu_count of them */
+	struct running {
+		uint32_t place;
+		uint64_t since;
+	} * running; /* of them, threads that are known; in the order of places */
+	unsigned running_count;
 };
 
 static void *map_memory(struct source *s, const char *name, size_t bytes, int flags)
@@ -28,6 +35,21 @@ static void *map_memory(struct source *s, const char *name, size_t bytes, int fl
 	void *at = mmap(NULL, bytes, flags, MAP_SHARED, fd, 0);
 
 	return at == MAP_FAILED ? NULL : at;
+}
+
+/*
+ * The scheduler's clock is the counter that these are made of: where the kernel trusts it for the
+ * time of day, it is the same on all CPUs.
+ */
+static bool scheduler_has_one_clock(void)
+{
+	CLEANUP(freep) char *name = NULL;
+	size_t len;
+
+	if (file_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", 64, &name,
+		      &len) != 0)
+		return false;
+	return strcmp(name, "tsc\n") == 0 || strcmp(name, "arch_sys_counter\n") == 0;
 }
 
 static int start(struct source *s, const char **ret_doing)
@@ -43,6 +65,10 @@ static int start(struct source *s, const char **ret_doing)
 		return -errno;
 	m->sites_fd = bpf_object__find_map_fd_by_name(s->object, "sites");
 	m->claims_fd = bpf_object__find_map_fd_by_name(s->object, "site_claims");
+	m->cpus_fd = bpf_object__find_map_fd_by_name(s->object, "site_cpus");
+	m->cpus = mem_alloc_array(s->cpu_count, sizeof(*m->cpus));
+	m->running = mem_alloc_array(s->cpu_count, sizeof(*m->running));
+	m->control->by_scheduler = scheduler_has_one_clock();
 	sites_source_set_shift(s, FIRST_SHIFT);
 	*ret_doing = "attach to the scheduler's tracepoint";
 	m->switches = bpf_program__attach(s->program);
@@ -68,6 +94,8 @@ static void sites_free(struct source *s)
 		munmap(m->threads, SITES_THREADS * sizeof(*m->threads));
 	if (m->control)
 		munmap(m->control, sizeof(*m->control));
+	free(m->cpus);
+	free(m->running);
 	free(m);
 }
 
@@ -136,39 +164,99 @@ static int read_sites(const struct maps *m, const struct sites_reader *r)
 static void read_thread(const struct site_thread *from, struct site_thread *ret)
 {
 	for (int i = 0; i < READS_MAX; i++) {
-		uint32_t end = __atomic_load_n(&from->end, __ATOMIC_ACQUIRE);
+		uint32_t before = __atomic_load_n(&from->changes, __ATOMIC_ACQUIRE);
 		memcpy(ret, from, sizeof(*ret));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&from->begin, __ATOMIC_RELAXED) == end)
+		if (__atomic_load_n(&from->changes, __ATOMIC_RELAXED) == before && before % 2 == 0)
 			return;
 	}
 }
 
+static int compare_places(const void *a, const void *b)
+{
+	uint32_t x = ((const struct running *)a)->place, y = ((const struct running *)b)->place;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Before the threads: what leaves its CPU between the two has left it later than it came, and what
+ * comes to one was off it until now.
+ */
+static int read_cpus(struct source *s, struct maps *m)
+{
+	uint32_t zero = 0;
+
+	m->running_count = 0;
+	if (bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus) != 0)
+		return -errno;
+	for (unsigned i = 0; i < s->cpu_count; i++)
+		for (uint32_t probe = 0; m->cpus[i].tid && probe < SITES_PROBES; probe++) {
+			uint32_t place = ((uint32_t)m->cpus[i].tid + probe) & (SITES_THREADS - 1);
+			if (__atomic_load_n(&m->threads[place].tid, __ATOMIC_RELAXED) !=
+			    m->cpus[i].tid)
+				continue;
+			m->running[m->running_count++] = (struct running){place, m->cpus[i].since};
+			break;
+		}
+	qsort(m->running, m->running_count, sizeof(*m->running), compare_places);
+	return 0;
+}
+
+/* When the thread at a place came to the CPU that it is on; *at: which of them is next. */
+static uint64_t running_since(const struct maps *m, uint32_t place, unsigned *at)
+{
+	uint64_t since = 0;
+
+	for (; *at < m->running_count && m->running[*at].place <= place; ++*at)
+		if (m->running[*at].place == place)
+			since = MAX(since, m->running[*at].since);
+	return since;
+}
+
 int sites_source_read(struct source *s, const struct sites_reader *r)
 {
-	const struct maps *m = s->driver_data;
+	struct maps *m = s->driver_data;
 	int err = read_sites(m, r);
+	unsigned at = 0;
 
+	err = err ? err : read_cpus(s, m);
 	for (uint32_t i = 0; !err && i < SITES_THREADS; i++) {
 		struct site_thread t;
 		if (!__atomic_load_n(&m->threads[i].tid, __ATOMIC_ACQUIRE))
 			continue;
+		uint64_t back = running_since(m, i, &at);
 		read_thread(&m->threads[i], &t);
 		if (t.tid)
-			r->thread(r->ctx, i, &t);
+			r->thread(r->ctx, i, &t, back >= t.left ? back : 0);
 	}
 	return err;
 }
 
+uint64_t sites_source_taken(struct source *s)
+{
+	struct maps *m = s->driver_data;
+	uint64_t sum = 0;
+	uint32_t zero = 0;
+
+	bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus); /* or as they were */
+	for (unsigned i = 0; i < s->cpu_count; i++)
+		sum += m->cpus[i].taken;
+	return sum;
+}
+
 bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
 {
-	const struct maps *m = s->driver_data;
+	struct maps *m = s->driver_data;
+	unsigned at = 0;
 
+	if (read_cpus(s, m) != 0)
+		return false;
 	for (uint32_t i = 0; i < SITES_THREADS; i++) {
 		const volatile struct site_thread *t = &m->threads[i];
 		uint64_t left = t->left;
-		if (t->tid && left && !t->back && left < since_ns && t->key < SITES_FOUND &&
-		    t->found != left)
+		if (t->tid && left && left < since_ns && !t->at && t->slots[0].walk != left &&
+		    running_since(m, i, &at) < left)
 			return true;
 	}
 	return false;

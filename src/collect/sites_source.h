@@ -20,16 +20,20 @@ bool sites_source_is_full(struct source *s);
 
 /*
  * All that the maps hold now: first the sites, then the threads, those that have ended as well. So
- * what moves from a thread to a site meanwhile is missed this time, and never seen twice. 0 or
+ * what moves from a thread to a site meanwhile is missed this time, and never seen twice. `back`:
+ * when it came back to a CPU, on which it still is; 0: it is on none, or has left it since. 0 or
  * -errno.
  */
 struct sites_reader {
 	void (*site)(void *ctx, const struct site_key *key, const struct site_value *s);
-	void (*thread)(void *ctx, uint32_t place, const struct site_thread *t);
+	void (*thread)(void *ctx, uint32_t place, const struct site_thread *t, uint64_t back);
 	void *ctx;
 };
 
 int sites_source_read(struct source *s, const struct sites_reader *r);
+
+/* How many periods have ended, ever. */
+uint64_t sites_source_taken(struct source *s);
 
 /* Whether a thread waits since before `since_ns` (CLOCK_MONOTONIC) and no walk has its stack. */
 bool sites_source_waits_unknown(struct source *s, uint64_t since_ns);

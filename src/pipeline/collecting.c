@@ -31,7 +31,7 @@
 #define TABLES_MS      200           /* for unwind tables at the end: Ctrl-C should not take long */
 #define LIVE_WINDOW_MS 1000
 #define NICE           (-5) /* what others run here matters more than when we are done */
-#define DRAIN_MS       250  /* seldom: each drain has a price of its own */
+#define DRAIN_MS       400  /* seldom: each drain has a price of its own */
 #define TIMED_TICKS    7    /* as DRAINS_TIMED in pipeline.c */
 
 /* The caps of what grows with all that was ever seen; then the collector begins anew. */
@@ -451,7 +451,8 @@ static int watch(struct collecting *c)
 
 	c->loop = loop_new();
 	int err = loop_end_signals(c->loop, o->end_signal, on_stop, c);
-	err = err ? err : loop_timer(c->loop, pipeline_pace(&pace, DRAIN_MS), on_tick, c);
+	err = err ? err
+		  : loop_timer(c->loop, pipeline_pace(c->pipeline, &pace, DRAIN_MS), on_tick, c);
 	if (o->alive_fd >= 0)
 		err = err ? err : loop_timer(c->loop, ALIVE_MS, on_alive, c);
 	err = err ? err : pipeline_watch(c->pipeline, c->loop);

@@ -11,9 +11,10 @@
 #include "pipeline/stream.h"
 
 #define DRAIN_MS_MIN 10
-#define FILL_MAX     4  /* a ring that has a part in so many in use is drained sooner … */
+#define FILL_MAX     4  /* a ring that will have a part in so many in use is drained sooner … */
 #define FILL_WANTED  16 /* … so that it has one in so many */
-#define DRAINS_TIMED 7  /* one in so many: a prime, or it might always, or never, end a window */
+#define RATE_NS      25000000ull /* over less time than this nobody can tell a rate */
+#define DRAINS_TIMED 7 /* one in so many: a prime, or it might always, or never, end a window */
 
 struct pipeline {
 	struct sampler *sampler;
@@ -30,7 +31,8 @@ struct pipeline {
 	int hotplug_fd;    /* -1: CPUs that come later are not seen */
 	int hotplug_error;
 	uint64_t drained_ns;
-	bool sooner; /* a drain before the next tick is due already */
+	uint64_t tick_ns; /* between the drains of whoever owns us; 0: not known */
+	bool sooner;      /* a drain before the next tick is due already */
 	uint64_t drains;
 	uint64_t untimed; /* drains since the last whose time counted */
 };
@@ -126,14 +128,16 @@ static void on_sooner(void *ctx, int what)
 }
 
 /*
- * Copied stacks fill a ring much faster than samples do. One that was rather full is drained again
- * before the next tick, in time for what comes in at this rate.
+ * Copied stacks, and deep ones, fill a ring much faster than most samples do. One that would be
+ * rather full at the next tick is drained before that, in time for what comes in at this rate.
  */
 static void drain_sooner(struct pipeline *p, uint64_t since_ns)
 {
 	uint64_t room, used = sampler_fill(p->sampler, &room);
 
-	if (!p->loop || p->sooner || used < room / FILL_MAX)
+	since_ns = MAX(since_ns, RATE_NS);
+	if (!p->loop || p->sooner || !used ||
+	    used * MAX(p->tick_ns, since_ns) / since_ns < room / FILL_MAX)
 		return;
 	uint64_t ms = since_ns / 1000000 * room / FILL_WANTED / used;
 	p->sooner = loop_after(p->loop, MAX(ms, (uint64_t)DRAIN_MS_MIN), on_sooner, p) == 0;
@@ -226,13 +230,15 @@ int pipeline_watch(struct pipeline *p, struct loop *l)
 	return p->hotplug_fd >= 0 ? loop_fd(l, p->hotplug_fd, on_hotplug, p) : 0;
 }
 
-unsigned pipeline_pace(const struct sampler_options *s, unsigned max)
+unsigned pipeline_pace(struct pipeline *p, const struct sampler_options *s, unsigned max)
 {
 	uint64_t rate = 1;
 
 	for (unsigned i = 0; i < s->source_count; i++)
 		rate = MAX(rate, s->sources[i].frequency ? s->sources[i].frequency : 1000);
-	return (unsigned)MAX(DRAIN_MS_MIN, MIN(max, 25000 / rate));
+	unsigned ms = (unsigned)MAX(DRAIN_MS_MIN, MIN(max, 40000 / rate));
+	p->tick_ns = ms * 1000000ull;
+	return ms;
 }
 
 struct sampler *pipeline_sampler(const struct pipeline *p)

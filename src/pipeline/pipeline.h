@@ -36,9 +36,12 @@ bool pipeline_is_due(const struct pipeline *p, unsigned every_ms);
 /* No more samples; what was taken is drained. `wait_ms`: how long unwind tables are waited for. */
 void pipeline_stop(struct pipeline *p, unsigned wait_ms);
 
-/* How often to drain, in ms, at most every `max`: so that samples alone never fill half of a ring.
+/*
+ * How often the caller is to drain, in ms, at most every `max`: so that samples of ordinary length
+ * alone never fill half of a ring. It is drained in between where what came in the last time says
+ * that it would be.
  */
-unsigned pipeline_pace(const struct sampler_options *s, unsigned max);
+unsigned pipeline_pace(struct pipeline *p, const struct sampler_options *s, unsigned max);
 
 /* Each event is also handed over here as it comes, before its stack is known: in order of time. */
 void pipeline_tap(struct pipeline *p, event_fn *fn, void *ctx);

@@ -11,9 +11,9 @@
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
 
-#define SETTLE       4            /* drains: a second */
+#define SETTLE       3            /* drains: about a second */
 #define AGAIN_WANTED 4            /* walks of sites already known, in so many drains */
-#define NEW_MAX      100          /* … and of new ones; beyond it, none until the next drain */
+#define NEW_MAX      160          /* … and of new ones; beyond it, none until the next drain */
 #define WITHIN_NS    100000000ull /* in a window, however the wall clock drifts */
 #define UNUSED_MAX   30           /* reports in which nothing came: then a site is forgotten */
 #define UNKNOWN_MAX  3            /* the same, of a walk that no map refers to */
@@ -77,6 +77,7 @@ struct sites {
 	unsigned fresh;                /* walks of new ones since the last drain */
 	bool is_held, is_full;
 	uint64_t slices; /* rows without an end, of this report */
+	uint64_t taken;  /* periods that were counted so far */
 	struct sites_stats stats;
 };
 
@@ -105,7 +106,7 @@ struct sites *sites_new(struct profile *dict, struct windows *ws, struct ran *ra
 		s->reasons[i] = intern(s, wait_reason_name((enum wait_reason)i));
 	s->schedule = intern(s, "__schedule");
 	s->runnable = stack_edit_mark(s->stacks, 0, "[runnable]");
-	s->idle_mark = stack_edit_mark(s->stacks, 0, WAITING_IDLE);
+	s->idle_mark = stack_edit_mark(s->stacks, 0, FRAME_IDLE);
 	s->no_stack = stack_edit_mark(s->stacks, 0, "[no stack]");
 	s->walk_count = 1;
 	s->bares = mem_alloc_array(SITES_THREADS, sizeof(*s->bares));
@@ -260,65 +261,85 @@ static void on_site(void *ctx, const struct site_key *key, const struct site_val
 }
 
 /* A period that is open, or that has ended and is not in the sums yet: so much of it as is over. */
-static uint64_t open_ns(const struct sites *s, const struct site_thread *t)
+static uint64_t open_ns(const struct sites *s, const struct site_thread *t, uint64_t back)
 {
-	uint64_t to = t->back ? MIN(t->back, s->end_ns) : s->end_ns;
+	uint64_t to = back ? MIN(back, s->end_ns) : s->end_ns;
 
 	return t->left && to > t->left ? to - t->left : 0;
 }
 
-static void add_open(const struct sites *s, const struct site_thread *t, struct walk *w)
+static void add_open(const struct sites *s, const struct site_thread *t, uint64_t back,
+		     struct walk *w)
 {
-	w->is_met = w->is_current = true;
-	if ((t->key & SITES_STATE) == OFFCPU_RUNNABLE)
-		w->now.runnable += open_ns(s, t);
+	if ((t->slots[t->at].key & SITES_STATE) == OFFCPU_RUNNABLE)
+		w->now.runnable += open_ns(s, t, back);
 	else
-		w->now.blocked += open_ns(s, t);
+		w->now.blocked += open_ns(s, t, back);
+}
+
+/* The walk of a slot with what it has; NULL: it has none. */
+static struct walk *add_slot(struct sites *s, const struct site_thread *t, uint32_t i,
+			     uint64_t back)
+{
+	const struct site_slot *slot = &t->slots[i];
+	bool has_walk = i ? slot->key != 0 : t->at == 0 && t->left && slot->walk == t->left;
+
+	if (!has_walk)
+		return NULL;
+	struct walk *w = walk_of(s, t->tid & ~SITES_ENDED, slot->walk);
+	w->is_met = w->is_current = true;
+	if (i) {
+		w->now.blocked += slot->blocked;
+		w->now.runnable += slot->runnable;
+		w->now.periods += slot->periods;
+	}
+	if (t->at == i)
+		add_open(s, t, back, w);
+	return w;
 }
 
 static void report_bare(struct sites *s, uint32_t place, const struct site_thread *t,
-			const struct walk *w)
+			const struct owner *who)
 {
 	struct bare *b = &s->bares[place];
 	uint32_t tid = t->tid & ~SITES_ENDED;
 
-	if (b->tid != tid || b->reported.periods > t->bare_periods)
+	const struct site_slot *bare = &t->slots[0];
+	if (b->tid != tid || b->reported.periods > bare->periods)
 		*b = (struct bare){.tid = tid};
-	if (w && w->has_stack && !b->has_owner) {
+	if (who && !b->has_owner) {
 		b->has_owner = true;
-		b->owner = w->blocked;
+		b->owner = *who;
 	}
-	struct totals more = {t->bare_blocked - b->reported.blocked,
-			      t->bare_runnable - b->reported.runnable,
-			      t->bare_periods - b->reported.periods};
+	struct totals more = {bare->blocked - b->reported.blocked,
+			      bare->runnable - b->reported.runnable,
+			      bare->periods - b->reported.periods};
 	bool is_end = s->is_last || t->tid & SITES_ENDED; /* nobody will tell whose it was */
 	if (!more.periods || (!b->has_owner && !is_end))
 		return;
 	add_bare(s, b->has_owner ? &b->owner : NULL, s->end_ns - WITHIN_NS, &more);
-	b->reported = (struct totals){t->bare_blocked, t->bare_runnable, t->bare_periods};
+	b->reported = (struct totals){bare->blocked, bare->runnable, bare->periods};
 }
 
-static void on_thread(void *ctx, uint32_t place, const struct site_thread *t)
+static void on_thread(void *ctx, uint32_t place, const struct site_thread *t, uint64_t back)
 {
 	struct sites *s = ctx;
-	uint32_t tid = t->tid & ~SITES_ENDED;
-	struct walk *w = NULL;
+	struct owner owner;
+	bool has_owner = false;
 
-	if (t->key >= SITES_FOUND) {
-		w = walk_of(s, tid, t->walk);
-		w->now.blocked += t->blocked;
-		w->now.runnable += t->runnable;
-		w->now.periods += t->periods;
-		add_open(s, t, w);
-	} else if (t->left && t->found == t->left) {
-		w = walk_of(s, tid, t->left);
-		add_open(s, t, w);
-	} else if (t->walk) {
-		w = walk_of(s, tid, t->walk);
+	if (t->at > SITES_SLOTS)
+		return; /* cannot be */
+	for (uint32_t i = 0; i <= SITES_SLOTS; i++) {
+		const struct walk *w = add_slot(s, t, i, back);
+		/* It may have become another program: its last stack tells. */
+		if (w && w->has_stack && (!has_owner || i == t->at)) {
+			has_owner = true;
+			owner = w->blocked;
+		}
 	}
-	report_bare(s, place, t, w);
+	report_bare(s, place, t, has_owner ? &owner : NULL);
 	if (s->ran)
-		ran_thread(s->ran, place, t, w && w->has_stack ? &w->blocked : NULL, s->end_ns,
+		ran_thread(s->ran, place, t, back, has_owner ? &owner : NULL, s->end_ns,
 			   s->is_last);
 	if (t->tid & SITES_ENDED) {
 		MEM_GROW(s->ended, s->ended_count, s->ended_cap);
@@ -449,7 +470,9 @@ void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_
 		report_walk(s, &s->walks[i]);
 	remove_sites(s, src);
 	remove_walks(s);
-	sampler_count_taken(pipeline_sampler(p), s->source, s->slices);
+	uint64_t taken = sites_source_taken(src);
+	sampler_count_taken(pipeline_sampler(p), s->source, s->slices + taken - s->taken);
+	s->taken = taken;
 }
 
 /* How likely a site that is known is walked again: so that about as many are as are wanted. */

@@ -73,6 +73,3 @@ void waiting_free(struct waiting *w);
 DEFINE_CLEANUP(struct waiting *, waiting_free)
 
 struct wait_verdict waiting_decide(struct waiting *w, const struct wait_site *site);
-
-/* What marks a stack as idle, at its root. */
-#define WAITING_IDLE "[idle]"

@@ -99,23 +99,31 @@ static bool rules_are_good(const struct unwind_rule *rules, uint32_t count)
 	return memcmp(&rules[0], &unknown, sizeof(unknown)) == 0;
 }
 
-/* Fills in the pages; false: they are not made of all rows, in order. */
-static bool pages_are_good(const struct unwind_table_file_head *h, const struct parts *p,
-			   struct unwind_table_page *pages)
+/*
+ * Fills in pages and rows; false: pages are not made of all rows, in order, or a row has no rule.
+ * Goes through the rows once, and without a way out, since there are millions of them.
+ */
+static bool take_rows(const struct unwind_table_file_head *h, const struct parts *p,
+		      const uint16_t *to, struct unwind_table *ret)
 {
 	uint32_t next = 0;
+	bool is_bad = false;
 
 	for (uint32_t i = 0; i < h->page_count; i++) {
 		uint32_t count = p->counts[i];
+		int32_t before = -1;
 		if (count == 0 || count > h->row_count - next || p->rows[next].low != 0)
 			return false;
-		for (uint32_t j = next + 1; j < next + count; j++)
-			if (p->rows[j].low <= p->rows[j - 1].low)
-				return false;
-		pages[i] = (struct unwind_table_page){.first = next, .count = count};
+		for (uint32_t j = next; j < next + count; j++) {
+			struct unwind_row row = p->rows[j];
+			is_bad |= row.low <= before || row.rule >= h->rule_count;
+			before = row.low;
+			ret->rows[j] = (struct unwind_row){row.low, to[row.rule]};
+		}
+		ret->pages[i] = (struct unwind_table_page){.first = next, .count = count};
 		next += count;
 	}
-	return next == h->row_count;
+	return !is_bad && next == h->row_count;
 }
 
 int unwind_table_file_decode(const void *data, size_t len, struct rules *rules,
@@ -128,24 +136,22 @@ int unwind_table_file_decode(const void *data, size_t len, struct rules *rules,
 	if (!head_is_good(&h, data, len))
 		return -EBADMSG;
 	const struct parts p = parts_of(&h, (void *)data);
-	CLEANUP(unwind_table_freep) struct unwind_table *table = mem_alloc(sizeof(*table));
-	table->pages = mem_resize_array(NULL, h.page_count, sizeof(*table->pages));
-	if (!rules_are_good(p.rules, h.rule_count) || !pages_are_good(&h, &p, table->pages))
+	if (!rules_are_good(p.rules, h.rule_count))
 		return -EBADMSG;
-	for (uint32_t i = 0; i < h.row_count; i++)
-		if (p.rows[i].rule >= h.rule_count)
-			return -EBADMSG;
 
-	uint16_t to[UNWIND_RULES_MAX];
+	CLEANUP(unwind_table_freep) struct unwind_table *table = mem_alloc(sizeof(*table));
+	uint16_t to[UINT16_MAX + 1]; /* of any number, also one that the file has no rule for */
 	rules_begin_file(rules);
 	for (uint32_t i = 0; i < h.rule_count; i++)
 		to[i] = rules_put(rules, p.rules[i]);
 	table->base_page = h.base_page;
 	table->page_count = h.page_count;
 	table->row_count = h.row_count;
+	table->pages = mem_resize_array(NULL, h.page_count, sizeof(*table->pages));
 	table->rows = mem_resize_array(NULL, h.row_count, sizeof(*table->rows));
-	for (uint32_t i = 0; i < h.row_count; i++)
-		table->rows[i] = (struct unwind_row){p.rows[i].low, to[p.rows[i].rule]};
+	memset(to + h.rule_count, 0, sizeof(to) - h.rule_count * sizeof(*to));
+	if (!take_rows(&h, &p, to, table))
+		return -EBADMSG;
 	table->stats = (struct cfi_stats){
 		.functions = h.functions, .rows = h.rows, .other = h.other, .broken = h.broken};
 	*ret = TAKE_PTR(table);

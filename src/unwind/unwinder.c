@@ -568,12 +568,14 @@ static void check_walk(struct unwinder *u, struct space *space, struct maps *map
 
 	for (; good < s->user_frames; good++) {
 		uint64_t addr = ret->frames[good] = frame_of(s, user, good);
-		if (!m || addr - m->start >= m->end - m->start) /* mostly the same mapping */
+		bool is_same = m && addr - m->start < m->end - m->start; /* mostly */
+		if (!is_same)
 			m = maps_find(maps, addr);
 		if (!installed ||
 		    (installed != maps && !same_mapping(m, maps_find(installed, addr))))
 			break;
-		note_use(u, m ? m : maps_find(installed, addr));
+		if (!is_same)
+			note_use(u, m ? m : maps_find(installed, addr));
 	}
 	ret->walk = s->walk;
 	if (good < s->user_frames) {

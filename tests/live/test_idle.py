@@ -6,20 +6,20 @@ import functools
 import http.client
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import postgres  # noqa: E402
 import pprof  # noqa: E402
+import slow_disk  # noqa: E402
 import workloads  # noqa: E402
+from always import free_port, until  # noqa: E402
 from recording import live, run  # noqa: E402
-from tap import main, skip  # noqa: E402
+from tap import Skip, main, skip  # noqa: E402
 
 SECONDS = 3
 
@@ -29,29 +29,10 @@ def tool(name, *places):
     return found or skip(f"{name} is not installed")
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_for(what, condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what} in {seconds} s"
-        time.sleep(0.05)
-
-
 def answers(port):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
-
-
-def family(pid):
-    """A process and its children."""
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        return [str(pid), *f.read().split()]
 
 
 class Requests:
@@ -90,22 +71,6 @@ def ask_redis(port):
 
 
 @contextlib.contextmanager
-def ended(argv, **popen):
-    """A server that is asked to end when it is no longer needed."""
-    p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL, start_new_session=True, **popen)
-    try:
-        yield p
-    finally:
-        p.send_signal(signal.SIGINT)
-        try:
-            p.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            os.killpg(p.pid, signal.SIGKILL)
-            p.wait()
-
-
-@contextlib.contextmanager
 def nginx(folder, port):
     conf = os.path.join(folder, "nginx.conf")
     with open(conf, "w") as f:
@@ -115,34 +80,17 @@ http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folde
 fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
 server {{ listen 127.0.0.1:{port}; location / {{ return 200 "ok"; }} }} }}
 """)
-    with ended([tool("nginx"), "-p", folder, "-c", conf]) as p:
-        wait_for("nginx", lambda: answers(port))
+    with workloads.ended([tool("nginx"), "-p", folder, "-c", conf]) as p:
+        until("nginx", lambda: answers(port))
         yield p
 
 
 @contextlib.contextmanager
 def redis(folder, port):
-    with ended([tool("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+    with workloads.ended([tool("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "",
                 "--dir", folder]) as p:
-        wait_for("redis", lambda: answers(port))
+        until("redis", lambda: answers(port))
         yield p
-
-
-@contextlib.contextmanager
-def postgresql(folder):
-    """A cluster with a table of one row, which four clients of pgbench update all the time."""
-    with ended(postgres.make(folder), cwd=folder) as server:
-        wait_for("postgres", lambda: postgres.answers(folder))
-        postgres.run(folder, postgres.client(folder, "psql", "-q", "-c",
-                                             "create table hot (n bigint); insert into hot values (0)"))
-        script = os.path.join(folder, "hot.sql")
-        with open(script, "w") as f:
-            f.write("\\sleep 2 ms\nbegin;\nupdate hot set n = n + 1;\n\\sleep 2 ms\nend;\n")
-        os.chmod(script, 0o644)  # it is another user who reads it
-        with ended(postgres.client(folder, "pgbench", "-n", "-c", "4", "-j", "2", "-T", "600", "-f", script),
-                   cwd=folder):
-            wait_for("clients", lambda: len(family(server.pid)) >= 1 + 4 + 4)
-            yield server
 
 
 @functools.lru_cache
@@ -163,6 +111,7 @@ def recorded():
                 missing[part] = why
                 return None
 
+
         def sub(name):
             path = os.path.join(folder, name)
             os.mkdir(path)
@@ -174,20 +123,31 @@ def recorded():
         redis_port = free_port()
         if begin("redis", lambda: redis(sub("redis"), redis_port)):
             asked.ports.append((redis_port, ask_redis))
-        begin("postgres", lambda: postgresql(sub("postgres")))
+        begin("postgres", lambda: postgres.hot_row(sub("postgres")))
         go = begin("go", lambda: workloads.start("idle-go"))
         if go:
             asked.ports.append((int(go.wait_line("port ").split()[1]), ask_http))
         begin("java", lambda: java(sub("java")))
         begin("python", lambda: workloads.start("idle-py"))
         # Beside the build: temporary directories may be in memory.
-        slow = os.path.join(workloads.OUT, "idle.disk")
-        stack.callback(lambda: os.path.exists(slow) and os.unlink(slow))
-        begin("c", lambda: workloads.start("idle", slow))
+        on_disk = stack.enter_context(tempfile.TemporaryDirectory(dir=os.path.dirname(workloads.path("idle"))))
+        begin("c", lambda: workloads.start("idle", os.path.join(on_disk, "file")))
+        try:
+            disk = stack.enter_context(slow_disk.made(on_disk))
+        except Skip as why:
+            missing["writer"] = missing["reader"] = why
+        else:
+            there = os.path.join(disk.path, "there")
+            with open(there, "wb") as f:
+                f.write(bytes(16 << 20))
+            begin("writer", lambda: workloads.ended(disk.argv("dd", "if=/dev/zero", f"of={disk.path}/new", "bs=4k",
+                                                    "oflag=dsync")))
+            begin("reader", lambda: workloads.ended(disk.argv("dd", f"if={there}", "of=/dev/null", "bs=4k",
+                                                    "iflag=direct")))
         stack.enter_context(asked)
         out = os.path.join(folder, "waits.pb.gz")
         for seconds in (1, SECONDS):  # the second time, the tables of all files are there
-            pids = {part: family(pid) for part, pid in started.items()}
+            pids = {part: workloads.family(pid) for part, pid in started.items()}
             run("offcpu", "-p", ",".join(sum(pids.values(), [])), "-d", seconds, "-o", out).ok()
         return pprof.read(out), missing, pids
 
@@ -313,6 +273,16 @@ def each_wait_of_a_program_in_c_is_what_it_is():
     if disk.without_running().seconds < 0.05:
         skip("writes to the disk wait for nothing here")
     disk.is_blocked(0.05, "disk", share=0.8)
+
+
+@live
+def who_writes_to_a_slow_disk_is_blocked():
+    part("writer").is_blocked(0.5 * SECONDS, "disk", share=0.95)
+
+
+@live
+def who_reads_from_a_slow_disk_is_blocked():
+    part("reader").is_blocked(0.5 * SECONDS, "disk", share=0.95)
 
 
 @live

@@ -19,6 +19,8 @@ struct kernel {
 		struct site_value value;
 	} sites[4];
 	struct site_thread threads[4];
+	uint64_t back[4]; /* when each came to the CPU that it is on */
+	uint64_t taken, counted;
 	uint32_t sites_removed, threads_removed;
 	unsigned shift;
 	bool is_full;
@@ -47,7 +49,7 @@ void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more)
 {
 	(void)s;
 	(void)source;
-	(void)more;
+	kernel.counted += more;
 }
 
 const struct source_kind sites_source = {.name = "offcpu"};
@@ -78,8 +80,14 @@ int sites_source_read(struct source *s, const struct sites_reader *r)
 			r->site(r->ctx, &kernel.sites[i].key, &kernel.sites[i].value);
 	for (uint32_t i = 0; i < ARRAY_SIZE(kernel.threads); i++)
 		if (kernel.threads[i].tid)
-			r->thread(r->ctx, i, &kernel.threads[i]);
+			r->thread(r->ctx, i, &kernel.threads[i], kernel.back[i]);
 	return 0;
+}
+
+uint64_t sites_source_taken(struct source *s)
+{
+	(void)s;
+	return kernel.taken;
 }
 
 bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
@@ -223,6 +231,16 @@ static void assert_found(struct found have, uint64_t count, uint64_t ns)
 	assert_int_equal(have.ns, ns);
 }
 
+/* A thread that leaves, or left last, at one site. */
+static struct site_thread at_site(uint64_t key, uint64_t walk, uint64_t blocked, uint32_t periods)
+{
+	struct site_thread t = {.tid = TID, .at = 1, .known = 1};
+
+	t.slots[1] = (struct site_slot){
+		.key = key, .walk = walk, .blocked = blocked, .periods = periods};
+	return t;
+}
+
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static void a_wait_that_is_open_is_in_each_window_once(void **state)
@@ -232,17 +250,18 @@ static void a_wait_that_is_open_is_in_each_window_once(void **state)
 
 	(void)state;
 	put(&f, "main;stuck", (struct site_details){.walk = 7});
-	*t = (struct site_thread){.tid = TID, .left = START + SECOND, .key = SITE, .walk = 7};
+	*t = at_site(SITE, 7, 0, 0);
+	t->left = START + SECOND;
 	assert_found(next(&f, "stuck"), 1, 9 * SECOND);
 	for (int i = 0; i < 10; i++)
 		assert_found(next(&f, "stuck"), 1, 10 * SECOND);
 
 	/* It ends: the rest of it, of which the last part was waiting for a CPU. */
-	t->back = f.now + 3 * SECOND;
+	kernel.back[0] = f.now + 3 * SECOND;
 	t->left = 0;
-	t->blocked = 111 * SECOND;
-	t->runnable = SECOND;
-	t->periods = 1;
+	t->slots[1].blocked = 111 * SECOND;
+	t->slots[1].runnable = SECOND;
+	t->slots[1].periods = 1;
 	struct window w;
 	pass(&f, false, &w);
 	assert_found(under(&f, &w, "stuck"), 2, 3 * SECOND);
@@ -259,15 +278,13 @@ static void sums_that_move_are_not_there_twice(void **state)
 	(void)state;
 	put(&f, "main;nap", (struct site_details){.walk = 7});
 	put(&f, "main;rest", (struct site_details){.walk = 8});
-	*t = (struct site_thread){
-		.tid = TID, .key = SITE, .walk = 7, .blocked = 5 * SECOND, .periods = 50};
+	*t = at_site(SITE, 7, 5 * SECOND, 50);
 	assert_found(next(&f, "nap"), 50, 5 * SECOND);
 
 	/* To another site, and the first one's sums to the map of sites. */
 	kernel.sites[0].key = (struct site_key){.key = SITE, .tid = TID};
 	kernel.sites[0].value = (struct site_value){7, {6 * SECOND, 0, 60}};
-	*t = (struct site_thread){
-		.tid = TID, .key = SITE << 1, .walk = 8, .blocked = SECOND, .periods = 1};
+	*t = at_site(SITE << 1, 8, SECOND, 1);
 	struct window w;
 	pass(&f, false, &w);
 	assert_found(under(&f, &w, "nap"), 10, SECOND);
@@ -280,6 +297,37 @@ static void sums_that_move_are_not_there_twice(void **state)
 	kernel.sites[0].key.key = SITE;
 	kernel.sites[0].value.sums.blocked += SECOND;
 	assert_found(next(&f, "nap"), 1, SECOND);
+	done(&f);
+}
+
+static void each_site_at_hand_has_its_own_and_what_is_open_is_of_one(void **state)
+{
+	struct fixture f = make();
+	struct site_thread *t = &kernel.threads[0];
+	struct window w;
+
+	(void)state;
+	put(&f, "main;nap", (struct site_details){.walk = 7});
+	put(&f, "main;rest", (struct site_details){.walk = 8});
+	*t = at_site(SITE, 7, 2 * SECOND, 20);
+	t->slots[3] = (struct site_slot){
+		.key = SITE << 1, .walk = 8, .blocked = 3 * SECOND, .periods = 30};
+	t->at = 3;
+	t->left = START + 9 * SECOND;
+	kernel.taken = 50;
+	pass(&f, false, &w);
+	assert_found(under(&f, &w, "nap"), 20, 2 * SECOND);
+	assert_found(under(&f, &w, "rest"), 30, 4 * SECOND);
+	window_done(&w);
+	assert_int_equal(kernel.counted, 50); /* the open one is part of a row that has others */
+
+	/* It is back since a second, and is on its CPU: no more than that. */
+	kernel.back[0] = START + 11 * SECOND;
+	pass(&f, false, &w);
+	assert_found(under(&f, &w, "nap"), 0, 0);
+	assert_found(under(&f, &w, "rest"), 1, SECOND);
+	window_done(&w);
+	assert_int_equal(kernel.counted, 51);
 	done(&f);
 }
 
@@ -310,8 +358,7 @@ static void what_no_event_tells_of_has_no_stack(void **state)
 	struct sites_stats stats;
 
 	(void)state;
-	kernel.threads[0] = (struct site_thread){
-		.tid = TID, .key = SITE, .walk = 7, .blocked = SECOND, .periods = 3};
+	kernel.threads[0] = at_site(SITE, 7, SECOND, 3);
 	assert_found(next(&f, "[no stack]"), 0, 0); /* it may be on its way */
 	assert_found(next(&f, "[no stack]"), 0, 0);
 	assert_found(next(&f, "[no stack]"), 3, SECOND);
@@ -329,11 +376,9 @@ static void a_thread_that_ends_is_read_once_more_and_removed(void **state)
 	put(&f, "main;nap", (struct site_details){.walk = 7});
 	kernel.sites[1].key = (struct site_key){.key = SITE, .tid = TID};
 	kernel.sites[1].value = (struct site_value){7, {SECOND, 0, 1}};
-	kernel.threads[2] = (struct site_thread){.tid = TID | SITES_ENDED,
-						 .key = SITE,
-						 .walk = 7,
-						 .bare_blocked = 2 * SECOND,
-						 .bare_periods = 2};
+	kernel.threads[2] = at_site(SITE, 7, 0, 0);
+	kernel.threads[2].tid |= SITES_ENDED;
+	kernel.threads[2].slots[0] = (struct site_slot){.blocked = 2 * SECOND, .periods = 2};
 	struct window w;
 	pass(&f, false, &w);
 	assert_found(under(&f, &w, "nap"), 1, SECOND);
@@ -391,6 +436,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_that_is_open_is_in_each_window_once),
 		cmocka_unit_test(sums_that_move_are_not_there_twice),
+		cmocka_unit_test(each_site_at_hand_has_its_own_and_what_is_open_is_of_one),
 		cmocka_unit_test(a_walk_takes_over_from_the_one_before),
 		cmocka_unit_test(what_no_event_tells_of_has_no_stack),
 		cmocka_unit_test(a_thread_that_ends_is_read_once_more_and_removed),

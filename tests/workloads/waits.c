@@ -3,6 +3,7 @@
  * function waited, in nanoseconds: wall time less CPU time, so also what it waited for a CPU.
  *
  *	sleeps    short_sleep 2 ms, long_sleep 5 ms, N times each
+ *	rare      frequent_sleep 100 us, 99 times, then rare_sleep 10 ms; N times
  *	lock      lock_wait for a mutex that holder_work has for 3 ms, N times
  *	pipe      pipe_wait for an answer that takes 2 ms, N times
  *	disk      disk_write of 4 MB, synchronously, to the file that argv[3] names, N times
@@ -27,15 +28,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "workload.h"
+
 #define F __attribute__((noinline, noclone))
-
-static uint64_t now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 struct truth {
 	const char *name;
@@ -57,10 +52,11 @@ static void add(const char *name, uint64_t ns)
 /* What a statement waited, under the name of the function that it is in. */
 #define WAITED(statement)                                                                          \
 	do {                                                                                       \
-		uint64_t wall_ = now(CLOCK_MONOTONIC), cpu_ = now(CLOCK_THREAD_CPUTIME_ID);        \
+		uint64_t wall_ = workload_now(CLOCK_MONOTONIC),                                    \
+			 cpu_ = workload_now(CLOCK_THREAD_CPUTIME_ID);                             \
 		statement;                                                                         \
-		cpu_ = now(CLOCK_THREAD_CPUTIME_ID) - cpu_;                                        \
-		add(__func__, now(CLOCK_MONOTONIC) - wall_ - cpu_);                                \
+		cpu_ = workload_now(CLOCK_THREAD_CPUTIME_ID) - cpu_;                               \
+		add(__func__, workload_now(CLOCK_MONOTONIC) - wall_ - cpu_);                       \
 	} while (0)
 
 static void sleep_us(long us)
@@ -85,6 +81,25 @@ static void sleeps(int n)
 	while (n-- > 0) {
 		short_sleep();
 		long_sleep();
+	}
+}
+
+F static void frequent_sleep(void)
+{
+	WAITED(sleep_us(100));
+}
+
+F static void rare_sleep(void)
+{
+	WAITED(sleep_us(10000));
+}
+
+static void rare(int n)
+{
+	while (n-- > 0) {
+		for (int i = 0; i < 99; i++)
+			frequent_sleep();
+		rare_sleep();
 	}
 }
 
@@ -231,10 +246,10 @@ F static void killed(int ms)
 	}
 	if (read(ready[0], &c, 1) != 1)
 		abort();
-	uint64_t began = now(CLOCK_MONOTONIC);
+	uint64_t began = workload_now(CLOCK_MONOTONIC);
 	sleep_us(ms * 1000L);
 	kill(pid, SIGKILL);
-	add("stuck_wait", now(CLOCK_MONOTONIC) - began);
+	add("stuck_wait", workload_now(CLOCK_MONOTONIC) - began);
 	waitpid(pid, NULL, 0);
 }
 
@@ -242,9 +257,9 @@ static volatile uint64_t spun;
 
 F static void spin_work(int ms)
 {
-	uint64_t until = now(CLOCK_MONOTONIC) + (uint64_t)ms * 1000000;
+	uint64_t until = workload_now(CLOCK_MONOTONIC) + (uint64_t)ms * 1000000;
 
-	while (now(CLOCK_MONOTONIC) < until)
+	while (workload_now(CLOCK_MONOTONIC) < until)
 		spun++;
 }
 
@@ -295,7 +310,7 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[1] : "";
 	int n = argc > 2 ? atoi(argv[2]) : 0;
-	uint64_t wall = now(CLOCK_MONOTONIC);
+	uint64_t wall = workload_now(CLOCK_MONOTONIC);
 
 	if (strcmp(mode, "lock") == 0)
 		contend(n);
@@ -311,6 +326,8 @@ int main(int argc, char **argv)
 		spin_work(n);
 	else if (strcmp(mode, "sleeps") == 0)
 		sleeps(n);
+	else if (strcmp(mode, "rare") == 0)
+		rare(n);
 	else if (strcmp(mode, "exec") == 0) {
 		for (int i = 0; i < n; i++)
 			short_sleep();
@@ -326,8 +343,8 @@ int main(int argc, char **argv)
 		while (n-- > 0)
 			long_sleep();
 	}
-	printf("{\"wall\": %llu", (unsigned long long)(now(CLOCK_MONOTONIC) - wall));
-	printf(", \"cpu\": %llu", (unsigned long long)now(CLOCK_PROCESS_CPUTIME_ID));
+	printf("{\"wall\": %llu", (unsigned long long)(workload_now(CLOCK_MONOTONIC) - wall));
+	printf(", \"cpu\": %llu", (unsigned long long)workload_now(CLOCK_PROCESS_CPUTIME_ID));
 	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]) && truths[i].name; i++)
 		printf(", \"%s\": %llu", truths[i].name, (unsigned long long)truths[i].ns);
 	puts("}");

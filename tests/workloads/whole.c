@@ -22,16 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "workload.h"
+
 #define F       __attribute__((noinline, noclone))
 #define THREADS 4096
-
-static uint64_t now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 struct life {
 	const char *what;
@@ -52,7 +46,7 @@ static int over;
 
 F static void spin_until(uint64_t end)
 {
-	while (now(CLOCK_MONOTONIC) < end)
+	while (workload_now(CLOCK_MONOTONIC) < end)
 		;
 }
 
@@ -63,7 +57,7 @@ F static void spin_work(void)
 
 F static void sleep_work(void)
 {
-	while (now(CLOCK_MONOTONIC) < until)
+	while (workload_now(CLOCK_MONOTONIC) < until)
 		usleep(10000);
 }
 
@@ -77,7 +71,7 @@ F static void pool_work(void)
 
 F static void brief_work(void)
 {
-	spin_until(now(CLOCK_MONOTONIC) + 10000000);
+	spin_until(workload_now(CLOCK_MONOTONIC) + 10000000);
 	usleep(10000);
 }
 
@@ -85,12 +79,12 @@ static void *live(void *arg)
 {
 	struct life *l = arg;
 
-	l->began = now(CLOCK_MONOTONIC);
+	l->began = workload_now(CLOCK_MONOTONIC);
 	l->tid = gettid();
 	pthread_setname_np(pthread_self(), l->what);
 	l->work();
-	l->cpu = now(CLOCK_THREAD_CPUTIME_ID);
-	l->ended = now(CLOCK_MONOTONIC);
+	l->cpu = workload_now(CLOCK_THREAD_CPUTIME_ID);
+	l->ended = workload_now(CLOCK_MONOTONIC);
 	return NULL;
 }
 
@@ -98,7 +92,7 @@ static struct life *begin(const char *what, void (*work)(void))
 {
 	struct life *l = &lives[count++];
 
-	*l = (struct life){.what = what, .work = work, .asked = now(CLOCK_MONOTONIC)};
+	*l = (struct life){.what = what, .work = work, .asked = workload_now(CLOCK_MONOTONIC)};
 	if (pthread_create(&l->thread, NULL, live, l) != 0)
 		exit(1);
 	return l;
@@ -107,28 +101,28 @@ static struct life *begin(const char *what, void (*work)(void))
 static void end(struct life *l)
 {
 	pthread_join(l->thread, NULL);
-	l->seen = now(CLOCK_MONOTONIC);
+	l->seen = workload_now(CLOCK_MONOTONIC);
 }
 
 /* A process that never waits, and so never leaves its CPU of its own accord before it ends. */
 static void quick(void)
 {
-	uint64_t asked = now(CLOCK_MONOTONIC);
+	uint64_t asked = workload_now(CLOCK_MONOTONIC);
 	pid_t pid = fork();
 
 	if (pid == 0)
 		_exit(0);
 	waitpid(pid, NULL, 0);
-	children += now(CLOCK_MONOTONIC) - asked;
+	children += workload_now(CLOCK_MONOTONIC) - asked;
 }
 
 int main(int argc, char **argv)
 {
 	struct life *others[3];
-	uint64_t began = now(CLOCK_MONOTONIC);
+	uint64_t began = workload_now(CLOCK_MONOTONIC);
 
 	until = argc > 2 ? UINT64_MAX
-			 : now(CLOCK_MONOTONIC) + strtoull(argv[1], NULL, 10) * 1000000;
+			 : workload_now(CLOCK_MONOTONIC) + strtoull(argv[1], NULL, 10) * 1000000;
 	others[0] = begin("spins", spin_work);
 	others[1] = begin("sleeps", sleep_work);
 	others[2] = begin("works", pool_work);
@@ -136,7 +130,7 @@ int main(int argc, char **argv)
 		printf("ready %d\n", getpid());
 		fflush(stdout);
 	}
-	while (now(CLOCK_MONOTONIC) < until && count < THREADS) {
+	while (workload_now(CLOCK_MONOTONIC) < until && count < THREADS) {
 		end(begin("brief", brief_work));
 		quick();
 		if (argc > 2)
@@ -149,7 +143,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < 3; i++)
 		end(others[i]);
 	printf("{\"main\": %llu, \"children\": %llu, \"threads\": [",
-	       (unsigned long long)(now(CLOCK_MONOTONIC) - began), (unsigned long long)children);
+	       (unsigned long long)(workload_now(CLOCK_MONOTONIC) - began),
+	       (unsigned long long)children);
 	for (size_t i = 0; i < count; i++)
 		printf("%s{\"tid\": %d, \"what\": \"%s\", \"inner\": %llu, \"outer\": %llu, "
 		       "\"cpu\": "

@@ -25,6 +25,14 @@
 
 static volatile sig_atomic_t workload_stop;
 
+static inline uint64_t workload_now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static inline __attribute__((always_inline)) uint64_t workload_cpu_ns(void)
 {
 	struct timespec ts;
