@@ -46,6 +46,10 @@ ARCH_INLINE enum arch_shape arch_shape(__u64 code)
 		return ARCH_SHAPE_UNKNOWN;
 	if ((code & 0xff) == 0x55 && (three == 0xe58948 || three == 0xec8b48))
 		return ARCH_SHAPE_SAVED;
+	/* HotSpot's leaves make room first: sub $n,%rsp; mov %rbp,m(%rsp); mov %rsp,%rbp;
+	 * add $m,%rbp. Until then %rbp is the caller's. */
+	if (four == 0x246c8948 || three == 0xe58948 || three == 0xec8b48 || three == 0xc58348)
+		return ARCH_SHAPE_UNKNOWN;
 	return ARCH_SHAPE_FRAME;
 }
 

@@ -501,9 +501,9 @@ __noinline int walk_find_shape(__u64 pc)
 		if (bare == ARCH_BEFORE_FRAME ||
 		    (bare == ARCH_AFTER_FRAME && found == IS_RETURN && s->walk.exact))
 			return ARCH_SHAPE_BARE;
-		if (found == MAYBE_RETURN)
+		if (found == MAYBE_RETURN && bare == ARCH_IN_FRAME)
 			return ARCH_SHAPE_FRAME;
-		if (!is_left_over(s, word))
+		if (found == MAYBE_RETURN || !is_left_over(s, word))
 			return ARCH_SHAPE_UNKNOWN;
 	}
 	return ARCH_SHAPE_FRAME;

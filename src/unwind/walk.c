@@ -106,8 +106,9 @@ static enum arch_shape find_shape(const struct state *s, bool keeps_fp)
 	if (bare == ARCH_BEFORE_FRAME ||
 	    (bare == ARCH_AFTER_FRAME && found == IS_RETURN && s->walk.exact))
 		return ARCH_SHAPE_BARE;
-	return found == MAYBE_RETURN || is_left_over(s, left) ? ARCH_SHAPE_FRAME
-							      : ARCH_SHAPE_UNKNOWN;
+	if (found == MAYBE_RETURN)
+		return bare == ARCH_IN_FRAME ? ARCH_SHAPE_FRAME : ARCH_SHAPE_UNKNOWN;
+	return is_left_over(s, left) ? ARCH_SHAPE_FRAME : ARCH_SHAPE_UNKNOWN;
 }
 
 static int step_without_row(struct state *s, bool keeps_fp)

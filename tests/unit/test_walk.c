@@ -56,6 +56,7 @@ struct world {
 	uint64_t stack[WORDS];
 	bool pending;      /* the last function's table is not there yet */
 	uint64_t epilogue; /* where there is add $8,%rsp; ret */
+	uint64_t code; /* there, if it is not an epilogue: the byte before it, and what follows */
 	unsigned jit;      /* a function in memory where no table can be; 0: none */
 };
 
@@ -79,7 +80,7 @@ static bool code_at(void *ctx, uint64_t addr, uint64_t *ret)
 
 	const struct world *w = ctx;
 	if (w->epilogue && addr == w->epilogue - 1) {
-		*ret = 0x00c308c4834800;
+		*ret = w->code ? w->code : 0x00c308c4834800;
 		return true;
 	}
 	*ret = at < 8 * 16 && at % 16 == 5 ? 0xe8ull << 24 : 0x9090909090909090;
@@ -239,6 +240,32 @@ static void a_frame_that_a_callee_makes_is_not_there_yet(void **state)
 	assert_int_equal(count, 3);
 }
 
+/* HotSpot's leaves, whose frame pointer is their caller's until the fourth instruction is done. */
+static void a_frame_that_is_being_made_is_not_believed(void **state)
+{
+	(void)state;
+	static const uint64_t making[] = {
+		0x10246c894800, /* mov %rbp,0x10(%rsp) */
+		0x48ec8b4810,   /* mov %rsp,%rbp */
+		0x10c58348ec,   /* add $0x10,%rbp */
+	};
+	struct world w = {.rules = {[1] = {.cfa = UNWIND_END},
+				    [5] = {.cfa = UNWIND_UNKNOWN, .checked = 1}},
+			  .epilogue = CODE + 16 * 5};
+	uint64_t frames[16], bp = STACK + 8 * 10;
+	size_t count;
+
+	w.stack[3] = RA(2); /* who called it, below the frame that bp belongs to */
+	w.stack[11] = RA(1);
+	for (size_t i = 0; i < sizeof(making) / sizeof(*making); i++) {
+		w.code = making[i];
+		assert_int_equal(walk(&w, w.epilogue, bp, true, frames, &count), WIRE_WALK_NO_ROW);
+		assert_int_equal(count, 1);
+	}
+	w.code = 0x9090909090909090; /* elsewhere it is */
+	assert_int_equal(walk(&w, w.epilogue, bp, true, frames, &count), WIRE_WALK_COMPLETE);
+}
+
 static uint64_t before(const char *bytes, size_t len)
 {
 	uint8_t all[8] = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90};
@@ -394,6 +421,7 @@ int main(void)
 		cmocka_unit_test(rules_are_followed),
 		cmocka_unit_test(a_step_without_a_row_is_proven),
 		cmocka_unit_test(a_frame_that_a_callee_makes_is_not_there_yet),
+		cmocka_unit_test(a_frame_that_is_being_made_is_not_believed),
 		cmocka_unit_test(calls_are_known_by_their_bytes),
 		cmocka_unit_test(rbx_is_found_where_a_callee_saved_it),
 		cmocka_unit_test(a_table_that_is_not_there_is_waited_for),
