@@ -11,6 +11,7 @@ import concurrent.futures
 import contextlib
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +28,10 @@ NOISE = 1.05  # medians of the same binary against itself differ by less
 
 
 def start(binary, directory):
-    a = Always(os.path.join(directory, "store"), "-q", binary=binary)
+    # What one of them has and the other has not is left out.
+    helped = subprocess.run([binary, "run", "--help"], capture_output=True, text=True).stdout
+    more = ["--offcpu", "no"] if "--offcpu" in helped else []
+    a = Always(os.path.join(directory, "store"), "-q", *more, binary=binary)
     until("run to answer", a.metrics)
     return a
 
@@ -35,7 +39,7 @@ def start(binary, directory):
 def run(a, seconds):
     """(ms of CPU a second, us of BPF a sample, bytes)"""
     f = steady.figures(a, seconds)
-    return 1000 * f.cpu / f.seconds, 1e6 * f.bpf / max(1, f.samples), f.memory
+    return 1000 * f.cpu / f.seconds, 1e6 * f.sampling / max(1, f.samples), f.memory
 
 
 def run_both(o, binaries):

@@ -56,7 +56,7 @@ def sums(metrics, name):
 
 
 Figures = collections.namedtuple(
-    "Figures", "seconds cpu bpf samples busy forks stages timer resident maps")
+    "Figures", "seconds cpu bpf sampling samples waits busy forks stages timer resident maps")
 Figures.memory = property(lambda f: f.resident + f.maps)
 
 
@@ -65,7 +65,7 @@ def figures(a, seconds):
     pids = tree(a.process.pid)
     names = ("smolder_stage_seconds_total", "smolder_bpf_seconds_total",
              "smolder_timer_seconds_total", "smolder_samples_taken_total",
-             "smolder_server_cpu_seconds_total")
+             "smolder_server_cpu_seconds_total", "smolder_collector_events_taken_total")
 
     def snapshot():
         """The collector's numbers come with its windows, a second after their end."""
@@ -79,8 +79,11 @@ def figures(a, seconds):
     diff = {n: {k: m1[n][k] - m0[n].get(k, 0) for k in m1[n]} for n in names}
     stages = {re.search('"(.*)"', k)[1]: v for k, v in diff[names[0]].items()}
     stages["store"] = sum(diff[names[4]].values())
-    bpf = sum(diff[names[1]].values())
-    return Figures(t1 - t0, c1 - c0 + bpf, bpf, sum(diff[names[3]].values()),
+    bpf, events = diff[names[1]], diff[names[5]]
+    waits = events.get('event="offcpu"', 0)
+    samples = events.get('event="cpu-clock"') or sum(diff[names[3]].values())  # older ones have one kind
+    return Figures(t1 - t0, c1 - c0 + sum(bpf.values()), sum(bpf.values()),
+                   bpf.get('program="sample"', sum(bpf.values())), samples, waits,
                    1 - (k1[1] - k0[1]) / max(1, k1[2] - k0[2]), k1[0] - k0[0], stages,
                    sum(diff[names[2]].values()), *memory(pids))
 
@@ -90,7 +93,7 @@ def measure(a, seconds):
     t = f.seconds
     percent = 100 * f.cpu / t / os.cpu_count()
     print(f"{t:.0f} s, {100 * f.busy:.0f} % busy, {f.forks / t:.0f} forks/s, "
-          f"{f.samples / t:.0f} samples/s")
+          f"{f.samples / t:.0f} samples/s, {f.waits / t:.0f} waits/s")
     print(f"  {'ms a second':34} {'ours':>7} {'budget':>7}")
     for name, (want, parts) in BUDGET.items():
         took = [1000 * f.stages[p] / t for p in parts]
@@ -99,7 +102,8 @@ def measure(a, seconds):
             print(f"    {p:32} {ms:7.3f}")
     print(f"  {'processes, user + system':34} {1000 * (f.cpu - f.bpf) / t:7.3f}")
     print(f"  {'BPF programs':34} {1000 * f.bpf / t:7.3f}   "
-          f"{1e6 * f.bpf / max(1, f.samples):.2f} us a sample")
+          f"{1e6 * f.sampling / max(1, f.samples):.2f} us a sample"
+          + (f", {1e9 * (f.bpf - f.sampling) / f.waits:.0f} ns a wait" if f.waits else ""))
     print(f"  {'all in':34} {1000 * f.cpu / t:7.3f}   {percent:.3f} % of the machine")
     print(f"  {'(the timer interrupt, estimated)':34} {1000 * f.timer / t:7.3f}")
     print(f"  memory: {f.resident / 1e6:.1f} MB resident, {f.maps / 1e6:.1f} MB of BPF maps besides")

@@ -129,6 +129,17 @@ class Always:
         before = self.stored()
         until("a window to be stored", lambda: self.stored() >= before + more, 60)
 
+    def sampled(self, *types):
+        """How many samples of these profiles are stored; `cpu` unless it is said."""
+        try:
+            return sum(self.json(f"/api/v1/query?query={t}&from=now-1d&max_nodes=1")["samples"] for t in types or ("cpu",))
+        except OSError:
+            return 0
+
+    def wait_sampled(self, more, *types):
+        before = self.sampled(*types)
+        until("samples to be stored", lambda: self.sampled(*types) >= before + more, 60)
+
     def query(self, *args):
         return subprocess.run([SMOLDER, "query", *args, "--server",
                                f"http://127.0.0.1:{self.port}"], capture_output=True, text=True)

@@ -23,7 +23,7 @@
 #include "bpf/offcpu.h"
 
 #define SITES_THREADS     16384 /* a power of two */
-#define SITES_PROBES      4     /* places where a thread may be */
+#define SITES_PROBES      16    /* places where a thread may be */
 #define SITES_SLOTS       4     /* sites that a thread has at hand; a power of two */
 #define SITES_MAX         32768
 #define SITES_YOUNG_NS    100000000ull

@@ -174,13 +174,13 @@ static void check_tracepoints(const struct probe *p, struct probe_item *it)
 
 	judge(p, it, r, PROBE_WARN, "raw_tp and tp_btf programs load", "CAP_BPF and CAP_PERFMON");
 	if (r == 0 && probe_try_tp_btf(p->btf) != 0)
-		say(it, PROBE_INFO,
-		    "raw_tp programs load, tp_btf ones do not; nothing here needs them");
+		say(it, PROBE_WARN,
+		    "raw_tp programs load, tp_btf ones do not: what threads wait for is not seen");
 }
 
 static void check_iterators(const struct probe *p, struct probe_item *it)
 {
-	judge(p, it, probe_try_iterator(p->btf), PROBE_INFO, "iter/task_vma programs load",
+	judge(p, it, probe_try_iterator(p->btf), PROBE_WARN, "iter/task programs load",
 	      "CAP_BPF and CAP_PERFMON");
 }
 

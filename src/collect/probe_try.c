@@ -145,7 +145,7 @@ int probe_try_tp_btf(const struct btf *btf)
 
 int probe_try_iterator(const struct btf *btf)
 {
-	return give_back(load_tracing(btf, "bpf_iter_task_vma", BTF_KIND_FUNC, BPF_TRACE_ITER));
+	return give_back(load_tracing(btf, "bpf_iter_task", BTF_KIND_FUNC, BPF_TRACE_ITER));
 }
 
 int probe_try_fentry(const struct btf *btf)

@@ -57,7 +57,7 @@ def all_faults_are_there():
 @live
 def two_kinds_of_events_are_kept_side_by_side():
     with workloads.start("faults") as w, always("--events", "page-faults") as a:
-        a.wait_stored(1500)
+        a.wait_sampled(1500, "cpu", "page_faults")
         q = a.query(f'page_faults{{pid="{w.pid}"}}', "--from", "now-2m", "-f", "folded")
         assert q.returncode == 0, q.stderr
         check_shares(folded.parse(q.stdout))
@@ -74,9 +74,9 @@ def two_kinds_of_events_are_kept_side_by_side():
 def every_event_is_accounted_for_when_a_collector_dies():
     with workloads.start("faults"), always("--events", "page-faults") as a:
         for _ in range(3):
-            a.wait_stored(300)
+            a.wait_sampled(300, "cpu", "page_faults")
             os.kill(until("a collector", lambda: a.half("collect")), signal.SIGKILL)
-        a.wait_stored(300)
+        a.wait_sampled(300, "cpu", "page_faults")
         assert a.stop() == 0, a.err
         with served(a.store) as s:
             m = s.metrics()

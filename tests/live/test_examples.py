@@ -19,8 +19,8 @@ def shortened(line, pid, seconds):
     line = re.sub(r"^(smolder syscalls .*[^-]\S) \d+$", r"\1 1", line)
     if " -- " in line:
         return line
-    # What would go on until Ctrl-C.
-    return re.sub(r"^smolder (trace|syscalls|syscount)\b", rf"timeout --preserve-status -s INT {seconds} \g<0>", line)
+    # What would go on until Ctrl-C: one, as a second soon after it would break it off.
+    return re.sub(r"^smolder (trace|syscalls|syscount)\b", rf"timeout --foreground --preserve-status -s INT {seconds} \g<0>", line)
 
 
 @test

@@ -285,10 +285,13 @@ def too_many_new_places_are_counted_and_said():
 
 
 @live
-def it_is_kept_only_if_asked_for():
-    with always() as a, workloads.start("shares"):
-        a.wait_stored(1)
-        assert 'event="offcpu"' not in str(a.metrics().keys())
+def it_is_kept_unless_it_is_turned_off():
+    with always("--offcpu", "no") as without, always() as a, workloads.start("waits", "forever", "1") as w:
+        for s in (without, a):
+            s.wait_sampled(1)
+        until("the wait", lambda: "stuck_wait" in a.query(f'offcpu{{pid="{w.pid}"}}', "--from", "now-5m", "-f", "folded").stdout, 3 * WINDOW)
+        for kind in ("offcpu", "oncpu"):
+            assert a.sampled(kind) > 0 and without.sampled(kind) == 0, kind
 
 
 main()

@@ -52,8 +52,8 @@ def functions_are_named_as_in_the_call_graph():
 @live
 def what_ran_is_there_and_every_sample_is_accounted_for():
     with always() as a, workloads.start("shares"):
-        a.wait_stored(500)
-        a.wait_stored(500)
+        a.wait_sampled(500)
+        a.wait_sampled(500)
         q = a.query('cpu{comm="shares"}', "--from", "now-2m", "-f", "folded")
         assert q.returncode == 0, q.stderr
         stacks = folded.parse(q.stdout)
@@ -131,7 +131,7 @@ def the_configuration_is_read_and_read_again():
         with always("--config", path, "--retention", "3d") as a, workloads.start("shares") as w, \
                 workloads.start("threads") as threads:
             assert "49 Hz" in a.err and "3d" in a.err, a.err
-            a.wait_stored(100)
+            a.wait_sampled(100)
             until("a series of each thread", lambda: len(tids(a, threads)) > 1, 60)
             assert set(tids(a, threads)) <= set(os.listdir(f"/proc/{threads.pid}/task"))
             until("samples of the other", lambda: a.json(f"/api/v1/query?{only(w)}")["samples"] > 5, 60)

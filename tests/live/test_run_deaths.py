@@ -106,7 +106,7 @@ def a_disk_that_turns_read_only_is_told_and_still_answers():
                                     text=True, check=True).stdout.strip()
             store = os.path.join(disk, "store")
             with always(store=store) as a, workloads.start("shares"):
-                a.wait_stored(100)
+                a.wait_sampled(100)
                 stored = a.stored()
                 os.sync()  # what the kernel has not written yet is lost with the disk
                 with open(f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error", "w") as f:
