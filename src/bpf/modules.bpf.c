@@ -4,8 +4,7 @@
  * before the memory of one that goes can be another's, also of one whose beginning fails. The
  * kernel's uevents tell of a module only when it has begun, and not of such a one.
  */
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
+#include "bpf/task.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -13,7 +12,7 @@ __u64 changed_ns; /* CLOCK_MONOTONIC; 0: never */
 
 static int note(void)
 {
-	changed_ns = bpf_ktime_get_ns();
+	ARCH_STORE_RELEASE(&changed_ns, bpf_ktime_get_ns());
 	return 0;
 }
 

@@ -45,7 +45,7 @@ int module_watch_new(struct module_watch **ret)
 	return 0;
 }
 
-const volatile uint64_t *module_watch_changed_ns(const struct module_watch *w)
+uint64_t module_watch_changed_ns(const struct module_watch *w)
 {
-	return (const volatile uint64_t *)&w->bpf->bss->changed_ns;
+	return __atomic_load_n(&w->bpf->bss->changed_ns, __ATOMIC_ACQUIRE);
 }

@@ -12,5 +12,5 @@ struct module_watch;
 int module_watch_new(struct module_watch **ret);
 void module_watch_free(struct module_watch *w);
 
-/* CLOCK_MONOTONIC; 0: not yet. Valid as long as the watch is; written by the kernel. */
-const volatile uint64_t *module_watch_changed_ns(const struct module_watch *w);
+/* CLOCK_MONOTONIC; 0: not yet. What is read later (the kernel's names) is of then, or newer. */
+uint64_t module_watch_changed_ns(const struct module_watch *w);

@@ -54,8 +54,10 @@ int pipeline_new(struct profile *profile, const struct sampler_options *sampler,
 	/* Mappings first: what starts after this is known from its beginning. */
 	p->sideband_error = sideband_new(&p->sideband);
 	p->modules_error = module_watch_new(&p->modules);
-	if (p->modules)
-		options.names.modules_changed_ns = module_watch_changed_ns(p->modules);
+	if (p->modules) {
+		options.names.modules_changed_ns = module_watch_changed_ns;
+		options.names.modules = p->modules;
+	}
 	int r = sampler_new(sampler, &p->sampler, ret_err);
 	if (!r) {
 		p->stream = stream_new(p->sampler, p->sideband);

@@ -214,8 +214,8 @@ static uint32_t put_module(struct resolver *r, const char *name, const char *pat
 /* Whether modules came or went since this was asked last. */
 static bool notice_modules(struct resolver *r)
 {
-	const volatile uint64_t *changed_ns = r->options.modules_changed_ns;
-	uint64_t now = changed_ns ? *changed_ns : 0;
+	const struct resolver_options *o = &r->options;
+	uint64_t now = o->modules_changed_ns ? o->modules_changed_ns(o->modules) : 0;
 
 	if (now == r->modules_changed_ns)
 		return false;

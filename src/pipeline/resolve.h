@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "collect/module_watch.h"
 #include "process/process.h"
 #include "profile/profile.h"
 #include "symbol/debug_lines.h"
@@ -31,9 +32,10 @@ struct resolver_options {
 	bool inlines;        /* inlined calls as frames of their own */
 	bool lines;          /* source files and lines */
 	bool functions; /* frames are functions, without addresses, unless detail is asked for */
-	/* Of collect/module_watch.h; NULL: nobody knows, so modules and BPF programs have no names
-	 */
-	const volatile uint64_t *modules_changed_ns;
+	/* When kernel modules last changed, as module_watch_changed_ns() says of `modules`; NULL:
+	 * nobody knows, so modules and BPF programs have no names. */
+	uint64_t (*modules_changed_ns)(const struct module_watch *modules);
+	const struct module_watch *modules;
 	const char *kallsyms; /* where the kernel's names are; NULL: as kallsyms_load() says */
 };
 
