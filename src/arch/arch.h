@@ -64,6 +64,7 @@
  *	ARCH_LOAD_ACQUIRE(p)      later reads are not done before it
  *	ARCH_STORE_RELEASE(p, v)  earlier reads and writes are not done after it
  *	ARCH_READ_BARRIER()       later reads are not done before earlier ones
+ *	ARCH_WRITE_BARRIER()      later writes are not done before earlier ones
  */
 #pragma once
 

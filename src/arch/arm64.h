@@ -198,5 +198,6 @@ struct thread_struct {
 		__u64 arch_word = 0;                                                               \
 		ARCH_LOAD_ACQUIRE(&arch_word);                                                     \
 	})
+#define ARCH_WRITE_BARRIER() ARCH_READ_BARRIER() /* a full one */
 
 #endif

@@ -231,6 +231,7 @@ struct thread_struct {
 		barrier();                                                                         \
 		*(volatile __typeof__(*(p)) *)(p) = (v);                                           \
 	})
-#define ARCH_READ_BARRIER() barrier()
+#define ARCH_READ_BARRIER()  barrier()
+#define ARCH_WRITE_BARRIER() barrier()
 
 #endif

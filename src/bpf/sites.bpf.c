@@ -106,7 +106,8 @@ static __always_inline struct site_thread *find_thread(__u32 tid)
 	return NULL;
 }
 
-static __always_inline struct site_thread *new_thread(__u32 tid)
+/* A place for a thread, empty. The caller fills it, then publishes it by its tid. */
+static __always_inline struct site_thread *claim_thread(__u32 tid)
 {
 	for (__u32 i = 0; i < SITES_PROBES; i++) {
 		__u32 at = (tid + i) & (SITES_THREADS - 1);
@@ -114,7 +115,6 @@ static __always_inline struct site_thread *new_thread(__u32 tid)
 		if (!t || t->tid || bpf_map_update_elem(&site_claims, &at, &tid, BPF_NOEXIST) != 0)
 			continue;
 		*t = (struct site_thread){};
-		ARCH_STORE_RELEASE(&t->tid, tid);
 		return t;
 	}
 	return NULL;
@@ -436,15 +436,18 @@ static __noinline struct site_thread *begin_thread(struct task_struct *prev, str
 						   __u64 now)
 {
 	__u64 waited = run_delay(prev), since = age_of(prev, now);
-	struct site_thread *t = new_thread(prev->pid);
+	struct site_thread *t = claim_thread(prev->pid);
 
 	if (!t) {
 		count_no_room();
-	} else if (is_first_leave(prev)) {
+		return NULL;
+	}
+	if (is_first_leave(prev)) {
 		cpu->taken++;
 		add_period(&t->slots[0], 0, waited);
 		t->ran = since > waited ? since - waited : 0;
 	}
+	ARCH_STORE_RELEASE(&t->tid, prev->pid);
 	return t;
 }
 
@@ -807,7 +810,7 @@ static __always_inline void leave(__u64 *ctx, struct site_control *c, struct sit
 	}
 	__u64 delay = run_delay(prev);
 	t->changes++;
-	barrier();
+	ARCH_WRITE_BARRIER();
 	end_period(t, cpu, delay, now);
 	if (l.state == OFFCPU_NONE) {
 		w = get_work();
@@ -838,8 +841,8 @@ static __always_inline int switched(__u64 *ctx, bool full, enum how how)
 	__u64 now = read_clock(c, cpu, prev);
 	if (prev->pid)
 		leave(ctx, c, cpu, now, full, how);
-	cpu->tid = next->pid;
 	cpu->since = now;
+	ARCH_STORE_RELEASE(&cpu->tid, next->pid);
 	return 0;
 }
 
@@ -880,13 +883,14 @@ struct { /* there is one reader: it takes one at a time */
 /* A thread off its CPU that was never seen to leave it: it leaves now. */
 static __always_inline struct site_thread *begin_off(struct task_struct *task, __u64 now)
 {
-	struct site_thread *t = new_thread(task->pid);
+	struct site_thread *t = claim_thread(task->pid);
 
 	if (!t)
 		return NULL;
 	t->slots[0].key = state_of(task, false);
 	t->delay = run_delay(task);
 	t->left = now;
+	ARCH_STORE_RELEASE(&t->tid, task->pid);
 	return t;
 }
 

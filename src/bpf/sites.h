@@ -86,7 +86,7 @@ struct site_thread {
 
 _Static_assert(sizeof(struct site_thread) == 256, "four lines of the cache");
 
-struct site_cpu { /* what runs on a CPU: written at each switch */
+struct site_cpu { /* what runs on a CPU: written at each switch, `since` before `tid` */
 	__u64 tid;
 	__u64 since;
 	__u64 taken;    /* periods that have ended here */

@@ -21,7 +21,7 @@ struct maps { /* what the source has while it runs */
 	struct site_thread *threads; /* SITES_THREADS of them, mapped */
 	struct site_control *control;
 	int sites_fd, claims_fd, cpus_fd;
-	struct site_cpu *cpus; /* what they ran when they were read last: cpu_count of them */
+	struct site_cpu *cpus; /* what they ran when they were read last: cpu_count, twice */
 	struct running {
 		uint32_t place;
 		uint64_t since;
@@ -66,7 +66,7 @@ static int start(struct source *s, const char **ret_doing)
 	m->sites_fd = bpf_object__find_map_fd_by_name(s->object, "sites");
 	m->claims_fd = bpf_object__find_map_fd_by_name(s->object, "site_claims");
 	m->cpus_fd = bpf_object__find_map_fd_by_name(s->object, "site_cpus");
-	m->cpus = mem_alloc_array(s->cpu_count, sizeof(*m->cpus));
+	m->cpus = mem_alloc_array(2ul * s->cpu_count, sizeof(*m->cpus));
 	m->running = mem_alloc_array(s->cpu_count, sizeof(*m->running));
 	m->control->by_scheduler = scheduler_has_one_clock();
 	sites_source_set_shift(s, FIRST_SHIFT);
@@ -181,17 +181,23 @@ static int compare_places(const void *a, const void *b)
 
 /*
  * Before the threads: what leaves its CPU between the two has left it later than it came, and what
- * comes to one was off it until now.
+ * comes to one was off it until now. A CPU that switches while it is read may be read with the next
+ * thread and the time at which the one before came, so it is read twice and skipped if the readings
+ * differ. (The thread before with the time of the next is harmless: it left at that time.)
  */
 static int read_cpus(struct source *s, struct maps *m)
 {
+	const struct site_cpu *again = m->cpus + s->cpu_count;
 	uint32_t zero = 0;
 
 	m->running_count = 0;
-	if (bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus) != 0)
+	if (bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus) != 0 ||
+	    bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus + s->cpu_count) != 0)
 		return -errno;
 	for (unsigned i = 0; i < s->cpu_count; i++)
 		for (uint32_t probe = 0; m->cpus[i].tid && probe < SITES_PROBES; probe++) {
+			if (m->cpus[i].tid != again[i].tid || m->cpus[i].since != again[i].since)
+				break;
 			uint32_t place = ((uint32_t)m->cpus[i].tid + probe) & (SITES_THREADS - 1);
 			if (__atomic_load_n(&m->threads[place].tid, __ATOMIC_RELAXED) !=
 			    m->cpus[i].tid)
