@@ -1,8 +1,8 @@
 /*
  * arch: everything that depends on the processor, in one header per architecture. No other file in
- * src/ names registers, system calls or instructions, except those that decode machine code, each
- * of one architecture (tools/lint has the list, and checks). Included by BPF programs and by user
- * space.
+ * src/ names registers, machines or instructions, except those that decode machine code, each of
+ * one architecture (tools/lint has the list, and checks), and syscall/names.c, which knows the
+ * calls of all. Included by BPF programs and by user space.
  *
  * Registers are named by their role in a stack walk:
  *
@@ -28,6 +28,11 @@
  *
  * In user space:
  *
+ *	ARCH_SYSCALL_ABI   whose numbers system calls have: one of enum syscall_abi
+ *	                   (syscall/names.h); ARCH_COMPAT_ABI: a 32-bit program's
+ *	ARCH_CLONE_CHILD_ARG, ARCH_CLONE_TLS_ARG  which arguments of clone() they are, from 0
+ *	ARCH_EPOLL_BYTES   size of struct epoll_event
+ *	ARCH_CLOCKSOURCE   the kernel's name of the counter that the scheduler's clock is made of
  *	ARCH_SET_RESULT(ucontext, v)  sets the result of a trapped system call
  *	ARCH_JUMP(table, slot)        assembly: jumps to the address in table[slot]
  *

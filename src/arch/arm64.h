@@ -83,6 +83,13 @@ ARCH_INLINE __u64 arch_called(__u64 addr, __u64 before)
 
 /* ---- user space ----------------------------------------------------------------------------- */
 
+#define ARCH_SYSCALL_ABI     SYSCALL_ARM64
+#define ARCH_COMPAT_ABI      SYSCALL_ARM
+#define ARCH_CLONE_CHILD_ARG 4
+#define ARCH_CLONE_TLS_ARG   3
+#define ARCH_EPOLL_BYTES     16
+#define ARCH_CLOCKSOURCE     "arch_sys_counter"
+
 #define ARCH_SET_RESULT(context, v) ((context)->uc_mcontext.regs[0] = (__u64)(v))
 #define ARCH_JUMP(table, slot)                                                                     \
 	"adrp x16, " #table "\nadd x16, x16, :lo12:" #table "\nldr x16, [x16, 8*" #slot "]\nbr "   \

@@ -129,6 +129,13 @@ ARCH_INLINE __u64 arch_called(__u64 addr, __u64 before)
 
 /* ---- user space ----------------------------------------------------------------------------- */
 
+#define ARCH_SYSCALL_ABI     SYSCALL_X86_64
+#define ARCH_COMPAT_ABI      SYSCALL_I386
+#define ARCH_CLONE_CHILD_ARG 3
+#define ARCH_CLONE_TLS_ARG   4
+#define ARCH_EPOLL_BYTES     12 /* packed, on this architecture alone */
+#define ARCH_CLOCKSOURCE     "tsc"
+
 #define ARCH_SET_RESULT(context, v) ((context)->uc_mcontext.gregs[REG_RAX] = (v))
 #define ARCH_JUMP(table, slot)      "jmp *" #table "+8*" #slot "(%rip)\n"
 

@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "arch/arch.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "collect/found_event.h"
@@ -37,10 +38,8 @@ static void *map_memory(struct source *s, const char *name, size_t bytes, int fl
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/*
- * The scheduler's clock is the counter that these are made of: where the kernel trusts it for the
- * time of day, it is the same on all CPUs.
- */
+/* Where the kernel trusts the counter of the scheduler's clock for the time of day, it is the same
+ * on all CPUs. */
 static bool scheduler_has_one_clock(void)
 {
 	CLEANUP(freep) char *name = NULL;
@@ -49,7 +48,7 @@ static bool scheduler_has_one_clock(void)
 	if (file_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", 64, &name,
 		      &len) != 0)
 		return false;
-	return strcmp(name, "tsc\n") == 0 || strcmp(name, "arch_sys_counter\n") == 0;
+	return strcmp(name, ARCH_CLOCKSOURCE "\n") == 0;
 }
 
 static int start(struct source *s, const char **ret_doing)

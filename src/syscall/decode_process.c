@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "arch/arch.h"
 #include "base/mem.h"
 #include "syscall/decode_table.h"
 
@@ -80,13 +81,6 @@ static const struct named clone_flags[] = {
 	{},
 };
 
-/* The order of the last two differs between processors. */
-#ifdef __x86_64__
-enum { CLONE_CHILD_ARG = 3, CLONE_TLS_ARG = 4 };
-#else
-enum { CLONE_CHILD_ARG = 4, CLONE_TLS_ARG = 3 };
-#endif
-
 void print_clone(struct decoding *d, unsigned arg)
 {
 	uint64_t flags = decoding_value(d, arg), signal = flags & 0xff;
@@ -113,10 +107,10 @@ void print_clone(struct decoding *d, unsigned arg)
 	}
 	if (flags & CLONE_SETTLS)
 		text_addf(d->out, ", tls=%#llx",
-			  (unsigned long long)decoding_value(d, CLONE_TLS_ARG));
+			  (unsigned long long)decoding_value(d, ARCH_CLONE_TLS_ARG));
 	if (flags & (CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID)) {
 		text_add(d->out, ", child_tidptr=");
-		text_address(d->out, decoding_value(d, CLONE_CHILD_ARG));
+		text_address(d->out, decoding_value(d, ARCH_CLONE_CHILD_ARG));
 	}
 }
 

@@ -10,13 +10,6 @@
 /* As `max` of a capture: as many bytes as are shown of a buffer, and one more. */
 #define DECODE_AS_LONG_AS_SHOWN 0xffff
 
-/* struct epoll_event is packed on x86-64 alone. */
-#ifdef __x86_64__
-#define DECODE_EPOLL_BYTES 12
-#else
-#define DECODE_EPOLL_BYTES 16
-#endif
-
 enum decode_kind_number {
 	K_none,
 #define NUMBER(name) K_##name,

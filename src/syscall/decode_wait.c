@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "arch/arch.h"
 #include "base/mem.h"
 #include "syscall/decode_table.h"
 
@@ -358,7 +359,7 @@ static void print_epoll_event_value(struct decode_text *t, const uint8_t *at)
 	uint64_t data;
 
 	memcpy(&events, at, sizeof(events));
-	memcpy(&data, at + DECODE_EPOLL_BYTES - sizeof(data), sizeof(data));
+	memcpy(&data, at + ARCH_EPOLL_BYTES - sizeof(data), sizeof(data));
 	text_add(t, "{events=");
 	text_flags(t, epoll_events, events, "EPOLL");
 	text_addf(t, ", data={u32=%u, u64=%llu}}", (uint32_t)data, (unsigned long long)data);
@@ -366,7 +367,7 @@ static void print_epoll_event_value(struct decode_text *t, const uint8_t *at)
 
 void print_epoll_event(struct decoding *d, unsigned arg)
 {
-	const void *event = decoding_chunk(d, arg, DECODE_EPOLL_BYTES);
+	const void *event = decoding_chunk(d, arg, ARCH_EPOLL_BYTES);
 
 	if (event && decoding_value(d, 1) != EPOLL_CTL_DEL)
 		print_epoll_event_value(d->out, event);
@@ -377,9 +378,9 @@ void print_epoll_event(struct decoding *d, unsigned arg)
 void print_epoll_events(struct decoding *d, unsigned arg)
 {
 	size_t bytes = 0;
-	const uint8_t *at = decoding_part(d, arg, TRACE_MAIN, false, DECODE_EPOLL_BYTES, &bytes);
+	const uint8_t *at = decoding_part(d, arg, TRACE_MAIN, false, ARCH_EPOLL_BYTES, &bytes);
 	size_t count = decode_failure(d->r) ? 0 : (size_t)d->r->result;
-	size_t shown = MIN(MIN(count, bytes / DECODE_EPOLL_BYTES), d->o->string_max);
+	size_t shown = MIN(MIN(count, bytes / ARCH_EPOLL_BYTES), d->o->string_max);
 
 	if (decode_failure(d->r) || d->r->kind != TRACE_CALL || (count && !at)) {
 		print_address(d, arg);
@@ -388,7 +389,7 @@ void print_epoll_events(struct decoding *d, unsigned arg)
 	text_add(d->out, "[");
 	for (size_t i = 0; i < shown; i++) {
 		text_add(d->out, i ? ", " : "");
-		print_epoll_event_value(d->out, at + i * DECODE_EPOLL_BYTES);
+		print_epoll_event_value(d->out, at + i * ARCH_EPOLL_BYTES);
 	}
 	text_add(d->out, shown < count ? ", ...]" : "]");
 }

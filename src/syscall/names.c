@@ -9,8 +9,6 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 
-#define ELF_MACHINE_X86_64 62
-
 struct syscall_names {
 	const char *by_number[SYSCALL_NUMBERS]; /* on the heap; NULL where there is none */
 };
@@ -43,9 +41,7 @@ static const uint32_t tokens[] = {
 
 enum syscall_abi syscall_abi(bool compat)
 {
-	if (ARCH_ELF_MACHINE == ELF_MACHINE_X86_64)
-		return compat ? SYSCALL_I386 : SYSCALL_X86_64;
-	return compat ? SYSCALL_ARM : SYSCALL_ARM64;
+	return compat ? ARCH_COMPAT_ABI : ARCH_SYSCALL_ABI;
 }
 
 struct syscall_names *syscall_names_new(enum syscall_abi abi)

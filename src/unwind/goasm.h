@@ -14,13 +14,15 @@
  */
 #pragma once
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "unwind/cfa.h"
 
-#define GOASM_CODE_MAX  1024 /* bytes of a function; in Go 1.19 they have 300 at most */
+#define GOASM_MACHINE   EM_X86_64 /* whose code this understands */
+#define GOASM_CODE_MAX  1024      /* bytes of a function; in Go 1.19 they have 300 at most */
 #define GOASM_STEPS_MAX 64
 
 struct goasm_step { /* from `start` on the stack has this depth */

@@ -257,7 +257,7 @@ int gorows_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi
 	struct reader r = {.e = e, .go = &go, .stats = &own, .row = row, .arg = arg};
 	struct merge m = {.r = &r};
 
-	if (e->machine != EM_X86_64 || e->is_32_bit || !elf_file_is_go(e) ||
+	if (e->machine != GOASM_MACHINE || e->is_32_bit || !elf_file_is_go(e) ||
 	    gopclntab_init(&go, e) < 0 || gopclntab_each(&go, e, extend, &m) < 0 || m.end == 0)
 		return cfi_each(e, row, arg, stats);
 
