@@ -8,12 +8,14 @@
  * sources may interrupt each other: both events are written.
  *
  * Which can? The kernel runs no perf program (a timer's, or an NMI's) while another perf program, a
- * kprobe's or a plain tracepoint's runs on the same CPU: such a tick is skipped, and counted as one
- * that did not come (sampler_ticks()). It does run them inside programs at raw tracepoints. That a
- * source interrupts itself is not known to happen: what a program does here triggers none of the
- * tracepoints that a source may be attached to. Should it happen nevertheless, the inner event is
- * given up and counted (WIRE_NESTED), and the outer one stays whole. (That an NMI's program may run
- * inside a timer's follows from this; it is not tested, for want of a machine with a PMU.)
+ * kprobe's or a plain tracepoint's runs on the same CPU (it counts them: bpf_prog_active): such a
+ * tick is skipped, and counted as one that did not come (sampler_ticks()). So an NMI's program is
+ * never run inside a timer's. Both may be run inside a program at a raw tracepoint, which is not
+ * counted so: tests/unit/test_sources.c shows that of the timer's; of an NMI's it is not tested, as
+ * that takes a PMU, which the machines that we test on do not have. That a source interrupts itself
+ * is not known to happen: what a program does here triggers none of the tracepoints that a source
+ * may be attached to. Should it happen nevertheless, the inner event is given up and counted
+ * (WIRE_NESTED), and the outer one stays whole.
  *
  * A source whose events say more than that defines EVENT_DETAILS, how many words, before it
  * includes this file, and passes them to event_put().
