@@ -58,7 +58,9 @@ enum wire_walk {
  * A frame, by what its value means. The kinds that are addresses travel as such, in two lists, and
  * are given their kind when they are read (assemble.c). A runtime's own functions, which are no
  * addresses, are a kind of their own: its walk is a file in bpf/ that event.bpf.h calls, assemble.c
- * puts its frames in their place among the others, and resolve.c names them.
+ * puts its frames in their place among the others, and resolve.c names them. Such frames need a
+ * third list here: how many there are in struct wire_event, and behind the user's addresses a
+ * struct wire_frame for each, with the number of the user frame (of the interpreter) that runs it.
  */
 enum wire_frame_kind {
 	WIRE_FRAME_USER,   /* an address in the process; in a caller, of its call instruction */
