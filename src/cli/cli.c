@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/duration.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "collect/probe.h"
-#include "query/timerange.h"
 
-#define SECONDS_MAX (366 * 24 * 3600.0)
+#define SECONDS_MAX (366 * 24 * 3600ull)
 
 static void say_formats(const char *what, const char *arg)
 {
@@ -189,15 +189,10 @@ bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max,
 
 bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms)
 {
-	char *end;
-	double seconds = strtod(arg, &end);
+	uint64_t ms;
 
-	if (end != arg && *end && timerange_duration(arg, ret_ms) == 0) /* "90s", "2m" */
-		seconds = (double)*ret_ms / 1000;
-	else if (end == arg || *end)
-		seconds = 0;
-	if (!(seconds >= 0.001 && seconds <= SECONDS_MAX)) {
-		if (end == arg && *arg != '-')
+	if (duration_parse_ms(arg, DURATION_S, &ms) != 0 || !ms || ms > SECONDS_MAX * 1000) {
+		if (!strchr("0123456789.-", *arg))
 			log_error("a duration is a number of seconds such as 5 or 0.5, not '%s'; "
 				  "to start a program, put it after --: smolder %s -- %s",
 				  arg, command, arg);
@@ -207,7 +202,7 @@ bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms)
 				  arg);
 		return false;
 	}
-	*ret_ms = (uint64_t)(seconds * 1000 + 0.5);
+	*ret_ms = ms;
 	return true;
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/fetch.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -92,7 +93,7 @@ bool query_client_set(struct query_client_options *o, int opt, const char *arg)
 		o->token = arg;
 	} else if (opt == CLIENT_CA) {
 		o->ca = arg;
-	} else if (timerange_duration(arg, &o->timeout_ms) != 0 || !o->timeout_ms) {
+	} else if (duration_parse_ms(arg, 0, &o->timeout_ms) != 0 || !o->timeout_ms) {
 		log_error("--timeout takes a time like 30s or 2m, not '%s'", arg);
 		return false;
 	}

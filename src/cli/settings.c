@@ -6,11 +6,11 @@
 
 #include <yaml.h>
 
+#include "base/duration.h"
 #include "base/fetch.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "collect/source.h"
-#include "query/timerange.h"
 #include "serve/listen.h"
 #include "serve/server.h"
 
@@ -142,7 +142,7 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 
 	switch (table[which].kind) {
 	case DURATION:
-		return timerange_duration(value, ret) == 0 && *ret;
+		return duration_parse_ms(value, 0, ret) == 0 && *ret;
 	case SIZE:
 		return parse_size(value, ret) && *ret >= SIZE_LEAST;
 	case NUMBER:

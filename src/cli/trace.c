@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -106,7 +107,7 @@ struct trace_args {
 
 static bool parse_time(const char *option, const char *arg, uint64_t *ret_ns)
 {
-	if (trace_duration(arg, ret_ns) == 0 && *ret_ns)
+	if (duration_parse(arg, DURATION_S, ret_ns) == 0 && *ret_ns)
 		return true;
 	log_error("%s takes a time such as 10ms, 1.5s or 200us, not '%s'", option, arg);
 	return false;

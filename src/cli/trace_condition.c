@@ -3,28 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/mem.h"
 #include "syscall/errors.h"
-
-int trace_duration(const char *text, uint64_t *ret_ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"", 1e9}};
-	char *end;
-	double v = strtod(text, &end);
-
-	if (end == text || !(v >= 0 && v <= 1e6))
-		return -EINVAL;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(end, units[i].unit) == 0) {
-			*ret_ns = (uint64_t)(v * units[i].ns + 0.5);
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
 
 static int parse_term(char *word, const struct syscall_calls *calls, struct trace_condition *c)
 {
@@ -42,7 +23,7 @@ static int parse_term(char *word, const struct syscall_calls *calls, struct trac
 	t->any_call = !len;
 	if (len && syscall_calls_want(calls, word, t->calls) != 0)
 		return -EINVAL;
-	if (sign == '>' && trace_duration(value, &t->min_ns) != 0)
+	if (sign == '>' && duration_parse(value, DURATION_S, &t->min_ns) != 0)
 		return -EINVAL;
 	if (sign == '=') {
 		t->error = syscall_error_number(value);

@@ -35,6 +35,3 @@ int trace_condition_parse(const char *text, const struct syscall_calls *calls,
 			  struct trace_condition *ret, char **ret_word);
 
 bool trace_condition_holds(const struct trace_condition *c, const struct trace_record *r);
-
-/* "10ms", "1.5s", "200us": 0 or -EINVAL. */
-int trace_duration(const char *text, uint64_t *ret_ns);

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/duration.h"
 
 /* Numbers below this are seconds: as milliseconds they would be before April 1970. */
 #define SECONDS_MAX 10000000000ull
@@ -32,41 +31,14 @@ static bool digits(const char **s, int most, uint64_t *ret)
 	return true;
 }
 
-static bool duration(const char **s, uint64_t *ret)
+static bool duration(const char **s, uint64_t *ret_ms)
 {
-	static const struct {
-		const char *name;
-		uint64_t ms;
-	} units[] = {{"ms", 1},      {"s", 1000},   {"m", 60000},     {"min", 60000},
-		     {"h", 3600000}, {"d", DAY_MS}, {"w", 7 * DAY_MS}};
-	uint64_t sum = 0;
+	uint64_t ns;
 
-	do {
-		uint64_t n;
-		size_t u = 0;
-		if (!digits(s, 12, &n))
-			return false;
-		size_t len = strspn(*s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-		while (u < ARRAY_SIZE(units) &&
-		       (strlen(units[u].name) != len || strncasecmp(*s, units[u].name, len) != 0))
-			u++;
-		if (u == ARRAY_SIZE(units) || n > MS_MAX / units[u].ms)
-			return false;
-		*s += len;
-		sum += n * units[u].ms;
-	} while (**s >= '0' && **s <= '9' && sum <= MS_MAX);
-	*ret = sum;
-	return sum <= MS_MAX;
-}
-
-int timerange_duration(const char *s, uint64_t *ret_ms)
-{
-	uint64_t ms;
-
-	if (!duration(&s, &ms) || *s)
-		return -EINVAL;
-	*ret_ms = ms;
-	return 0;
+	if (duration_take(s, &ns) != 0)
+		return false;
+	*ret_ms = ns / 1000000;
+	return true;
 }
 
 static bool relative(const char *s, uint64_t now_ms, uint64_t *ret)
@@ -92,7 +64,7 @@ static bool ago(const char *s, uint64_t now_ms, uint64_t *ret)
 {
 	uint64_t ms;
 
-	if (timerange_duration(s + (*s == '-'), &ms) != 0 || ms > now_ms)
+	if (duration_parse_ms(s + (*s == '-'), 0, &ms) != 0 || ms > now_ms)
 		return false;
 	*ret = now_ms - ms;
 	return true;

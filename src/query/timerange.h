@@ -1,7 +1,7 @@
 /*
  * timerange: parses times as people write them.
  *
- *	now, now-1h, now-1d12h, now-1h+5m        ms, s, m or min, h, d, w
+ *	now, now-1h, now-1d12h, now-1.5h+5m      durations: base/duration.h
  *	1h, -1h                                  the same as now-1h
  *	14:02, 14:02:05                          the most recent such time
  *	today 14:02, yesterday, yesterday 14:02  a day alone means its beginning
@@ -32,6 +32,3 @@ int timerange_moment(const char *s, uint64_t now_ms, uint64_t *ret_ms,
  */
 int timerange_parse(const char *from, const char *to, uint64_t now_ms, struct timerange *ret,
 		    struct timerange_error *ret_err);
-
-/* "1h30m", "30d", "90min" in ms: 0 or -EINVAL. */
-int timerange_duration(const char *s, uint64_t *ret_ms);

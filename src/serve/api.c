@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/mem.h"
 #include "profile/snapshot.h"
 #include "query/callers.h"
@@ -621,7 +622,7 @@ static bool parse_step(struct api_job *a)
 	uint64_t length = q->to_ms - q->from_ms;
 
 	q->step_ms = fitting_step(length);
-	if (step && timerange_duration(step, &q->step_ms) != 0 &&
+	if (step && duration_parse_ms(step, 0, &q->step_ms) != 0 &&
 	    !number(a, "step", 1, UINT32_MAX, 0, &q->step_ms))
 		return false;
 	if (q->step_ms < WINDOW_MS)

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include "base/duration.h"
 #include "base/file.h"
 #include "base/loop.h"
 #include "base/string_pool.h"
@@ -171,6 +172,48 @@ static void the_loop_calls_back(void **state)
 	close(s.pipe[1]);
 }
 
+static void durations_are_parsed(void **state)
+{
+	(void)state;
+	static const uint64_t hour_ms = 3600000;
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {{"0", 0},
+		    {"5", 5 * DURATION_S},
+		    {"0.5", DURATION_S / 2},
+		    {".25s", 250000000},
+		    {"5.", 5 * DURATION_S},
+		    {"1.5ms", 1500000},
+		    {"200us", 200000},
+		    {"7ns", 7},
+		    {"1m1.5s", 61500000000}};
+	static const char *const bad[] = {"",    "s", "-5",  "5x",  "5mi", "1h ",
+					  " 1h", ".", "1h5", "1e3", "nan", "40000w"};
+	uint64_t ns, ms;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(duration_parse(good[i].text, DURATION_S, &ns), 0);
+		assert_int_equal(ns, good[i].ns);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(duration_parse(bad[i], DURATION_S, &ns), -EINVAL);
+	assert_int_equal(duration_parse("30", 0, &ns), -EINVAL);
+
+	assert_int_equal(duration_parse_ms("30d", 0, &ms), 0);
+	assert_int_equal(ms, 30 * 24 * hour_ms);
+	assert_int_equal(duration_parse_ms("1h30m5s1ms", 0, &ms), 0);
+	assert_int_equal(ms, hour_ms + hour_ms / 2 + 5001);
+	assert_int_equal(duration_parse_ms("90min1H", 0, &ms), 0);
+	assert_int_equal(ms, hour_ms + hour_ms / 2 + hour_ms);
+	assert_int_equal(duration_parse_ms("499us", 0, &ms), 0);
+	assert_int_equal(ms, 0);
+
+	const char *at = "1h+5m";
+	assert_int_equal(duration_take(&at, &ns), 0);
+	assert_string_equal(at, "+5m");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +222,7 @@ int main(void)
 		cmocka_unit_test(reading_is_capped),
 		cmocka_unit_test(an_arena_is_used_again),
 		cmocka_unit_test(the_loop_calls_back),
+		cmocka_unit_test(durations_are_parsed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

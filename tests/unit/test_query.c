@@ -379,23 +379,6 @@ static void ranges_begin_before_they_end(void **state)
 	assert_int_equal(timerange_parse(NULL, "x", NOW, &range, &err), -EINVAL);
 }
 
-static void durations(void **state)
-{
-	(void)state;
-	uint64_t ms;
-
-	assert_int_equal(timerange_duration("30d", &ms), 0);
-	assert_int_equal(ms, 30 * 24 * HOUR);
-	assert_int_equal(timerange_duration("1h30m5s1ms", &ms), 0);
-	assert_int_equal(ms, HOUR + HOUR / 2 + 5001);
-	assert_int_equal(timerange_duration("90min1H", &ms), 0);
-	assert_int_equal(ms, HOUR + HOUR / 2 + HOUR);
-	assert_int_equal(timerange_duration("30", &ms), -EINVAL);
-	assert_int_equal(timerange_duration("5mi", &ms), -EINVAL);
-	assert_int_equal(timerange_duration("", &ms), -EINVAL);
-	assert_int_equal(timerange_duration("1h ", &ms), -EINVAL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,7 +392,6 @@ int main(void)
 		cmocka_unit_test(moments_are_understood),
 		cmocka_unit_test(other_words_are_not),
 		cmocka_unit_test(ranges_begin_before_they_end),
-		cmocka_unit_test(durations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
