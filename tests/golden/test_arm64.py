@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The program for arm64: it builds without a warning, and what it is built of is what was meant."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,16 @@ def build():
     assert p.returncode == 0, (p.stdout + p.stderr)[-3000:]
 
 
+def disassembled(name):
+    return subprocess.check_output(["llvm-objdump", "-d", "--no-show-raw-insn", "--mattr=+alu32",
+                                    os.path.join(DIR, "gen", name + ".bpf.o")], text=True)
+
+
+def operations(code, function):
+    """Its instructions: to the next function, as labels inside one begin with L."""
+    return re.search(rf"<{function}>:(.*?)(<(?!L)\w+>:|\Z)", code, re.S)[1]
+
+
 @test
 def it_builds_without_warnings():
     build()
@@ -31,11 +42,24 @@ def it_builds_without_warnings():
 def its_rings_are_handed_over_by_atomic_operations():
     """BPF has no other barrier on kernels of today, and arm64 keeps no order by itself."""
     build()
-    code = subprocess.check_output(
-        ["llvm-objdump", "-d", "--no-show-raw-insn", os.path.join(DIR, "gen", "sample.bpf.o")], text=True)
+    code = disassembled("sample")
     programs = code.count("<sample>:") + code.count("<sample_plain>:")
     assert programs == 2 and code.count("xchg_64(") == 2 * programs, "a ring's head, begun anew and moved on"
     assert "atomic_fetch_" in code, "its tail"
+
+
+@test
+def what_is_read_while_it_changes_is_ordered_by_atomic_operations():
+    """A thread off its CPU: that it changes is written before, that it has changed after it. When a
+    CPU's thread came is written before which one it is, and a new thread's place before its number."""
+    build()
+    code = disassembled("sites")
+    for name in "sites_switch", "sites_switch_plain", "sites_switch_cast", "sites_switch_cast_plain":
+        of = re.findall(r"atomic_fetch_|xchg\w*", operations(code, name))
+        assert of == ["atomic_fetch_", "xchg32_32", "xchg_64"], (name, of)
+    for name in "begin_thread", "sites_found":
+        assert operations(code, name).count("xchg32_32") == 1, name
+    assert "xchg_64" in operations(disassembled("modules"), "loaded")
 
 
 @test
