@@ -20,36 +20,11 @@ struct {
 	__type(value, struct offcpu_thread);
 } threads SEC(".maps");
 
-/* What an event says, and what is kept of it: the stack has no room for that on older kernels. */
+/* What an event says, and what is kept of it. */
 struct work {
 	struct offcpu_details details;
 	struct offcpu_thread thread;
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct work);
-} works SEC(".maps");
-
-static __always_inline struct work *get_work(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&works, &zero);
-}
-
-static __always_inline void count(enum wire_counter which, __u64 n)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
-
-	if (counts)
-		counts->n[which & 15] += n;
-}
-
-_Static_assert(WIRE_COUNTERS <= 16, "a mask that the verifier understands");
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
@@ -89,11 +64,6 @@ static __always_inline void last_period(const struct offcpu_thread *t, struct ta
 	ret->began = t->left;
 	ret->ns = ns;
 	ret->runnable_ns = t->state == OFFCPU_RUNNABLE || runnable > ns ? ns : runnable;
-}
-
-static __always_inline bool is_first_leave(struct task_struct *prev)
-{
-	return prev->nvcsw + prev->nivcsw == 1;
 }
 
 /* One that leaves for the first time was runnable from its creation until it ran. */

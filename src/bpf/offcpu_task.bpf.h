@@ -1,11 +1,40 @@
 /*
  * offcpu_task: what the programs of threads off their CPU (offcpu.bpf.c, sites.bpf.c) ask of a
  * task: its state, its system call, and, of one that is not the current one, who and where it is.
+ * And what both need besides: memory to work in, and counters.
  */
 #pragma once
 
 #include "bpf/event.bpf.h"
 #include "bpf/offcpu.h"
+
+/* What does not fit on the stack, on older kernels: each program has members of its own. */
+struct work;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+static __always_inline struct work *get_work(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&works, &zero);
+}
+
+static __always_inline void count(enum wire_counter which, __u64 n)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
+
+	if (counts)
+		counts->n[which & 15] += n;
+}
+
+_Static_assert(WIRE_COUNTERS <= 16, "a mask that the verifier understands");
 
 /* A member of a task that the tracepoint passed: its type is known, on all kernels. */
 static __always_inline long task_state(struct task_struct *task)
@@ -31,6 +60,11 @@ static __always_inline enum offcpu_state state_of(struct task_struct *prev, bool
 		return OFFCPU_RUNNABLE;
 	/* (One that is woken this very moment may have another state by now: sleeping, then.) */
 	return state & TASK_STATE_UNINTERRUPTIBLE ? OFFCPU_UNINTERRUPTIBLE : OFFCPU_SLEEPING;
+}
+
+static __always_inline bool is_first_leave(const struct task_struct *prev)
+{
+	return prev->nvcsw + prev->nivcsw == 1;
 }
 
 /* ---- the system call ------------------------------------------------------------------------ */

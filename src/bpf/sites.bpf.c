@@ -131,15 +131,6 @@ static __always_inline void forget_thread(struct site_thread *t, __u32 tid)
 	}
 }
 
-static __always_inline void count_no_room(void)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &cpu);
-
-	if (counts)
-		counts->n[WIRE_NO_ROOM]++;
-}
-
 /* ---- where a thread is ----------------------------------------------------------------------- */
 
 /*
@@ -335,7 +326,6 @@ static __always_inline void add_period(struct site_slot *to, __u64 blocked, __u6
 	to->periods++;
 }
 
-/* What does not fit on the stack, on older kernels. */
 struct work {
 	struct leaving leaving;
 	struct site_details details;
@@ -343,20 +333,6 @@ struct work {
 	struct site_value fresh;
 	__u32 slot;
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct work);
-} works SEC(".maps");
-
-static __always_inline struct work *get_work(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&works, &zero);
-}
 
 /* The sums of a slot are put where others' of the site are. */
 static __always_inline void empty_slot(struct work *w, struct site_thread *t,
@@ -420,11 +396,6 @@ static __always_inline void end_period(struct site_thread *t, struct site_cpu *c
 		end_found(t, ns - waited, waited);
 }
 
-static __always_inline bool is_first_leave(const struct task_struct *prev)
-{
-	return prev->nvcsw + prev->nivcsw == 1;
-}
-
 static __always_inline __u64 age_of(const struct task_struct *task, __u64 now)
 {
 	return now > task->start_time ? now - task->start_time : 0;
@@ -439,7 +410,7 @@ static __noinline struct site_thread *begin_thread(struct task_struct *prev, str
 	struct site_thread *t = claim_thread(prev->pid);
 
 	if (!t) {
-		count_no_room();
+		count(WIRE_NO_ROOM, 1);
 		return NULL;
 	}
 	if (is_first_leave(prev)) {
