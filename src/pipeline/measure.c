@@ -2,12 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/privilege.h"
+#include "base/usage.h"
 
 #define TIMER_NS 13000 /* what an interrupt of the timer costs, as measured; an estimate */
 
@@ -25,23 +23,6 @@ static void metric_label(struct measure *m, const char *name, const char *key, c
 
 	snprintf(full, len, "%s{%s=\"%s\"}", name, key, label);
 	metric(m, full, value);
-}
-
-static double cpu_seconds(const struct rusage *u)
-{
-	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
-	       (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
-}
-
-static double resident_bytes(void)
-{
-	CLEANUP(freep) char *text = NULL;
-	unsigned long long size, resident;
-
-	if (file_read("/proc/self/statm", 4096, &text, NULL) != 0 ||
-	    sscanf(text, "%llu %llu", &size, &resident) != 2)
-		return 0;
-	return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
 static void measure_walks(struct measure *m, const struct unwinder_stats *u)
@@ -182,15 +163,13 @@ void measure_all(struct measure *m, const struct measured *now)
 	const struct pipeline_stats *s = &now->pipeline;
 	const struct assembler_stats *a = &s->assembler;
 	double uptime = (double)now->uptime_ns / 1e9;
-	struct rusage self;
 
 	measure_done(m);
-	getrusage(RUSAGE_SELF, &self);
 
 	/* What the server adds up into smolder's own cost. */
 	metric(m, "uptime_seconds", uptime);
-	metric_label(m, "cpu_seconds_total", "process", "collector", cpu_seconds(&self));
-	metric_label(m, "resident_bytes", "process", "collector", resident_bytes());
+	metric_label(m, "cpu_seconds_total", "process", "collector", usage_cpu_seconds());
+	metric_label(m, "resident_bytes", "process", "collector", (double)usage_resident_bytes());
 	measure_sources(m, now);
 	metric(m, "timer_seconds_total",
 	       uptime * (double)now->frequency * s->counts.cpus * TIMER_NS / 1e9);

@@ -21,11 +21,10 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/usage.h"
 #include "render/escape.h"
 #include "serve/server_internal.h"
 
@@ -74,29 +73,7 @@ struct cost {
 	size_t disk_count;
 };
 
-double cost_cpu_seconds(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
-uint64_t cost_resident_bytes(void)
-{
-	CLEANUP(freep) char *text = NULL;
-	unsigned long long size, resident;
-	size_t len;
-
-	if (file_read("/proc/self/statm", 4096, &text, &len) != 0 ||
-	    sscanf(text, "%llu %llu", &size, &resident) != 2)
-		return 0;
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* ---- taking snapshots
- * ------------------------------------------------------------------------------- */
+/* ---- taking snapshots ------------------------------------------------------------------------ */
 
 /* The VALUE of NAME{label="VALUE"}, if `metric` begins with `head`, NAME{label=". */
 static bool labelled(const char *metric, const char *head, char ret[static 64])
@@ -161,7 +138,7 @@ static void take_snapshot(const struct cost *c, const struct store_stats *store,
 	uint64_t now_ms = clock_ms(CLOCK_REALTIME);
 
 	*ret = (struct readings){.at = (double)clock_ns(CLOCK_MONOTONIC) / 1e9,
-				 .cpu = cost_cpu_seconds(),
+				 .cpu = usage_cpu_seconds(),
 				 .taken = store->taken};
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
 		ret->lost += store->lost[i];
@@ -320,7 +297,7 @@ static uint64_t since(uint64_t before, uint64_t now)
 static void write_used(FILE *out, const struct used *u)
 {
 	const struct consumers *before = u->collector_from ? &u->collector_from->parts : NULL;
-	double sum = server_percent(u), bytes = (double)cost_resident_bytes();
+	double sum = server_percent(u), bytes = (double)usage_resident_bytes();
 
 	fputs("\"parts\":[\n", out);
 	write_consumer(out, "server", sum, bytes);

@@ -70,8 +70,6 @@ struct cost *cost_new(struct server *s);
 void cost_free(struct cost *c);
 void cost_snapshot(struct cost *c); /* to be called every ten seconds */
 void cost_write(struct cost *c, const struct store_stats *store, FILE *out); /* "cost":{…} */
-double cost_cpu_seconds(void);                                               /* of this process */
-uint64_t cost_resident_bytes(void);
 
 /* status.c: the server's own state and metrics */
 void status_metrics(void *ctx, struct http_request *r);

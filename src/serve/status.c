@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/usage.h"
 #include "render/escape.h"
 #include "serve/exposition.h"
 #include "serve/server_internal.h"
@@ -124,9 +125,9 @@ void status_metrics(void *ctx, struct http_request *r)
 	exposition_gauges(e, "build_info", "The version.");
 	exposition_value(e, "version", SMOLDER_VERSION, 1);
 	exposition_counter(e, "server_cpu_seconds", "CPU time of this process.",
-			   cost_cpu_seconds());
+			   usage_cpu_seconds());
 	exposition_gauge(e, "server_resident_bytes", "Resident memory of this process.",
-			 (double)(cost_resident_bytes()));
+			 (double)usage_resident_bytes());
 	exposition_gauge(e, "server_start_seconds", "Start of the server, as a Unix time.",
 			 (double)s->started_ms / 1000);
 	store_metrics(e, &store);
