@@ -89,3 +89,15 @@ const char *text_parse_hex(const char *s, const char *end, uint64_t *ret)
 	*ret = v;
 	return s;
 }
+
+char *text_hex_bytes(const uint8_t *bytes, size_t len, char *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		ret[2 * i] = digits[bytes[i] >> 4];
+		ret[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	ret[2 * len] = '\0';
+	return ret;
+}

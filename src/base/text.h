@@ -18,5 +18,8 @@ size_t text_clean(const char *s, size_t len, char ret[static TEXT_MAX + 1]);
 /* Whether it is printable ASCII that text_clean() would not change: a quick test. */
 int text_is_plain(const char *s, size_t len);
 
+/* Writes bytes as lowercase hex digits, two each, and a NUL; returns `ret`. */
+char *text_hex_bytes(const uint8_t *bytes, size_t len, char *ret);
+
 /* Parses hex digits: where they end (`s` if there are none); NULL past 64 bits. */
 const char *text_parse_hex(const char *s, const char *end, uint64_t *ret);

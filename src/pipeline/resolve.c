@@ -4,6 +4,7 @@
 
 #include "base/index.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "symbol/kallsyms.h"
 #include "symbol/perfmap.h"
 #include "symbol/symbols.h"
@@ -200,10 +201,8 @@ static uint32_t put_module(struct resolver *r, const char *name, const char *pat
 	struct symbols_module info;
 
 	if (file && symbols_module(r->symbols, file, &info) == 0) {
-		char hex[2 * sizeof(info.build_id) + 1] = "";
-		for (size_t i = 0; i < info.build_id_len; i++)
-			snprintf(hex + 2 * i, 3, "%02x", info.build_id[i]);
-		m.build_id = intern(r, hex);
+		char hex[2 * sizeof(info.build_id) + 1];
+		m.build_id = intern(r, text_hex_bytes(info.build_id, info.build_id_len, hex));
 		m.start = info.start;
 		m.end = info.end;
 		m.offset = info.offset;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "process/elf_file.h"
 
 #define INFO      "/var/lib/dpkg/info"
@@ -38,16 +39,14 @@ static bool has_build_id(const char *path, const char *build_id)
 			 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 			 : -1;
 	uint8_t id[ELF_BUILD_ID_MAX];
-	char hex[2 * sizeof(id) + 1] = "";
+	char hex[2 * sizeof(id) + 1];
 	struct elf_file e;
 
 	if (fd < 0 || elf_file_init(&e, fd) < 0)
 		return false;
 	size_t len = elf_file_build_id(&e, id);
-	for (size_t i = 0; i < len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	elf_file_done(&e);
-	return len && strcmp(hex, build_id) == 0;
+	return len && strcmp(text_hex_bytes(id, len, hex), build_id) == 0;
 }
 
 /* Whether a list of files, a line each, has one of two. */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/usage.h"
 #include "render/escape.h"
 #include "serve/exposition.h"
@@ -157,13 +158,12 @@ struct listing {
 static void collector_json(void *ctx, const uint8_t instance[16], const char *name, double value)
 {
 	struct listing *l = ctx;
+	char hex[9];
 
 	if (!isfinite(value))
 		return;
-	fprintf(l->out, "%s{\"instance\":\"", l->any ? ",\n" : "\n");
-	for (int i = 0; i < 4; i++)
-		fprintf(l->out, "%02x", instance[i]);
-	fputs("\",\"name\":", l->out);
+	fprintf(l->out, "%s{\"instance\":\"%s\",\"name\":", l->any ? ",\n" : "\n",
+		text_hex_bytes(instance, 4, hex));
 	escape_json(l->out, name, strlen(name));
 	fprintf(l->out, ",\"value\":%.17g}", value);
 	l->any = true;

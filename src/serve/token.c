@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/sha256.h"
+#include "base/text.h"
 
 struct token {
 	uint8_t hash[SHA256_LEN];
@@ -61,8 +62,7 @@ static void cookie_until(const struct token *t, uint64_t until_s, char ret[stati
 
 	sha256_hmac(t->key, sizeof(t->key), ret, (size_t)n, mac);
 	ret[n++] = '.';
-	for (int i = 0; i < SHA256_LEN; i++)
-		snprintf(ret + n + 2 * i, 3, "%02x", mac[i]);
+	text_hex_bytes(mac, SHA256_LEN, ret + n);
 }
 
 void token_cookie(const struct token *t, uint64_t now_s, char ret[static TOKEN_COOKIE])

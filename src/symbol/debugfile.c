@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/root.h"
 
 #define DEBUG_DIR   "/usr/lib/debug"
@@ -78,14 +79,13 @@ static int or_why(int fd, int before)
 
 static int open_by_id(const struct wanted *w, const char *root)
 {
-	char path[sizeof(DEBUG_DIR "/.build-id//.debug") + 2 * ELF_BUILD_ID_MAX + 1];
-	size_t n = (size_t)snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%02x/", w->id[0]);
+	char hex[2 * ELF_BUILD_ID_MAX + 1];
+	char path[sizeof(DEBUG_DIR "/.build-id//.debug") + sizeof(hex)];
 
 	if (w->id_len < 2)
 		return -ENOENT;
-	for (size_t i = 1; i < w->id_len; i++)
-		n += (size_t)snprintf(path + n, sizeof(path) - n, "%02x", w->id[i]);
-	snprintf(path + n, sizeof(path) - n, ".debug");
+	text_hex_bytes(w->id, w->id_len, hex);
+	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2);
 	return try_open(w, root, path);
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/sort.h"
 #include "unwind/unwind_table_file.h"
 
@@ -87,14 +88,15 @@ static int hash_tables(const struct elf_file *e, struct unwind_table_file_origin
 static char *path_of(const struct unwind_table_cache *c, const struct elf_file *e)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
-	char hex[2 * ELF_BUILD_ID_MAX + 1] = "";
+	char hex[2 * ELF_BUILD_ID_MAX + 1];
 	/* Go's own table is not part of the hash, and is quick to read. */
 	size_t len = c->dir && !elf_file_is_go(e) ? elf_file_build_id(e, id) : 0;
 
-	for (size_t i = 0; i < len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	if (!len)
+		return NULL;
 	/* Each version of smolder on a machine has files of its own. */
-	return len ? mem_printf("%s/%s-%d" SUFFIX, c->dir, hex, UNWIND_TABLE_FILE_VERSION) : NULL;
+	return mem_printf("%s/%s-%d" SUFFIX, c->dir, text_hex_bytes(id, len, hex),
+			  UNWIND_TABLE_FILE_VERSION);
 }
 
 static int load(const char *path, const struct elf_file *e, struct rules *rules,
