@@ -272,6 +272,26 @@ static sqlite3_stmt *pack_times(struct range_scan *w, struct times_file *f, int6
 	return NULL;
 }
 
+/* Whether a row of packs or windows, which begins with slot and type, is asked for. */
+static bool wants_row(const struct range_scan *w, const struct plan *p, const struct partition *b,
+		      sqlite3_stmt *st, struct scanned_blob *blob)
+{
+	int64_t slot = sqlite3_column_int64(st, 0);
+
+	blob->type = wanted_type(w, b, sqlite3_column_int64(st, 1));
+	return blob->type && p->choice[slot / SLOT_S - p->first] == RAW;
+}
+
+/* The times of rows, if the statement has readable ones; else NULL. */
+static struct columns_times *read_times(struct columns_times *t, sqlite3_stmt *st, int column)
+{
+	if (!st || sqlite3_column_type(st, column) != SQLITE_BLOB ||
+	    columns_times_open(t, sqlite3_column_blob(st, column),
+			       (size_t)sqlite3_column_bytes(st, column)) != 0)
+		return NULL;
+	return t;
+}
+
 static int scan_packs(struct range_scan *w, struct plan *p, struct partition *b,
 		      struct scanned_blob *blob)
 {
@@ -286,17 +306,13 @@ static int scan_packs(struct range_scan *w, struct plan *p, struct partition *b,
 				   "ii", p->first * SLOT_S, (p->first + p->count) * SLOT_S);
 
 	while ((r = sql_step(&b->db, st)) > 0) {
-		int64_t slot = sqlite3_column_int64(st, 0);
-		blob->type = wanted_type(w, b, sqlite3_column_int64(st, 1));
-		if (!blob->type || p->choice[slot / SLOT_S - p->first] != RAW)
+		if (!wants_row(w, p, b, st, blob))
 			continue;
-		sqlite3_stmt *of = w->times ? pack_times(w, &file, slot, blob->type->id, b->id,
-							 sqlite3_column_int64(st, 3))
-					    : NULL;
-		blob->times = of && columns_times_open(&times, sqlite3_column_blob(of, 0),
-						       (size_t)sqlite3_column_bytes(of, 0)) == 0
-				      ? &times
-				      : NULL;
+		sqlite3_stmt *of = NULL;
+		if (w->times)
+			of = pack_times(w, &file, sqlite3_column_int64(st, 0), blob->type->id,
+					b->id, sqlite3_column_int64(st, 3));
+		blob->times = read_times(&times, of, 0);
 		r = visit_row(w, p, blob, &b->db, "SELECT rows FROM packs WHERE id = ?",
 			      sqlite3_column_int64(st, 2));
 		sql_end(of);
@@ -321,16 +337,9 @@ static int scan_windows(struct range_scan *w, struct plan *p, struct partition *
 				   "ii", p->first * SLOT_S, (p->first + p->count) * SLOT_S);
 
 	while ((r = sql_step(&b->db, st)) > 0) {
-		int64_t slot = sqlite3_column_int64(st, 0);
-		blob->type = wanted_type(w, b, sqlite3_column_int64(st, 1));
-		if (!blob->type || p->choice[slot / SLOT_S - p->first] != RAW)
+		if (!wants_row(w, p, b, st, blob))
 			continue;
-		blob->times =
-			w->times && sqlite3_column_type(st, 3) == SQLITE_BLOB &&
-					columns_times_open(&times, sqlite3_column_blob(st, 3),
-							   (size_t)sqlite3_column_bytes(st, 3)) == 0
-				? &times
-				: NULL;
+		blob->times = read_times(&times, w->times ? st : NULL, 3);
 		r = visit(w, p, blob, st, 2);
 		if (r)
 			break;

@@ -106,8 +106,27 @@ static void shrink(struct partition *b)
 		     NULL, NULL);
 }
 
+/* Runs statements that delete what is before something, all or none, and gives back the room. */
+static int delete_before(struct partition *b, const char *const *statements, int64_t before)
+{
+	int r = sql_begin(&b->db);
+
+	for (size_t i = 0; !r && statements[i]; i++)
+		r = sql_run(&b->db, statements[i], "i", before);
+	if (r)
+		sql_rollback(&b->db);
+	else
+		r = sql_commit(&b->db);
+	if (!r)
+		shrink(b);
+	return r;
+}
+
 static int drop_rolls(struct local_store *s, int64_t month, int64_t before)
 {
+	static const char *const statements[] = {"DELETE FROM rolls WHERE slot < ?",
+						 "DELETE FROM rolled WHERE slot < ?",
+						 "DELETE FROM stale WHERE hour < ?", NULL};
 	struct partition *b;
 	int64_t first;
 	int r = local_month(s, month, &b);
@@ -117,16 +136,7 @@ static int drop_rolls(struct local_store *s, int64_t month, int64_t before)
 	r = sql_number(&b->db, "SELECT min(slot) FROM rolled", INT64_MAX, &first);
 	if (r || first >= before)
 		return r;
-	r = sql_begin(&b->db);
-	r = r ? r : sql_run(&b->db, "DELETE FROM rolls WHERE slot < ?", "i", before);
-	r = r ? r : sql_run(&b->db, "DELETE FROM rolled WHERE slot < ?", "i", before);
-	r = r ? r : sql_run(&b->db, "DELETE FROM stale WHERE hour < ?", "i", before);
-	if (r)
-		sql_rollback(&b->db);
-	else
-		r = sql_commit(&b->db);
-	if (!r)
-		shrink(b);
+	r = delete_before(b, statements, before);
 	return r ? r : 1;
 }
 
@@ -159,6 +169,8 @@ static bool expire(struct local_store *s, uint64_t now_ms)
 /* The first hour of the latest day, if it is over and packed: whether it went. */
 static bool trim_day(struct local_store *s, int64_t day, uint64_t now_ms)
 {
+	static const char *const statements[] = {"DELETE FROM packs WHERE slot < ?",
+						 "DELETE FROM slots WHERE slot < ?", NULL};
 	struct partition *b;
 	int64_t first;
 
@@ -172,15 +184,7 @@ static bool trim_day(struct local_store *s, int64_t day, uint64_t now_ms)
 		return false;
 	accounts_set_floor(&s->accounts, (uint64_t)end * 1000);
 	int r = accounts_sync(&s->accounts);
-	r = r ? r : sql_begin(&b->db);
-	r = r ? r : sql_run(&b->db, "DELETE FROM packs WHERE slot < ?", "i", end);
-	r = r ? r : sql_run(&b->db, "DELETE FROM slots WHERE slot < ?", "i", end);
-	if (r)
-		sql_rollback(&b->db);
-	else
-		r = sql_commit(&b->db);
-	if (!r)
-		shrink(b);
+	r = r ? r : delete_before(b, statements, end);
 	return !r;
 }
 
