@@ -8,8 +8,7 @@
 
 #include "base/mem.h"
 
-#define PORT_DEFAULT "7117"
-#define BACKLOG      512
+#define BACKLOG 512
 
 bool listen_split_host(const char *s, char ret[static 256])
 {
@@ -32,7 +31,7 @@ static bool split_listen(const char *s, char host[static 256], char port[static 
 
 	if (*s == '[' && colon && colon[-1] != ']')
 		return false;
-	snprintf(port, 16, "%s", *number ? number : PORT_DEFAULT);
+	snprintf(port, 16, "%s", *number ? number : LISTEN_PORT);
 	host[0] = '\0';
 	if (strspn(port, "0123456789") != strlen(port) || strlen(number) > 5 ||
 	    strtoul(port, NULL, 10) > UINT16_MAX)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#define LISTEN_PORT    "7117" /* unless one is given */
 #define LISTEN_ADDRESS 80
 
 /* The host of "host:port" or "[v6]:port", without port and brackets; false if there is none. */

@@ -12,9 +12,10 @@
 
 #include "base/loop.h"
 #include "serve/access.h"
+#include "serve/listen.h"
 #include "store/store.h"
 
-#define SERVER_LISTEN "127.0.0.1:7117"
+#define SERVER_LISTEN "127.0.0.1:" LISTEN_PORT
 
 struct server;
 
