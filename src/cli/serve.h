@@ -7,8 +7,6 @@
 #include "cli/secrets.h"
 #include "cli/settings.h"
 
-#define SERVE_BUSY 76 /* exit code: another server uses the store; reported which */
-
 struct serve_options {
 	const struct settings *settings;
 	const struct secrets *secrets;
