@@ -10,7 +10,6 @@ struct periods {
 	uint32_t used, cap;  /* of the list, the free ones as well */
 	uint32_t free;       /* the first of a chain */
 	uint32_t count, max;
-	uint64_t refused;
 	uint32_t buckets[BUCKETS];
 };
 
@@ -54,10 +53,8 @@ struct period *periods_get(struct periods *p, uint32_t tid, uint64_t began)
 	for (uint32_t id = *bucket; id; id = p->list[id].next)
 		if (p->list[id].tid == tid && p->list[id].began == began)
 			return &p->list[id];
-	if (p->count >= p->max) {
-		p->refused++;
+	if (p->count >= p->max)
 		return NULL;
-	}
 	uint32_t id = take_free(p);
 	p->list[id] = (struct period){.began = began, .tid = tid, .next = *bucket};
 	*bucket = id;
@@ -90,9 +87,4 @@ void periods_flush(struct periods *p, period_fn *fn, void *ctx)
 uint32_t periods_count(const struct periods *p)
 {
 	return p->count;
-}
-
-uint64_t periods_refused(const struct periods *p)
-{
-	return p->refused;
 }

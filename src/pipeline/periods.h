@@ -3,7 +3,7 @@
  *
  * What is known of one comes in pieces (bpf/offcpu.h): its stack, its durations, who woke it. They
  * come in any order, since an event may have to wait for an unwind table. Bounded: at the cap
- * nothing is added, and that is counted.
+ * nothing is added, which the caller counts.
  */
 #pragma once
 
@@ -44,4 +44,3 @@ typedef void period_fn(void *ctx, struct period *x);
 void periods_flush(struct periods *p, period_fn *fn, void *ctx);
 
 uint32_t periods_count(const struct periods *p);
-uint64_t periods_refused(const struct periods *p);

@@ -83,11 +83,6 @@ void perfmap_free(struct perfmap *m)
 	free(m);
 }
 
-size_t perfmap_bytes(const struct perfmap *m)
-{
-	return sizeof(*m) + m->cap * sizeof(*m->entries);
-}
-
 void perfmap_stats(const struct perfmap *m, struct perfmap_stats *ret)
 {
 	*ret = m->stats;

@@ -41,5 +41,4 @@ int perfmap_find(struct perfmap *m, uint64_t addr, struct symbol *ret);
 uint32_t perfmap_version(struct perfmap *m);
 bool perfmap_is_there(const struct perfmap *m);
 
-size_t perfmap_bytes(const struct perfmap *m);
 void perfmap_stats(const struct perfmap *m, struct perfmap_stats *ret);
