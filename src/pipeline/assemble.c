@@ -190,11 +190,11 @@ struct context {
 };
 
 /*
- * A site and all its callers have a hash of their own, the same in every process: programs that are
- * started again and again take the same paths.
+ * A location and all its callers have a hash of their own, the same in every process: programs that
+ * are started again and again take the same paths.
  */
 struct step {
-	struct site site;
+	struct frame_location at;
 	uint64_t hash;
 };
 
@@ -202,18 +202,19 @@ static void find_steps(struct assembler *a, const struct context *c, const struc
 		       struct step *steps, uint64_t hash)
 {
 	for (unsigned i = 0; i < path->count; i++) {
-		struct site site = resolve_site(a->resolver, c->process, c->maps, &path->frames[i]);
-		if (site.file == SITE_KERNEL)
+		struct frame_location at =
+			resolve_location(a->resolver, c->process, c->maps, &path->frames[i]);
+		if (at.file == LOCATION_KERNEL)
 			hash = stack_cache_hash(hash,
 						resolver_kernel_version(a->resolver, c->time));
 		if (path->gap && i == path->gap)
 			hash = ~hash;
-		if (site.file == SITE_MEMORY)
+		if (at.file == LOCATION_MEMORY)
 			hash = stack_cache_hash(hash, c->version);
-		hash = stack_cache_hash(stack_cache_hash(hash, site.file), site.offset);
-		if (site.cookie)
-			hash = stack_cache_hash(hash, site.cookie);
-		steps[i] = (struct step){site, hash};
+		hash = stack_cache_hash(stack_cache_hash(hash, at.file), at.offset);
+		if (at.cookie)
+			hash = stack_cache_hash(hash, at.cookie);
+		steps[i] = (struct step){at, hash};
 		if (i + NEAR >= path->count)
 			stack_cache_expect(a->cache, hash);
 	}
@@ -238,7 +239,7 @@ static bool follow(struct assembler *a, const struct context *c, const struct pa
 	for (; n < path->count; n++) {
 		uint32_t frames[RESOLVE_MAX];
 		struct resolver_count before = resolver_count(a->resolver);
-		size_t count = resolve_frames(a->resolver, c->process, &steps[n].site, c->time,
+		size_t count = resolve_frames(a->resolver, c->process, &steps[n].at, c->time,
 					      c->detail, &lasting, frames);
 		struct resolver_count now = resolver_count(a->resolver);
 		if (path->gap && n == path->gap)

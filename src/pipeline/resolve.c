@@ -19,7 +19,7 @@
 
 struct resolved { /* a resolved (file, offset), or a block of them in one function */
 	uint64_t offset;
-	uint32_t file;  /* as in struct site; with DETAIL, its frames have lines */
+	uint32_t file;  /* as in struct frame_location; with DETAIL, its frames have lines */
 	uint32_t chain; /* its frame, if it is one; else where in resolver.chains they stand */
 	uint8_t frames;
 	bool named;
@@ -279,7 +279,7 @@ static bool is_passing(const struct resolver *r, const char *module, bool named)
 
 static const struct resolved *kernel_place(struct resolver *r, uint64_t ip, uint64_t time)
 {
-	const struct resolved *known = find_in_block(r, SITE_KERNEL, ip);
+	const struct resolved *known = find_in_block(r, LOCATION_KERNEL, ip);
 	if (known && (!known->version || known->version == resolver_kernel_version(r, time)))
 		return known;
 
@@ -301,7 +301,7 @@ static const struct resolved *kernel_place(struct resolver *r, uint64_t ip, uint
 		return again;
 	}
 	uint32_t id = r->place_count;
-	put_resolved(r, SITE_KERNEL, ip, &sym, file, named, 0);
+	put_resolved(r, LOCATION_KERNEL, ip, &sym, file, named, 0);
 	if (is_passing(r, module, named)) {
 		r->places[id].version = version;
 		MEM_GROW(r->passing, r->passing_count, r->passing_cap);
@@ -390,11 +390,11 @@ static const struct resolved *vdso_place(struct resolver *r, uint64_t offset)
 		r->vdso = symbols_add_vdso(r->symbols);
 		r->vdso_module = put_module(r, "[vdso]", NULL, r->vdso);
 	}
-	const struct resolved *at = find_in_block(r, SITE_VDSO, offset);
+	const struct resolved *at = find_in_block(r, LOCATION_VDSO, offset);
 	if (!at) {
 		struct symbol sym;
 		bool named = symbols_find(r->symbols, r->vdso, offset, &sym) == 0;
-		at = put_resolved(r, SITE_VDSO, offset, &sym, r->vdso_module, named, 0);
+		at = put_resolved(r, LOCATION_VDSO, offset, &sym, r->vdso_module, named, 0);
 	}
 	return at;
 }
@@ -451,67 +451,68 @@ static const struct resolved *file_place(struct resolver *r, const struct proces
 	return at;
 }
 
-static struct site kernel_site(struct resolver *r, struct process *p, const struct maps *maps,
-			       const struct wire_frame *f)
+static struct frame_location kernel_location(struct resolver *r, struct process *p,
+					     const struct maps *maps, const struct wire_frame *f)
 {
 	(void)r;
 	(void)p;
 	(void)maps;
-	return (struct site){.file = SITE_KERNEL, .offset = f->value};
+	return (struct frame_location){.file = LOCATION_KERNEL, .offset = f->value};
 }
 
-static struct site user_site(struct resolver *r, struct process *p, const struct maps *maps,
-			     const struct wire_frame *f)
+static struct frame_location user_location(struct resolver *r, struct process *p,
+					   const struct maps *maps, const struct wire_frame *f)
 {
 	uint64_t addr = f->value;
 	struct mapping *m = maps_find(maps, addr);
 	if (!m)
-		return (struct site){.file = SITE_NOWHERE, .offset = addr};
+		return (struct frame_location){.file = LOCATION_NOWHERE, .offset = addr};
 
 	uint64_t offset = addr - m->start + m->offset;
 	uint32_t file = process_file(r->processes, p, m);
 	if (file)
-		return (struct site){file, offset, m, 0};
+		return (struct frame_location){file, offset, m, 0};
 	if (process_is_vdso(r->processes, m))
-		return (struct site){SITE_VDSO, offset, m, 0};
-	return (struct site){SITE_MEMORY, addr, m, 0};
+		return (struct frame_location){LOCATION_VDSO, offset, m, 0};
+	return (struct frame_location){LOCATION_MEMORY, addr, m, 0};
 }
 
 /* One for each kind of frame. */
-typedef struct site site_fn(struct resolver *r, struct process *p, const struct maps *maps,
-			    const struct wire_frame *f);
-static site_fn *const sites[WIRE_FRAME_KINDS] = {
-	[WIRE_FRAME_USER] = user_site,
-	[WIRE_FRAME_KERNEL] = kernel_site,
+typedef struct frame_location location_fn(struct resolver *r, struct process *p,
+					  const struct maps *maps, const struct wire_frame *f);
+static location_fn *const locations[WIRE_FRAME_KINDS] = {
+	[WIRE_FRAME_USER] = user_location,
+	[WIRE_FRAME_KERNEL] = kernel_location,
 };
 
-struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
-			 const struct wire_frame *f)
+struct frame_location resolve_location(struct resolver *r, struct process *p,
+				       const struct maps *maps, const struct wire_frame *f)
 {
-	struct site site = sites[f->kind](r, p, maps, f);
+	struct frame_location at = locations[f->kind](r, p, maps, f);
 
-	site.cookie = f->cookie;
-	return site;
+	at.cookie = f->cookie;
+	return at;
 }
 
-size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,
-		      bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX])
+size_t resolve_frames(struct resolver *r, struct process *p, const struct frame_location *at,
+		      uint64_t time, bool detail, bool *ret_lasting,
+		      uint32_t ret[static RESOLVE_MAX])
 {
 	const struct resolved *place = NULL;
 	bool named = true;
 
 	switch (at->file) {
-	case SITE_NOWHERE:
+	case LOCATION_NOWHERE:
 		return 0;
-	case SITE_MEMORY:
+	case LOCATION_MEMORY:
 		ret[0] = jit_frame(r, p, at->offset, process_path(r->processes, at->mapping),
 				   &named, ret_lasting);
 		break;
-	case SITE_KERNEL:
+	case LOCATION_KERNEL:
 		place = kernel_place(r, at->offset, time);
 		*ret_lasting &= !place->version || place->version == r->kernel_version;
 		break;
-	case SITE_VDSO:
+	case LOCATION_VDSO:
 		place = vdso_place(r, at->offset);
 		break;
 	default:

@@ -45,34 +45,36 @@ struct resolver *resolver_new(struct profile *p, struct processes *ps,
 void resolver_free(struct resolver *r);
 
 /* Where a frame is. In a file, its functions are the same in every process. */
-struct site {
+struct frame_location {
 	uint32_t file;                 /* of struct mapped_files, or one of those below */
 	uint64_t offset;               /* in the file, else the address */
 	const struct mapping *mapping; /* NULL: the kernel's, or nothing is mapped there */
 	uint32_t cookie;               /* the frame's: 0 for addresses */
 };
 
-#define SITE_KERNEL   0u
-#define SITE_NOWHERE  (RESOLVE_FILES - 1) /* no frame */
-#define SITE_VDSO     (RESOLVE_FILES - 2)
-#define SITE_MEMORY   (RESOLVE_FILES - 3) /* not of a file: its frames depend on the process, too */
+#define LOCATION_KERNEL  0u
+#define LOCATION_NOWHERE (RESOLVE_FILES - 1) /* no frame */
+#define LOCATION_VDSO    (RESOLVE_FILES - 2)
+#define LOCATION_MEMORY                                                                            \
+	(RESOLVE_FILES - 3) /* not of a file: its frames depend on the process, too */
 #define RESOLVE_FILES (1u << 30)
 
 /*
  * Where a frame is, by its kind. `maps`: what the process had mapped at the time, and keeps while
- * the site is in use; NULL, as `p` is, where there are no frames but the kernel's.
+ * the location is in use; NULL, as `p` is, where there are no frames but the kernel's.
  */
-struct site resolve_site(struct resolver *r, struct process *p, const struct maps *maps,
-			 const struct wire_frame *f);
+struct frame_location resolve_location(struct resolver *r, struct process *p,
+				       const struct maps *maps, const struct wire_frame *f);
 
 /*
- * The frames of a site. `p`: NULL for the kernel's. `time`: of the sample. `detail`: with inlined
- * calls and lines, where the options have them. Returns how many frames there are, innermost first:
- * inlined calls, then the function itself. *ret_lasting becomes false if the answer may be another
- * one next time, with the same mappings and the same resolver_version().
+ * The frames at a location. `p`: NULL for the kernel's. `time`: of the sample. `detail`: with
+ * inlined calls and lines, where the options have them. Returns how many frames there are,
+ * innermost first: inlined calls, then the function itself. *ret_lasting becomes false if the
+ * answer may be another one next time, with the same mappings and the same resolver_version().
  */
-size_t resolve_frames(struct resolver *r, struct process *p, const struct site *at, uint64_t time,
-		      bool detail, bool *ret_lasting, uint32_t ret[static RESOLVE_MAX]);
+size_t resolve_frames(struct resolver *r, struct process *p, const struct frame_location *at,
+		      uint64_t time, bool detail, bool *ret_lasting,
+		      uint32_t ret[static RESOLVE_MAX]);
 
 /* Changes when a program has named more of the code that it made itself (a perf map); else the same
  * for ever. */

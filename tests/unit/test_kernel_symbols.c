@@ -259,11 +259,11 @@ static void on_event(void *ctx, const struct sideband_record *e)
 static const char *name_at(struct resolver *r, struct profile *p, uint64_t addr, uint64_t time,
 			   bool *ret_lasting)
 {
-	struct site site = {.file = SITE_KERNEL, .offset = addr};
+	struct frame_location at = {.file = LOCATION_KERNEL, .offset = addr};
 	uint32_t frames[RESOLVE_MAX];
 
 	*ret_lasting = true;
-	assert_int_equal(resolve_frames(r, NULL, &site, time, false, ret_lasting, frames), 1);
+	assert_int_equal(resolve_frames(r, NULL, &at, time, false, ret_lasting, frames), 1);
 	return profile_str(p, p->frames[frames[0]].name);
 }
 
