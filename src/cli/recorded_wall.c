@@ -4,7 +4,7 @@
 
 #include "pipeline/wall.h"
 #include "query/computed.h"
-#include "query/parts.h"
+#include "query/wall_parts.h"
 
 /* The kinds of samples that there are: see pipeline/wall.h. */
 enum kind { SAMPLED, RAN, LOST, OFF, KINDS };
@@ -22,19 +22,19 @@ static enum kind kind_of(const struct profile *p, uint32_t series)
 struct profile *recorded_wall(const struct profile *recorded)
 {
 	static const char *const labels[] = {"comm", "pid", "thread", "tid", "state", "reason"};
-	struct parts_list lists[KINDS];
+	struct wall_parts_list lists[KINDS];
 	struct sample *samples[KINDS];
 	struct profile *all = profile_new();
 
 	for (int k = 0; k < KINDS; k++) {
 		samples[k] = mem_alloc_array(recorded->sample_count + 1, sizeof(*samples[k]));
-		lists[k] = (struct parts_list){recorded, samples[k], 0};
+		lists[k] = (struct wall_parts_list){recorded, samples[k], 0};
 	}
 	for (uint32_t i = 0; i < recorded->sample_count; i++) {
 		enum kind k = kind_of(recorded, recorded->samples[i].series);
 		samples[k][lists[k].count++] = recorded->samples[i];
 	}
-	struct parts parts = {
+	struct wall_parts parts = {
 		.ran = lists[RAN],
 		.sampled = lists[SAMPLED],
 		.off = lists[OFF],
@@ -47,7 +47,7 @@ struct profile *recorded_wall(const struct profile *recorded)
 	all->info.type = COMPUTED_WALL;
 	all->info.unit = "nanoseconds";
 	all->info.period = 0;
-	parts_sum(&parts, all);
+	wall_parts_sum(&parts, all);
 	for (int k = 0; k < KINDS; k++)
 		free(samples[k]);
 	return all;

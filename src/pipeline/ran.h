@@ -4,7 +4,7 @@
  * The kernel adds up what each thread runs between two waits (bpf/sites.h). Whenever sites.h reads
  * the threads, what one has more than was reported before is a row without a stack, with what it is
  * running up to the window's end. With the type `offcpu` that is all the time of a thread;
- * query/parts.h puts them together.
+ * query/wall_parts.h puts them together.
  *
  * A row counts 1. The kernel counts none of them, so what is sent was taken: sender_uncounted().
  */

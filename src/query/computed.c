@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "query/parts.h"
+#include "query/wall_parts.h"
 
 #define LABELS_MAX 24
 
@@ -66,7 +66,7 @@ static int sum_wall(struct store *s, const struct store_query *q, struct profile
 	into->info.duration_ns = (ret->to_ms - ret->from_ms) * 1000000;
 	into->info.lost += ret->lost;
 	into->info.truncated += cpu->info.truncated + off->info.truncated;
-	struct parts parts = {
+	struct wall_parts parts = {
 		.ran = {ran, ran->samples, ran->sample_count},
 		.sampled = {cpu, cpu->samples, cpu->sample_count},
 		.off = {off, off->samples, off->sample_count},
@@ -74,7 +74,7 @@ static int sum_wall(struct store *s, const struct store_query *q, struct profile
 		.by = q->by,
 		.by_count = q->by_count,
 	};
-	parts_sum(&parts, into);
+	wall_parts_sum(&parts, into);
 	return 0;
 }
 
@@ -164,8 +164,8 @@ static int read_running(struct store *s, const struct store_query *q, const char
 
 static const char *part_of_state(const char *state)
 {
-	return strcmp(state, "runnable") == 0 ? parts_names[PART_RUNNABLE]
-	       : strcmp(state, "idle") == 0   ? parts_names[PART_IDLE]
+	return strcmp(state, "runnable") == 0 ? wall_parts_names[WALL_PART_RUNNABLE]
+	       : strcmp(state, "idle") == 0   ? wall_parts_names[WALL_PART_IDLE]
 					      : NULL;
 }
 
@@ -201,17 +201,17 @@ static int parts_timeline(struct store *s, const struct store_query *q, struct s
 	if (r == 0) {
 		begin_timeline(ret, &ran);
 		line_of(ret, "running");
-		line_of(ret, parts_names[PART_RUNNABLE]);
+		line_of(ret, wall_parts_names[WALL_PART_RUNNABLE]);
 		for (uint32_t i = 0; i < ran.line_count; i++)
 			add_line(ret, &ran, &ran.lines[i], "running");
 		for (uint32_t i = 0; i < blocked.line_count; i++) {
 			const char *reason = blocked.lines[i].value;
 			CLEANUP(freep)
-			char *name = mem_printf("%s: %s", parts_names[PART_BLOCKED],
+			char *name = mem_printf("%s: %s", wall_parts_names[WALL_PART_BLOCKED],
 						*reason ? reason : "other");
 			add_line(ret, &blocked, &blocked.lines[i], name);
 		}
-		line_of(ret, parts_names[PART_IDLE]);
+		line_of(ret, wall_parts_names[WALL_PART_IDLE]);
 		for (uint32_t i = 0; i < states.line_count; i++) {
 			const char *part = part_of_state(states.lines[i].value);
 			if (part)

@@ -1,5 +1,5 @@
 /*
- * parts: wall-clock time, divided into its parts.
+ * wall_parts: wall-clock time, divided into its parts.
  *
  * What threads ran and what they waited for, of one range of time, becomes one profile: all time of
  * all threads. How long they ran is known exactly, or only by samples; where it is, the samples of
@@ -15,34 +15,34 @@
 
 #include "profile/profile.h"
 
-enum part {
-	PART_USER,
-	PART_KERNEL,
-	PART_UNSAMPLED,
-	PART_RUNNABLE,
-	PART_BLOCKED, /* … by reason: "blocked: disk" */
-	PART_IDLE,
-	PART_LOST,
-	PARTS,
+enum wall_part {
+	WALL_PART_USER,
+	WALL_PART_KERNEL,
+	WALL_PART_UNSAMPLED,
+	WALL_PART_RUNNABLE,
+	WALL_PART_BLOCKED, /* … by reason: "blocked: disk" */
+	WALL_PART_IDLE,
+	WALL_PART_LOST,
+	WALL_PARTS,
 };
 
-extern const char *const parts_names[PARTS]; /* without the brackets */
+extern const char *const wall_parts_names[WALL_PARTS]; /* without the brackets */
 
-struct parts_list { /* some samples of a profile; borrowed */
+struct wall_parts_list { /* some samples of a profile; borrowed */
 	const struct profile *of;
 	const struct sample *samples;
 	uint32_t count;
 };
 
-struct parts {
-	struct parts_list ran;     /* how long, exactly; empty: the samples have to tell it */
-	struct parts_list sampled; /* where */
-	struct parts_list off;     /* with the labels `state` and `reason` */
-	struct parts_list lost;
+struct wall_parts {
+	struct wall_parts_list ran;     /* how long, exactly; empty: the samples have to tell it */
+	struct wall_parts_list sampled; /* where */
+	struct wall_parts_list off;     /* with the labels `state` and `reason` */
+	struct wall_parts_list lost;
 	const char *owner[2];  /* keys of labels: whose samples divide what ran */
 	const char *const *by; /* keys of the labels to keep */
 	size_t by_count;
 };
 
 /* Adds all of it to `into`, another profile. */
-void parts_sum(const struct parts *p, struct profile *into);
+void wall_parts_sum(const struct wall_parts *p, struct profile *into);

@@ -1,4 +1,4 @@
-#include "query/parts.h"
+#include "query/wall_parts.h"
 
 #include <string.h>
 
@@ -9,25 +9,25 @@
 #define STACKS_MAX (4u << 20)
 #define LABELS_MAX 24
 
-const char *const parts_names[PARTS] = {
-	[PART_USER] = "running: user",
-	[PART_KERNEL] = "running: kernel",
-	[PART_UNSAMPLED] = "running: not sampled",
-	[PART_RUNNABLE] = "waiting for a CPU",
-	[PART_BLOCKED] = "blocked", /* … by reason */
-	[PART_IDLE] = "idle",
-	[PART_LOST] = "lost",
+const char *const wall_parts_names[WALL_PARTS] = {
+	[WALL_PART_USER] = "running: user",
+	[WALL_PART_KERNEL] = "running: kernel",
+	[WALL_PART_UNSAMPLED] = "running: not sampled",
+	[WALL_PART_RUNNABLE] = "waiting for a CPU",
+	[WALL_PART_BLOCKED] = "blocked", /* … by reason */
+	[WALL_PART_IDLE] = "idle",
+	[WALL_PART_LOST] = "lost",
 };
 
 /* ---- owners: what their samples are scaled by ------------------------------------------------ */
 
-struct owner {
+struct part_owner {
 	const char *name[2];   /* its labels; borrowed from a profile; "" if it has none */
 	uint64_t ran, sampled; /* ns */
 };
 
 struct owners {
-	struct owner *list; /* [0] is not used */
+	struct part_owner *list; /* [0] is not used */
 	uint32_t count, cap;
 	struct index by_name;
 };
@@ -42,12 +42,12 @@ static const char *label(const struct profile *p, uint32_t series, const char *k
 /* ---- the sum --------------------------------------------------------------------------------- */
 
 struct summing {
-	const struct parts *parts;
+	const struct wall_parts *parts;
 	struct profile *into;
 	struct owners owners;
 };
 
-static struct owner *owner_of(struct summing *sum, const struct profile *p, uint32_t series)
+static struct part_owner *owner_of(struct summing *sum, const struct profile *p, uint32_t series)
 {
 	struct owners *o = &sum->owners;
 	const char *a = label(p, series, sum->parts->owner[0]);
@@ -63,7 +63,7 @@ static struct owner *owner_of(struct summing *sum, const struct profile *p, uint
 	while (o->count >= o->cap)
 		MEM_GROW(o->list, o->cap, o->cap);
 	id = o->count++;
-	o->list[id] = (struct owner){.name = {a, b}};
+	o->list[id] = (struct part_owner){.name = {a, b}};
 	index_put(&o->by_name, hash, id);
 	return &o->list[id];
 }
@@ -127,7 +127,7 @@ static bool is_in_kernel(const struct profile *p, uint32_t stack)
 
 static void measure_owners(struct summing *w)
 {
-	const struct parts_list *ran = &w->parts->ran, *sampled = &w->parts->sampled;
+	const struct wall_parts_list *ran = &w->parts->ran, *sampled = &w->parts->sampled;
 
 	for (uint32_t i = 0; i < ran->count; i++)
 		owner_of(w, ran->of, ran->samples[i].series)->ran += ran->samples[i].value;
@@ -142,16 +142,16 @@ static void measure_owners(struct summing *w)
  */
 static void add_running(struct summing *w)
 {
-	const struct parts_list *ran = &w->parts->ran, *sampled = &w->parts->sampled;
+	const struct wall_parts_list *ran = &w->parts->ran, *sampled = &w->parts->sampled;
 	struct rooted user, kernel, unsampled;
 
-	rooted_init(&user, w, sampled->of, parts_names[PART_USER]);
-	rooted_init(&kernel, w, sampled->of, parts_names[PART_KERNEL]);
-	rooted_init(&unsampled, w, ran->of, parts_names[PART_UNSAMPLED]);
+	rooted_init(&user, w, sampled->of, wall_parts_names[WALL_PART_USER]);
+	rooted_init(&kernel, w, sampled->of, wall_parts_names[WALL_PART_KERNEL]);
+	rooted_init(&unsampled, w, ran->of, wall_parts_names[WALL_PART_UNSAMPLED]);
 	measure_owners(w);
 	for (uint32_t i = 0; i < sampled->count; i++) {
 		const struct sample *s = &sampled->samples[i];
-		const struct owner *o = owner_of(w, sampled->of, s->series);
+		const struct part_owner *o = owner_of(w, sampled->of, s->series);
 		rooted_add(is_in_kernel(sampled->of, s->stack) ? &kernel : &user, s,
 			   o->ran ? scale(s->value, o->ran, o->sampled) : s->value);
 	}
@@ -184,7 +184,8 @@ static struct rooted *root_of(struct reasons *r, struct summing *w, const struct
 	if (i == ARRAY_SIZE(r->names)) /* there are not that many reasons */
 		return &r->roots[0];
 	CLEANUP(freep)
-	char *name = mem_printf("%s: %s", parts_names[PART_BLOCKED], *reason ? reason : "other");
+	char *name = mem_printf("%s: %s", wall_parts_names[WALL_PART_BLOCKED],
+				*reason ? reason : "other");
 	r->names[r->count++] = reason;
 	rooted_init(&r->roots[i], w, off, name);
 	return &r->roots[i];
@@ -204,13 +205,13 @@ static uint32_t find_mark(const struct profile *p, const char *name)
 
 static void add_waiting(struct summing *w)
 {
-	const struct parts_list *list = &w->parts->off;
+	const struct wall_parts_list *list = &w->parts->off;
 	const struct profile *off = list->of;
 	struct rooted runnable, idle;
 	struct reasons blocked = {};
 
-	rooted_init(&runnable, w, off, parts_names[PART_RUNNABLE]);
-	rooted_init(&idle, w, off, parts_names[PART_IDLE]);
+	rooted_init(&runnable, w, off, wall_parts_names[WALL_PART_RUNNABLE]);
+	rooted_init(&idle, w, off, wall_parts_names[WALL_PART_IDLE]);
 	/* Such stacks have a mark at their root already. */
 	remap_set_stack(&idle.map, find_mark(off, FRAME_IDLE), idle.root);
 	remap_set_stack(&runnable.map, find_mark(off, "[runnable]"), runnable.root);
@@ -232,18 +233,18 @@ static void add_waiting(struct summing *w)
 
 static void add_lost(struct summing *w)
 {
-	const struct parts_list *lost = &w->parts->lost;
+	const struct wall_parts_list *lost = &w->parts->lost;
 	struct rooted r;
 
 	if (!lost->count)
 		return;
-	rooted_init(&r, w, lost->of, parts_names[PART_LOST]);
+	rooted_init(&r, w, lost->of, wall_parts_names[WALL_PART_LOST]);
 	for (uint32_t i = 0; i < lost->count; i++)
 		rooted_add(&r, &lost->samples[i], lost->samples[i].value);
 	remap_done(&r.map);
 }
 
-void parts_sum(const struct parts *p, struct profile *into)
+void wall_parts_sum(const struct wall_parts *p, struct profile *into)
 {
 	struct summing w = {.parts = p, .into = into};
 
