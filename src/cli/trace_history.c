@@ -11,14 +11,14 @@ struct area {
 	size_t used, cap;
 };
 
-struct place {
+struct record_ref {
 	uint64_t end;
 	size_t at; /* in the area */
 };
 
 struct trace_history {
 	struct area area;
-	struct place *places; /* in order of `end`, from `first` on */
+	struct record_ref *refs; /* in order of `end`, from `first` on */
 	size_t first, count, cap;
 	uint64_t dropped;
 };
@@ -33,13 +33,13 @@ void trace_history_free(struct trace_history *h)
 	if (!h)
 		return;
 	free(h->area.bytes);
-	free(h->places);
+	free(h->refs);
 	free(h);
 }
 
 static const struct trace_record *record_at(const struct trace_history *h, size_t i)
 {
-	return (const void *)(h->area.bytes + h->places[i].at);
+	return (const void *)(h->area.bytes + h->refs[i].at);
 }
 
 /* Makes one area of what is left. */
@@ -52,7 +52,7 @@ static void compact(struct trace_history *h)
 	for (size_t i = h->first; i < h->count; i++) {
 		const struct trace_record *r = record_at(h, i);
 		memcpy(to.bytes + to.used, r, r->bytes);
-		h->places[kept++] = (struct place){h->places[i].end, to.used};
+		h->refs[kept++] = (struct record_ref){h->refs[i].end, to.used};
 		to.used += r->bytes;
 	}
 	free(h->area.bytes);
@@ -100,12 +100,12 @@ static void make_room(struct trace_history *h, size_t bytes)
 void trace_history_add(struct trace_history *h, const struct trace_record *r)
 {
 	make_room(h, r->bytes);
-	MEM_GROW(h->places, h->count, h->cap);
+	MEM_GROW(h->refs, h->count, h->cap);
 	/* Nearly always it is the last one. */
 	size_t i = h->count++;
-	for (; i > h->first && h->places[i - 1].end > r->end; i--)
-		h->places[i] = h->places[i - 1];
-	h->places[i] = (struct place){r->end, h->area.used};
+	for (; i > h->first && h->refs[i - 1].end > r->end; i--)
+		h->refs[i] = h->refs[i - 1];
+	h->refs[i] = (struct record_ref){r->end, h->area.used};
 	memcpy(h->area.bytes + h->area.used, r, r->bytes);
 	h->area.used += r->bytes;
 }
@@ -117,13 +117,13 @@ const struct trace_record *trace_history_first(const struct trace_history *h)
 
 void trace_history_take(struct trace_history *h, uint64_t until, trace_history_fn *fn, void *ctx)
 {
-	for (; h->first < h->count && h->places[h->first].end < until; h->first++)
+	for (; h->first < h->count && h->refs[h->first].end < until; h->first++)
 		fn(ctx, record_at(h, h->first));
 }
 
 void trace_history_forget(struct trace_history *h, uint64_t from)
 {
-	while (h->first < h->count && h->places[h->first].end < from)
+	while (h->first < h->count && h->refs[h->first].end < from)
 		h->first++;
 }
 

@@ -8,7 +8,7 @@
 
 static const char magic[8] = "smolder\x01";
 
-struct parts {
+struct file_layout {
 	struct unwind_rule *rules;
 	uint32_t *counts;
 	struct unwind_row *rows;
@@ -20,9 +20,9 @@ static size_t size_of(const struct unwind_table_file_head *h)
 	       h->page_count * sizeof(uint32_t) + h->row_count * sizeof(struct unwind_row);
 }
 
-static struct parts parts_of(const struct unwind_table_file_head *h, void *data)
+static struct file_layout layout_of(const struct unwind_table_file_head *h, void *data)
 {
-	struct parts p = {.rules = (void *)((char *)data + sizeof(*h))};
+	struct file_layout p = {.rules = (void *)((char *)data + sizeof(*h))};
 
 	p.counts = (void *)(p.rules + h->rule_count);
 	p.rows = (void *)(p.counts + h->page_count);
@@ -63,7 +63,7 @@ void *unwind_table_file_encode(const struct unwind_table *table, const struct ru
 
 	size_t len = size_of(&h);
 	void *data = mem_resize_array(NULL, len, 1);
-	struct parts p = parts_of(&h, data);
+	struct file_layout p = layout_of(&h, data);
 	for (uint32_t i = 0; i < h.rule_count; i++)
 		p.rules[i] = rules->all[from[i]];
 	for (uint32_t i = 0; i < table->page_count; i++)
@@ -103,7 +103,7 @@ static bool rules_are_good(const struct unwind_rule *rules, uint32_t count)
  * Fills in pages and rows; false: pages are not made of all rows, in order, or a row has no rule.
  * Goes through the rows once, and without a way out, since there are millions of them.
  */
-static bool take_rows(const struct unwind_table_file_head *h, const struct parts *p,
+static bool take_rows(const struct unwind_table_file_head *h, const struct file_layout *p,
 		      const uint16_t *to, struct unwind_table *ret)
 {
 	uint32_t next = 0;
@@ -135,7 +135,7 @@ int unwind_table_file_decode(const void *data, size_t len, struct rules *rules,
 	memcpy(&h, data, sizeof(h));
 	if (!head_is_good(&h, data, len))
 		return -EBADMSG;
-	const struct parts p = parts_of(&h, (void *)data);
+	const struct file_layout p = layout_of(&h, (void *)data);
 	if (!rules_are_good(p.rules, h.rule_count))
 		return -EBADMSG;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* The parts of an instruction. */
-struct parts {
+struct instruction {
 	const uint8_t *at, *end;
 	unsigned map; /* 0: one byte; 1: 0f; 2: 0f 38; 3: 0f 3a */
 	uint8_t op, rex;
@@ -16,7 +16,7 @@ struct parts {
 	int64_t imm;
 };
 
-static bool take(struct parts *p, unsigned n, int64_t *ret)
+static bool take(struct instruction *p, unsigned n, int64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -28,7 +28,7 @@ static bool take(struct parts *p, unsigned n, int64_t *ret)
 	return true;
 }
 
-static bool take_byte(struct parts *p, uint8_t *ret)
+static bool take_byte(struct instruction *p, uint8_t *ret)
 {
 	if (p->at == p->end)
 		return false;
@@ -36,7 +36,7 @@ static bool take_byte(struct parts *p, uint8_t *ret)
 	return true;
 }
 
-static bool read_vex(struct parts *p, uint8_t first)
+static bool read_vex(struct instruction *p, uint8_t first)
 {
 	uint8_t b[3] = {};
 	unsigned n = first == 0xc5 ? 1 : first == 0xc4 ? 2 : 3;
@@ -49,7 +49,7 @@ static bool read_vex(struct parts *p, uint8_t first)
 	return p->map >= 1 && p->map <= 3 && take_byte(p, &p->op);
 }
 
-static bool read_opcode(struct parts *p)
+static bool read_opcode(struct instruction *p)
 {
 	for (;;) {
 		uint8_t b;
@@ -87,7 +87,7 @@ static bool read_opcode(struct parts *p)
 }
 
 /* Whether a ModRM byte follows the opcode; -1: there is no such instruction. */
-static int wants_modrm(const struct parts *p)
+static int wants_modrm(const struct instruction *p)
 {
 	uint8_t op = p->op;
 
@@ -113,7 +113,7 @@ static int wants_modrm(const struct parts *p)
 	       (op >= 0xd8 && op <= 0xdf) || op == 0xf6 || op == 0xf7 || op >= 0xfe;
 }
 
-static bool read_modrm(struct parts *p)
+static bool read_modrm(struct instruction *p)
 {
 	uint8_t b, sib = 0;
 	int64_t disp = 0;
@@ -139,7 +139,7 @@ static bool read_modrm(struct parts *p)
 	return true;
 }
 
-static unsigned immediate_bytes(const struct parts *p)
+static unsigned immediate_bytes(const struct instruction *p)
 {
 	unsigned full = p->size16 ? 2 : 4;
 	uint8_t op = p->op;
@@ -178,7 +178,7 @@ static unsigned immediate_bytes(const struct parts *p)
 }
 
 /* The general register that an instruction with ModRM writes, or X86_NO_REG. */
-static uint8_t written(const struct parts *p)
+static uint8_t written(const struct instruction *p)
 {
 	uint8_t op = p->op, in_rm = p->mod == 3 ? p->rm : X86_NO_REG;
 
@@ -226,7 +226,7 @@ static uint8_t written(const struct parts *p)
 }
 
 /* What an instruction of the first map with ModRM does to rsp or rbp. */
-static struct x86 on_frame(const struct parts *p)
+static struct x86 on_frame(const struct instruction *p)
 {
 	struct x86 x = {.kind = X86_OTHER, .reg = X86_NO_REG};
 	bool wide = p->rex & 8, reg_reg = p->mod == 3;
@@ -268,7 +268,7 @@ static struct x86 on_frame(const struct parts *p)
 	return x;
 }
 
-static struct x86 classify(const struct parts *p)
+static struct x86 classify(const struct instruction *p)
 {
 	struct x86 x = {.kind = X86_OTHER, .reg = X86_NO_REG};
 	uint8_t op = p->op;
@@ -336,7 +336,7 @@ static struct x86 classify(const struct parts *p)
 
 struct x86 x86_decode(const uint8_t *code, size_t len)
 {
-	struct parts p = {.at = code, .end = code + (len < 15 ? len : 15)};
+	struct instruction p = {.at = code, .end = code + (len < 15 ? len : 15)};
 	struct x86 bad = {.kind = X86_BAD};
 
 	if (!read_opcode(&p))
