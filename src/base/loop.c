@@ -9,14 +9,14 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum source_type { SOURCE_FD, SOURCE_SIGNAL };
+enum watched_type { WATCHED_FD, WATCHED_SIGNAL };
 
-struct source {
-	enum source_type type;
+struct watched {
+	enum watched_type type;
 	int fd; /* -1: removed */
 	loop_fn *fn;
 	void *ctx;
-	struct source *next;
+	struct watched *next;
 };
 
 /* Timers are not fds but the timeout of epoll_wait(), which saves a system call each time. */
@@ -31,7 +31,7 @@ struct loop {
 	int epoll;
 	bool stopped;
 	sigset_t signals; /* blocked while the loop lives */
-	struct source *sources;
+	struct watched *watched;
 	struct timer *timers;
 };
 
@@ -48,9 +48,9 @@ void loop_free(struct loop *l)
 {
 	if (!l)
 		return;
-	for (struct source *s = l->sources, *next; s; s = next) {
+	for (struct watched *s = l->watched, *next; s; s = next) {
 		next = s->next;
-		if (s->type != SOURCE_FD)
+		if (s->type != WATCHED_FD)
 			close(s->fd);
 		free(s);
 	}
@@ -64,30 +64,30 @@ void loop_free(struct loop *l)
 	free(l);
 }
 
-static int watch(struct loop *l, enum source_type type, int fd, loop_fn *fn, void *ctx)
+static int watch(struct loop *l, enum watched_type type, int fd, loop_fn *fn, void *ctx)
 {
-	struct source *s = mem_alloc(sizeof(*s));
+	struct watched *s = mem_alloc(sizeof(*s));
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
 
-	*s = (struct source){type, fd, fn, ctx, l->sources};
+	*s = (struct watched){type, fd, fn, ctx, l->watched};
 	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) != 0) {
 		int r = -errno;
 		free(s);
 		return r;
 	}
-	l->sources = s;
+	l->watched = s;
 	return 0;
 }
 
 int loop_fd(struct loop *l, int fd, loop_fn *fn, void *ctx)
 {
-	return watch(l, SOURCE_FD, fd, fn, ctx);
+	return watch(l, WATCHED_FD, fd, fn, ctx);
 }
 
 void loop_remove_fd(struct loop *l, int fd)
 {
-	for (struct source *s = l->sources; s; s = s->next) {
-		if (s->type == SOURCE_FD && s->fd == fd) {
+	for (struct watched *s = l->watched; s; s = s->next) {
+		if (s->type == WATCHED_FD && s->fd == fd) {
 			epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL);
 			s->fd = -1;
 		}
@@ -156,18 +156,18 @@ int loop_signal(struct loop *l, int signo, loop_fn *fn, void *ctx)
 	int fd = signalfd(-1, &one, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	int r = watch(l, SOURCE_SIGNAL, fd, fn, ctx);
+	int r = watch(l, WATCHED_SIGNAL, fd, fn, ctx);
 	if (r)
 		close(fd);
 	return r;
 }
 
-static void dispatch(struct source *s)
+static void dispatch(struct watched *s)
 {
 	struct signalfd_siginfo info = {};
 	int what = s->fd;
 
-	if (s->type == SOURCE_SIGNAL) {
+	if (s->type == WATCHED_SIGNAL) {
 		if (read(s->fd, &info, sizeof(info)) != sizeof(info))
 			return;
 		what = (int)info.ssi_signo;
@@ -184,7 +184,7 @@ int loop_run(struct loop *l)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n && !l->stopped; i++) {
-			struct source *s = events[i].data.ptr;
+			struct watched *s = events[i].data.ptr;
 			if (s->fd >= 0)
 				dispatch(s);
 		}

@@ -17,13 +17,13 @@
 #define READS_MAX   16 /* of a thread that changes just then */
 #define FIRST_SHIFT 8
 
-struct maps { /* what the source has while it runs */
+struct site_maps { /* what the source has while it runs */
 	struct bpf_link *switches;
 	struct site_thread *threads; /* SITES_THREADS of them, mapped */
 	struct site_control *control;
 	int sites_fd, claims_fd, cpus_fd;
 	struct site_cpu *cpus; /* what they ran when they were read last: cpu_count, twice */
-	struct running {
+	struct on_cpu {
 		uint32_t place;
 		uint64_t since;
 	} * running; /* of them, threads that are known; in the order of places */
@@ -53,7 +53,7 @@ static bool scheduler_has_one_clock(void)
 
 static int start(struct source *s, const char **ret_doing)
 {
-	struct maps *m = mem_alloc(sizeof(*m));
+	struct site_maps *m = mem_alloc(sizeof(*m));
 
 	s->driver_data = m;
 	*ret_doing = "map the threads off their CPU";
@@ -77,7 +77,7 @@ static int start(struct source *s, const char **ret_doing)
 
 static void stop(struct source *s)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 
 	if (m)
 		bpf_link__destroy(TAKE_PTR(m->switches));
@@ -85,7 +85,7 @@ static void stop(struct source *s)
 
 static void sites_free(struct source *s)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 
 	if (!m)
 		return;
@@ -113,7 +113,7 @@ const struct source_kind sites_source = {
 
 void sites_source_set_shift(struct source *s, unsigned shift)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 
 	__atomic_store_n(&m->control->shift, MIN(shift, (unsigned)SITES_WALK_SHIFTS),
 			 __ATOMIC_RELAXED);
@@ -121,14 +121,14 @@ void sites_source_set_shift(struct source *s, unsigned shift)
 
 void sites_source_hold(struct source *s, bool hold)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 
 	__atomic_store_n(&m->control->full, hold, __ATOMIC_RELAXED);
 }
 
 bool sites_source_is_full(struct source *s)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 
 	return __atomic_load_n(&m->control->full, __ATOMIC_RELAXED);
 }
@@ -140,7 +140,7 @@ struct batch {
 	struct site_value sites[BATCH];
 };
 
-static int read_sites(const struct maps *m, const struct sites_reader *r)
+static int read_sites(const struct site_maps *m, const struct sites_reader *r)
 {
 	CLEANUP(freep) struct batch *b = mem_alloc(sizeof(*b));
 	uint64_t at[2] = {}; /* where it goes on: the kernel's business */
@@ -173,7 +173,7 @@ static void read_thread(const struct site_thread *from, struct site_thread *ret)
 
 static int compare_places(const void *a, const void *b)
 {
-	uint32_t x = ((const struct running *)a)->place, y = ((const struct running *)b)->place;
+	uint32_t x = ((const struct on_cpu *)a)->place, y = ((const struct on_cpu *)b)->place;
 
 	return x < y ? -1 : x > y;
 }
@@ -184,7 +184,7 @@ static int compare_places(const void *a, const void *b)
  * thread and the time at which the one before came, so it is read twice and skipped if the readings
  * differ. (The thread before with the time of the next is harmless: it left at that time.)
  */
-static int read_cpus(struct source *s, struct maps *m)
+static int read_cpus(struct source *s, struct site_maps *m)
 {
 	const struct site_cpu *again = m->cpus + s->cpu_count;
 	uint32_t zero = 0;
@@ -201,7 +201,7 @@ static int read_cpus(struct source *s, struct maps *m)
 			if (__atomic_load_n(&m->threads[place].tid, __ATOMIC_RELAXED) !=
 			    m->cpus[i].tid)
 				continue;
-			m->running[m->running_count++] = (struct running){place, m->cpus[i].since};
+			m->running[m->running_count++] = (struct on_cpu){place, m->cpus[i].since};
 			break;
 		}
 	qsort(m->running, m->running_count, sizeof(*m->running), compare_places);
@@ -209,7 +209,7 @@ static int read_cpus(struct source *s, struct maps *m)
 }
 
 /* When the thread at a place came to the CPU that it is on; *at: which of them is next. */
-static uint64_t running_since(const struct maps *m, uint32_t place, unsigned *at)
+static uint64_t running_since(const struct site_maps *m, uint32_t place, unsigned *at)
 {
 	uint64_t since = 0;
 
@@ -221,7 +221,7 @@ static uint64_t running_since(const struct maps *m, uint32_t place, unsigned *at
 
 int sites_source_read(struct source *s, const struct sites_reader *r)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 	int err = read_sites(m, r);
 	unsigned at = 0;
 
@@ -240,7 +240,7 @@ int sites_source_read(struct source *s, const struct sites_reader *r)
 
 uint64_t sites_source_taken(struct source *s)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 	uint64_t sum = 0;
 	uint32_t zero = 0;
 
@@ -252,7 +252,7 @@ uint64_t sites_source_taken(struct source *s)
 
 bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 	unsigned at = 0;
 
 	if (read_cpus(s, m) != 0)
@@ -269,7 +269,7 @@ bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
 
 void sites_source_remove_site(struct source *s, const struct site_key *key)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 
 	bpf_map_delete_elem(m->sites_fd, key);
 	__atomic_store_n(&m->control->full, 0, __ATOMIC_RELAXED);
@@ -278,7 +278,7 @@ void sites_source_remove_site(struct source *s, const struct site_key *key)
 /* First the place itself, then that it may be taken. */
 void sites_source_remove_thread(struct source *s, uint32_t place)
 {
-	struct maps *m = s->driver_data;
+	struct site_maps *m = s->driver_data;
 
 	__atomic_store_n(&m->threads[place].tid, 0, __ATOMIC_SEQ_CST);
 	bpf_map_delete_elem(m->claims_fd, &place);

@@ -28,7 +28,7 @@ struct step {
 	double sum;    /* of all before, since the first step */
 };
 
-struct process { /* its steps */
+struct process_steps { /* its steps */
 	uint32_t first, count;
 };
 
@@ -39,7 +39,7 @@ struct latency {
 	uint32_t count, cap, max;
 	uint64_t refused;
 	uint32_t *process_of; /* by series: an index of processes; the machine is one for all */
-	struct process *processes;
+	struct process_steps *processes;
 	uint32_t *pids; /* of them: strings of the profile */
 	uint32_t process_count, pid_cap;
 	struct index by_pid;
@@ -175,7 +175,7 @@ static void make_steps(struct latency *l)
 	l->processes[l->process_count - 1].count = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct edge *e = &edges[i];
-		struct process *p = &l->processes[e->process];
+		struct process_steps *p = &l->processes[e->process];
 		struct step *s = &l->steps[p->first + p->count];
 		const struct step *before = p->count ? s - 1 : NULL;
 		running[e->process] += e->delta;
@@ -189,7 +189,7 @@ static void make_steps(struct latency *l)
 /* The last step at that time or before it; NULL: none. */
 static const struct step *step_at(const struct latency *l, uint32_t process, uint64_t time)
 {
-	const struct process *p = &l->processes[process];
+	const struct process_steps *p = &l->processes[process];
 	uint32_t low = 0, high = p->count;
 
 	while (low < high) {
@@ -206,7 +206,7 @@ static const struct step *step_at(const struct latency *l, uint32_t process, uin
  */
 static double weight_until(const struct latency *l, uint32_t process, uint64_t time)
 {
-	const struct process *p = &l->processes[process];
+	const struct process_steps *p = &l->processes[process];
 	const struct step *s = step_at(l, process, time);
 
 	if (s)

@@ -10,20 +10,20 @@
 #define ENTRIES_BYTES (WINDOW_MESSAGE_MAX / 2) /* in a message without rows */
 #define ENTRIES_WITH  (16u << 10)              /* in one with rows: room for both */
 
-struct waiting {
+struct unsent {
 	struct window window;
 	unsigned source;
 	uint64_t samples; /* in the parts that are left */
 	uint32_t row;     /* the first row of the part to send */
 	size_t time;      /* … and its first sample time */
-	struct waiting *next;
+	struct unsent *next;
 };
 
 struct sender {
 	const struct profile *dict;
 	uint8_t instance[16];
 	size_t max_bytes, bytes;
-	struct waiting *first, **last;
+	struct unsent *first, **last;
 	uint64_t sequence;
 	uint32_t epoch;
 	struct entries_mark sent, acked; /* the dictionary: with the message, and before it */
@@ -55,7 +55,7 @@ struct sender *sender_new(const struct profile *dict, const uint8_t instance[16]
 	return s;
 }
 
-static size_t bytes_of(const struct waiting *w)
+static size_t bytes_of(const struct unsent *w)
 {
 	return sizeof(*w) + w->window.row_count * sizeof(*w->window.rows) +
 	       w->window.time_count * sizeof(*w->window.times);
@@ -63,7 +63,7 @@ static size_t bytes_of(const struct waiting *w)
 
 static void remove_first(struct sender *s)
 {
-	struct waiting *w = s->first;
+	struct unsent *w = s->first;
 
 	s->first = w->next;
 	if (!s->first)
@@ -89,7 +89,7 @@ void sender_free(struct sender *s)
 static void make_room(struct sender *s)
 {
 	while (s->bytes > s->max_bytes && s->stats.waiting > 1) {
-		struct waiting *w = s->first;
+		struct unsent *w = s->first;
 		if (s->encoded && s->part != WINDOW_NO_PART) {
 			if (s->stats.waiting < 3)
 				return;
@@ -107,7 +107,7 @@ static void make_room(struct sender *s)
 
 void sender_push(struct sender *s, unsigned source, struct window *w)
 {
-	struct waiting *new = mem_alloc(sizeof(*new));
+	struct unsent *new = mem_alloc(sizeof(*new));
 
 	new->window = *w;
 	new->source = MIN(source, SOURCES_MAX - 1);
@@ -136,7 +136,7 @@ void sender_metrics(struct sender *s, struct window_metric *metrics, uint32_t co
 }
 
 /* How many rows the part that begins at w->row has: always the same for the same window. */
-static void measure_part(struct sender *s, const struct waiting *w)
+static void measure_part(struct sender *s, const struct unsent *w)
 {
 	uint32_t rows = 0;
 	uint64_t samples = 0;
@@ -153,7 +153,7 @@ static void measure_part(struct sender *s, const struct waiting *w)
 
 static void encode(struct sender *s, const struct window_counts *counts, bool entries_only)
 {
-	const struct waiting *w = s->first;
+	const struct unsent *w = s->first;
 	struct window part = w->window;
 
 	part.epoch = s->epoch;
@@ -209,7 +209,7 @@ const struct pack *sender_message(struct sender *s, const struct window_counts *
 
 static void part_is_done(struct sender *s, bool refused)
 {
-	struct waiting *w = s->first;
+	struct unsent *w = s->first;
 
 	if (s->part == WINDOW_NO_PART)
 		return;

@@ -24,7 +24,7 @@ struct totals {
 };
 
 /* One walk of a thread's stack, and the waits that are taken to have been there. */
-struct walk {
+struct site_walk {
 	uint64_t id;
 	uint32_t tid;
 	uint32_t stack, runnable_stack;
@@ -63,7 +63,7 @@ struct sites {
 	struct syscall_names *calls;
 	uint32_t states[OFFCPU_STATES], idle, reasons[WAIT_REASONS];
 	uint32_t schedule, runnable, idle_mark, no_stack;
-	struct walk *walks; /* [0] is not used */
+	struct site_walk *walks; /* [0] is not used */
 	uint32_t walk_count, walk_cap;
 	struct index by_id;
 	struct bare *bares; /* SITES_THREADS of them; most are never touched */
@@ -141,12 +141,12 @@ static uint32_t get_walk(struct sites *s, uint32_t tid, uint64_t id)
 			return at;
 	while (s->walk_count >= s->walk_cap)
 		MEM_GROW(s->walks, s->walk_cap, s->walk_cap);
-	s->walks[s->walk_count] = (struct walk){.id = id, .tid = tid};
+	s->walks[s->walk_count] = (struct site_walk){.id = id, .tid = tid};
 	index_put(&s->by_id, hash, s->walk_count);
 	return s->walk_count++;
 }
 
-static struct walk *walk_of(struct sites *s, uint32_t tid, uint64_t id)
+static struct site_walk *walk_of(struct sites *s, uint32_t tid, uint64_t id)
 {
 	uint32_t at = get_walk(s, tid, id); /* may move them */
 
@@ -155,7 +155,7 @@ static struct walk *walk_of(struct sites *s, uint32_t tid, uint64_t id)
 
 /* Which labels the waits of a walk have, and under which stacks they are. */
 static void describe(struct sites *s, const struct assembled *a, const struct offcpu_details *d,
-		     struct walk *w)
+		     struct site_walk *w)
 {
 	enum offcpu_state state = MIN(d->state, OFFCPU_RUNNABLE);
 	struct wait_site site = {
@@ -229,7 +229,7 @@ void sites_event(struct sites *s, struct processes *ps, const struct assembled *
 		return;
 	}
 	if (before->began) {
-		struct walk *old = walk_of(s, d->tid, before->began);
+		struct site_walk *old = walk_of(s, d->tid, before->began);
 		old->told.blocked += told.blocked;
 		old->told.runnable += told.runnable;
 		old->told.periods += told.periods;
@@ -237,7 +237,7 @@ void sites_event(struct sites *s, struct processes *ps, const struct assembled *
 	} else {
 		s->fresh++;
 	}
-	struct walk *w = walk_of(s, d->tid, d->walk);
+	struct site_walk *w = walk_of(s, d->tid, d->walk);
 	s->stats.walked++;
 	windows_owner(s->windows, ps, a, &w->blocked);
 	describe(s, a, &d->of, w);
@@ -250,7 +250,7 @@ static void on_site(void *ctx, const struct site_key *key, const struct site_val
 {
 	struct sites *s = ctx;
 	uint32_t at = get_walk(s, key->tid, site->walk);
-	struct walk *w = &s->walks[at];
+	struct site_walk *w = &s->walks[at];
 
 	w->is_met = true;
 	w->now.blocked += site->sums.blocked;
@@ -269,7 +269,7 @@ static uint64_t open_ns(const struct sites *s, const struct site_thread *t, uint
 }
 
 static void add_open(const struct sites *s, const struct site_thread *t, uint64_t back,
-		     struct walk *w)
+		     struct site_walk *w)
 {
 	if ((t->slots[t->at].key & SITES_STATE) == OFFCPU_RUNNABLE)
 		w->now.runnable += open_ns(s, t, back);
@@ -278,15 +278,15 @@ static void add_open(const struct sites *s, const struct site_thread *t, uint64_
 }
 
 /* The walk of a slot with what it has; NULL: it has none. */
-static struct walk *add_slot(struct sites *s, const struct site_thread *t, uint32_t i,
-			     uint64_t back)
+static struct site_walk *add_slot(struct sites *s, const struct site_thread *t, uint32_t i,
+				  uint64_t back)
 {
 	const struct site_slot *slot = &t->slots[i];
 	bool has_walk = i ? slot->key != 0 : t->at == 0 && t->left && slot->walk == t->left;
 
 	if (!has_walk)
 		return NULL;
-	struct walk *w = walk_of(s, t->tid & ~SITES_ENDED, slot->walk);
+	struct site_walk *w = walk_of(s, t->tid & ~SITES_ENDED, slot->walk);
 	w->is_met = w->is_current = true;
 	if (i) {
 		w->now.blocked += slot->blocked;
@@ -330,7 +330,7 @@ static void on_thread(void *ctx, uint32_t place, const struct site_thread *t, ui
 	if (t->at > SITES_SLOTS)
 		return; /* cannot be */
 	for (uint32_t i = 0; i <= SITES_SLOTS; i++) {
-		const struct walk *w = add_slot(s, t, i, back);
+		const struct site_walk *w = add_slot(s, t, i, back);
 		/* It may have become another program: its last stack tells. */
 		if (w && w->has_stack && (!has_owner || i == t->at)) {
 			has_owner = true;
@@ -354,7 +354,7 @@ static uint64_t grown(uint64_t now, uint64_t reported)
 	return now > reported ? now - reported : 0;
 }
 
-static void report_walk(struct sites *s, struct walk *w)
+static void report_walk(struct sites *s, struct site_walk *w)
 {
 	struct totals all = {w->told.blocked + w->now.blocked, w->told.runnable + w->now.runnable,
 			     w->told.periods + w->now.periods};
@@ -382,7 +382,7 @@ static void report_walk(struct sites *s, struct walk *w)
 				      MAX(all.periods, w->reported.periods)};
 }
 
-static bool is_needed(const struct walk *w)
+static bool is_needed(const struct site_walk *w)
 {
 	return w->is_current || w->unused < (w->is_met ? UNUSED_MAX : UNKNOWN_MAX);
 }
@@ -414,7 +414,7 @@ static void remove_sites(struct sites *s, struct source *src)
 		if (!is_gone && is_needed(&s->walks[r->walk]))
 			continue;
 		sites_source_remove_site(src, &r->key);
-		struct walk *w = &s->walks[r->walk];
+		struct site_walk *w = &s->walks[r->walk];
 		w->is_met = false;
 		w->told.blocked += r->sums.blocked;
 		w->told.runnable += r->sums.runnable;
@@ -428,7 +428,7 @@ static void remove_walks(struct sites *s)
 	uint32_t kept = 1;
 
 	for (uint32_t i = 1; i < s->walk_count; i++) {
-		struct walk *w = &s->walks[i];
+		struct site_walk *w = &s->walks[i];
 		bool is_kept = is_needed(w);
 		w->now = (struct totals){};
 		w->is_met = w->is_current = false;

@@ -193,14 +193,15 @@ static void write_profile(struct live_request *a, struct store *s, FILE *out)
 
 /* ---- the list ------------------------------------------------------------------------------ */
 
-struct process {
+struct process_row {
 	const char *comm, *pid, *host; /* of the profile; NULL: none */
 	uint64_t value;
 };
 
 static int by_value(const void *a, const void *b)
 {
-	uint64_t x = ((const struct process *)a)->value, y = ((const struct process *)b)->value;
+	uint64_t x = ((const struct process_row *)a)->value,
+		 y = ((const struct process_row *)b)->value;
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
@@ -216,7 +217,7 @@ static void write_text(FILE *out, const char *text)
 	escape_xml(out, text, strlen(text));
 }
 
-static void write_row(FILE *out, const struct process *p, bool hosts)
+static void write_row(FILE *out, const struct process_row *p, bool hosts)
 {
 	const char *comm = p->comm ? p->comm : "";
 
@@ -240,9 +241,9 @@ static void write_row(FILE *out, const struct process *p, bool hosts)
 }
 
 /* One entry for each series; those of a process that differ in nothing shown are one already. */
-static struct process *sum_up(const struct profile *p, uint32_t *ret_count, bool *ret_hosts)
+static struct process_row *sum_up(const struct profile *p, uint32_t *ret_count, bool *ret_hosts)
 {
-	struct process *list = mem_alloc_array(p->series_count, sizeof(*list));
+	struct process_row *list = mem_alloc_array(p->series_count, sizeof(*list));
 	uint32_t count = 0;
 
 	*ret_hosts = false;
@@ -251,10 +252,10 @@ static struct process *sum_up(const struct profile *p, uint32_t *ret_count, bool
 	for (uint32_t i = 0; i < p->series_count; i++) {
 		if (!list[i].value)
 			continue;
-		struct process one = {.comm = profile_label(p, i, "comm"),
-				      .pid = profile_label(p, i, "pid"),
-				      .host = profile_label(p, i, "host"),
-				      .value = list[i].value};
+		struct process_row one = {.comm = profile_label(p, i, "comm"),
+					  .pid = profile_label(p, i, "pid"),
+					  .host = profile_label(p, i, "host"),
+					  .value = list[i].value};
 		*ret_hosts |= count && strcmp(one.host ? one.host : "",
 					      list[0].host ? list[0].host : "") != 0;
 		list[count++] = one;
@@ -278,7 +279,7 @@ static void write_list(struct live_request *a, struct store *s, FILE *out)
 
 	if (!query_job_went_well(&a->q, store_sum(s, &q, p, &a->answer, &a->q.store_error)))
 		return;
-	CLEANUP(freep) struct process *list = sum_up(p, &count, &hosts);
+	CLEANUP(freep) struct process_row *list = sum_up(p, &count, &hosts);
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
 	      "<title>smolder: profiles of any process</title>\n"
 	      "<link rel=\"stylesheet\" href=\"/plain.css\">\n"

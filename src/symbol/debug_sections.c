@@ -25,14 +25,14 @@ static const char names[] = "\0.debug_info\0.debug_abbrev\0.debug_line\0.debug_l
 			    ".debug_str\0.debug_str_offsets\0.debug_addr\0.debug_ranges\0"
 			    ".debug_rnglists\0.shstrtab";
 
-struct source {
+struct packed_section {
 	const Elf64_Shdr *section; /* NULL: the file has none */
 	enum packing packing;
 	uint64_t header; /* bytes before the compressed data */
 	uint64_t size;   /* unpacked */
 };
 
-static bool read_header(const struct elf_file *e, struct source *s)
+static bool read_header(const struct elf_file *e, struct packed_section *s)
 {
 	union {
 		Elf32_Chdr narrow;
@@ -51,7 +51,7 @@ static bool read_header(const struct elf_file *e, struct source *s)
 	return true;
 }
 
-static bool read_old_header(const struct elf_file *e, struct source *s)
+static bool read_old_header(const struct elf_file *e, struct packed_section *s)
 {
 	uint8_t h[OLD_HEADER];
 	uint64_t size;
@@ -66,10 +66,10 @@ static bool read_old_header(const struct elf_file *e, struct source *s)
 	return true;
 }
 
-static struct source find(const struct elf_file *e, const char *which)
+static struct packed_section find(const struct elf_file *e, const char *which)
 {
 	char name[32];
-	struct source s = {};
+	struct packed_section s = {};
 
 	snprintf(name, sizeof(name), ".debug_%s", which);
 	s.section = elf_file_section(e, name);
@@ -83,11 +83,11 @@ static struct source find(const struct elf_file *e, const char *which)
 		s.section = elf_file_section(e, name);
 		good = s.section && read_old_header(e, &s);
 	}
-	return good && s.size ? s : (struct source){};
+	return good && s.size ? s : (struct packed_section){};
 }
 
 /* The size of the copy: 0 when there is nothing to copy, UINT64_MAX when it is absurdly large. */
-static uint64_t measure(const struct elf_file *e, struct source ret[static SECTIONS])
+static uint64_t measure(const struct elf_file *e, struct packed_section ret[static SECTIONS])
 {
 	uint64_t size = sizeof(Elf64_Ehdr) + sizeof(names) + (SECTIONS + 2) * sizeof(Elf64_Shdr);
 
@@ -102,12 +102,12 @@ static uint64_t measure(const struct elf_file *e, struct source ret[static SECTI
 
 uint64_t debug_sections_size(const struct elf_file *e)
 {
-	struct source sources[SECTIONS];
+	struct packed_section sources[SECTIONS];
 
 	return measure(e, sources);
 }
 
-static int copy(const struct elf_file *e, const struct source *s, uint8_t *to)
+static int copy(const struct elf_file *e, const struct packed_section *s, uint8_t *to)
 {
 	uint64_t offset = s->section->sh_offset + s->header;
 	size_t packed_len = s->section->sh_size - s->header;
@@ -158,7 +158,7 @@ static void write_headers(struct debug_sections *d, const Elf64_Shdr *sections, 
 
 int debug_sections_init(struct debug_sections *d, const struct elf_file *e, size_t max)
 {
-	struct source sources[SECTIONS];
+	struct packed_section sources[SECTIONS];
 	Elf64_Shdr sections[SECTIONS + 2] = {};
 	uint64_t size = measure(e, sources);
 

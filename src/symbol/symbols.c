@@ -45,7 +45,7 @@ struct named_offset { /* what was found for an offset */
 	uint32_t before, after; /* as in struct symbol */
 };
 
-struct name { /* in the cache, per function */
+struct cached_name { /* in the cache, per function */
 	uint32_t kind;
 	char text[];
 };
@@ -54,7 +54,7 @@ struct symbols {
 	struct symbol_file *files; /* by id - 1 */
 	uint32_t count, cap;
 	size_t max_bytes, file_bytes, symbol_bytes;
-	struct name_cache names; /* (file, start) -> struct name */
+	struct name_cache names; /* (file, start) -> struct cached_name */
 	uint64_t clock;
 	uint32_t fds;
 	struct symbols_stats stats;
@@ -372,16 +372,17 @@ static struct named_offset locate(struct symbols *s, struct symbol_file *f, uint
 }
 
 /* The name of the function that was found; NULL when it cannot be read. */
-static const struct name *read_name(struct symbols *s, uint32_t file, const struct named_offset *p)
+static const struct cached_name *read_name(struct symbols *s, uint32_t file,
+					   const struct named_offset *p)
 {
-	struct name *n = (struct name *)s->scratch;
+	struct cached_name *n = (struct cached_name *)s->scratch;
 	enum frame_kind kind;
 
 	if (file_symbols_name(s->files[file - 1].symbols, &p->hit, n->text, &kind) < 0)
 		return NULL;
 	s->stats.names++;
 	n->kind = kind;
-	const struct name *kept =
+	const struct cached_name *kept =
 		name_cache_put(&s->names, file, p->start, n, sizeof(*n) + strlen(n->text) + 1);
 	return kept ? kept : n;
 }
@@ -397,7 +398,7 @@ int symbols_find(struct symbols *s, uint32_t file, uint64_t offset, struct symbo
 	}
 
 	struct named_offset place = locate(s, &s->files[file - 1], offset);
-	const struct name *name = NULL;
+	const struct cached_name *name = NULL;
 	if (place.named) {
 		name = name_cache_get(&s->names, file, place.start);
 		if (!name)

@@ -32,7 +32,7 @@ struct record {
 	bool is_cie;
 };
 
-struct reader {
+struct cfi_reader {
 	struct cfi_stats *stats;
 	const Elf64_Phdr *texts[TEXTS_MAX]; /* executable segments */
 	unsigned text_count;
@@ -49,7 +49,7 @@ struct reader {
 	uint64_t limit; /* rows at or after this address belong to the next function */
 };
 
-static void broken(struct reader *r, const struct cfi_section *t, uint64_t at, const char *why)
+static void broken(struct cfi_reader *r, const struct cfi_section *t, uint64_t at, const char *why)
 {
 	r->stats->broken++;
 	if (!r->stats->why) {
@@ -115,7 +115,7 @@ static bool read_augmentation(struct byte_reader *b, const char *letters, struct
 	return !data.bad;
 }
 
-static int parse_cie(struct reader *r, const struct cfi_section *t, uint64_t at,
+static int parse_cie(struct cfi_reader *r, const struct cfi_section *t, uint64_t at,
 		     struct cfa_cie *cie)
 {
 	struct record rec;
@@ -142,8 +142,8 @@ static int parse_cie(struct reader *r, const struct cfi_section *t, uint64_t at,
 	return cfa_run_cie(cie, &r->budget);
 }
 
-static const struct cfa_cie *find_cie(struct reader *r, const struct cfi_section *t, uint64_t at,
-				      int *ret_error)
+static const struct cfa_cie *find_cie(struct cfi_reader *r, const struct cfi_section *t,
+				      uint64_t at, int *ret_error)
 {
 	struct kept_cie *k = &r->cies[t->debug * CIES_KEPT + at * 31 / 16 % CIES_KEPT];
 	if (at >= t->size) {
@@ -160,7 +160,7 @@ static const struct cfa_cie *find_cie(struct reader *r, const struct cfi_section
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static int parse_fde(struct reader *r, const struct cfi_section *t, struct record *rec,
+static int parse_fde(struct cfi_reader *r, const struct cfi_section *t, struct record *rec,
 		     struct cfa_fde *ret)
 {
 	struct byte_reader *b = &rec->body;
@@ -182,7 +182,7 @@ static int parse_fde(struct reader *r, const struct cfi_section *t, struct recor
 	return 0;
 }
 
-static void find_texts(struct reader *r, const struct elf_file *e)
+static void find_texts(struct cfi_reader *r, const struct elf_file *e)
 {
 	for (uint32_t i = 0; i < e->segment_count && r->text_count < TEXTS_MAX; i++)
 		if (e->segments[i].p_type == PT_LOAD && (e->segments[i].p_flags & PF_X))
@@ -190,7 +190,7 @@ static void find_texts(struct reader *r, const struct elf_file *e)
 }
 
 /* Cuts a function at the end of the executable segment it starts in; false: nothing is left. */
-static bool cut_to_text(const struct reader *r, struct cfa_fde *f)
+static bool cut_to_text(const struct cfi_reader *r, struct cfa_fde *f)
 {
 	for (unsigned i = 0; i < r->text_count; i++) {
 		uint64_t from = r->texts[i]->p_vaddr, size = r->texts[i]->p_memsz;
@@ -203,7 +203,7 @@ static bool cut_to_text(const struct reader *r, struct cfa_fde *f)
 	return false;
 }
 
-static int add_fde(struct reader *r, const struct cfi_section *t, struct record *rec)
+static int add_fde(struct cfi_reader *r, const struct cfi_section *t, struct record *rec)
 {
 	struct cfa_fde f = {};
 	int error = parse_fde(r, t, rec, &f);
@@ -228,7 +228,7 @@ static int add_fde(struct reader *r, const struct cfi_section *t, struct record 
 	return 0;
 }
 
-static int list_fdes(struct reader *r, const struct cfi_section *t)
+static int list_fdes(struct cfi_reader *r, const struct cfi_section *t)
 {
 	struct record rec;
 
@@ -250,7 +250,7 @@ static int list_fdes(struct reader *r, const struct cfi_section *t)
 }
 
 /* Removes overlaps, so that at most one function covers an address. */
-static void settle(struct reader *r)
+static void settle(struct cfi_reader *r)
 {
 	uint32_t kept = 0;
 	uint64_t described = 0; /* what .eh_frame covers ends here */
@@ -282,7 +282,7 @@ static void settle(struct reader *r)
 
 static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 {
-	struct reader *r = arg;
+	struct cfi_reader *r = arg;
 
 	if (start >= r->limit || memcmp(&rule, &r->last, sizeof(rule)) == 0)
 		return 0;
@@ -296,7 +296,7 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 	return r->row(r->arg, start, rule);
 }
 
-static int put_fde(struct reader *r, const struct fde *listed)
+static int put_fde(struct cfi_reader *r, const struct fde *listed)
 {
 	const struct cfi_section *t = &r->tables[listed->debug];
 	struct record rec;
@@ -318,7 +318,7 @@ static int put_fde(struct reader *r, const struct fde *listed)
 	return 0;
 }
 
-static int put_all(struct reader *r)
+static int put_all(struct cfi_reader *r)
 {
 	const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 
@@ -337,7 +337,7 @@ static int put_all(struct reader *r)
 	return 0;
 }
 
-static int run(struct reader *r)
+static int run(struct cfi_reader *r)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(r->tables); i++) {
 		const struct cfi_section *t = &r->tables[i];
@@ -369,7 +369,7 @@ static uint64_t find_entry(const struct elf_file *e)
 
 int cfi_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats)
 {
-	struct reader r = {.stats = stats, .row = row, .arg = arg};
+	struct cfi_reader r = {.stats = stats, .row = row, .arg = arg};
 
 	*stats = (struct cfi_stats){};
 	if (!ARCH_HAS_WALK || e->machine != ARCH_ELF_MACHINE || e->is_32_bit)

@@ -8,7 +8,7 @@
 
 #define NAME_MAX_LEN 64 /* longer than the names that goasm knows */
 
-struct reader {
+struct go_reader {
 	const struct elf_file *e;
 	const struct gopclntab *go;
 	struct goasm goasm;
@@ -21,7 +21,7 @@ struct reader {
 	struct unwind_rule last;
 };
 
-static void broken(struct reader *r, uint64_t record, const char *why)
+static void broken(struct go_reader *r, uint64_t record, const char *why)
 {
 	r->stats->broken++;
 	if (!r->stats->why) {
@@ -32,7 +32,7 @@ static void broken(struct reader *r, uint64_t record, const char *why)
 
 static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 {
-	struct reader *r = arg;
+	struct go_reader *r = arg;
 
 	if (memcmp(&rule, &r->last, sizeof(rule)) == 0 && r->stats->rows)
 		return 0;
@@ -105,7 +105,7 @@ static int next_depth(struct depths *d, struct goasm_step *ret)
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static int put_plain(struct reader *r, struct depths *d, uint64_t end, uint64_t record)
+static int put_plain(struct go_reader *r, struct depths *d, uint64_t end, uint64_t record)
 {
 	struct goasm_step step;
 	int more, err;
@@ -121,7 +121,7 @@ static int put_plain(struct reader *r, struct depths *d, uint64_t end, uint64_t 
 	return put_row(r, d->pc, (struct unwind_rule){.cfa = UNWIND_OTHER});
 }
 
-static int put_special(struct reader *r, struct depths *d, struct goasm_func *f)
+static int put_special(struct go_reader *r, struct depths *d, struct goasm_func *f)
 {
 	struct goasm_step steps[GOASM_STEPS_MAX];
 	uint8_t code[GOASM_CODE_MAX];
@@ -138,7 +138,7 @@ static int put_special(struct reader *r, struct depths *d, struct goasm_func *f)
 	return goasm_rows(&r->goasm, f, put_row, r);
 }
 
-static bool is_special(const struct reader *r, uint64_t record, unsigned flags,
+static bool is_special(const struct go_reader *r, uint64_t record, unsigned flags,
 		       char name[static NAME_MAX_LEN])
 {
 	uint64_t at;
@@ -155,7 +155,7 @@ static bool is_special(const struct reader *r, uint64_t record, unsigned flags,
 
 static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 {
-	struct reader *r = arg;
+	struct go_reader *r = arg;
 	struct gopclntab_func func;
 	char name[NAME_MAX_LEN];
 	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
@@ -197,7 +197,7 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 
 /* Passes on the rows of the CFI, replacing those in the range of Go's functions by Go's. */
 struct merge {
-	struct reader *r;
+	struct go_reader *r;
 	uint64_t start, end;     /* of Go's functions; 0: none */
 	struct unwind_rule held; /* the latest rule of the CFI */
 	bool done;
@@ -218,7 +218,7 @@ static int extend(void *arg, uint64_t start, uint64_t size, uint64_t record)
 
 static int put_go(struct merge *m)
 {
-	struct reader *r = m->r;
+	struct go_reader *r = m->r;
 
 	m->done = true;
 	int err = gopclntab_each(r->go, r->e, put_func, r);
@@ -254,7 +254,7 @@ int gorows_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi
 {
 	struct gopclntab go;
 	struct cfi_stats own = {};
-	struct reader r = {.e = e, .go = &go, .stats = &own, .row = row, .arg = arg};
+	struct go_reader r = {.e = e, .go = &go, .stats = &own, .row = row, .arg = arg};
 	struct merge m = {.r = &r};
 
 	if (e->machine != GOASM_MACHINE || e->is_32_bit || !elf_file_is_go(e) ||
