@@ -1,10 +1,10 @@
 /*
  * sideband: what processes do to their memory maps, as the kernel tells it (perf's side-band
  * records): fork, exec, exit, and each executable mapping, with the inode that it maps; and where
- * the kernel's own code came or went (BPF programs; of modules there is no record, see cpus.h).
- * System-wide, in small per-CPU rings that are drained on a timer, or sooner: each quarter of a
- * ring that is written makes its fd readable. Thousands of programs started a second fill one in
- * less time than lies between two ticks.
+ * the kernel's own code came or went (BPF programs; of modules there is no record: see
+ * module_watch.h). System-wide, in small per-CPU rings that are drained on a timer, or sooner: each
+ * quarter of a ring that is written makes its fd readable. Thousands of programs started a second
+ * fill one in less time than lies between two ticks.
  *
  * Build ids are not asked for, though kernels from 5.12 on have them: where one listener asks, the
  * kernel marks the records of all others as if they had one (up to 6.18 at least), and a

@@ -37,7 +37,7 @@ struct renderer {
 
 extern const struct renderer renderers[]; /* ends with a NULL name */
 
-/* The functions in that table, each in the file of its name. */
+/* The functions in that table: render_X() is in X.c. tree_json writes the format `columns`. */
 int render_folded(const struct profile *p, const struct render_options *o, FILE *out);
 int render_text(const struct profile *p, const struct render_options *o, FILE *out);
 int render_json(const struct profile *p, const struct render_options *o, FILE *out);
