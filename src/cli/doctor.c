@@ -216,11 +216,11 @@ static bool starts(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-static size_t put_item(struct probe_item *it, const char *name, bool ordinary, const char *number,
-		       const char *means, const char *help)
+static size_t put_item(struct probe_item *it, const char *name, bool ordinary, const char *text,
+		       const char *help)
 {
 	*it = (struct probe_item){.name = name, .state = ordinary ? PROBE_INFO : PROBE_WARN};
-	snprintf(it->text, sizeof(it->text), "%s %s", number, means);
+	snprintf(it->text, sizeof(it->text), "%s", text);
 	snprintf(it->fix, sizeof(it->fix), "%s", help);
 	return 1;
 }
@@ -230,7 +230,7 @@ static size_t read_metrics(char *text, struct probe_item *items)
 {
 	uint64_t troubles[TROUBLES] = {};
 	bool told = false; /* a collector of itself */
-	char *save = NULL, number[64];
+	char *save = NULL, sentence[TROUBLE_TEXT];
 	size_t n = 0;
 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -243,29 +243,31 @@ static size_t read_metrics(char *text, struct probe_item *items)
 		if (starts(name, "collector_trouble_total{") && what) {
 			what += strlen("what=\"");
 			int kind = trouble_find(what, strcspn(what, "\""));
-			if (kind >= 0)
+			if (kind >= 0 && trouble_kinds[kind].counter == TROUBLE_COUNT)
 				troubles[kind] += (uint64_t)v;
+			else if (kind >= 0)
+				troubles[kind] = (uint64_t)v;
 			continue;
 		}
 		for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
 			const struct counter *c = &counters[i];
 			if (!starts(name, c->metric) || name[strlen(c->metric)] != ' ')
 				continue;
-			snprintf(number, sizeof(number), "%.0f", v);
-			n += put_item(&items[n], c->name, false, number, c->means, c->help);
+			snprintf(sentence, sizeof(sentence), "%.0f %s", v, c->means);
+			n += put_item(&items[n], c->name, false, sentence, c->help);
 		}
 		if (n == ARRAY_SIZE(counters))
 			break; /* a name twice: no server of ours */
 	}
 	if (!told)
-		n += put_item(&items[n], "collectors", true, "No",
-			      "collector has told of itself yet", "they do so every ten seconds");
+		n += put_item(&items[n], "collectors", true,
+			      "no collector has sent metrics yet; they do every ten seconds", "");
 	for (int i = 0; i < TROUBLES; i++) {
 		const struct trouble_kind *k = &trouble_kinds[i];
 		if (!troubles[i])
 			continue;
-		trouble_number((enum trouble)i, troubles[i], number, sizeof(number));
-		n += put_item(&items[n], k->name, k->ordinary, number, k->means, k->help);
+		trouble_sentence((enum trouble)i, troubles[i], sentence);
+		n += put_item(&items[n], k->name, k->ordinary, sentence, k->help);
 	}
 	return n;
 }
@@ -314,8 +316,7 @@ static void print_server_verdict(const struct probe_item *items, size_t count)
 	if (!count)
 		puts("The server and its collectors lack nothing.");
 	else if (!warns)
-		puts("Nothing that should not be: 'info' is what happens everywhere, to some "
-		     "extent.");
+		puts("No problems: lines marked 'info' are normal in small numbers.");
 	else
 		puts("The lines marked 'warn' tell what its profiles lack.");
 }

@@ -106,9 +106,8 @@ static uint64_t count_refused(struct measure *m)
 		metric_label(m, "collector_refused_calls_total", "call", name,
 			     (double)calls[i].count);
 		if (i >= m->refused)
-			log_error("the collector may not make the system call %s, which it tried: "
-				  "its filter lacks it, and what it wanted that for (a name, a "
-				  "file) is missing from profiles; please report this",
+			log_error("bug: the collector's seccomp filter refused the system call %s, "
+				  "so some names or files may be missing; please report this",
 				  name);
 	}
 	m->refused = count;
@@ -137,12 +136,14 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		if (!counts[i] || m->said[i] || i == TROUBLE_REFUSED_CALLS)
 			continue;
 		m->said[i] = true;
-		char text[64];
-		trouble_number((enum trouble)i, counts[i], text, sizeof(text));
-		if (k->ordinary)
-			log_info("%s %s; some of that happens everywhere", text, k->means);
+		char text[TROUBLE_TEXT];
+		trouble_sentence((enum trouble)i, counts[i], text);
+		if (!k->ordinary)
+			log_warn("%s%s%s", text, *k->help ? "; " : "", k->help);
 		else
-			log_warn("%s %s%s%s", text, k->means, *k->help ? "; " : "", k->help);
+			log_info("%s%s", text,
+				 k->counter == TROUBLE_COUNT ? "; this is normal in small numbers"
+							     : "");
 	}
 }
 

@@ -3,6 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "bpf/sites.h"
+#include "process/maps.h"
+
+#define DIGITS(n) #n
+#define NUMBER(n) DIGITS(n)
+
 const struct trouble_kind trouble_kinds[TROUBLES] = {
 	[TROUBLE_REFUSED_CALLS] = {"refused_calls",
 				   "system calls of the collector were refused by its own filter: "
@@ -15,22 +22,19 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				  "missing",
 				  false},
 	[TROUBLE_NO_SIDEBAND] = {"no_sideband",
-				 "is why the kernel does not tell of mappings: they are read from "
-				 "/proc, and short-lived processes are without names",
+				 "the kernel does not report memory mappings: they are read from "
+				 "/proc, and short-lived processes have no names",
 				 "it needs CAP_PERFMON, or kernel.perf_event_paranoid below 0",
-				 false},
+				 false, TROUBLE_ERROR},
 	[TROUBLE_SIDEBAND_LOST] = {"sideband_lost",
 				   "events of mappings were lost in a storm of them: they were "
 				   "read again, and some stacks were cut meanwhile",
 				   "", true},
-	[TROUBLE_KERNEL_NAMES] = {"kernel_names",
-				  "is why kernel functions have no names: their addresses are "
-				  "hidden",
-				  "run with CAP_SYSLOG, or 'sysctl kernel.kptr_restrict=0'", false},
-	[TROUBLE_NO_MODULES] = {"no_modules",
-				"is why kernel modules and BPF programs have no names: nobody "
-				"tells when they come and go",
-				"it needs CAP_BPF and CAP_PERFMON", false},
+	[TROUBLE_KERNEL_NAMES] = {"kernel_names", "kernel functions have no names",
+				  "run with CAP_SYSLOG, or 'sysctl kernel.kptr_restrict=0'", false,
+				  TROUBLE_ERROR},
+	[TROUBLE_NO_MODULES] = {"no_modules", "kernel modules and BPF programs have no names",
+				"it needs CAP_BPF and CAP_PERFMON", false, TROUBLE_ERROR},
 	[TROUBLE_KERNEL_ASKED] =
 		{"kernel_asked",
 		 "kernel stacks were walked by the kernel itself, and none by us: "
@@ -81,9 +85,9 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				    "for want of room: stacks end there meanwhile",
 				    "raise --tables", false},
 	[TROUBLE_TABLE_CACHE] = {"table_cache",
-				 "is why unwind tables are not kept: they are made again at each "
-				 "start",
-				 "let /var/cache/smolder be root's alone, and writable", false},
+				 "unwind tables are not cached: they are rebuilt at each start",
+				 "let /var/cache/smolder be root's alone, and writable", false,
+				 TROUBLE_ERROR},
 	[TROUBLE_FRAME_POINTERS] = {"frame_pointers",
 				    "user stacks were walked by frame pointers, which programs "
 				    "without them cut short",
@@ -105,7 +109,7 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				      "", false},
 	[TROUBLE_MAPPINGS_DROPPED] = {"mappings_dropped",
 				      "mappings of code were dropped, since their process has more "
-				      "than 16384: functions in them have no names",
+				      "than " NUMBER(MAPS_MAX) ": functions in them have no names",
 				      "", false},
 	[TROUBLE_TICKS_MISSED] = {"ticks_missed",
 				  "ticks of the clock did not come: other BPF programs were "
@@ -117,19 +121,19 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 			  "", true},
 	[TROUBLE_CPUS_FAILED] = {"cpus_failed", "CPUs that came online could not be sampled",
 				 "restart it", false},
-	[TROUBLE_NO_HOTPLUG] = {"no_hotplug", "is why CPUs that come online later are not seen",
-				"restart it then", false},
-	[TROUBLE_NO_CONTROL_GROUPS] = {"no_control_groups",
-				       "hierarchies of control groups are missing: there are no "
-				       "labels of containers and units",
-				       "mount -t cgroup2 cgroup2 /sys/fs/cgroup", false},
+	[TROUBLE_NO_HOTPLUG] = {"no_hotplug", "CPUs that come online later are not sampled",
+				"restart it then", false, TROUBLE_ERROR},
+	[TROUBLE_NO_CONTROL_GROUPS] =
+		{"no_control_groups",
+		 "control groups are not mounted: no labels for containers and units",
+		 "mount -t cgroup2 cgroup2 /sys/fs/cgroup", false, TROUBLE_FLAG},
 	[TROUBLE_NO_OFFCPU] = {"no_offcpu",
-			       "profile is missing: this kernel does not let the time that threads "
-			       "wait be kept",
-			       "set 'offcpu: no' in the configuration to be told no more", false},
+			       "off-CPU time is not recorded: this kernel does not support it",
+			       "set 'offcpu: no' in the configuration to be told no more", false,
+			       TROUBLE_FLAG},
 	[TROUBLE_THREADS_CAPPED] = {"threads_capped",
-				    "times a thread left its CPU that was not followed, as there "
-				    "are more than 16384 threads: their waits are missing",
+				    "waits are missing, of threads that were not followed: there "
+				    "are more than " NUMBER(SITES_THREADS),
 				    "", false},
 	[TROUBLE_SITES_NEW] = {"sites_new",
 			       "times threads waited at so many new places at once that their "
@@ -144,9 +148,9 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				  "comes with a later window",
 				  "", false},
 	[TROUBLE_NO_PRIORITY] = {"no_priority",
-				 "is why the collector runs at normal priority: on a machine that "
-				 "is too busy, rings fill up",
-				 "it needs CAP_SYS_NICE", true},
+				 "the collector runs at normal priority: on a machine that is too "
+				 "busy, rings fill up",
+				 "it needs CAP_SYS_NICE", true, TROUBLE_ERROR},
 };
 
 void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES])
@@ -186,14 +190,18 @@ void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]
 	ret[TROUBLE_NO_HOTPLUG] = (uint64_t)-s->hotplug_error;
 }
 
-void trouble_number(enum trouble which, uint64_t count, char *ret, size_t size)
+void trouble_sentence(enum trouble which, uint64_t count, char ret[static TROUBLE_TEXT])
 {
-	bool error = strncmp(trouble_kinds[which].means, "is why ", 7) == 0;
+	const struct trouble_kind *k = &trouble_kinds[which];
+	size_t len = strcspn(k->means, ":");
 
-	if (error && count < 4096)
-		snprintf(ret, size, "'%s'", strerror((int)count));
+	if (k->counter == TROUBLE_ERROR)
+		snprintf(ret, TROUBLE_TEXT, "%.*s (%s)%s", (int)len, k->means,
+			 strerror((int)MIN(count, 4095ull)), k->means + len);
+	else if (k->counter == TROUBLE_FLAG)
+		snprintf(ret, TROUBLE_TEXT, "%s", k->means);
 	else
-		snprintf(ret, size, "%llu", (unsigned long long)count);
+		snprintf(ret, TROUBLE_TEXT, "%llu %s", (unsigned long long)count, k->means);
 }
 
 int trouble_find(const char *name, size_t len)

@@ -51,11 +51,20 @@ enum trouble {
 	TROUBLES,
 };
 
+enum trouble_counter { /* what the counter of a kind is */
+		       TROUBLE_COUNT,
+		       TROUBLE_ERROR, /* an errno */
+		       TROUBLE_FLAG,  /* not 0: it is so */
+};
+
 struct trouble_kind {
-	const char *name;  /* of the label: "files_unreadable" */
-	const char *means; /* goes on from a number: "files of programs could not be read: …" */
-	const char *help;  /* what to do; "" if nothing can be done */
-	bool ordinary;     /* some of it happens everywhere: told, but not as a warning */
+	const char *name; /* of the label: "files_unreadable" */
+	/* A sentence. It goes on from the number of a TROUBLE_COUNT: "files of programs could not
+	 * be read: …"; a TROUBLE_ERROR is put into brackets before its colon, or its end. */
+	const char *means;
+	const char *help; /* what to do; "" if nothing can be done */
+	bool ordinary;    /* small numbers are normal: told, but not as a warning */
+	enum trouble_counter counter;
 };
 
 extern const struct trouble_kind trouble_kinds[TROUBLES];
@@ -64,7 +73,9 @@ extern const struct trouble_kind trouble_kinds[TROUBLES];
  * are left as they are. */
 void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]);
 
-/* How the sentence of a kind begins: "12", or an error's words where the counter is an errno. */
-void trouble_number(enum trouble which, uint64_t count, char *ret, size_t size);
+#define TROUBLE_TEXT 256
+
+/* The sentence of a kind: "12 files …", "unwind tables are not cached (Permission denied): …". */
+void trouble_sentence(enum trouble which, uint64_t count, char ret[static TROUBLE_TEXT]);
 
 int trouble_find(const char *name, size_t len); /* -1: no such kind */

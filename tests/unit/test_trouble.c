@@ -15,15 +15,27 @@ static void every_kind_is_explained(void **state)
 	assert_int_equal(trouble_find("no_such", 7), -1);
 }
 
-static void errors_are_words_and_counts_are_numbers(void **state)
+static void a_kind_has_one_sentence(void **state)
 {
-	char text[64];
+	char text[TROUBLE_TEXT];
 
 	(void)state;
-	trouble_number(TROUBLE_KERNEL_NAMES, 1, text, sizeof(text));
-	assert_string_equal(text, "'Operation not permitted'");
-	trouble_number(TROUBLE_DEBUG_FILES, 12, text, sizeof(text));
-	assert_string_equal(text, "12");
+	trouble_sentence(TROUBLE_KERNEL_NAMES, 1, text);
+	assert_string_equal(text, "kernel functions have no names (Operation not permitted)");
+	trouble_sentence(TROUBLE_TABLE_CACHE, 13, text);
+	assert_string_equal(text, "unwind tables are not cached (Permission denied): they are "
+				  "rebuilt at each start");
+	trouble_sentence(TROUBLE_NO_CONTROL_GROUPS, 1, text);
+	assert_string_equal(text, "control groups are not mounted: no labels for containers and "
+				  "units");
+	trouble_sentence(TROUBLE_DEBUG_FILES, 12, text);
+	assert_memory_equal(text, "12 ", 3);
+	trouble_sentence(TROUBLE_MAPPINGS_DROPPED, 1, text);
+	assert_non_null(strstr(text, " more than 16384: "));
+	for (int i = 0; i < TROUBLES; i++) {
+		trouble_sentence((enum trouble)i, UINT64_MAX, text);
+		assert_true(strlen(text) < TROUBLE_TEXT - 1); /* it is all there */
+	}
 }
 
 static void what_stages_count_is_counted(void **state)
@@ -54,7 +66,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_is_explained),
-		cmocka_unit_test(errors_are_words_and_counts_are_numbers),
+		cmocka_unit_test(a_kind_has_one_sentence),
 		cmocka_unit_test(what_stages_count_is_counted),
 	};
 
