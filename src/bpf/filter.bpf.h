@@ -103,7 +103,7 @@ static __always_inline bool is_target(__u32 id)
 	return bpf_map_lookup_elem(&targets, &id) != NULL;
 }
 
-/* Whether the filters let a sample pass that the pid alone does not decide. */
+/* The filters other than pid: control group and name. */
 static __always_inline bool passes(struct task_struct *task, const char *comm, bool full)
 {
 	if (full && filter.by_cgroup && !in_cgroup(task))

@@ -626,14 +626,13 @@ static __noinline void end_plain(__u64 *ctx, struct work *w, struct site_thread 
 /* ---- which site ------------------------------------------------------------------------------ */
 
 /*
- * To look at the stack at each switch costs as much as all else together. What can be known without
- * is the place, and the registers that functions keep for their callers. A slot has a tag, a hash
- * of both, that tells it without a look, once looks at the place have found no other site for long:
- * STEADY times, of which those with the same registers as the time before count STEADY_SAME. Where
- * registers are others each time, the tag is of the place alone. Some are looked at nevertheless.
- * If a tag turns out to be wrong, more is asked of the thread's tags from then on, none is of the
- * place alone, and after some times they are not believed any more: so of two callers that differ
- * in nothing but what is on the stack, both are met before long, whichever waits longer.
+ * Comparing the stack at each switch would double the cost. So a slot has a tag: a hash of the
+ * place and the callee-saved registers, or of the place alone where these differ each time. Once
+ * STEADY comparisons in a row at a place found only this site (one with the same registers as
+ * before counts STEADY_SAME), the tag alone decides; one time in CHECKED, by chance, the stack is
+ * compared anyway (in CHECKED_PLACE, by the place alone). Each wrong tag, up to DOUBTS_MAX, doubles
+ * the comparisons that the thread's tags need, and none is of the place alone from then on: so of
+ * two callers that differ in nothing but what is on the stack, both are met before long.
  */
 #define STEADY        64
 #define STEADY_SAME   4

@@ -1,18 +1,19 @@
 /*
- * sites: what passes between bpf/sites.bpf.c and user space: the time that threads spend off their
- * CPU, always on. Durations are exact; what is saved is walks.
+ * sites: how long threads are off their CPU, recorded all the time (`run`): what passes between
+ * bpf/sites.bpf.c and user space. Every duration is exact; to keep the cost low, not every wait's
+ * stack is walked.
  *
  * A site is a place where a thread leaves its CPU: instruction, stack pointer, system call,
  * state, and the first return addresses on its stack. What it waited there is added up in the
  * kernel, and its stack is walked when the site is met first, and again now and then, by chance. An
- * event is such a walk, and (tid, walk) names it. Sums belong to the site's last walk: so a site
- * that stands for several stacks, since those differ only further up than was looked, is divided
- * among them as often as each was met.
+ * event is such a walk, and (tid, walk) names it. Time is credited to the site's latest walk. If
+ * several stacks look like one site (they differ only in outer frames), its time is divided among
+ * them in proportion to how often each was walked.
  *
- * There are three places where time is, and a walk's is the sum of them:
- *	struct site_thread  of a thread: the sums of the sites it was at lately, and what is open
- *	struct site_value   of its other sites, by hash
- *	an event            the sums until then of the walk that it takes the place of
+ * The time of a walk is the sum of three counters:
+ *	struct site_thread      sites the thread used recently, and its current wait
+ *	struct site_value       its other sites
+ *	event of the next walk  what the walk that it replaces had by then
  *
  * A thread has no site while it is young, and where there is no room: then its sums are those of
  * its first slot. If it still waits when user space looks, an iterator tells its stack: that is a
@@ -23,19 +24,19 @@
 #include "bpf/offcpu.h"
 
 #define SITES_THREADS     16384 /* a power of two */
-#define SITES_PROBES      16    /* places where a thread may be */
+#define SITES_PROBES      16    /* slots in which a thread's entry may be */
 #define SITES_SLOTS       4     /* sites that a thread has at hand; a power of two */
 #define SITES_MAX         32768
 #define SITES_YOUNG_NS    100000000ull
 #define SITES_STATE       3 /* the bits of a key that are its enum offcpu_state */
-#define SITES_FOUND       4 /* a key, with the state: the iterator's */
+#define SITES_FOUND       4 /* key of a wait whose stack the iterator found; with its state */
 #define SITES_ENDED       0x80000000u
 #define SITES_PLACES      2048 /* buckets; a power of two */
 #define SITES_PLACE_WAYS  4
 #define SITES_WALK_SHIFTS 24 /* one walk in 2^24 periods, at the least */
-#define SITES_SOONER      6  /* so much less of it where no return address was found */
+#define SITES_SOONER      6  /* walk 2^6 times as often if no return address was found … */
 #define SITES_NEW_NS      10000000000ull
-#define SITES_NEW_SHIFT   3 /* … and at most that while a thread is new */
+#define SITES_NEW_SHIFT   3 /* … at least one wait in 2^3, of threads younger than SITES_NEW_NS */
 
 struct site_sums {
 	__u64 blocked, runnable; /* ns */

@@ -19,10 +19,9 @@ struct bcc_args {
 struct bcc_command {
 	const char *options; /* as getopt_long takes them; the long ones begin with BCC_LONG */
 	const struct option *long_options;
-	int threads; /* the letter of --tid */
-	/* An option of its own, and what excludes each other as a sentence, or NULL. */
-	bool (*set)(void *ctx, int option);
-	const char *(*conflict)(const void *ctx);
+	int threads;                              /* the short option of --tid */
+	bool (*set)(void *ctx, int option);       /* Handles one of the command's own options. */
+	const char *(*conflict)(const void *ctx); /* Returns why options conflict, or NULL. */
 	void *ctx;
 };
 

@@ -35,7 +35,7 @@ struct sampler_options {
 };
 
 #define SAMPLER_OPENING_EVENT     "open the perf event"
-#define SAMPLER_TELLING_PROCESSES "tell processes by their numbers"
+#define SAMPLER_TELLING_PROCESSES "identify processes by pid"
 
 /* Why sampler_new failed: what was being done, for the user's sentence. */
 struct sampler_error {
@@ -91,7 +91,7 @@ struct sampler_counts {
 	uint64_t taken;
 	uint64_t lost;       /* ring full */
 	uint64_t lost_value; /* what they were worth, where a source knows that later */
-	uint64_t no_room;    /* threads that a source could not follow: it follows so many */
+	uint64_t no_room;    /* events of threads beyond the number that the source can follow */
 	uint64_t unseen;     /* switches of threads for which the kernel did not run its program */
 	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far
 			      */
@@ -105,7 +105,7 @@ struct sampler_counts {
 	uint64_t kernel_different; /* … that were not the same; always 0 */
 	unsigned cpus;             /* being sampled now */
 	uint64_t failed_cpus;      /* came online but could not be sampled … */
-	uint64_t beyond_cpus;      /* … as they were not even there at the start: begin anew */
+	uint64_t beyond_cpus; /* … because they were absent at start: restart to sample them */
 };
 
 /* By number: NULL when there are no more. */

@@ -12,17 +12,16 @@ extern const struct source_kind sites_source;
 /* How often sites are walked again: once in 2^shift periods. */
 void sites_source_set_shift(struct source *s, unsigned shift);
 
-/* Whether stacks of new sites are walked at all: not where far too many come. */
+/* Stops walking new sites (hold), for when too many appear. */
 void sites_source_hold(struct source *s, bool hold);
 
-/* Whether they are not: so held, or as there is no room for one more. */
+/* Whether new sites are not walked: held, or the table is full. */
 bool sites_source_is_full(struct source *s);
 
 /*
- * All that the maps hold now: first the sites, then the threads, those that have ended as well. So
- * what moves from a thread to a site meanwhile is missed this time, and never seen twice. `back`:
- * when it came back to a CPU, on which it still is; 0: it is on none, or has left it since. 0 or
- * -errno.
+ * Reads sites, then threads, those that have ended as well. Time moved from a thread to a site in
+ * between is missed now and reported next time, never counted twice. `back`: since when the thread
+ * has been on a CPU; 0: it is not. 0 or -errno.
  */
 struct sites_reader {
 	void (*site)(void *ctx, const struct site_key *key, const struct site_value *s);

@@ -59,8 +59,8 @@ void assembler_lost(struct assembler *a);
 /* After each drain. */
 void assembler_settle(struct assembler *a, uint64_t now);
 
-/* After the last drain: no sample is held back any longer than it takes to make tables, or than
- * `wait_ms`; a walk that still lacks one then does without. */
+/* After the last drain: waits at most `wait_ms` for tables being built; stacks whose table is not
+ * ready are walked without it. */
 void assembler_finish(struct assembler *a, unsigned wait_ms);
 
 /* The table of processes; borrowed. */

@@ -3,8 +3,8 @@
  * share.
  *
  * It drains on a timer, closes windows as the wall clock passes their ends, and sends them through
- * a transport, one message at a time. When its tables of names have grown past a cap it ends with
- * COLLECTING_RENEW, to be begun anew: nothing is lost but the moment in between.
+ * a transport, one message at a time. When its name tables exceed a limit it exits with
+ * COLLECTING_RENEW and is started again; only the samples of that moment are missing.
  */
 #pragma once
 

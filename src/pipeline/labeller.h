@@ -8,8 +8,8 @@
  * named in `threads`, each thread is a series: its name as it is, and tid. Threads off their CPU
  * have `state` and `reason` as well, which whoever adds them sets.
  *
- * Beyond `threads_max` threads in a day (of UTC), those that `threads` asks for are as all others
- * again, and their samples counted.
+ * Beyond `threads_max` threads in a day (UTC), further threads get no series of their own; their
+ * samples are counted.
  */
 #pragma once
 

@@ -2,11 +2,10 @@
  * latency: the time of threads, weighed by how few of their process, or of the machine, run at that
  * moment.
  *
- * Each moment of a thread, whatever it does, weighs 1 / n, where n is how many threads of its
- * process run then; 1 if none does. So what one thread runs while all others wait for it weighs all
- * of its time, and what eight run side by side an eighth each: together, what runs is the time in
- * which the process gets on at all. To make that shorter is to make the process faster. The same
- * holds for the machine, if n is how many threads of all processes run.
+ * Each moment of a thread counts 1/n, where n is the number of its process' threads running then (1
+ * if none). A thread that runs alone counts fully; eight in parallel an eighth each. The running
+ * part sums to the time in which the process makes progress: shorten that and the process is
+ * faster. The same holds for the machine, if n is the number of all processes' threads.
  *
  * When a thread came back to its CPU is told only when it leaves it again. So all is kept until the
  * end, and weighed then. Bounded: beyond the cap nothing more is kept, and that is counted.

@@ -1,12 +1,13 @@
 /*
  * ran: how long threads ran, always on, becomes rows of windows: the type `oncpu`.
  *
- * The kernel adds up what each thread runs between two waits (bpf/sites.h). Whenever sites.h reads
- * the threads, what one has more than was reported before is a row without a stack, with what it is
- * running up to the window's end. With the type `offcpu` that is all the time of a thread;
+ * The kernel adds up what each thread runs between two waits (bpf/sites.h). Each time the threads
+ * are read, what a thread ran since the last report, up to the window's end, becomes one row
+ * without a stack (count 1). With the type `offcpu` that is all the time of a thread;
  * query/wall_parts.h puts them together.
  *
- * A row counts 1. The kernel counts none of them, so what is sent was taken: sender_uncounted().
+ * The kernel has no counter of these rows, so they count as taken when they are sent:
+ * sender_uncounted().
  */
 #pragma once
 

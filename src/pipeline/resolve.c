@@ -271,7 +271,7 @@ static bool find_kernel(struct resolver *r, uint64_t ip, uint64_t time, struct s
 	return ask_kernel(r, ip, time, ret, ret_module);
 }
 
-/* Whose address may be another's later. Where names are hidden, they stay so. */
+/* Kernel addresses that another module may have later. Hidden names stay hidden. */
 static bool is_passing(const struct resolver *r, const char *module, bool named)
 {
 	return r->kernel && (!named || strcmp(module, "[kernel]") != 0);

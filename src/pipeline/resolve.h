@@ -3,10 +3,10 @@
  * and, where debug info tells, the calls that were inlined there.
  *
  * Each (file, offset) and each kernel address is looked up once, but for those of kernel modules
- * and BPF programs, which come and go: they are asked for again when something did. The kernel only
- * tells what is there now. So what a sample met in a module that went before it was looked up has
- * no name, rather than that of the next one. Symbol tables and debug info are shared by all
- * processes and stay under a cap of bytes each.
+ * and BPF programs, which are looked up again after a module or BPF program was loaded or unloaded.
+ * An address in a module that was unloaded before its lookup has no name, rather than the name of
+ * whatever is there now. Symbol tables and debug info are shared by all processes and stay under a
+ * cap of bytes each.
  */
 #pragma once
 
@@ -83,7 +83,8 @@ uint64_t resolver_version(const struct process *p);
 /* Code of the kernel's came or went there: what was known of it is asked for again. */
 void resolver_kernel_changed(struct resolver *r, uint64_t start, uint64_t end);
 
-/* Another one when names of the kernel's may have changed. 0: of a sample that was taken before. */
+/* A number that changes whenever kernel names may have changed; 0 for samples taken before the last
+ * change. */
 uint32_t resolver_kernel_version(struct resolver *r, uint64_t time);
 
 struct resolver_count { /* frames of all samples, and those without a name */

@@ -8,10 +8,9 @@
  * minute makes the window at hand longer, so none is there twice; one that steps further, or
  * forward, or a machine that slept, is followed at once.
  *
- * When a sample was taken is kept in slots of 20 ms, by the tick it is of: ticks are counted from
- * the beginning of each second, one a period, so a slot of every second can hold the same number of
- * each CPU's (heatmaps divide by it). That is up to a period before the sample, in the time it
- * stands for.
+ * Times are stored in slots of 20 ms. A sample is put at the tick it belongs to (ticks are numbered
+ * from the start of each second), up to one period early, so that every second has the same number
+ * of ticks per slot: heatmaps divide by it.
  *
  * Bounded: beyond `rows_max` pairs or `owners_max` threads in a window, samples are added to
  * {comm="(other)"} without a stack, and counted.

@@ -24,8 +24,8 @@ struct remap_caps {
 
 void remap_done(struct remap *m);
 
-/* A stack, and what is on top of it, becomes this one and what is on top of that; 0: the empty
- * stack, which all others are on top of. Before any other call. */
+/* Maps stack `id` to `to`, and every stack that extends `id` to the same extension of `to`. id 0:
+ * all stacks. Call it first. */
 void remap_set_stack(struct remap *m, uint32_t id, uint32_t to);
 
 struct remap_from { /* the dictionary to translate from; borrowed */
