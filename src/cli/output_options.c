@@ -15,8 +15,8 @@ void output_options_help(void)
 	     "      --title TEXT      title of the graph\n"
 	     "      --width PIXELS    width of the graph (1200)\n"
 	     "      --icicle          draw the root at the top\n"
-	     "      --idle            of wall-clock time: also what threads that wait for work\n"
-	     "                        wait in; it is one frame otherwise\n"
+	     "      --idle            wall-clock profiles: show the stacks of idle threads (by\n"
+	     "                        default one frame)\n"
 	     "      --top ROWS        rows in the format top (30)\n"
 	     "  -q, --quiet           print nothing but errors");
 }

@@ -35,15 +35,16 @@ static void help(void)
 	     "  -I                also sample the idle task\n"
 	     "  --wall            all the time of the threads: what they run, and what they wait\n"
 	     "                    for, exactly; see smolder-record(1)\n"
-	     "  --latency         with --wall: a moment weighs less the more threads of its\n"
-	     "                    process (--latency=machine: of all processes) run; what to\n"
-	     "                    speed up for a faster answer\n"
+	     "  --latency         with --wall: weigh time by 1/(threads of the process running at\n"
+	     "                    that moment; --latency=machine: of all processes), to find what\n"
+	     "                    to speed up for lower latency\n"
 	     "  --idle, --no-idle\n"
-	     "                    with --wall: the time that threads wait for work is one frame;\n"
-	     "                    show its stacks, too, or leave it out\n"
-	     "  --idle-in FUNCTION, --blocked-in FUNCTION\n"
-	     "                    with --wall: threads that wait in this function are idle, are\n"
-	     "                    not; repeatable");
+	     "                    with --wall: show the stacks of idle threads, or leave idle "
+	     "time\n"
+	     "                    out (by default it is one frame)\n"
+	     "  --idle-in F, --blocked-in F\n"
+	     "                    with --wall: treat threads waiting in function F as idle, or as\n"
+	     "                    blocked; repeatable");
 	record_options_help_detail();
 	record_options_help_output();
 }
@@ -149,7 +150,7 @@ static const char *conflict(const struct args *a)
 		       "recorded: without -p, -L, --cgroup and --comm, and with -a where a program "
 		       "is started";
 	if (r->wall && r->sampler.filter.idle)
-		return "--wall and -I exclude each other: a CPU that is idle is no thread";
+		return "--wall and -I exclude each other: the idle task is not a thread";
 	return record_options_conflict(&a->record);
 }
 

@@ -229,12 +229,11 @@ static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sam
 	ret->lost_ns = c->lost_value + s->lost_ns;
 	r->profile->info.lost += s->unfinished + s->stackless + s->capped;
 	if (c->no_room)
-		log_warn("more than %d threads were running: %llu times one of the others left "
-			 "its CPU and is missing",
+		log_warn("only %d threads can be followed: %llu waits of other threads are missing",
 			 OFFCPU_THREADS_MAX, (unsigned long long)c->no_room);
 	if (c->unseen > UNSEEN_FEW + s->periods / 1000)
-		log_warn("%llu times the kernel did not tell that a thread came or went: what it "
-			 "waited then is with the stack before",
+		log_warn("the kernel skipped %llu thread switches: those waits are attributed to "
+			 "the thread's previous stack",
 			 (unsigned long long)c->unseen);
 	log_debug("%llu periods off the CPU: %llu still open, %llu without a stack; %llu left out, "
 		  "%llu without an end, %llu too many at a time; %llu switches were not seen",
@@ -251,8 +250,8 @@ static void finish_wall(struct recording *r, struct recording_result *ret)
 		latency_sum(r->latency);
 		r->profile->info.lost += latency_refused(r->latency);
 		if (latency_refused(r->latency))
-			log_warn("--latency has room for %u times that threads ran or waited: %llu "
-				 "more are missing; record for a shorter time, or fewer processes",
+			log_warn("--latency keeps at most %u intervals: %llu more were dropped; "
+				 "record for a shorter time, or fewer processes",
 				 LATENCY_MAX, (unsigned long long)latency_refused(r->latency));
 	}
 	struct profile *all = recorded_wall(r->profile);
@@ -420,17 +419,17 @@ void recording_report(const struct recording_result *r, const char *path)
 	quality_of(p, &q);
 	describe_quality(&q, shares);
 	if (r->is_wall)
-		log_info("%llu samples and %llu times off the CPU in %.1f s (%llu still are), %llu "
-			 "lost%s%s%s%s%s",
-			 (unsigned long long)r->sampled, (unsigned long long)r->offcpu.periods,
-			 r->seconds, (unsigned long long)r->offcpu.open,
-			 (unsigned long long)r->lost, describe_lost(r, lost),
-			 describe_idle(p, idle), shares, path ? ": " : "", path ? path : "");
+		log_info(
+			"%llu samples, %llu waits (%llu unfinished) in %.1f s, %llu lost%s%s%s%s%s",
+			(unsigned long long)r->sampled, (unsigned long long)r->offcpu.periods,
+			(unsigned long long)r->offcpu.open, r->seconds, (unsigned long long)r->lost,
+			describe_lost(r, lost), describe_idle(p, idle), shares, path ? ": " : "",
+			path ? path : "");
 	else if (r->is_offcpu)
-		log_info("%llu times off the CPU in %.1f s (%llu still are), %llu lost%s%s%s%s",
-			 (unsigned long long)r->offcpu.periods, r->seconds,
-			 (unsigned long long)r->offcpu.open, (unsigned long long)r->lost,
-			 describe_lost(r, lost), shares, path ? ": " : "", path ? path : "");
+		log_info("%llu waits (%llu unfinished) in %.1f s, %llu lost%s%s%s%s",
+			 (unsigned long long)r->offcpu.periods, (unsigned long long)r->offcpu.open,
+			 r->seconds, (unsigned long long)r->lost, describe_lost(r, lost), shares,
+			 path ? ": " : "", path ? path : "");
 	else
 		log_info("%llu samples in %.1f s, %llu lost%s%s%s", (unsigned long long)samples,
 			 r->seconds, (unsigned long long)r->lost, shares, path ? ": " : "",

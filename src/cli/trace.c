@@ -59,12 +59,12 @@ static void help(void)
 	     "Flight recorder:\n"
 	     "  --last TIME         keep the last 10s, say, and write them at the end or at "
 	     "Ctrl-C\n"
-	     "  --until LIST        or as soon as something happens: '>100ms', '=EIO', "
-	     "'fsync>1s',\n"
-	     "                      'end' (a process ends); then end\n"
+	     "  --until LIST        with --last: write and exit at the first of these: '>100ms'\n"
+	     "                      (slow call), '=EIO' (error), 'fsync>1s', 'end' (a process "
+	     "exits)\n"
 	     "How:\n"
 	     "  -d SECONDS          how long\n"
-	     "  --buffer MB         of records on their way, a power of two (8)\n"
+	     "  --buffer MB         size of the kernel's record buffer, a power of two (8)\n"
 	     "  -q, -v              print less, print more\n"
 	     "  -h, --help          print this help");
 }
@@ -125,7 +125,9 @@ static bool parse_errnos(struct trace_args *a, const char *arg)
 		if (!syscall_session_error("--errno", w, &number))
 			return false;
 		if (number >= 64 * TRACE_ERRNOS) {
-			log_error("--errno: no program ever sees %s", w);
+			log_error("--errno: %s is internal to the kernel and never returned to "
+				  "programs",
+				  w);
 			return false;
 		}
 		c->errnos[number / 64] |= 1ull << number % 64;

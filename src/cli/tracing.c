@@ -251,7 +251,8 @@ static void say_end(struct tracing *t)
 			 "than there is room for",
 			 (unsigned long long)c.no_entry);
 	if (c.nested || t->malformed)
-		log_warn("%llu records were given up, %llu made no sense",
+		log_warn("%llu records were dropped (interrupted while writing), %llu were "
+			 "malformed",
 			 (unsigned long long)c.nested, (unsigned long long)t->malformed);
 }
 

@@ -21,8 +21,7 @@ void wait_options_read(struct settings *s, struct waiting_options *ret)
 	int err = settings_read(s, SERVICE_CONFIG, &why);
 
 	if (err && err != -ENOENT)
-		log_warn("%s cannot be read, so what it says of idle-in and blocked-in does not "
-			 "count: %s",
+		log_warn("%s cannot be read (%s); its idle-in and blocked-in are ignored",
 			 SERVICE_CONFIG, why.text);
 	ret->idle = (const char *const *)settings_list(s, SET_IDLE_IN)->items;
 	ret->blocked = (const char *const *)settings_list(s, SET_BLOCKED_IN)->items;

@@ -144,15 +144,15 @@ void probe_cannot_sample(int err, const struct sampler_error *why)
 	if (is_event && (err == -EINVAL || err == -ENOENT || err == -EOPNOTSUPP)) {
 		log_error("cannot %s '%s': %s", why->doing, why->event,
 			  err == -EINVAL
-				  ? "the kernel does not take this rate or period"
+				  ? "the kernel rejects this rate or period"
 				  : "this machine does not have it; cpu-clock works everywhere");
 		return;
 	}
 	if (strcmp(why->doing, SAMPLER_TELLING_PROCESSES) == 0) {
 		log_error("cannot %s: %s", why->doing,
 			  err == -EXDEV
-				  ? "/proc is that of another pid namespace, where a number is "
-				    "another process; 'mount -t proc proc /proc', or unshare with "
+				  ? "/proc belongs to another pid namespace, so its pids are not "
+				    "ours; 'mount -t proc proc /proc', or unshare with "
 				    "--mount-proc"
 				  : "/proc is not mounted; 'mount -t proc proc /proc'");
 		return;

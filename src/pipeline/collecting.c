@@ -386,8 +386,7 @@ static void start_sites(struct collecting *c, const char *host)
 			     &c->options->waits);
 	int err = sites_begin(c->sites, c->pipeline);
 	if (err)
-		log_warn("threads that wait already are not seen before they have run: cannot list "
-			 "them: %s",
+		log_warn("threads already waiting are missing until they run: cannot list them: %s",
 			 strerror(-err));
 }
 
@@ -429,7 +428,7 @@ static int start(struct collecting *c)
 	c->sender = sender_new(c->dict, instance, 0);
 	int err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
 	if (err && is_offcpu_last(o)) {
-		log_warn("the time that threads wait is not kept: cannot %s: %s%s%s", why.doing,
+		log_warn("off-CPU time is not recorded: cannot %s: %s%s%s", why.doing,
 			 strerror(-err), why.detail[0] ? ": " : "", why.detail);
 		sampler.source_count = --own->source_count;
 		c->window_count--;

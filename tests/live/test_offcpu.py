@@ -17,7 +17,7 @@ import workloads  # noqa: E402
 from recording import PATIENCE, Terminal, live, run, undisturbed  # noqa: E402
 from tap import SMOLDER, main, skip  # noqa: E402
 
-END = re.compile(r"(\d+) times off the CPU in ([\d.]+) s \((\d+) still are\), (\d+) lost")
+END = re.compile(r"(\d+) waits \((\d+) unfinished\) in ([\d.]+) s, (\d+) lost")
 RUNNABLE = "[runnable]"
 
 
@@ -32,7 +32,7 @@ class Waits:
         self.err = r.err
         m = END.search(r.err)
         assert m, r.err
-        self.periods, self.open, self.lost = int(m[1]), int(m[3]), int(m[4])
+        self.periods, self.open, self.lost = int(m[1]), int(m[2]), int(m[4])
         said = [line for line in r.out.decode().splitlines() if line.startswith("{")]
         self.truth = json.loads(said[-1]) if said else {}
         assert self.lost == 0, r.err
@@ -162,8 +162,8 @@ def what_is_blocked_all_the_time_is_there():
     with workloads.start("waits", "forever", "0") as w:
         r = run("offcpu", "-p", w.pid, "-d", "1", "-f", "folded", "-o", "-").ok()
         m = END.search(r.err)
-        assert m and int(m[3]) == 1 and int(m[4]) == 0, r.err
-        near(r.stacks.count("stuck_wait"), float(m[2]) * 1e9, 0.1, "stuck_wait")
+        assert m and int(m[2]) == 1 and int(m[4]) == 0, r.err
+        near(r.stacks.count("stuck_wait"), float(m[3]) * 1e9, 0.1, "stuck_wait")
         stack = next(s for s, _ in r.stacks if "stuck_wait" in s)
         assert body(stack)[0] == "_start" and "main" in stack and "do_syscall_64" in stack, stack
 
@@ -178,7 +178,7 @@ def a_wait_from_before_ends_when_it_ends():
         os.kill(w.pid, signal.SIGTERM)
         out, err = p.communicate(timeout=PATIENCE)
         stacks = folded.parse(out.decode())
-        seconds = float(END.search(err.decode())[2])
+        seconds = float(END.search(err.decode())[3])
         late, sleeps = stacks.count("late_wait"), stacks.count("long_sleep")
         assert late > 0.2e9 and sleeps > 0.49e9, (late, sleeps)
         # All but what it ran, and what it did at its end.

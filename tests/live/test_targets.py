@@ -374,7 +374,7 @@ def a_proc_of_another_pid_namespace_is_refused():
     """What a number means there it does not mean here."""
     p = subprocess.run(["unshare", "--pid", "--fork", SMOLDER, "record", "-d", "1", "-f", "folded",
                         "-o", "-"], capture_output=True, text=True)
-    assert p.returncode == 1 and "/proc is that of another pid namespace" in p.stderr, p
+    assert p.returncode == 1 and "/proc belongs to another pid namespace" in p.stderr, p
 
 
 @live

@@ -19,7 +19,7 @@ from always import account, always, served  # noqa: E402
 from recording import PATIENCE, Run, live, run, undisturbed  # noqa: E402
 from tap import SMOLDER, main  # noqa: E402
 
-END = re.compile(r"(\d+) samples and (\d+) times off the CPU in ([\d.]+) s \((\d+) still are\), (\d+) lost")
+END = re.compile(r"(\d+) samples, (\d+) waits \((\d+) unfinished\) in ([\d.]+) s, (\d+) lost")
 THREAD = re.compile(r"(.*) \((\d+)\)$")
 
 
@@ -76,7 +76,7 @@ def wall(*args, lossless=True, pause=None):
         r = (run_with_pause(*command, pause=pause) if pause else run(*command)).ok()
         w = Wall(folded.parse(workloads.read(out)))
     m = END.search(r.err)
-    w.err, w.seconds, w.lost = r.err, float(m[3]), int(m[5])
+    w.err, w.seconds, w.lost = r.err, float(m[4]), int(m[5])
     assert not (lossless and w.lost), r.err
     w.said = [line for line in r.out.decode().splitlines() if line.startswith("{")]
     return w

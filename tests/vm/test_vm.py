@@ -123,7 +123,7 @@ def waits_have_their_lengths(report):
         ns = sum(n for s, n in folded.parse(report[name]).of("sleep")
                  if "hrtimer_nanosleep_[k]" in s and "[runnable]" not in s)
         assert 0.95 * seconds < ns / 1e9 < 1.5 * seconds, (name, ns, report[name], report.err(name))
-    assert "1 still are" in report.err("blocked"), report.err("blocked")
+    assert "(1 unfinished)" in report.err("blocked"), report.err("blocked")
     assert ";[waker];[timer];" in report["waits"], report["waits"]
 
 
@@ -151,7 +151,7 @@ def system_calls_are_counted(report):
 
 def waits_are_kept_always(report):
     assert report.code("always") == 0, report.err("always")
-    assert "is not kept" not in report.err("always"), report.err("always")
+    assert "is not recorded" not in report.err("always"), report.err("always")
     ns = sum(n for s, n in folded.parse(report["always"]).of("sleep") if "hrtimer_nanosleep_[k]" in s)
     assert ns > 5e9, (ns, report["always"][:3000], report.err("always"))
 
