@@ -21,6 +21,7 @@
 #include "collect/sampler.h"
 #include "pipeline/collecting.h"
 #include "serve/listen.h"
+#include "serve/server.h"
 
 #define TICK_MS        5000
 #define SILENT_NS      60000000000ull /* a half that says nothing for so long hangs */
@@ -207,23 +208,33 @@ static void spawn(struct run *r, int which)
 	loop_fd(r->loop, h->alive_fd, on_alive, r);
 }
 
+/* The page, and a command as it can be typed here. */
+static void say_where(const struct run *r, const char *listen)
+{
+	const char *name = strchr(program_invocation_name, '/') ? program_invocation_name
+								: program_invocation_short_name;
+	CLEANUP(freep) char *url = listen_url(listen, settings_text(&r->settings, SET_TLS_CERT));
+	bool is_default = strcmp(url, "http://" SERVER_LISTEN) == 0; /* that commands ask */
+
+	log_info("open %s/ in a browser, or try: %s query cpu --from now-5m%s%s", url, name,
+		 is_default ? "" : " --server ", is_default ? "" : url);
+}
+
 static void say_ready(struct run *r)
 {
 	const char *listen = settings_text(&r->settings, SET_LISTEN);
-	bool tls = settings_text(&r->settings, SET_TLS_CERT);
 
 	if (!r->halves[SERVER].ready || !r->halves[COLLECTOR].ready || r->said_ready)
 		return;
 	r->said_ready = true;
 	notify("READY=1\nSTATUS=sampling every process");
+	serve_say_who(&r->allowed, !listen_is_loopback(listen),
+		      settings_text(&r->settings, SET_TOKEN_FILE));
 	log_info("sampling every process at %s Hz; keeping data for %s, up to %s, in %s",
 		 settings_text(&r->settings, SET_FREQUENCY),
 		 settings_text(&r->settings, SET_RETENTION),
 		 settings_text(&r->settings, SET_MAX_SIZE), r->store);
-	log_info("open http%s://%s/ in a browser, or try: smolder query cpu --from now-5m",
-		 tls ? "s" : "", listen);
-	serve_say_who(&r->allowed, !listen_is_loopback(listen),
-		      settings_text(&r->settings, SET_TOKEN_FILE));
+	say_where(r, listen);
 }
 
 /* Whether a half is there again after a reload. */

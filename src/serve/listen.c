@@ -77,6 +77,20 @@ bool listen_is_loopback(const char *listen)
 	return yes;
 }
 
+char *listen_url(const char *listen, bool tls)
+{
+	char given[256], port[16];
+
+	if (!split_listen(listen, given, port))
+		return mem_strdup("");
+	const char *host = strcmp(given, "::") == 0                   ? "::1"
+			   : !*given || strcmp(given, "0.0.0.0") == 0 ? "127.0.0.1"
+								      : given;
+	bool is_v6 = strchr(host, ':');
+	return mem_printf("http%s://%s%s%s:%s", tls ? "s" : "", is_v6 ? "[" : "", host,
+			  is_v6 ? "]" : "", port);
+}
+
 void listen_address(int fd, char ret[static LISTEN_ADDRESS])
 {
 	struct sockaddr_storage a;

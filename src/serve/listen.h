@@ -17,6 +17,12 @@ bool listen_is_valid(const char *listen);    /* its syntax, and that the port is
 bool listen_is_loopback(const char *listen); /* false also if it cannot be resolved */
 
 /*
+ * The URL at which this machine reaches it, "http://127.0.0.1:7117" also if it listens on all
+ * addresses. Caller frees.
+ */
+char *listen_url(const char *listen, bool tls);
+
+/*
  * Opens the listening socket: 0, or -errno with *ret_why (static, or valid until the next error).
  * -EACCES: it would be reachable from other machines, and `may_be_public` is false.
  */

@@ -54,6 +54,11 @@ def what_ran_is_there_and_every_sample_is_accounted_for():
     with always() as a, workloads.start("shares"):
         a.wait_sampled(500)
         a.wait_sampled(500)
+        # The command that it suggests asks this server, not the one on the usual port.
+        words = re.search(r"or try: (.*)$", a.err, re.M)[1].split()
+        assert words[0] == SMOLDER and words[-2:] == ["--server", f"http://127.0.0.1:{a.port}"], words
+        q = subprocess.run(words, capture_output=True, text=True)
+        assert q.returncode == 0 and "shares" in q.stdout, q
         q = a.query('cpu{comm="shares"}', "--from", "now-2m", "-f", "folded")
         assert q.returncode == 0, q.stderr
         stacks = folded.parse(q.stdout)

@@ -452,7 +452,8 @@ def who_has_gone_is_a_stranger():
 @live
 def run_says_who_may_look():
     with always("--allow-user", "bin", env={"SUDO_UID": str(NOBODY)}) as a:
-        until("its words", lambda: "access is granted to root, nobody and bin; --allow-user NAME adds others" in a.err)
+        assert "access is granted to root, nobody and bin; --allow-user NAME adds others" \
+            in a.err.splitlines()[0], a.err
         a.url = f"http://127.0.0.1:{a.port}"
         for uid, want in ((0, 200), (NOBODY, 200), (2, 200), (NAMELESS, 403)):
             assert curl(a, "/metrics", uid)[0] == want, uid
