@@ -217,7 +217,7 @@ static int of_store(struct diff *d, char **selectors, int count, const struct re
 		p->info.type = profile_keep(p, base->info.type);
 		p->info.unit = profile_keep(p, base->info.unit);
 	}
-	CLEANUP(freep) char *subject = query_client_subject(c, &ask);
+	CLEANUP(freep) char *subject = query_client_subject(c, &ask, base_ask.selector);
 	d->query.out.options.subject = subject;
 	code = write_both(d, r, &base, &p);
 	if (!code) {

@@ -74,7 +74,7 @@ static int of_store(struct query_options *q, const char *selector, const struct 
 		query_options_no_function(p, q);
 		return 1;
 	}
-	CLEANUP(freep) char *subject = query_client_subject(c, &ask);
+	CLEANUP(freep) char *subject = query_client_subject(c, &ask, NULL);
 	q->out.options.subject = subject;
 	code = query_options_write(p, r, &q->out, "query");
 	if (!code)

@@ -491,22 +491,14 @@ int query_client_names(struct query_client *c, const struct query_request *q, co
 	return ended_badly(r, &why);
 }
 
-char *query_client_subject(struct query_client *c, const struct query_request *q)
+char *query_client_subject(struct query_client *c, const struct query_request *q, const char *base)
 {
 	struct store_names hosts = {};
-	char many[32], *subject;
 
 	/* Without it the title is shorter; what hinders it has been said by then. */
 	if (query_client_names(c, q, "host", &hosts) != 0)
 		hosts = (struct store_names){};
-	snprintf(many, sizeof(many), "%u hosts", hosts.count);
-	const char *host = hosts.count == 1 ? hosts.names[0] : many;
-	if (!hosts.count)
-		subject = mem_strdup(q->selector ? q->selector : "cpu");
-	else if (q->selector && strcmp(q->selector, "cpu") != 0)
-		subject = mem_printf("%s on %s", q->selector, host);
-	else
-		subject = mem_strdup(host);
+	char *subject = selector_subject(q->selector, base, &hosts);
 	store_names_done(&hosts);
 	return subject;
 }

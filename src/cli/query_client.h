@@ -69,8 +69,11 @@ int query_client_profile(struct query_client *c, const struct query_request *q,
 int query_client_names(struct query_client *c, const struct query_request *q, const char *name,
 		       struct store_names *ret);
 
-/* Whose profile it is, for a title: "nginx on web-1", from the selector and hosts. Caller frees. */
-char *query_client_subject(struct query_client *c, const struct query_request *q);
+/*
+ * Whose profile it is, for a title: "nginx on web-1", from the selector and hosts. `base` is the
+ * selector it is compared with, or NULL. Caller frees.
+ */
+char *query_client_subject(struct query_client *c, const struct query_request *q, const char *base);
 
 /* The time span of everything stored; false: unknown, or nothing is. */
 bool query_client_span(struct query_client *c, uint64_t *ret_from_ms, uint64_t *ret_to_ms);

@@ -390,3 +390,17 @@ void selector_query(const struct selector *s, struct store_query *q)
 	q->matchers = s->matchers;
 	q->matcher_count = s->count;
 }
+
+char *selector_subject(const char *text, const char *base, const struct store_names *hosts)
+{
+	const char *what = text ? text : "cpu", *other = base ? base : what;
+	bool is_same = strcmp(what, other) == 0;
+	char many[32];
+
+	snprintf(many, sizeof(many), "%u hosts", hosts->count);
+	const char *host = !hosts->count ? "" : hosts->count == 1 ? hosts->names[0] : many;
+	if (is_same && *host && strcmp(what, "cpu") == 0)
+		return mem_strdup(host);
+	return mem_printf("%s%s%s%s%s", what, is_same ? "" : " against ", is_same ? "" : other,
+			  *host ? " on " : "", host);
+}

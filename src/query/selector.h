@@ -55,3 +55,10 @@ void selector_require_comm(struct selector *s, const char *name); /* cut as the 
 
 /* Sets type and matchers of a query, borrowed until selector_free(). Settle it first. */
 void selector_query(const struct selector *s, struct store_query *q);
+
+/*
+ * Whose profile a selector's is, for a title: "nginx on web-1"; of everything of type cpu, the host
+ * alone. NULL is "cpu". `base` is what it is compared with, NULL or the same: nothing else. `hosts`
+ * are the values of the label host. Caller frees.
+ */
+char *selector_subject(const char *text, const char *base, const struct store_names *hosts);

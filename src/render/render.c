@@ -4,18 +4,20 @@
 #include <strings.h>
 
 const struct renderer renderers[] = {
-	{"svg", "svg", "interactive flame graph for a browser", render_svg},
-	{"html", "html,htm", "the same as a page with a table of functions", render_html},
-	{"pprof", "pb.gz,pprof,pb", "gzipped protobuf for go tool pprof", render_pprof},
-	{"folded", "folded", "one line per stack: a;b;c 12", render_folded},
+	{"svg", "svg", "interactive flame graph for a browser", render_svg, true},
+	{"html", "html,htm", "the same as a page with a table of functions", render_html, true},
+	{"pprof", "pb.gz,pprof,pb", "gzipped protobuf for go tool pprof", render_pprof, false},
+	{"folded", "folded", "one line per stack: a;b;c 12", render_folded, false},
 	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
-	 render_speedscope},
+	 render_speedscope, true},
 	{"columns", "columns.json,tree.json",
-	 "the call tree as JSON columns, as the HTTP API answers", render_tree_json},
-	{"json", "json", "the call tree as a flat JSON list of nodes", render_json},
-	{"tree", "tree,tree.txt", "the call tree as indented text, largest first", render_tree},
-	{"text", "txt", "whole stacks, leaf first, as BCC's profile prints them", render_text},
-	{"top", "top", "table of functions: self and total", render_top},
+	 "the call tree as JSON columns, as the HTTP API answers", render_tree_json, false},
+	{"json", "json", "the call tree as a flat JSON list of nodes", render_json, false},
+	{"tree", "tree,tree.txt", "the call tree as indented text, largest first", render_tree,
+	 false},
+	{"text", "txt", "whole stacks, leaf first, as BCC's profile prints them", render_text,
+	 false},
+	{"top", "top", "table of functions: self and total", render_top, false},
 	{},
 };
 

@@ -33,6 +33,7 @@ struct renderer {
 	/* 0 or -errno; write errors may be left to ferror(out). -EOPNOTSUPP: the format cannot
 	   show a difference (tree.base). */
 	int (*render)(const struct profile *p, const struct render_options *o, FILE *out);
+	bool has_title; /* so that it reads the options' subject */
 };
 
 extern const struct renderer renderers[]; /* ends with a NULL name */

@@ -34,7 +34,8 @@
 #define ROWS          (1000 / WINDOW_STEP_MS)
 #define LATE_MS       60000 /* windows may come so long after their end */
 
-struct ask { /* one selector and range */
+struct ask {              /* one selector and range */
+	const char *text; /* the selector's, borrowed from the request; NULL: none was given */
 	struct selector *selector;
 	struct store_query query; /* type and matchers are the selector's, once that is settled */
 	struct store_answer answer;
@@ -84,6 +85,7 @@ static bool parse_selector(struct api_job *a, const char *text, struct ask *ask)
 {
 	struct selector_error err = {};
 
+	ask->text = text;
 	return selector_parse(text ? text : "cpu", &ask->selector, &err) == 0 || wrong(a, err.text);
 }
 
@@ -274,6 +276,26 @@ static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
 	return p;
 }
 
+/* Whose profile it is, for the formats that have a title. Caller frees; NULL: it has none. */
+static char *find_subject(struct api_job *a, struct store *s)
+{
+	static const char *const host = "host";
+	struct store_query q = a->ask.query;
+	struct store_names hosts = {};
+	struct store_error err;
+
+	if (!a->renderer->has_title)
+		return NULL;
+	q.by = &host;
+	q.by_count = 1;
+	q.max = NAMES_MAX;
+	if (computed_names(s, &q, STORE_VALUES, &hosts, &err) != 0) /* then the title is shorter */
+		hosts = (struct store_names){};
+	char *subject = selector_subject(a->ask.text, a->base.text, &hosts);
+	store_names_done(&hosts);
+	return subject;
+}
+
 static void work_query(struct api_job *a, struct store *s, FILE *out)
 {
 	CLEANUP(profile_freep) struct profile *p = sum(a, s, &a->ask);
@@ -291,6 +313,8 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 	}
 	a->options.tree.base = base;
 	a->options.packages = a->q.server->packages;
+	CLEANUP(freep) char *subject = find_subject(a, s);
+	a->options.subject = subject;
 	int r = a->renderer->render(p, &a->options, out);
 	if (r == -EOPNOTSUPP) {
 		wrong(a, "that format has no way to show a difference");

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """query, diff and labels: by a server, by the store itself, and of files; the same answers."""
 import gzip
+import html
 import json
 import os
 import pty
@@ -63,6 +64,47 @@ def a_word_that_is_no_type_is_a_process():
             assert p.stderr.count(note) == 1, p.stderr
             p = smolder("query", "redis-server", *span, *source)
             assert p.returncode == 1 and "nothing matches" in p.stderr, p.stderr
+
+
+def title(svg):
+    return html.unescape(re.search("<title>(.*?)</title>", svg)[1])
+
+
+@test
+def a_picture_says_whose_it_is_and_when():
+    """By the server and its store alike; and so does what the server draws itself."""
+    when = r"\d{4}-\d\d-\d\d \d\d:\d\d.*"
+    with Server() as s, tempfile.TemporaryDirectory() as d:
+        start, c, path = recent(), Collector(), os.path.join(d, "x.svg")
+        for w in range(4):
+            assert s.post(c.message(start + w * 10000, [
+                row(("main@app",), 3, comm="nginx", host="web-1"),
+                row(("main@db",), 2, comm="db", host="web-1" if w < 2 else "db-1")])).status == STORED
+        for to, selectors, want in ((20000, ["cpu"], "web-1"), (20000, ["nginx"], "nginx on web-1"),
+                                    (40000, [], "2 hosts"),
+                                    (40000, ['{comm="db"}'], '{comm="db"} on 2 hosts')):
+            span = {"from": str(start), "to": str(start + to)}
+            options = [x for k, v in span.items() for x in (f"--{k}", v)]
+            for source in (("--server", s.url), ("--store", s.store)):
+                ran("query", *selectors, *options, "-o", path, *source)
+                got = title(open(path).read())
+                assert re.fullmatch(re.escape(want) + ", " + when, got), (source, got)
+                ran("diff", *selectors, *options, "-o", path, *source)
+                got = title(open(path).read())
+                assert re.fullmatch(re.escape(want) + ", " + when, got), (source, got)
+            query = {"query": selectors[0]} if selectors else {}
+            for format in ("svg", "html"):
+                for path_ in ("/api/v1/query", "/api/v1/diff"):
+                    got = title(s.get(path_, format=format, **span, **query)[1].decode())
+                    assert re.fullmatch(re.escape(want) + ", " + when, got), (path_, format, got)
+        # Two selectors are two subjects.
+        options = ("--from", str(start), "--to", str(start + 20000))
+        want = "nginx against db on web-1, " + when
+        ran("diff", "db", "nginx", *options, "-o", path, "--store", s.store)
+        assert re.fullmatch(want, title(open(path).read()))
+        got = title(s.get("/api/v1/diff", format="svg", query="nginx", base_query="db", **{
+            "from": str(start), "to": str(start + 20000)})[1].decode())
+        assert re.fullmatch(want, got), got
 
 
 @test
