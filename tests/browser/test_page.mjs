@@ -1102,7 +1102,12 @@ test('the view is saved in every format, as it is seen', {skip}, async () => {
 	assert.equal(foldedSum(folded) * PERIOD, want, 'it counts samples');
 	assert.match(folded, /^python3;.*Py_RunMain/m);
 	// Its name says what, where and when; opened again, it is of samples.
-	assert.match(path.basename(file), /^cpu-python3_demo_\d{4}-\d\d-\d\dT\d\d\.\d\d\.\d\d-(\d{4}-\d\d-\d\dT)?\d\d\.\d\d\.\d\d\.folded$/);
+	const named = (saved, extension) => {
+		const m = /^cpu-python3_demo_\d{4}-\d\d-\d\dT\d\d\.\d\d\.\d\d-(\d{4}-\d\d-\d\dT)?\d\d\.\d\d\.\d\d\.(.*)$/.exec(path.basename(saved));
+		assert.equal(m?.[2], extension, saved);
+		return saved;
+	};
+	named(file, 'folded');
 	await upload(page, path.basename(file));
 	assert.equal(await total(page), want / PERIOD);
 	assert.match(await page.locator('.facts strong').textContent(), / samples$/);
@@ -1110,19 +1115,31 @@ test('the view is saved in every format, as it is seen', {skip}, async () => {
 	await page.locator('#search').fill('malloc');
 	await settled(page);
 
-	const pb = await save(page, /^pprof for/);
+	const pb = named(await save(page, /^pprof for/), 'pb.gz');
 	const through = execFileSync(SMOLDER, ['flame', pb, '-f', 'folded', '-o', '-'], {encoding: 'utf8'});
 	assert.equal(foldedSum(through) * PERIOD, want, 'what smolder itself reads of it: samples');
 	const raw = gunzipSync(readFileSync(pb)).toString('latin1');
 	assert.ok(raw.indexOf('samples') > 0 && raw.indexOf('samples') < raw.indexOf('nanoseconds'), 'in front');
 
-	const json = JSON.parse(readFileSync(await save(page, /^speedscope/), 'utf8'));
+	const json = JSON.parse(readFileSync(named(await save(page, /^speedscope/), 'speedscope.json'), 'utf8'));
 	assert.equal(json.profiles[0].weights.reduce((a, b) => a + b, 0), want);
 	assert.equal(json.profiles[0].unit, 'nanoseconds');
 
-	const svg = readFileSync(await save(page, /^SVG/), 'utf8');
+	const title = 'cpu{comm="python3"} on demo';
+	assert.equal(json.name, title);
+	const svg = readFileSync(named(await save(page, /^SVG/), 'svg'), 'utf8');
+	assert.equal(/<text[^>]*>([^<]*)</.exec(svg)[1].replaceAll('&#34;', '"'), title);
 	assert.match(svg, /<title>_PyEval_EvalFrameDefault \(/);
-	const png = readFileSync(await save(page, /^PNG/));
+	await page.evaluate(() => {
+		const {fillText} = CanvasRenderingContext2D.prototype;
+		window.written = [];
+		CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+			window.written.push(text);
+			return fillText.call(this, text, ...more);
+		};
+	});
+	const png = readFileSync(named(await save(page, /^PNG/), 'png'));
+	assert.ok((await page.evaluate(() => window.written)).includes(title), 'the picture has the title');
 	assert.equal(png.subarray(1, 4).toString(), 'PNG');
 	const viewer = await browser.newPage();
 	for (const [type, data] of [['svg+xml', Buffer.from(svg)], ['png', png]]) {
@@ -1791,6 +1808,29 @@ test('a real server: a fresh one shows all there is, at its full width', {skip},
 		await page.goto(`${real.url}#v=1&t=${real.from}-${real.to}&by=pid&group=thread`);
 		await page.locator('.legend .value', {hasText: 'nginx (1)'}).waitFor();
 		await page.locator('.legend .value', {hasText: 'short-lived processes'}).waitFor();
+		await done(page);
+	} finally {
+		await real.close();
+	}
+});
+
+/* Threads of two processes, one of which is called as its process is. */
+const THREADS = `
+    rows = [row(("main@app",), 4, comm="nginx", pid="7"),
+            row(("main@app", "io@app"), 3, comm="nginx", pid="7", thread="aio#")]`;
+
+test('a real server: grouped by thread, every thread has its name', {skip}, async () => {
+	const real = await realServer(THREADS);
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}&by=thread&group=thread&icicle=1`, {base: real.url});
+		await ready(page);
+		assert.deepEqual((await page.locator('.legend .value').allTextContents()).sort(), ['aio#', 'nginx']);
+		// In the graph they are the frames below the root, and in the link what is looked for.
+		for (const [thread, want] of [['aio#', 3], ['nginx', 4]]) {
+			await page.locator('#search').fill(`^${thread}$`);
+			await page.locator('.search output', {hasText: `${(100 * want / 7).toFixed(2)} % matched`}).waitFor();
+		}
+		assert.doesNotMatch(await page.locator('main').textContent(), /\(none\)/);
 		await done(page);
 	} finally {
 		await real.close();

@@ -233,9 +233,9 @@ function currentLook(): Look | null {
 	};
 }
 
-function titles(): [string, string] {
-	const p = profile.value!;
-	const title = file.value?.name ?? state.value.query;
+function titles(p: Profile, host: string): [string, string] {
+	const where = host ? ` on ${host === SEVERAL ? 'several hosts' : host}` : '';
+	const title = file.value?.name ?? `${state.value.query}${where}`;
 	const when = p.from ? `${rangeText(p.from, p.to)}, ` : '';
 	const samples = p.samples ? `, ${count(p.samples)} samples` : '';
 	return [title, `${when}${amount(p.tree.total[0], p.unit)}${samples}`];
@@ -249,12 +249,14 @@ const FORMATS: [string, string, string][] = [
 	['speedscope.json', 'speedscope', 'for speedscope.app'],
 ];
 
+const SEVERAL = 'several-hosts';
+
 /* Which machine a profile is of: several may send to one server. */
 async function hostOf(p: Profile): Promise<string> {
 	try {
 		const of = {query: state.value.query, from: p.from, to: p.to, max: 2};
 		const {values} = await get<{values: string[]}>(address('labels/host/values', of));
-		if (values.length > 0) return values.length === 1 ? values[0] : 'several-hosts';
+		if (values.length > 0) return values.length === 1 ? values[0] : SEVERAL;
 	} catch {
 		// It can be saved all the same.
 	}
@@ -293,9 +295,10 @@ async function save(extension: string): Promise<void> {
 	const look = currentLook();
 	const p = profile.value;
 	if (!look || !p) return;
-	const [title, subtitle] = titles();
+	const host = file.value ? '' : await hostOf(p);
+	const [title, subtitle] = titles(p, host);
 	const {tree: t, zoom} = look;
-	const name = `${stem(p, file.value ? '' : await hostOf(p))}.${extension}`;
+	const name = `${stem(p, host)}.${extension}`;
 	if (extension === 'svg') download(svg(p, look, title, subtitle), 'image/svg+xml', name);
 	else if (extension === 'folded') download(folded(p, t, zoom), 'text/plain', name);
 	else if (extension === 'pb.gz') download(await pprof(p, t, zoom), '', name);
