@@ -11,7 +11,7 @@ import {file, isComparing, loaded, profile, state, theme, tree, update, weight} 
 import {amount, clip, count, percent, range as rangeText} from '../format';
 import type {Scale} from '../state';
 import {dropChange, openSandwich, toggleRecursion, zoomTo} from './actions';
-import {Notice} from './controls';
+import {Dropdown, Notice} from './controls';
 import {Cost} from './cost';
 import {DropTarget, FileBar, pickFile} from './drop';
 import {Card, Crumbs, FrameMenu, MainGraph, Sandwich, Spoken} from './flame';
@@ -98,30 +98,44 @@ function Changes(): JSX.Element {
 	);
 }
 
-/* Which part of what is shown is not whole, or has no name, and what would help. */
+/* Which part of what is shown is not whole, or has no name, and what would help: that by a button. */
 function Trust({q}: {q: Quality}): JSX.Element {
+	const notes = [
+		q.incomplete > 0 &&
+			"Stacks that do not reach the program's outermost frame are under [incomplete] or [truncated].",
+		q.byPointers > 0 &&
+			'Code generated at run time has no unwind tables: its callers were found by frame pointers.',
+		q.unnamed > 0 && q.hint,
+	].filter(note => note !== false && note !== '');
 	return (
 		<>
 			{q.incomplete > 0 && (
-				<span
-					data-incomplete={q.incomplete}
-					title="Stacks that do not reach the program's outermost frame are under [incomplete] or [truncated]"
-				>
+				<span data-incomplete={q.incomplete}>
 					{percent(q.incomplete, q.stacks)} of stacks incomplete
 				</span>
 			)}
 			{q.byPointers > 0 && (
-				<span
-					data-by-pointers={q.byPointers}
-					title="Code generated at run time has no unwind tables: its callers were found by frame pointers"
-				>
+				<span data-by-pointers={q.byPointers}>
 					{percent(q.byPointers, q.stacks)} by frame pointers
 				</span>
 			)}
 			{q.unnamed > 0 && (
-				<span data-unnamed={q.unnamed} title={q.hint}>
+				<span data-unnamed={q.unnamed}>
 					{percent(q.unnamed, q.frames)} of frames unnamed
 				</span>
+			)}
+			{notes.length > 0 && (
+				<Dropdown
+					className="trust"
+					label={
+						<>
+							?<span class="unseen">What that means</span>
+						</>
+					}
+					title="What that means, and what would help"
+				>
+					{() => notes.map(note => <p key={note}>{note}</p>)}
+				</Dropdown>
 			)}
 		</>
 	);
