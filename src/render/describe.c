@@ -257,8 +257,7 @@ size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_colum
 	return n;
 }
 
-/* Whether all samples are worth the same time, whatever the file says of its period. */
-static bool is_counted(const struct profile *p)
+bool describe_is_counted(const struct profile *p)
 {
 	if (!p->info.period || strcmp(p->info.unit, "nanoseconds") != 0)
 		return false;
@@ -273,9 +272,9 @@ struct tree_options describe_lines(const struct profile *p, const struct render_
 	struct tree_options lines = o->tree;
 	const struct profile *base = lines.base;
 
-	if (o->counted && is_counted(p) &&
+	if (o->counted && describe_is_counted(p) &&
 	    (!base || !base->sample_count ||
-	     (base->info.period == p->info.period && is_counted(base))))
+	     (base->info.period == p->info.period && describe_is_counted(base))))
 		lines.column = TREE_COUNT;
 	return lines;
 }

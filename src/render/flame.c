@@ -57,6 +57,7 @@ struct drawing {
 	uint32_t deep;              /* rows that are not empty, of the whole tree */
 	uint32_t rows;              /* of the picture */
 	double covered[STILL_ROWS]; /* by row: pixels that are drawn */
+	uint64_t period;            /* of a sample, in the tree's unit; 0: it varies */
 	uint64_t hidden;            /* of idle time, in the tree's unit: what has no width */
 	uint64_t *starts; /* by depth: where the next node of that row starts, in the tree's unit */
 	struct block *blocks; /* by depth: the one being gathered */
@@ -392,6 +393,8 @@ static void write_data(const struct drawing *d, FILE *out)
 	fprintf(out, "\"icicle\":%s,\"merged\":%u,\"unit\":", d->icicle ? "true" : "false",
 		t->merged);
 	escape_json(out, t->unit, strlen(t->unit));
+	if (d->period)
+		fprintf(out, ",\"period\":%" PRIu64, d->period);
 	if (d->hidden)
 		fprintf(out, ",\"idle\":%u,\"hidden\":%" PRIu64, t->nodes[t->idle].function,
 			d->hidden);
@@ -471,6 +474,8 @@ void flame_write(const struct profile *p, const struct render_options *o, FILE *
 		.icicle = o->icicle,
 		.width = o->width ? o->width : WIDTH,
 		.hidden = hide_idle(t),
+		.period =
+			options.column == TREE_VALUE && describe_is_counted(p) ? p->info.period : 0,
 		.starts = mem_alloc_array((size_t)t->depth + 2, sizeof(*d.starts)),
 		.blocks = mem_alloc_array((size_t)t->depth + 1, sizeof(*d.blocks)),
 	};

@@ -99,6 +99,12 @@ function amount(n) {
 	return `${scaled.toFixed(scaled < 10 ? 2 : scaled < 100 ? 1 : 0)} ${suffix}`;
 }
 
+// Of what a clock took, how many samples that is.
+const samples = n => {
+	const taken = data.period ? Math.round(n / data.period) : 0;
+	return data.period ? ` (${taken.toLocaleString('en-US')} ${taken === 1 ? 'sample' : 'samples'})` : '';
+};
+
 const percent = (n, of) => `${(of ? 100 * n / of : 0).toFixed(2)} %`;
 
 const WIDE = /[\u1100-\u115f\u2e80-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f000}-\u{3ffff}]/u;
@@ -379,7 +385,7 @@ function describe(box) {
 	const line = text => make(HTML, 'span', {}, text);
 	const ofView = svg.classList.contains('zoomed') ?
 		`, ${percent(size, amountIn(view.from, view.to))} of the view` : '';
-	const numbers = n => `${amount(n)}, ${percent(n, whole)} of all`;
+	const numbers = n => `${amount(n)}${samples(n)}, ${percent(n, whole)} of all`;
 	if (box.count > 1)
 		return [make(HTML, 'strong', {}, `${box.count.toLocaleString('en-US')} narrow frames`),
 			line(numbers(size) + ofView), line('Click to come nearer')];
@@ -400,7 +406,9 @@ function describe(box) {
 				`${sign}${percent(Math.abs(now[i] - base[i]), base[i])}`));
 		return lines;
 	}
-	lines.push(line(numbers(amountOf(box.node)) + ofView));
+	const caller = parent[box.node];
+	const ofCaller = caller > 0 ? `, ${percent(amountOf(box.node), amountOf(caller))} of its caller` : '';
+	lines.push(line(numbers(amountOf(box.node)) + ofCaller + ofView));
 	if (box.node === idle)
 		lines.push(line('threads that wait for work; drawn narrower than it is'));
 	else if (self[box.node] > 0)

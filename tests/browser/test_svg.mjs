@@ -160,14 +160,27 @@ test('a tooltip tells counts and shares', {skip}, async () => {
 	await tip.waitFor({state: 'visible'});
 	assert.equal(await tip.locator('strong').textContent(), 'work');
 	const text = await tip.textContent();
-	assert.match(text, /35 samples, 35\.00 % of all/);
+	assert.match(text, /35 samples, 35\.00 % of all, 46\.67 % of its caller/);
 	assert.match(text, /itself 15 samples, 15\.00 % of all/);
 	const read = await frame(page, 'read');
 	await page.mouse.move(read.x + 10, read.y + 8);
 	assert.match(await tip.textContent(), /^readkernel30 samples/);
 	await page.mouse.move(500, 60);
 	await tip.waitFor({state: 'hidden'});
+	const main = await frame(page, 'main');
+	await page.mouse.move(main.x + 10, main.y + 8);
+	assert.match(await tip.textContent(), /75 samples, 75\.00 % of all$/, 'called by all there is, it has no caller');
 	await done(page);
+
+	// Of a clock: time, and the samples that it is made of.
+	const clock = path.join(files, 'clock.svg');
+	writeFileSync(clock, readFileSync(flame(SMALL), 'utf8').replace('"unit":"samples"', '"unit":"nanoseconds","period":5'));
+	const timed = await open(clock);
+	const work = await frame(timed, 'work');
+	await timed.mouse.move(work.x + 10, work.y + 8);
+	assert.match(await timed.locator('.tip').textContent(),
+		/^work35\.0 ns \(7 samples\), 35\.00 % of all, 46\.67 % of its calleritself 15\.0 ns \(3 samples\), 15\.00 % of all$/);
+	await done(timed);
 });
 
 test('a difference is drawn by the script as in the static picture', {skip}, async () => {

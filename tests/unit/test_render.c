@@ -213,6 +213,25 @@ static void speedscope_has_a_profile_for_each_process(void **state)
 	profile_free(p);
 }
 
+/* Of what varies from sample to sample, time says nothing of their number. */
+static void svg_has_the_period_of_a_clock(void **state)
+{
+	(void)state;
+	struct profile *p = SAMPLE("main;work 3", "main 2");
+	struct render_options o = {};
+
+	o.tree.column = TREE_VALUE;
+	p->info.unit = "nanoseconds";
+	static const uint64_t periods[] = {0, 7, 10}; /* the last is that of its samples */
+	for (size_t i = 0; i < ARRAY_SIZE(periods); i++) {
+		p->info.period = periods[i];
+		CLEANUP(freep) char *text = render(p, "svg", &o);
+		bool has = strstr(text, "\"unit\":\"nanoseconds\",\"period\":10,");
+		assert_int_equal(has, periods[i] == 10);
+	}
+	profile_free(p);
+}
+
 static void svg_colours_kinds(void **state)
 {
 	(void)state;
@@ -296,6 +315,7 @@ int main(void)
 		cmocka_unit_test(text_in_the_shape_of_bcc),
 		cmocka_unit_test(text_without_all_labels),
 		cmocka_unit_test(speedscope_has_a_profile_for_each_process),
+		cmocka_unit_test(svg_has_the_period_of_a_clock),
 		cmocka_unit_test(svg_colours_kinds),
 		cmocka_unit_test(every_format_takes_an_empty_profile),
 		cmocka_unit_test(top_counts_a_recursive_function_once),
