@@ -229,7 +229,7 @@ static int sum_rows(struct api_job *a, struct store *s, struct ask *ask, struct 
 {
 	uint64_t from_ms = ask->query.from_ms, to_ms = ask->query.to_ms;
 	struct store_query q = ask->query;
-	struct store_answer sum = {.from_ms = from_ms, .to_ms = to_ms};
+	struct store_answer sum = {.from_ms = to_ms, .to_ms = from_ms};
 	int r = 0;
 
 	for (uint64_t second = from_ms / 1000 * 1000; !r && second < to_ms; second += 1000) {
@@ -239,10 +239,18 @@ static int sum_rows(struct api_job *a, struct store *s, struct ask *ask, struct 
 		if (q.from_ms >= q.to_ms)
 			continue;
 		r = computed_sum(s, &q, p, &one, &a->q.store_error);
+		if (one.windows) { /* what is covered, to the second */
+			sum.from_ms = MIN(sum.from_ms, MAX(second, from_ms));
+			sum.to_ms = MIN(second + 1000, to_ms);
+		}
 		sum.samples += one.samples;
 		sum.files += one.files;
 		sum.bytes += one.bytes;
 		sum.damaged = MAX(sum.damaged, one.damaged);
+	}
+	if (sum.from_ms >= sum.to_ms) { /* nothing is: as asked */
+		sum.from_ms = from_ms;
+		sum.to_ms = to_ms;
 	}
 	p->info.start_ns = sum.from_ms * 1000000;
 	p->info.duration_ns = (sum.to_ms - sum.from_ms) * 1000000;

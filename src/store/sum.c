@@ -201,6 +201,17 @@ static uint64_t up(uint64_t ms)
 	return (MIN(ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS;
 }
 
+/* An exact range, and of that what the windows found cover, if they cover any of it. */
+static void clip_to_steps(const struct store_query *q, struct store_answer *a)
+{
+	uint64_t from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	uint64_t to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	bool is_covered = a->windows && a->from_ms < to_ms && a->to_ms > from_ms;
+
+	a->from_ms = is_covered ? MAX(a->from_ms, from_ms) : from_ms;
+	a->to_ms = is_covered ? MIN(a->to_ms, to_ms) : to_ms;
+}
+
 int local_sum(void *self, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err)
 {
@@ -220,10 +231,8 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 	w.file_end = sum_file_end;
 	w.ctx = &s;
 	int r = range_scan(&w);
-	if (q->exact) {
-		ret->from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
-		ret->to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
-	}
+	if (q->exact)
+		clip_to_steps(q, ret);
 	ret->samples = s.samples;
 	into->info.type = profile_keep(into, q->type);
 	if (s.unit) {

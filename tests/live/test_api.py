@@ -311,6 +311,25 @@ def slots_are_exact_to_20_ms():
 
 
 @test
+def the_range_of_an_answer_is_what_is_covered():
+    """Of a range that begins before what is stored and ends after it; in headers as in JSON."""
+    start = recent(9)
+    end = start + 40000
+    with Server() as s:
+        fill(s, Sums(), start)
+        for params in ({}, {"query": 'cpu{comm="nobody"}'}, {"slots": 1}, {"slots": "10-19"}):
+            for asked, want in (((start - 33000, end + 22000), (start, end)),
+                                ((start - 33000, start + 10000), (start, start + 10000)),
+                                ((start + 20000, end + 22000), (start + 20000, end)),
+                                ((start - 50000, start - 30000), (start - 50000, start - 30000))):
+                params = {**params, "from": asked[0], "to": asked[1]}
+                t = s.json("/api/v1/query", **params)
+                assert (t["from"], t["to"]) == want, (params, t["from"] - start, t["to"] - start)
+                headers = s.get("/api/v1/query", format="folded", **params)[2]
+                assert (int(headers["X-Smolder-From"]), int(headers["X-Smolder-To"])) == want, params
+
+
+@test
 def pids_and_threads_have_names():
     """A pid says which process it is; a thread that is called as its process is called that."""
     start = recent()

@@ -434,8 +434,21 @@ static void times_are_kept_for_a_day(void **state)
 				have += p->samples[i].count;
 			assert_int_equal(have, sum);
 			assert_int_equal(a.samples, sum);
+			assert_int_equal(a.from_ms, q.from_ms);
+			assert_int_equal(a.to_ms, q.to_ms);
 			profile_free(p);
 		}
+		/* Beyond what is stored: of that, what there is. */
+		struct profile *p = profile_new();
+		struct store_answer a;
+		q.from_ms = BEGIN - 5020;
+		q.to_ms = BEGIN + 137 * 20;
+		assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
+		assert_int_equal(a.from_ms, BEGIN);
+		assert_int_equal(a.to_ms, q.to_ms);
+		assert_int_equal(p->info.start_ns, BEGIN * 1000000);
+		assert_int_equal(p->info.duration_ns, 137 * 20 * 1000000ull);
+		profile_free(p);
 		settle(s, now + HOUR);
 	}
 	/* After their time they are gone; the samples are not. */
