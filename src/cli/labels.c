@@ -48,14 +48,26 @@ struct labels {
 	bool only_names;
 };
 
-static void say_none(struct query_client *c, const struct labels *l)
+static int say_no_label(struct query_client *c, const struct labels *l)
 {
-	if (l->name)
-		log_error("nothing has a label '%s' in that time range; 'smolder labels%s' lists "
-			  "the labels",
-			  l->name, query_client_hint(c));
-	else
-		log_error("nothing is stored for that time range");
+	log_error("nothing has a label '%s' in that time range; 'smolder labels%s' lists the "
+		  "labels",
+		  l->name, query_client_hint(c));
+	return 1;
+}
+
+/* Why there are no names: what was asked for has samples, but not that label, or it has none. */
+static int say_none(struct query_client *c, const struct labels *l)
+{
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+	struct store_answer answer;
+	int code = query_client_profile(c, &l->ask, p, &answer);
+
+	if (code)
+		return code;
+	if (answer.samples && l->name)
+		return say_no_label(c, l);
+	return query_options_explain_empty(c, &l->ask, &answer);
 }
 
 static int list_names(struct query_client *c, const struct labels *l)
@@ -69,10 +81,8 @@ static int list_names(struct query_client *c, const struct labels *l)
 		puts(names.names[i]);
 	if (names.cut)
 		log_warn("there are more: only the first %u are listed", names.count);
-	if (!names.count) {
-		say_none(c, l);
-		code = 1;
-	}
+	if (!names.count)
+		code = say_none(c, l);
 	store_names_done(&names);
 	return code ? code : cli_printed();
 }
@@ -135,10 +145,8 @@ static int list_shares(struct query_client *c, const struct labels *l)
 		shares[i].series = i;
 		any |= shares[i].value && value && *value;
 	}
-	if (!any) {
-		say_none(c, l);
-		return 1;
-	}
+	if (!any)
+		return say_no_label(c, l);
 	qsort(shares, p->series_count, sizeof(*shares), by_value);
 	printf("%11s %7s  ", "TOTAL", "%");
 	for (const char *at = l->name; *at; at++)

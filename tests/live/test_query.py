@@ -338,12 +338,19 @@ def the_range_of_an_answer_is_that_of_its_data():
             p = ran("query", "--from", "1h", *source)
             assert re.match(rf"(\S+ )?{clock[0]} to (\S+ )?{clock[1]}: 42", p.stderr), p.stderr
             # And what is not there is told with what is.
-            p = smolder("query", "--from", "3d", "--to", "2d", *source)
             end = clock[1] if "--server" in source else r"\d\d:\d\d:\d\d"  # a reader knows it to five minutes
-            assert re.search(rf"the store has data from (\S+ )?\d\d:\d\d:\d\d to (\S+ )?{end}", p.stderr), \
-                p.stderr
-            p = smolder("query", 'cpu{comm="none"}', *source)
-            assert f"'smolder labels comm {source[0]} {source[1]}' lists all" in p.stderr, p.stderr
+            for command in (["query"], ["labels"], ["labels", "--names"], ["labels", "comm"],
+                            ["labels", "comm", "--names"]):
+                p = smolder(*command, "--from", "3d", "--to", "2d", *source)
+                assert p.returncode == 1, (command, p)
+                assert re.search(rf"the store has data from (\S+ )?\d\d:\d\d:\d\d to (\S+ )?{end}",
+                                 p.stderr), (command, p.stderr)
+            for command in (["query", 'cpu{comm="none"}'], ["labels", "--query", 'cpu{comm="none"}'],
+                            ["labels", "comm", "--names", "--query", 'cpu{comm="none"}']):
+                p = smolder(*command, *source)
+                assert f"'smolder labels comm {source[0]} {source[1]}' lists all" in p.stderr, (command, p)
+            p = smolder("labels", "none", "--names", *source)
+            assert p.returncode == 1 and "nothing has a label 'none'" in p.stderr, p.stderr
 
 
 @test
