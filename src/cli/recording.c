@@ -13,6 +13,7 @@
 #include "collect/probe.h"
 #include "cli/recorded_wall.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/trouble.h"
 #include "pipeline/wall.h"
 #include "query/idle.h"
 #include "render/describe.h"
@@ -263,6 +264,58 @@ static void finish_wall(struct recording *r, struct recording_result *ret)
 	ret->is_wall = true;
 }
 
+/* What happens everywhere, to some extent: in one line. */
+static void say_ordinary(const struct pipeline_stats *s, const uint64_t counts[static TROUBLES])
+{
+	static const struct {
+		enum trouble kind;
+		const char *means; /* goes on from a number */
+	} told[] = {
+		{TROUBLE_FILES_UNREADABLE, "mapped files could not be read"},
+		{TROUBLE_FILES_OTHER, "files were replaced while they were mapped"},
+		{TROUBLE_TABLES_FAILED, "files have no usable unwind tables"},
+		{TROUBLE_SIDEBAND_LOST, "events of mappings were lost"},
+	};
+	char line[1024] = "", first[TROUBLE_TEXT];
+
+	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
+		uint64_t count = counts[told[i].kind];
+		size_t n = strlen(line);
+		if (!count)
+			continue;
+		trouble_first(told[i].kind, s, first, sizeof(first));
+		snprintf(line + n, sizeof(line) - n, "%s%llu %s%s", n ? "; " : "",
+			 (unsigned long long)count, told[i].means, first);
+	}
+	if (counts[TROUBLE_NO_PRIORITY]) {
+		char text[TROUBLE_TEXT];
+		trouble_sentence(TROUBLE_NO_PRIORITY, counts[TROUBLE_NO_PRIORITY], text);
+		log_info("%s", text);
+	}
+	if (*line)
+		log_info("%s", line);
+}
+
+/* What had to be done without; some of it is said by finish() in words of its own. */
+static void say_troubles(const struct pipeline_stats *s)
+{
+	uint64_t counts[TROUBLES] = {};
+	char text[TROUBLE_TEXT], first[TROUBLE_TEXT];
+
+	trouble_count(s, counts);
+	counts[TROUBLE_KERNEL_NAMES] = counts[TROUBLE_CPUS_FAILED] = 0;
+	counts[TROUBLE_THREADS_CAPPED] = 0;
+	for (int i = 0; i < TROUBLES; i++) {
+		const struct trouble_kind *k = &trouble_kinds[i];
+		if (!counts[i] || k->ordinary)
+			continue;
+		trouble_sentence((enum trouble)i, counts[i], text);
+		trouble_first((enum trouble)i, s, first, sizeof(first));
+		log_warn("%s%s%s%s", text, first, *k->help ? "; " : "", k->help);
+	}
+	say_ordinary(s, counts);
+}
+
 static void finish(struct recording *r, struct recording_result *ret)
 {
 	struct pipeline_stats stats;
@@ -304,6 +357,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 	if (c->failed_cpus)
 		log_warn("%llu CPUs came online during the recording and could not be sampled",
 			 (unsigned long long)c->failed_cpus);
+	say_troubles(&stats);
 	log_debug("BPF programs ran for %.1f ms (%.2f us a sample), symbol tables hold %.1f MB, "
 		  "/proc/PID/maps was read %llu times, %llu side-band records lost",
 		  (double)c->run_ns / 1e6,
@@ -320,9 +374,6 @@ static void finish(struct recording *r, struct recording_result *ret)
 		  (unsigned long long)stats.ticks_missed, (unsigned long long)stats.ticks_due,
 		  (unsigned long long)stats.stream.late_events,
 		  (unsigned long long)stats.stream.late_records, (unsigned long long)a->late);
-	if (stats.priority_error)
-		log_debug("recorded at the priority of all others: %s",
-			  strerror(-stats.priority_error));
 	say_lines(&a->names.lines);
 	describe_walks(&a->unwind);
 	if (c->not_copied)

@@ -384,10 +384,7 @@ static void start_sites(struct collecting *c, const char *host)
 	look_at_clock(c);
 	c->sites = sites_new(c->dict, c->windows[c->sites_source], c->ran, c->sites_source,
 			     &c->options->waits);
-	int err = sites_begin(c->sites, c->pipeline);
-	if (err)
-		log_warn("threads already waiting are missing until they run: cannot list them: %s",
-			 strerror(-err));
+	sites_begin(c->sites, c->pipeline); /* an error is told with what else is missing */
 }
 
 static int start(struct collecting *c)

@@ -129,6 +129,7 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		counts[TROUBLE_SITES_NEW] = now->sites->held;
 		counts[TROUBLE_SITES_FULL] = now->sites->full;
 		counts[TROUBLE_SITES_UNREAD] = now->sites->read_errors;
+		counts[TROUBLE_THREADS_UNLISTED] = (uint64_t)-now->sites->begin_error;
 	}
 	for (int i = 0; i < TROUBLES; i++) {
 		const struct trouble_kind *k = &trouble_kinds[i];
@@ -136,12 +137,13 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		if (!counts[i] || m->said[i] || i == TROUBLE_REFUSED_CALLS)
 			continue;
 		m->said[i] = true;
-		char text[TROUBLE_TEXT];
+		char text[TROUBLE_TEXT], first[TROUBLE_TEXT];
 		trouble_sentence((enum trouble)i, counts[i], text);
+		trouble_first((enum trouble)i, &now->pipeline, first, sizeof(first));
 		if (!k->ordinary)
-			log_warn("%s%s%s", text, *k->help ? "; " : "", k->help);
+			log_warn("%s%s%s%s", text, first, *k->help ? "; " : "", k->help);
 		else
-			log_info("%s%s", text,
+			log_info("%s%s%s", text, first,
 				 k->counter == TROUBLE_COUNT ? "; this is normal in small numbers"
 							     : "");
 	}

@@ -450,7 +450,9 @@ static void on_found(void *ctx, const struct wire_event *e)
 
 int sites_begin(struct sites *s, struct pipeline *p)
 {
-	return sites_source_found(sampler_running(pipeline_sampler(p), s->source), on_found, p);
+	s->stats.begin_error =
+		sites_source_found(sampler_running(pipeline_sampler(p), s->source), on_found, p);
+	return s->stats.begin_error;
 }
 
 void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_last)

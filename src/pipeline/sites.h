@@ -52,6 +52,7 @@ struct sites_stats {
 	uint64_t held;      /* drains after which no stacks were walked, as too many were new */
 	uint64_t full;      /* times that the kernel had no room for more sites */
 	uint64_t read_errors;
+	int begin_error; /* of sites_begin(): 0 or -errno */
 };
 
 void sites_stats(const struct sites *s, struct sites_stats *ret);

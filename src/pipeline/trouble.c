@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "bpf/sites.h"
 #include "process/maps.h"
 
@@ -147,6 +148,10 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				  "times the kernel did not tell how long threads wait: the time "
 				  "comes with a later window",
 				  "", false},
+	[TROUBLE_THREADS_UNLISTED] = {"threads_unlisted",
+				      "threads that waited when the collector began are missing "
+				      "until they run: they cannot be listed",
+				      "", false, TROUBLE_ERROR},
 	[TROUBLE_NO_PRIORITY] = {"no_priority",
 				 "the collector runs at normal priority: on a machine that is too "
 				 "busy, rings fill up",
@@ -202,6 +207,26 @@ void trouble_sentence(enum trouble which, uint64_t count, char ret[static TROUBL
 		snprintf(ret, TROUBLE_TEXT, "%s", k->means);
 	else
 		snprintf(ret, TROUBLE_TEXT, "%llu %s", (unsigned long long)count, k->means);
+}
+
+void trouble_first(enum trouble which, const struct pipeline_stats *s, char *ret, size_t size)
+{
+	const struct resolver_stats *n = &s->assembler.names;
+	const char *name = which == TROUBLE_FILES_UNREADABLE ? n->symbols.first_failure
+			   : which == TROUBLE_FILES_OTHER    ? n->symbols.first_mismatch
+			   : which == TROUBLE_DEBUG_FILES    ? n->symbols.first_debug_refused
+							     : "";
+	char clean[TEXT_MAX + 1];
+
+	ret[0] = '\0';
+	if (*name) {
+		text_clean(name, strlen(name), clean);
+		snprintf(ret, size, " (the first: %s%s)",
+			 which == TROUBLE_DEBUG_FILES ? "that of " : "", clean);
+	} else if (which == TROUBLE_PERF_MAPS_REFUSED && n->maps.refused_pid) {
+		snprintf(ret, size, " (the first: that of process %llu)",
+			 (unsigned long long)n->maps.refused_pid);
+	}
 }
 
 int trouble_find(const char *name, size_t len)

@@ -47,6 +47,7 @@ enum trouble {
 	TROUBLE_SITES_NEW,
 	TROUBLE_SITES_FULL,
 	TROUBLE_SITES_UNREAD,
+	TROUBLE_THREADS_UNLISTED,
 	TROUBLE_NO_PRIORITY,
 	TROUBLES,
 };
@@ -69,13 +70,16 @@ struct trouble_kind {
 
 extern const struct trouble_kind trouble_kinds[TROUBLES];
 
-/* What the stages counted. Those that only a command knows (calls, capabilities, control groups)
- * are left as they are. */
+/* What the stages counted. Those that only a command knows (calls, capabilities, control groups,
+ * threads that wait) are left as they are. */
 void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]);
 
 #define TROUBLE_TEXT 256
 
 /* The sentence of a kind: "12 files …", "unwind tables are not cached (Permission denied): …". */
 void trouble_sentence(enum trouble which, uint64_t count, char ret[static TROUBLE_TEXT]);
+
+/* Of a kind that is about files, which was the first: " (the first: /usr/bin/x)". Else "". */
+void trouble_first(enum trouble which, const struct pipeline_stats *s, char *ret, size_t size);
 
 int trouble_find(const char *name, size_t len); /* -1: no such kind */

@@ -125,6 +125,14 @@ static int identify(int pid, long *ret_pid, uid_t *ret_uid)
 	return 0;
 }
 
+static int refuse(struct perfmap *m, int error)
+{
+	COUNT(m, refused, 1);
+	if (!m->all->refused_pid)
+		m->all->refused_pid = (uint64_t)m->pid;
+	return error;
+}
+
 static int open_map(struct perfmap *m)
 {
 	long inner;
@@ -137,14 +145,10 @@ static int open_map(struct perfmap *m)
 	CLEANUP(freep) char *root = mem_printf("/proc/%d/root", m->pid);
 	CLEANUP(freep) char *path = mem_printf("/tmp/perf-%ld.map", inner);
 	CLEANUP(fd_closep) int fd = root_open(root, path, true, &st);
-	if (fd < 0) {
-		COUNT(m, refused, fd != -ENOENT);
-		return fd;
-	}
-	if (st.st_uid != uid && st.st_uid != 0) {
-		COUNT(m, refused, 1);
-		return -EPERM;
-	}
+	if (fd < 0)
+		return fd == -ENOENT ? fd : refuse(m, fd);
+	if (st.st_uid != uid && st.st_uid != 0)
+		return refuse(m, -EPERM);
 	m->fd = TAKE_FD(fd);
 	return 0;
 }

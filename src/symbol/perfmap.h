@@ -20,9 +20,10 @@ struct perfmap;
 
 struct perfmap_stats {
 	uint64_t entries;
-	uint64_t malformed; /* lines */
-	uint64_t refused;   /* files that are not regular, or have another owner */
-	uint64_t capped;    /* bytes past the limit, not read */
+	uint64_t malformed;   /* lines */
+	uint64_t refused;     /* files that are not regular, or have another owner */
+	uint64_t capped;      /* bytes past the limit, not read */
+	uint64_t refused_pid; /* whose file was the first to be refused; 0: none */
 };
 
 /* Opens nothing yet. `all`, if not NULL, is borrowed: what is counted is added there as well. */

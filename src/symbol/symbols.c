@@ -70,6 +70,13 @@ struct symbols *symbols_new(size_t max_bytes)
 	return s;
 }
 
+/* One more file of a kind of trouble, of which the first is remembered. */
+static void count_trouble(const struct symbol_file *f, uint64_t *sum, char *first)
+{
+	if ((*sum)++ == 0)
+		snprintf(first, SYMBOLS_FIRST, "%s", f->path);
+}
+
 /* ---- files and their symbols ---------------------------------------------------------------- */
 
 static size_t bytes(const struct symbols *s)
@@ -175,12 +182,12 @@ uint32_t symbols_add_file(struct symbols *s, const struct symbols_file *file)
 	f->opened = f->fd >= 0;
 	if (!f->opened) {
 		f->error = -ENOENT;
-		s->stats.failures++;
+		count_trouble(f, &s->stats.failures, s->stats.first_failure);
 	} else if (fstat(f->fd, &f->st) < 0 || !S_ISREG(f->st.st_mode)) {
 		close(f->fd);
 		f->fd = -1;
 		f->error = -EINVAL;
-		s->stats.failures++;
+		count_trouble(f, &s->stats.failures, s->stats.first_failure);
 	} else {
 		s->fds++;
 		make_room(s, f);
@@ -219,7 +226,8 @@ static int reopen(struct symbols *s, struct symbol_file *f)
 /* A file with an error is not tried again. */
 static int give_up(struct symbols *s, struct symbol_file *f, int error)
 {
-	s->stats.failures += error != -ESTALE;
+	if (error != -ESTALE)
+		count_trouble(f, &s->stats.failures, s->stats.first_failure);
 	f->error = error;
 	close_file(s, f);
 	return error;
@@ -241,7 +249,7 @@ static int describe(struct symbols *s, struct symbol_file *f, const struct elf_f
 	if (!f->build_id_len || (m->build_id_len == f->build_id_len &&
 				 memcmp(m->build_id, f->build_id, f->build_id_len) == 0))
 		return 0;
-	s->stats.mismatches++;
+	count_trouble(f, &s->stats.mismatches, s->stats.first_mismatch);
 	return -ESTALE;
 }
 
@@ -268,8 +276,8 @@ static int load(struct symbols *s, struct symbol_file *f)
 		s->fds += (uint32_t)file_symbols_fds(f->symbols);
 		s->stats.symbols += file_symbols_count(f->symbols);
 		s->stats.dropped += file_symbols_dropped(f->symbols);
-		s->stats.debug_refused +=
-			file_symbols_debug_error(f->symbols) != 0 && !f->module_known;
+		if (file_symbols_debug_error(f->symbols) != 0 && !f->module_known)
+			count_trouble(f, &s->stats.debug_refused, s->stats.first_debug_refused);
 		s->stats.tables++;
 		s->stats.loads++;
 		if (!f->module_known)

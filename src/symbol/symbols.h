@@ -20,6 +20,8 @@
 
 #include "symbol/symbol.h"
 
+#define SYMBOLS_FIRST 128
+
 struct symbols;
 
 struct symbols_file {
@@ -51,6 +53,9 @@ struct symbols_stats {
 	uint64_t mismatches;    /* files with another build id than the mapped one */
 	uint64_t dropped;       /* symbols that did not fit into a table */
 	uint64_t debug_refused; /* debug files that are unreadable, or of another build */
+	/* The first file of those kinds, as mapped, cut to fit; "": none. May hold anything. */
+	char first_failure[SYMBOLS_FIRST], first_mismatch[SYMBOLS_FIRST],
+		first_debug_refused[SYMBOLS_FIRST];
 };
 
 struct symbols *symbols_new(size_t max_bytes); /* usually 20 MB */

@@ -193,7 +193,7 @@ def ask(a):
 @live
 def what_a_collector_goes_without_is_said_once_counted_and_explained():
     with workloads.start("jitted") as w, tempfile.TemporaryDirectory() as d:
-        path = f"/tmp/perf-{w.pid}.map"
+        path, pid = f"/tmp/perf-{w.pid}.map", w.pid
         os.symlink(os.path.join(d, "elsewhere"), path)
         try:
             with always(before=["setpriv", "--bounding-set=-checkpoint_restore",
@@ -208,6 +208,7 @@ def what_a_collector_goes_without_is_said_once_counted_and_explained():
     assert items["capabilities"]["state"] == "warn" and items["capabilities"]["fix"], items
     assert items["perf_maps_refused"]["state"] == "warn", items
     assert a.words.count("/tmp/perf-PID.map") == 1, a.words
+    assert f"(the first: that of process {pid})" in a.words, a.words
     assert "refused_calls" not in items, items
     assert "warn  perf_maps_refused" in text and "fix: remove what stands in their place" in text, text
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Bad luck: no permission, hidden addresses, a full disk, Ctrl-C, a ring that overflows."""
+import contextlib
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -78,6 +80,33 @@ def hidden_kernel_addresses_are_named_all_the_same_or_that_is_said():
             f.write(was)
     assert r.stacks.named()[0] >= 0.99 or "kptr_restrict" in r.err, r.err
     assert r.stacks.share("main") > 0.9, r.stacks
+
+
+@live
+def what_a_recording_goes_without_is_said_once():
+    """A map that is a link, a debug file of another build, and a priority that may not be had."""
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as stack:
+        program, debug = os.path.join(d, "program"), os.path.join(d, "program.debug")
+        shutil.copy(workloads.path("shares-linked"), program)
+        subprocess.run(["strip", program], check=True)
+        subprocess.run(["objcopy", "--only-keep-debug", workloads.path("shares-packed"), debug], check=True)
+        subprocess.run(["objcopy", "--add-gnu-debuglink=" + debug, program], check=True)
+        stripped = stack.enter_context(workloads.Workload([program])).pid
+        jitted = stack.enter_context(workloads.start("jitted")).pid
+        perf_map = f"/tmp/perf-{jitted}.map"
+        os.symlink(os.path.join(d, "elsewhere"), perf_map)
+        stack.callback(os.unlink, perf_map)
+        options = ("-p", f"{stripped},{jitted}", "-F", 499, "-d", 2, "-f", "folded", "-o", os.path.join(d, "out"))
+        r = subprocess.run(["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", SMOLDER, "record",
+                            *map(str, options)], capture_output=True, text=True, timeout=PATIENCE)
+        quiet = run("record", "-q", *options)
+    for words in (f"separate debug files are there but cannot be read, or are those of another build: their "
+                  f"programs' static functions have no names (the first: that of {program})",
+                  f"(the first: that of process {jitted})",
+                  "is why it was recorded at normal priority"):
+        assert r.stderr.count(words) == 1, (words, r.stderr)
+    assert r.stderr.count("/tmp/perf-PID.map") == 1, r.stderr
+    assert quiet.ok().err == "", quiet.err
 
 
 @live

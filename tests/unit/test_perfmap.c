@@ -152,6 +152,7 @@ static void refuses_what_is_not_its_own(void **state)
 		assert_string_equal(name_of(m, 0x1000), "");
 		perfmap_stats(m, &st);
 		assert_int_equal(st.refused, 1);
+		assert_int_equal(st.refused_pid, getpid());
 		assert_int_equal(remove(path), 0);
 		perfmap_free(m);
 	}

@@ -265,6 +265,7 @@ static void refuses_what_is_no_program(void **state)
 	assert_int_equal(symbols_find(s, 99, 1, &sym), -ENOENT);
 	symbols_stats(s, &st);
 	assert_int_equal(st.failures, ARRAY_SIZE(paths));
+	assert_string_equal(st.first_failure, "/tmp");
 	assert_int_equal(st.fds, 0);
 	unlink(fifo);
 	rmdir(dir);
@@ -287,6 +288,7 @@ static void a_replaced_file_names_nothing(void **state)
 	assert_int_equal(symbols_find(s, symbols_add_file(s, &f), at, &sym), -ENOENT);
 	symbols_stats(s, &st);
 	assert_int_equal(st.mismatches, 1);
+	assert_int_equal(strncmp(st.first_mismatch, path, sizeof(st.first_mismatch) - 1), 0);
 	symbols_free(s);
 }
 
