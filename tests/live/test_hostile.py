@@ -35,17 +35,20 @@ REPORT = ("AddressSanitizer", "LeakSanitizer", "runtime error", "MHD", "Fatal")
 
 ROUTES = ["/", "/assets/index.js", "/api/v1/query", "/api/v1/diff", "/api/v1/types", "/api/v1/labels",
           "/api/v1/labels/comm/values", "/api/v1/series", "/api/v1/heatmap", "/api/v1/status",
-          "/debug/pprof/", "/debug/pprof/profile", "/debug/pprof/cmdline", "/debug/pprof/symbol",
+          "/debug/pprof/", "/debug/pprof/profile", "/debug/pprof/block", "/debug/pprof/cmdline",
+          "/debug/pprof/symbol",
           "/login", "/plain.css", "/metrics", "/healthz", "/readyz", "/api/v1/windows", "/nothing",
           "/api/v1/labels//values", "/api/v1/labels/%00/values", "/../../etc/passwd", "//", "/%2e%2e/"]
 PARAMS = ["query", "from", "to", "base_from", "base_to", "format", "by", "max", "step", "nodes", "keep",
           "callers", "callees", "focus", "seconds", "pid", "comm", "container", "host", "next", "slots",
-          "min", "unit", "kind", "limit"]
-VALUES = ["", "cpu", 'cpu{comm="nginx"}', 'cpu{comm=~"(a+)+$"}', 'cpu{comm=~".*"}', "cpu{", "cpu{a=",
+          "min", "unit", "kind", "limit", "max_nodes", "max_functions", "base_query", "normalised", "idle"]
+VALUES = ["", "cpu", "wall", "offcpu", "oncpu", 'wall{comm="p1"}', 'offcpu{state="blocked"}', "part", "reason",
+          "0-24", 'cpu{comm="nginx"}', 'cpu{comm=~"(a+)+$"}', 'cpu{comm=~".*"}', "cpu{", "cpu{a=",
           'heap:inuse{x!~"["}', "now", "now-5m", "now-100y", "0", "-1", "1", "18446744073709551615",
           "99999999999999999999999", "1e309", "NaN", "folded", "json", "pprof", "svg", "html", "tree",
           "speedscope", "top", "nothing", "comm", "comm,pid", "%00", "%ff%fe", "a" * 3000, "☃", "'\"<>&",
           "10s", "1ms", "1d", "main", "//evil", "/\\evil"]
+KINDS = ["cpu", "cpu", "oncpu", "offcpu", "page-faults"]
 HEADERS = ["Host", "Origin", "Content-Length", "Content-Type", "Transfer-Encoding", "Expect", "Cookie",
            "Authorization", "Accept", "Accept-Encoding", "If-None-Match", "Connection", "Range",
            "Sec-Fetch-Site", "X-Forwarded-For", "Upgrade"]
@@ -88,9 +91,12 @@ def recent():
     return int(time.time() * 1000) // 10000 * 10000 - 60000
 
 
-def rows(rng, count=20):
+def rows(rng, count=20, kind="cpu"):
+    def waits():
+        return {"state": rng.choice(("blocked", "runnable", "idle", "")),
+                "reason": rng.choice(("lock", "disk", "timer", ""))} if kind == "offcpu" else {}
     return [row(tuple(f"f{rng.randrange(30)}@lib{rng.randrange(4)}" for _ in range(rng.randrange(1, 12))),
-                rng.randrange(1, 5), comm=f"p{rng.randrange(5)}", pid=str(rng.randrange(20)))
+                rng.randrange(1, 5), comm=f"p{rng.randrange(5)}", pid=str(rng.randrange(20)), **waits())
             for _ in range(count)]
 
 
@@ -121,21 +127,22 @@ class Hostile:
 
     def __init__(self, rng):
         self.rng = rng
-        self.collector = Collector()
+        self.collectors = {kind: Collector() for kind in KINDS}
 
     def window(self):
         rng = self.rng
+        kind = rng.choice(KINDS)
         if rng.random() < 0.05:
-            self.collector = Collector()
+            self.collectors[kind] = Collector()
         if rng.random() < 0.02:
             return rng.choice(list(Collector().chain(recent(), rng.choice((10, 16385, 60000)))))
         start = recent() + rng.choice((0,) * 10 + (10000, -10**12, 10**12))
-        message = self.collector.message(start, rows(rng, rng.randrange(30)), metrics=[
+        message = self.collectors[kind].message(start, rows(rng, rng.randrange(30), kind), kind=kind, metrics=[
             (rng.choice(("x_total", "bad name", 'a{b="c"}', 'a{b="', "")), rng.random())
             for _ in range(rng.randrange(3))])
         if rng.random() < 0.6:
             return message
-        self.collector = Collector()  # what the server knows of the old one is spoilt
+        self.collectors[kind] = Collector()  # what the server knows of the old one is spoilt
         return mutated(rng, message)
 
     def path(self):
@@ -144,7 +151,7 @@ class Hostile:
         if rng.random() < 0.1:
             path += "".join(chr(rng.randrange(33, 127)) for _ in range(rng.randrange(20)))
         params = [(rng.choice(PARAMS), rng.choice(VALUES)) for _ in range(rng.randrange(5))]
-        if "pprof/profile" in path and not any(p == "seconds" for p, _ in params):
+        if re.search("pprof/(profile|block)", path) and not any(p == "seconds" for p, _ in params):
             params.append(("seconds", "1"))
         if params:
             path += "?" + (urllib.parse.urlencode(params) if rng.random() < 0.8 else
@@ -270,8 +277,11 @@ def two_thousand_connections_hold_up_nobody():
 def fill(store):
     with Sanitized(store) as s:
         c, rng = Collector(), random.Random(1)
+        waits = {kind: Collector() for kind in ("oncpu", "offcpu")}
         for w in range(30):
             assert s.post(c.message(recent() - w * 10000, rows(rng, 200))).status == STORED
+            for kind, other in waits.items():
+                assert s.post(other.message(recent() - w * 10000, rows(rng, 50, kind), kind=kind)).status == STORED
         s.judge()
 
 
@@ -295,7 +305,7 @@ def one_end(store, rng):
         # A collector that is heard of, so that profiles wait for it.
         assert s.post(Collector().message(recent(), rows(rng))).status == STORED
         asks = [f"/debug/pprof/profile?seconds={rng.randrange(20, 300)}" for _ in range(20)]
-        asks += [f"/api/v1/query?query=cpu&from=now-{rng.randrange(5, 60)}m&to=now&format="
+        asks += [f"/api/v1/query?query={rng.choice(('cpu', 'wall', 'offcpu'))}&from=now-{rng.randrange(5, 60)}m&to=now&format="
                  + rng.choice(("svg", "json", "tree", "pprof", "folded")) for _ in range(30)]
         asks += ["/debug/pprof/"] * 3 + ["/api/v1/status"] * 3
         rng.shuffle(asks)

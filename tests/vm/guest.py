@@ -42,6 +42,10 @@ class Report(dict):
     def err(self, name):
         return self._rest[name, "err"]
 
+    def words(self):
+        """All that was said."""
+        return "".join(body for (_, kind), body in self._rest.items() if kind == "err")
+
     def code(self, name):
         return int(self._rest[name, "code"])
 

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import folded
 import guest
 import kernels
+from always import nothing_refused
 from tap import SOAK, main, skip, test
 
 SUITES = {"bookworm": "6.1", "bullseye": "5.10", "trixie": "6.12"} if SOAK else {"bookworm": "6.1"}
@@ -218,6 +219,12 @@ def a_cpu_that_is_added_later_is_sampled_by_run(report):
     assert "could not be sampled" not in report.err("renewed"), report.err("renewed")
 
 
+def no_system_call_of_ours_is_refused(report):
+    """Other kernels take other ways: what a collector's filter lacks shows here."""
+    assert "sampling every process" in report.err("always"), report.err("always")
+    nothing_refused(report.words())
+
+
 def the_kernel_has_no_complaint(report):
     after = report.console.split("Run /init", 1)[1]
     found = re.search(r"WARNING: |BUG: |Oops|general protection fault|Call Trace", after)
@@ -234,7 +241,8 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           memory_is_by_the_cpus_that_are_there,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
-          *[a_cpu_that_is_added_later_is_sampled_by_run] * SOAK, the_kernel_has_no_complaint]
+          *[a_cpu_that_is_added_later_is_sampled_by_run] * SOAK, no_system_call_of_ours_is_refused,
+          the_kernel_has_no_complaint]
 
 
 def machine(name, find):
