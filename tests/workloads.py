@@ -40,6 +40,7 @@ PROGRAMS = {
     # The same with build ids of their own: a file is known by that, wherever its copies are.
     "shares-linked": ("shares.c", C + ["-Wl,--build-id=0x" + 10 * "deb1"]),
     "shares-apart": ("shares.c", C + ["-static", "-Wl,--build-id=0x" + 10 * "deb2"]),
+    "shares-hosted": ("shares.c", C + ["-Wl,--build-id=0x" + 10 * "deb4"]),
     "shares-packed": ("shares.c", C + ["-Wl,--build-id=0x" + 10 * "deb3"]),
     "shares-32": ("shares.c", C + ["-m32"]),
     "threads": ("threads.c", C),

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Who may ask, and what clients that mean harm, or are merely slow, can do: by real sockets."""
 import contextlib
+import http.client
 import json
 import os
 import pwd
 import re
 import resource
+import shutil
 import signal
 import socket
 import ssl
@@ -19,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from always import agent, always, until  # noqa: E402
 from recording import live  # noqa: E402
 from server import Server, smolder  # noqa: E402
-from tap import BUILD, SMOLDER, main, test  # noqa: E402
+from tap import BUILD, SMOLDER, main, skip, test  # noqa: E402
 from windows import STORED, Collector, Reply, row  # noqa: E402
 
 TOKEN = "a-token-of-twenty-letters"
@@ -421,6 +423,27 @@ def owners_are_known_in_every_form_of_address():
                     c.connect((host, s.port))
                     c.sendall(request * 3)  # of which the first ends it
                     assert answer(c).split()[1] == want, (listen, host, uid)
+
+
+@test
+def the_kernel_is_asked_once_for_a_connection():
+    if not shutil.which("strace"):
+        skip("strace is not installed")
+    with Server() as s, tempfile.NamedTemporaryFile("r") as trace:
+        strace = subprocess.Popen(["strace", "-f", "-o", trace.name, "-e", "trace=sendto", "-p", str(s.process.pid)],
+                                  stderr=subprocess.PIPE, text=True)
+        assert "attached" in strace.stderr.readline()
+        for requests in (1, 8, 3):
+            c = http.client.HTTPConnection(s.host, s.port, timeout=30)
+            for _ in range(requests):
+                c.request("GET", "/api/v1/status")
+                r = c.getresponse()
+                assert r.status == 200 and r.read() and not r.will_close
+            c.close()
+        strace.send_signal(signal.SIGINT)
+        strace.communicate(timeout=30)
+        asked = [line for line in trace if "SOCK_DIAG_BY_FAMILY" in line]
+        assert len(asked) == 3, asked
 
 
 @test

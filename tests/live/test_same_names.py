@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ from tap import main, skip  # noqa: E402
 
 SHARES = ("share_fifty", "share_thirty", "main")
 RATE = 997
+SECONDS, LEAST = 5, 2000  # of a recording of each, and samples: so many that a point is a point
 
 
 def with_map(stack, w):
@@ -72,6 +74,35 @@ def packed(stack):
     return stack.enter_context(workloads.Workload([program])).pid
 
 
+def by_build_id(stack):
+    """Its symbols are where a debug package of this machine puts them."""
+    there = os.path.join(workloads.OUT, "apart")
+    shutil.rmtree(there, ignore_errors=True)
+    os.makedirs(there)
+    source, program = workloads.path("shares-hosted"), os.path.join(there, "hosted")
+    notes = subprocess.run(["readelf", "-n", source], capture_output=True, text=True, check=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+    folder = f"/usr/lib/debug/.build-id/{build_id[:2]}"
+    made = [d for d in ("/usr/lib/debug", "/usr/lib/debug/.build-id", folder) if not os.path.exists(d)]
+    os.makedirs(folder, exist_ok=True)
+    for d in made:
+        stack.callback(os.rmdir, d)
+    debug = os.path.join(folder, build_id[2:] + ".debug")
+    stack.callback(lambda: os.path.exists(debug) and os.unlink(debug))
+    shutil.copy(source, program)
+    for argv in (["objcopy", "--only-keep-debug", program, debug], ["strip", program]):
+        subprocess.run(argv, check=True)
+    return stack.enter_context(workloads.Workload([program])).pid
+
+
+def deleted(stack):
+    """As after an update: it runs on, and no path leads to its file."""
+    program = shutil.copy(workloads.path("shares"), os.path.join(workloads.OUT, "deleted"))
+    w = stack.enter_context(workloads.Workload([program]))
+    os.unlink(program)
+    return w.pid
+
+
 FROM_MEMORY = """
 import os, sys
 fd = os.memfd_create("forged", 0)
@@ -100,6 +131,7 @@ PROGRAMS = {
     "C": (started("shares"), SHARES),
     "C++": (started("shares-cc"), ("kiln::Oven::bake", "kiln::fire")),
     "Go": (started("shares-go"), ("main.smelt", "main.(*furnace).blast", "runtime.main")),
+    "Go, stripped": (started("shares-go-stripped"), ("main.smelt", "main.(*furnace).blast", "runtime.main")),
     "Rust": (started("shares-rs"), ("shares::forge::anneal",)),
     "Python": (started("python"), ("_PyEval_EvalFrameDefault",)),
     "node with a perf map": (lambda s: with_map(s, workloads.start("jit")), ("kindle", "stoke")),
@@ -110,8 +142,10 @@ PROGRAMS = {
     "the vdso": (started("vdso"), ("clock_gettime",)),
     "32 bits": (started("shares-32"), SHARES[:2]),  # callers of such code are not found
     "a memfd": (in_memory, SHARES),
+    "a file that is deleted": (deleted, SHARES),
     "symbols in .gnu_debugdata": (packed, SHARES),
     "a debug file by link": (stripped, SHARES),
+    "a debug file by build id": (by_build_id, SHARES),
     "a debug file by build id, in a container": (contained("shares-apart", stripped=True), SHARES),
 }
 
@@ -138,14 +172,27 @@ def unnamed(stacks):
     return share, spread / max(1, frames)
 
 
+def recorded_alone(stack, start):
+    """(pid, recording) of a program that has the CPUs to itself. It is then held, not ended: what names it
+    stays in its place."""
+    pid = start(stack)
+    stack.callback(os.kill, pid, signal.SIGCONT)
+    for seconds in (SECONDS, 2 * SECONDS, 4 * SECONDS):
+        r = record("-p", pid, "-F", RATE, "-d", seconds).ok()
+        if r.samples >= LEAST:
+            break
+    assert r.samples >= LEAST, r.err
+    os.kill(pid, signal.SIGSTOP)
+    return pid, r
+
+
 @live
 def run_names_what_record_names():
     with contextlib.ExitStack() as stack:
-        pids = {}
-        for name, (start, _) in PROGRAMS.items():
-            pids[name] = start(stack)
         a = stack.enter_context(always("-F", str(RATE)))
-        recordings = {name: record("-p", pid, "-F", RATE, "-d", 2).ok() for name, pid in pids.items()}
+        pids, recordings = {}, {}
+        for name, (start, _) in PROGRAMS.items():
+            pids[name], recordings[name] = recorded_alone(stack, start)
         recorded = {name: r.stacks for name, r in recordings.items()}
         words = {}
 
@@ -153,7 +200,7 @@ def run_names_what_record_names():
             q = a.query(f'cpu{{pid="{pid}"}}', "--from", "now-20m", "-f", "folded", "--annotations")
             stacks = folded.parse(q.stdout) if q.returncode == 0 else folded.Stacks()
             words[pid] = q.stderr
-            return stacks if stacks.total > 300 else None
+            return stacks if stacks.total > LEAST / 2 else None
 
         kept = {name: until(f"samples of {name}", lambda p=pid: stored(p)) for name, pid in pids.items()}
         troubles = a.troubles()
