@@ -129,7 +129,8 @@ static void give_to_invoker(FILE *f)
 int cli_write(const struct profile *p, const struct renderer *r, const struct cli_output *o,
 	      const char *path)
 {
-	CLEANUP(packages_freep) struct packages *packages = packages_new();
+	CLEANUP(freep) char *cache = cli_cache_dir();
+	CLEANUP(packages_freep) struct packages *packages = packages_new(cache);
 	struct render_options render = o->options;
 	struct file_out out;
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/cli.h"
 #include "render/describe.h"
 
 void report_time(uint64_t ms, char ret[static 32])
@@ -19,7 +20,8 @@ void report_time(uint64_t ms, char ret[static 32])
 
 void report_missing_names(const struct quality *q)
 {
-	CLEANUP(packages_freep) struct packages *packages = packages_new();
+	CLEANUP(freep) char *cache = cli_cache_dir();
+	CLEANUP(packages_freep) struct packages *packages = packages_new(cache);
 	char hint[QUALITY_HINT];
 
 	if (log_level > LOG_QUIET && *quality_hint(q, packages, hint))

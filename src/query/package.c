@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "process/elf_file.h"
+#include "query/package_cache.h"
 
 #define INFO      "/var/lib/dpkg/info"
 #define LIST_MAX  (8u << 20) /* of one package; the largest have 2 MB */
@@ -19,6 +21,7 @@ struct answer {
 };
 
 struct packages {
+	char *cache_dir;      /* NULL: nothing is kept */
 	pthread_mutex_t lock; /* also held while it looks: one look at a time is enough */
 	struct answer answers[PACKAGES_MAX];
 	size_t count;
@@ -113,7 +116,7 @@ static char *find_package(const struct sought *f, enum turn turn)
 	return NULL;
 }
 
-static char *package_of(const char *path)
+static char *look_through(const char *path)
 {
 	bool in_usr = strncmp(path, "/usr/", 5) == 0;
 	CLEANUP(freep)
@@ -125,6 +128,22 @@ static char *package_of(const char *path)
 	char *found = NULL;
 	for (enum turn turn = 0; turn < TURNS && !found; turn++)
 		found = find_package(&f, turn);
+	return found;
+}
+
+static char *package_of(const char *path, const char *cache_dir)
+{
+	struct stat st;
+	char *found;
+
+	if (!cache_dir || stat(INFO, &st) != 0)
+		return look_through(path);
+	/* Whatever is installed or removed changes the directory. */
+	uint64_t stamp = clock_timespec_ns(st.st_mtim);
+	if (package_cache_find(cache_dir, stamp, path, &found))
+		return found;
+	found = look_through(path);
+	package_cache_add(cache_dir, stamp, path, found); /* else it is looked for again */
 	return found;
 }
 
@@ -141,11 +160,11 @@ static bool is_where_packages_are(const char *path)
 	return false;
 }
 
-static char *look_up(const char *path, const char *build_id)
+static char *look_up(const struct packages *p, const char *path, const char *build_id)
 {
 	if (!is_where_packages_are(path) || !has_build_id(path, build_id))
 		return NULL;
-	CLEANUP(freep) char *name = package_of(path);
+	CLEANUP(freep) char *name = package_of(path, p->cache_dir);
 	if (!name)
 		return NULL;
 	/* The C library's are older than the custom. */
@@ -154,10 +173,11 @@ static char *look_up(const char *path, const char *build_id)
 
 /* ---- what was asked before ------------------------------------------------------------------ */
 
-struct packages *packages_new(void)
+struct packages *packages_new(const char *cache_dir)
 {
 	struct packages *p = mem_alloc(sizeof(*p));
 
+	p->cache_dir = cache_dir ? mem_strdup(cache_dir) : NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	return p;
 }
@@ -178,6 +198,7 @@ void packages_free(struct packages *p)
 		return;
 	forget(p);
 	pthread_mutex_destroy(&p->lock);
+	free(p->cache_dir);
 	free(p);
 }
 
@@ -199,7 +220,7 @@ char *packages_find(struct packages *p, const char *path, const char *build_id)
 		if (p->count == PACKAGES_MAX)
 			forget(p);
 		p->answers[p->count] = (struct answer){mem_strdup(path), mem_strdup(build_id),
-						       look_up(path, build_id)};
+						       look_up(p, path, build_id)};
 		a = &p->answers[p->count++];
 	}
 	char *package = a->package ? mem_strdup(a->package) : NULL;

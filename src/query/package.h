@@ -3,7 +3,7 @@
  *
  * Reads dpkg's lists of files (first those of packages that are named like the file or have many
  * programs, then all of them, some 20 MB) and starts no program, so that a server can ask on a
- * thread of its own.
+ * thread of its own. What was found can be kept on disk (package_cache.h).
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 
 struct packages; /* what was asked for, and the answers. Threads may share it. */
 
-struct packages *packages_new(void);
+/* `cache_dir`: where answers are kept between runs, copied; NULL: nowhere. */
+struct packages *packages_new(const char *cache_dir);
 void packages_free(struct packages *p); /* NULL is fine */
 DEFINE_CLEANUP(struct packages *, packages_free)
 

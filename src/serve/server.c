@@ -203,7 +203,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	}
 	say_warning(s);
 	s->receiver = receiver_new(s->store);
-	s->packages = packages_new();
+	s->packages = packages_new(NULL);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
 	s->cost = cost_new(s);
