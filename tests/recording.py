@@ -44,7 +44,7 @@ def undisturbed(fn):
 
 
 def live(fn):
-    """A test that samples: needs root."""
+    """A test that samples, or becomes other users: needs root."""
     @functools.wraps(fn)
     def guarded():
         if os.geteuid() != 0:

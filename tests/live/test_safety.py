@@ -333,7 +333,7 @@ LOOKED_AT = ("/", "/metrics", "/api/v1/query", "/api/v1/status", "/api/v1/labels
              "/debug/pprof/", "/debug/pprof/cmdline")
 
 
-@test
+@live
 def other_users_may_neither_look_nor_send():
     with Server() as s:
         assert "access is granted to root; --allow-user NAME" in s.process.stderr.readline()
@@ -357,7 +357,7 @@ def other_users_may_neither_look_nor_send():
         assert s.stop() == 0
 
 
-@test
+@live
 def who_is_allowed_may_look_but_not_send():
     with tempfile.NamedTemporaryFile("w") as config:
         config.write(f"allow-user: [{NAMELESS}, nobody]\n")
@@ -377,7 +377,7 @@ def who_is_allowed_may_look_but_not_send():
             assert p.returncode == 1 and f"there is no {kind} 'no-such-name'" in p.stderr, p
 
 
-@test
+@live
 def who_called_sudo_may_look():
     with Server(env=dict(os.environ, SUDO_UID=str(NOBODY))) as s:
         assert "access is granted to root and nobody;" in s.process.stderr.readline()
@@ -386,7 +386,7 @@ def who_called_sudo_may_look():
         assert curl(s, "/metrics", 2)[0] == 403
 
 
-@test
+@live
 def the_token_lets_others_in_on_loopback():
     with token_file() as path, Server("--token-file", path) as s:
         bearer = ("-H", f"Authorization: Bearer {TOKEN}")
@@ -404,7 +404,7 @@ def the_token_lets_others_in_on_loopback():
             assert curl(s, "/metrics", 0, "-H", header, *bearer)[0] == 200, header
 
 
-@test
+@live
 def owners_are_known_in_every_form_of_address():
     request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     for listen, family, host in (("127.0.0.1:0", socket.AF_INET, "127.0.0.1"),
@@ -446,7 +446,7 @@ def the_kernel_is_asked_once_for_a_connection():
         assert len(asked) == 3, asked
 
 
-@test
+@live
 def who_has_gone_is_a_stranger():
     """Of a socket that was closed the kernel tells user 0: that is not root."""
     with Server() as s:
@@ -487,7 +487,7 @@ def run_says_who_may_look():
             assert re.search(r"^CapEff:\t0+$", f.read(), re.M), "it needs no capability for that"
 
 
-@test
+@live
 def doctor_says_who_may_look():
     p = smolder("doctor", env={"SUDO_UID": str(NOBODY)})
     assert re.search(r"info +access +root and nobody have ", p.stdout), p.stdout
