@@ -50,12 +50,20 @@ struct {
 	__type(value, struct site_control);
 } site_control SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+struct { /* by the CPU's number; it is as large as there are CPUs */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct site_cpu);
-} site_cpus SEC(".maps");
+} by_cpu SEC(".maps");
+
+static __always_inline struct site_control *get_control(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&site_control, &zero);
+}
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
@@ -68,42 +76,70 @@ struct {
  * microseconds ago: then the difference is too large. So the least one counts, and it grows in
  * small steps, which are more than clocks that are adjusted run apart.
  */
-static __noinline void compare_clocks(struct site_control *c, struct site_cpu *cpu, __u64 clock)
+static __always_inline void compare_clocks(struct site_control *c, __u64 clock)
 {
 	__u64 offset = bpf_ktime_get_ns() - clock;
 	__s64 more = (__s64)(offset - c->offset);
 
-	cpu->compared = clock;
 	if (!c->offset || more < 0 || more > JUMP_NS)
 		c->offset = offset;
 	else if (more > STEP_NS)
 		c->offset += STEP_NS;
 }
 
-/* CLOCK_MONOTONIC; most often without reading that, which takes as long as all the rest. */
-static __always_inline __u64 read_clock(struct site_control *c, struct site_cpu *cpu,
-					struct task_struct *prev)
+/* What all CPUs share is copied now and then: a switch reads it where it writes anyway. */
+static __noinline void look_at_control(struct site_cpu *cpu, __u64 clock, __u32 has_clock)
 {
-	if (!c->by_scheduler || !bpf_core_field_exists(prev->se.cfs_rq) ||
-	    !bpf_core_field_exists(prev->se.cfs_rq->rq))
-		return bpf_ktime_get_ns();
-	__u64 clock = prev->se.cfs_rq->rq->clock;
+	struct site_control *c = get_control();
+
+	if (!c)
+		return; /* cannot be: there is one */
+	if (c->by_scheduler && has_clock)
+		compare_clocks(c, clock);
+	cpu->compared = clock;
+	cpu->offset = c->offset;
+	cpu->shift = c->shift;
+}
+
+/* CLOCK_MONOTONIC; most often without reading that, which takes as long as all the rest. */
+static __always_inline __u64 read_clock(struct site_cpu *cpu, struct task_struct *prev)
+{
+	bool has_clock = bpf_core_field_exists(prev->se.cfs_rq) &&
+			 bpf_core_field_exists(prev->se.cfs_rq->rq);
+	__u64 clock = has_clock ? prev->se.cfs_rq->rq->clock : bpf_ktime_get_ns();
+
 	if (clock - cpu->compared > COMPARE_NS)
-		compare_clocks(c, cpu, clock);
-	return clock + c->offset;
+		look_at_control(cpu, clock, has_clock);
+	if (!has_clock)
+		return clock;
+	return cpu->offset ? clock + cpu->offset : bpf_ktime_get_ns();
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
+static __always_inline struct site_thread *thread_at(__u32 tid, __u32 probe)
+{
+	__u32 at = (tid + probe) & (SITES_THREADS - 1);
+	struct site_thread *t = bpf_map_lookup_elem(&site_threads, &at);
+
+	return t && t->tid == tid ? t : NULL;
+}
+
+static __noinline struct site_thread *find_elsewhere(__u32 tid)
+{
+	struct site_thread *t = NULL;
+
+	for (__u32 i = 1; i < SITES_PROBES && !t; i++)
+		t = thread_at(tid, i);
+	return t;
+}
+
+/* Most are at their first place. */
 static __always_inline struct site_thread *find_thread(__u32 tid)
 {
-	for (__u32 i = 0; i < SITES_PROBES; i++) {
-		__u32 at = (tid + i) & (SITES_THREADS - 1);
-		struct site_thread *t = bpf_map_lookup_elem(&site_threads, &at);
-		if (t && t->tid == tid)
-			return t;
-	}
-	return NULL;
+	struct site_thread *t = thread_at(tid, 0);
+
+	return t ? t : find_elsewhere(tid);
 }
 
 /* A place for a thread, empty. The caller fills it, then publishes it by its tid. */
@@ -250,12 +286,12 @@ static __always_inline __u64 stack_depth(void *ctx, struct site_cpu *cpu)
 
 extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak;
 
-static __noinline void locate_registers(struct site_control *c, struct site_cpu *cpu)
+static __noinline void locate_registers(struct site_cpu *cpu)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	*(volatile __u64 *)&cpu->word = (__u64)bpf_task_pt_regs(task);
-	c->regs_at = *(volatile __u64 *)&cpu->word - (__u64)task->stack;
+	cpu->regs_at = *(volatile __u64 *)&cpu->word - (__u64)task->stack;
 }
 
 enum how {          /* the registers that a thread entered the kernel with are found */
@@ -263,8 +299,8 @@ enum how {          /* the registers that a thread entered the kernel with are f
 	   BY_CAST, /* the kernel lets a program look there */
 };
 
-static __always_inline void find_user_place(struct task_struct *prev, struct site_control *c,
-					    struct site_cpu *cpu, struct leaving *l, enum how how)
+static __always_inline void find_user_place(struct task_struct *prev, struct site_cpu *cpu,
+					    struct leaving *l, enum how how)
 {
 	bool has_regs = bpf_core_enum_value_exists(enum bpf_func_id___kernel,
 						   BPF_FUNC_task_pt_regs___kernel);
@@ -272,9 +308,9 @@ static __always_inline void find_user_place(struct task_struct *prev, struct sit
 	__u64 hash = l->state;
 
 	if (how == BY_CAST) {
-		if (!c->regs_at)
-			locate_registers(c, cpu);
-		regs = bpf_rdonly_cast((char *)prev->stack + c->regs_at,
+		if (!cpu->regs_at)
+			locate_registers(cpu);
+		regs = bpf_rdonly_cast((char *)prev->stack + cpu->regs_at,
 				       bpf_core_type_id_kernel(struct pt_regs___call));
 	} else if (has_regs) {
 		regs = (void *)bpf_task_pt_regs(prev);
@@ -301,14 +337,14 @@ static __always_inline void find_user_place(struct task_struct *prev, struct sit
 }
 
 /* One that was made to leave may be anywhere: that is one site of the thread. */
-static __always_inline void find_place(void *ctx, struct task_struct *prev, struct site_control *c,
-				       struct site_cpu *cpu, struct leaving *l, enum how how)
+static __always_inline void find_place(void *ctx, struct task_struct *prev, struct site_cpu *cpu,
+				       struct leaving *l, enum how how)
 {
 	__u64 hash = l->state;
 
 	l->sp = l->returns = 0;
 	if (l->state != OFFCPU_RUNNABLE && !(prev->flags & PF_KTHREAD)) {
-		find_user_place(prev, c, cpu, l, how);
+		find_user_place(prev, cpu, l, how);
 		return;
 	}
 	if (l->state != OFFCPU_RUNNABLE)
@@ -390,7 +426,7 @@ static __always_inline void end_period(struct site_thread *t, struct site_cpu *c
 	if ((slot->key & SITES_STATE) == OFFCPU_RUNNABLE || waited > ns)
 		waited = ns;
 	cpu->taken++;
-	if (at || slot->walk != t->left)
+	if (at || t->found != t->left)
 		add_period(slot, ns - waited, waited);
 	else
 		end_found(t, ns - waited, waited);
@@ -446,13 +482,6 @@ static __always_inline bool is_due(const struct site_control *c, struct task_str
 	return is_by_chance(l, shift);
 }
 
-static __always_inline struct site_control *get_control(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&site_control, &zero);
-}
-
 /* What the event says; `old`: the site as it is, its sums go with it. */
 static __always_inline void describe_walk(struct work *w, struct task_struct *prev,
 					  const struct site_thread *t, const struct site_value *old)
@@ -501,7 +530,7 @@ static __always_inline void fill_slot(struct work *w, struct site_thread *t, __u
 		slot->seen = t->tags[i] = 0;
 		t->steady[i] = 1;
 	}
-	slot->walk = walk;
+	t->walks[i] = walk;
 	t->at = i + 1;
 	t->known = 1;
 }
@@ -732,17 +761,16 @@ static __always_inline bool is_young(const struct site_thread *t, struct task_st
 }
 
 /* Where it leaves; the period that began there the last time has ended. */
-static __always_inline void find_site(__u64 *ctx, struct site_control *c, struct site_cpu *cpu,
-				      struct leaving *l, struct site_thread *t, bool full,
-				      enum how how)
+static __always_inline void find_site(__u64 *ctx, struct site_cpu *cpu, struct leaving *l,
+				      struct site_thread *t, bool full, enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct work *w;
 
 	if (!is_young(t, prev, l->now)) {
-		find_place(ctx, prev, c, cpu, l, how);
+		find_place(ctx, prev, cpu, l, how);
 		__u32 at = find_tag(t, l);
-		if (at && !is_by_chance(l, c->shift)) {
+		if (at && !is_by_chance(l, cpu->shift)) {
 			t->at = at;
 			return;
 		}
@@ -763,8 +791,8 @@ static __always_inline void find_site(__u64 *ctx, struct site_control *c, struct
 	t->slots[0].key = l->state;
 }
 
-static __always_inline void leave(__u64 *ctx, struct site_control *c, struct site_cpu *cpu,
-				  __u64 now, bool full, enum how how)
+static __always_inline void leave(__u64 *ctx, struct site_cpu *cpu, __u64 now, bool full,
+				  enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct leaving l = {.now = now, .state = state_of(prev, ctx[0])};
@@ -792,7 +820,7 @@ static __always_inline void leave(__u64 *ctx, struct site_control *c, struct sit
 				end_plain(ctx, w, t);
 		}
 	} else {
-		find_site(ctx, c, cpu, &l, t, full, how);
+		find_site(ctx, cpu, &l, t, full, how);
 		t->left = now;
 		t->delay = delay;
 	}
@@ -802,15 +830,14 @@ static __always_inline void leave(__u64 *ctx, struct site_control *c, struct sit
 static __always_inline int switched(__u64 *ctx, bool full, enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	struct site_control *c = get_control();
-	__u32 zero = 0;
-	struct site_cpu *cpu = bpf_map_lookup_elem(&site_cpus, &zero);
+	__u32 number = bpf_get_smp_processor_id();
+	struct site_cpu *cpu = bpf_map_lookup_elem(&by_cpu, &number);
 
-	if (!c || !cpu)
-		return 0; /* cannot be: there is one */
-	__u64 now = read_clock(c, cpu, prev);
+	if (!cpu)
+		return 0; /* cannot be: there is one for each */
+	__u64 now = read_clock(cpu, prev);
 	if (prev->pid)
-		leave(ctx, c, cpu, now, full, how);
+		leave(ctx, cpu, now, full, how);
 	cpu->since = now;
 	ARCH_STORE_RELEASE(&cpu->tid, next->pid);
 	return 0;
@@ -874,9 +901,9 @@ static __always_inline __u64 waits_since(struct task_struct *task, __u64 now)
 	t = find_thread(task->pid);
 	if (!t)
 		t = begin_off(task, now);
-	if (!t || t->at || t->slots[0].walk == t->left)
+	if (!t || t->at || t->found == t->left)
 		return 0;
-	t->slots[0].walk = t->left;
+	t->found = t->left;
 	t->known = 1;
 	return t->left;
 }

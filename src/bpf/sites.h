@@ -60,7 +60,6 @@ struct site_slot {
 	__u32 periods;
 	__u32 seen; /* the tag, as it was at the last look */
 	__u64 key;
-	__u64 walk;
 };
 
 /*
@@ -80,29 +79,34 @@ struct site_thread {
 	__u8 at;                  /* the slot of the period that is open, or was last */
 	__u8 known;               /* it has had a site, or the iterator a stack of it */
 	__u8 pad;
-	/* [0]: without a site; its key is the state of the period, and its walk the iterator's:
-	 * when the period began whose stack that knows. */
+	__u64 found; /* when the period began whose stack the iterator knows */
+	/* [0]: without a site; its key is the state of the period. */
 	struct site_slot slots[SITES_SLOTS + 1];
+	__u64 walks[SITES_SLOTS]; /* of slots[i + 1] */
 };
 
 _Static_assert(sizeof(struct site_thread) == 256, "four lines of the cache");
 
 struct site_cpu { /* what runs on a CPU: written at each switch, `since` before `tid` */
-	__u64 tid;
+	__u32 tid, unused;
 	__u64 since;
 	__u64 taken;    /* periods that have ended here */
-	__u64 compared; /* when its clocks were: see sites.bpf.c */
+	__u64 compared; /* when the clocks were, and what follows was copied: see sites.bpf.c */
+	__u64 offset;   /* site_control's; 0: the scheduler's clock is not used */
+	__u32 shift;    /* the same */
+	__u32 regs_at;  /* from the end of a kernel stack to a user's registers; 0: not known yet */
 	__u64 word;     /* where a pointer becomes a number */
-	__u64 pad[3];
+	__u64 pad;
 };
+
+_Static_assert(sizeof(struct site_cpu) == 64, "a line of the cache");
 
 struct site_control {       /* one; what user space sets: shift, by_scheduler. */
 	__u32 shift;        /* a site is walked again once in 2^shift periods */
 	__u32 full;         /* there was no room for a site: no walks until user space made some */
 	__u32 by_scheduler; /* its clock may be used: it is the same on all CPUs */
 	__u32 pad;
-	__u64 offset;  /* from that clock to CLOCK_MONOTONIC */
-	__u64 regs_at; /* from the end of a kernel stack to a user's registers; 0: not known yet */
+	__u64 offset; /* from that clock to CLOCK_MONOTONIC */
 };
 
 /* The details of an event. */

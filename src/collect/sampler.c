@@ -143,6 +143,7 @@ static int prepare(struct sampler *s, struct source *src, const struct sampler_o
 		   const struct wire_filter *f, const struct wire_orc *orc)
 {
 	struct bpf_map *counters = bpf_object__find_map_by_name(src->object, "counters");
+	struct bpf_map *own = bpf_object__find_map_by_name(src->object, "by_cpu"); /* or NULL */
 	bool first = src == s->sources;
 	int given = o->sources[src - s->sources].counters_fd;
 
@@ -150,6 +151,8 @@ static int prepare(struct sampler *s, struct source *src, const struct sampler_o
 	if (!src->program || !counters)
 		return -ENOENT;
 	int r = set_constants(s, src, f, orc);
+	if (own)
+		r = r ? r : bpf_map__set_max_entries(own, s->cpu_count);
 	r = r ? r
 	      : rings_size(&src->rings, src->object, s->ring_count,
 			   ring_bytes(o, src, s->ring_count));

@@ -21,8 +21,8 @@ struct site_maps { /* what the source has while it runs */
 	struct bpf_link *switches;
 	struct site_thread *threads; /* SITES_THREADS of them, mapped */
 	struct site_control *control;
-	int sites_fd, claims_fd, cpus_fd;
-	struct site_cpu *cpus; /* what they ran when they were read last: cpu_count, twice */
+	const struct site_cpu *by_cpu; /* cpu_count of them, mapped */
+	int sites_fd, claims_fd;
 	struct on_cpu {
 		uint32_t place;
 		uint64_t since;
@@ -60,12 +60,11 @@ static int start(struct source *s, const char **ret_doing)
 	m->threads = map_memory(s, "site_threads", SITES_THREADS * sizeof(*m->threads),
 				PROT_READ | PROT_WRITE);
 	m->control = map_memory(s, "site_control", sizeof(*m->control), PROT_READ | PROT_WRITE);
-	if (!m->threads || !m->control)
+	m->by_cpu = map_memory(s, "by_cpu", s->cpu_count * sizeof(*m->by_cpu), PROT_READ);
+	if (!m->threads || !m->control || !m->by_cpu)
 		return -errno;
 	m->sites_fd = bpf_object__find_map_fd_by_name(s->object, "sites");
 	m->claims_fd = bpf_object__find_map_fd_by_name(s->object, "site_claims");
-	m->cpus_fd = bpf_object__find_map_fd_by_name(s->object, "site_cpus");
-	m->cpus = mem_alloc_array(2ul * s->cpu_count, sizeof(*m->cpus));
 	m->running = mem_alloc_array(s->cpu_count, sizeof(*m->running));
 	m->control->by_scheduler = scheduler_has_one_clock();
 	sites_source_set_shift(s, FIRST_SHIFT);
@@ -93,7 +92,8 @@ static void sites_free(struct source *s)
 		munmap(m->threads, SITES_THREADS * sizeof(*m->threads));
 	if (m->control)
 		munmap(m->control, sizeof(*m->control));
-	free(m->cpus);
+	if (m->by_cpu)
+		munmap((void *)m->by_cpu, s->cpu_count * sizeof(*m->by_cpu));
 	free(m->running);
 	free(m);
 }
@@ -180,32 +180,24 @@ static int compare_places(const void *a, const void *b)
 
 /*
  * Before the threads: what leaves its CPU between the two has left it later than it came, and what
- * comes to one was off it until now. A CPU that switches while it is read may be read with the next
- * thread and the time at which the one before came, so it is read twice and skipped if the readings
- * differ. (The thread before with the time of the next is harmless: it left at that time.)
+ * comes to one was off it until now. A CPU that switches while it is read may be read with the
+ * thread before and the time at which the next one came: that is when it left, so it is harmless.
  */
-static int read_cpus(struct source *s, struct site_maps *m)
+static void read_cpus(struct source *s, struct site_maps *m)
 {
-	const struct site_cpu *again = m->cpus + s->cpu_count;
-	uint32_t zero = 0;
-
 	m->running_count = 0;
-	if (bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus) != 0 ||
-	    bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus + s->cpu_count) != 0)
-		return -errno;
-	for (unsigned i = 0; i < s->cpu_count; i++)
-		for (uint32_t probe = 0; m->cpus[i].tid && probe < SITES_PROBES; probe++) {
-			if (m->cpus[i].tid != again[i].tid || m->cpus[i].since != again[i].since)
-				break;
-			uint32_t place = ((uint32_t)m->cpus[i].tid + probe) & (SITES_THREADS - 1);
-			if (__atomic_load_n(&m->threads[place].tid, __ATOMIC_RELAXED) !=
-			    m->cpus[i].tid)
+	for (unsigned i = 0; i < s->cpu_count; i++) {
+		uint32_t tid = __atomic_load_n(&m->by_cpu[i].tid, __ATOMIC_ACQUIRE);
+		uint64_t since = __atomic_load_n(&m->by_cpu[i].since, __ATOMIC_RELAXED);
+		for (uint32_t probe = 0; tid && probe < SITES_PROBES; probe++) {
+			uint32_t place = (tid + probe) & (SITES_THREADS - 1);
+			if (__atomic_load_n(&m->threads[place].tid, __ATOMIC_RELAXED) != tid)
 				continue;
-			m->running[m->running_count++] = (struct on_cpu){place, m->cpus[i].since};
+			m->running[m->running_count++] = (struct on_cpu){place, since};
 			break;
 		}
+	}
 	qsort(m->running, m->running_count, sizeof(*m->running), compare_places);
-	return 0;
 }
 
 /* When the thread at a place came to the CPU that it is on; *at: which of them is next. */
@@ -225,7 +217,7 @@ int sites_source_read(struct source *s, const struct sites_reader *r)
 	int err = read_sites(m, r);
 	unsigned at = 0;
 
-	err = err ? err : read_cpus(s, m);
+	read_cpus(s, m);
 	for (uint32_t i = 0; !err && i < SITES_THREADS; i++) {
 		struct site_thread t;
 		if (!__atomic_load_n(&m->threads[i].tid, __ATOMIC_ACQUIRE))
@@ -240,13 +232,11 @@ int sites_source_read(struct source *s, const struct sites_reader *r)
 
 uint64_t sites_source_taken(struct source *s)
 {
-	struct site_maps *m = s->driver_data;
+	const struct site_maps *m = s->driver_data;
 	uint64_t sum = 0;
-	uint32_t zero = 0;
 
-	bpf_map_lookup_elem(m->cpus_fd, &zero, m->cpus); /* or as they were */
 	for (unsigned i = 0; i < s->cpu_count; i++)
-		sum += m->cpus[i].taken;
+		sum += __atomic_load_n(&m->by_cpu[i].taken, __ATOMIC_RELAXED);
 	return sum;
 }
 
@@ -255,12 +245,11 @@ bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
 	struct site_maps *m = s->driver_data;
 	unsigned at = 0;
 
-	if (read_cpus(s, m) != 0)
-		return false;
+	read_cpus(s, m);
 	for (uint32_t i = 0; i < SITES_THREADS; i++) {
 		const volatile struct site_thread *t = &m->threads[i];
 		uint64_t left = t->left;
-		if (t->tid && left && left < since_ns && !t->at && t->slots[0].walk != left &&
+		if (t->tid && left && left < since_ns && !t->at && t->found != left &&
 		    running_since(m, i, &at) < left)
 			return true;
 	}

@@ -282,11 +282,11 @@ static struct site_walk *add_slot(struct sites *s, const struct site_thread *t, 
 				  uint64_t back)
 {
 	const struct site_slot *slot = &t->slots[i];
-	bool has_walk = i ? slot->key != 0 : t->at == 0 && t->left && slot->walk == t->left;
+	bool has_walk = i ? slot->key != 0 : t->at == 0 && t->left && t->found == t->left;
 
 	if (!has_walk)
 		return NULL;
-	struct site_walk *w = walk_of(s, t->tid & ~SITES_ENDED, slot->walk);
+	struct site_walk *w = walk_of(s, t->tid & ~SITES_ENDED, i ? t->walks[i - 1] : t->found);
 	w->is_met = w->is_current = true;
 	if (i) {
 		w->now.blocked += slot->blocked;

@@ -236,8 +236,8 @@ static struct site_thread at_site(uint64_t key, uint64_t walk, uint64_t blocked,
 {
 	struct site_thread t = {.tid = TID, .at = 1, .known = 1};
 
-	t.slots[1] = (struct site_slot){
-		.key = key, .walk = walk, .blocked = blocked, .periods = periods};
+	t.slots[1] = (struct site_slot){.key = key, .blocked = blocked, .periods = periods};
+	t.walks[0] = walk;
 	return t;
 }
 
@@ -311,7 +311,8 @@ static void each_site_at_hand_has_its_own_and_what_is_open_is_of_one(void **stat
 	put(&f, "main;rest", (struct site_details){.walk = 8});
 	*t = at_site(SITE, 7, 2 * SECOND, 20);
 	t->slots[3] = (struct site_slot){
-		.key = SITE << 1, .walk = 8, .blocked = 3 * SECOND, .periods = 30};
+		.key = SITE << 1, .blocked = 3 * SECOND, .periods = 30};
+	t->walks[2] = 8;
 	t->at = 3;
 	t->left = START + 9 * SECOND;
 	kernel.taken = 50;
