@@ -11,9 +11,10 @@
 #include "bpf/trace_wire.h"
 
 struct draft {
-	__u64 busy; /* not 0: a record is being written */
-	__u64 sp;   /* the user's stack pointer, at entry */
-	__u32 used; /* bytes of data */
+	__u64 busy;  /* not 0: a record is being written */
+	__u64 sp;    /* the user's stack pointer, at entry */
+	__u32 used;  /* bytes of data */
+	__u32 limit; /* of them */
 	/* A path on its way to the root. */
 	__u32 names;
 	struct dentry *dentry, *root;
@@ -52,10 +53,13 @@ static __always_inline struct draft *get_draft(void)
 
 #define NO_ROOM 0xffffffffu
 
-/* Where the next chunk begins, to be masked by who uses it: verifiers forget less then. */
-static __always_inline __u32 chunk_place(struct draft *d)
+/*
+ * Where the next chunk, of up to so many bytes, begins; to be masked by who uses it: verifiers
+ * forget less then.
+ */
+static __always_inline __u32 chunk_place(struct draft *d, __u32 bytes)
 {
-	if (d->used <= TRACE_DATA_MAX - sizeof(struct trace_chunk) - TRACE_READ_MAX)
+	if (d->used + sizeof(struct trace_chunk) + ((bytes + 7) & ~7u) <= d->limit)
 		return d->used;
 	d->head.short_of++;
 	return NO_ROOM;
@@ -80,7 +84,7 @@ static __always_inline void add_chunk(struct draft *d, __u32 at, __u32 bytes, __
 __noinline int capture_bytes(__u64 from, __u32 bytes, __u32 label)
 {
 	struct draft *d = get_draft();
-	__u32 at = d && from ? chunk_place(d) : NO_ROOM;
+	__u32 at = d && from ? chunk_place(d, bytes) : NO_ROOM;
 
 	if (!d || at == NO_ROOM)
 		return 0;
@@ -97,7 +101,7 @@ __noinline int capture_bytes(__u64 from, __u32 bytes, __u32 label)
 __noinline int capture_text(__u64 from, __u32 max, __u32 label)
 {
 	struct draft *d = get_draft();
-	__u32 at = d && from ? chunk_place(d) : NO_ROOM;
+	__u32 at = d && from ? chunk_place(d, max) : NO_ROOM;
 
 	if (!d || at == NO_ROOM)
 		return 0;
@@ -170,7 +174,7 @@ __noinline int capture_strings(__u64 from, __u32 max, __u32 label)
 
 static __always_inline void add_count(struct draft *d, __u32 count, __u32 label)
 {
-	__u32 at = chunk_place(d);
+	__u32 at = chunk_place(d, sizeof(__u64));
 
 	if (at == NO_ROOM)
 		return;
@@ -225,7 +229,7 @@ __noinline int capture_name(__u64 from, __u32 label)
 {
 	enum { NAME = 256 };
 	struct draft *d = get_draft();
-	__u32 at = d ? chunk_place(d) : NO_ROOM;
+	__u32 at = d ? chunk_place(d, NAME) : NO_ROOM;
 
 	if (!d || at == NO_ROOM)
 		return 0;
@@ -311,7 +315,7 @@ __noinline int capture_file(__s32 fd, __u32 label)
 	head.inode = BPF_CORE_READ(dentry, d_inode, i_ino);
 	head.magic = BPF_CORE_READ(dentry, d_inode, i_sb, s_magic);
 
-	__u32 at = chunk_place(d);
+	__u32 at = chunk_place(d, sizeof(head));
 	if (at == NO_ROOM)
 		return 0;
 	at &= TRACE_DATA_MAX - 1;

@@ -308,10 +308,10 @@ void trace_lines_write(struct trace_lines *l, const struct trace_record *r)
 	trace_lines_write_stack(l, r, NULL, 0);
 }
 
-void trace_lines_unfinished(struct trace_lines *l, const struct trace_record *r)
+bool trace_lines_unfinished(struct trace_lines *l, const struct trace_record *r)
 {
-	if (l->o.path)
-		return; /* what it points to was not read yet */
+	if (l->o.path && !decode_touches(trace_lines_call(l, r->call), r, l->o.path))
+		return false;
 	if (l->o.json) {
 		write_json_call(l, r);
 		fputs(",\"unfinished\":true}\n", l->out);
@@ -326,3 +326,4 @@ void trace_lines_lost(struct trace_lines *l, uint64_t count)
 	if (l->o.json)
 		fprintf(l->out, "{\"lost\":%llu}\n", (unsigned long long)count);
 }
+	return true;

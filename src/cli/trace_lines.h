@@ -47,8 +47,8 @@ void trace_lines_write(struct trace_lines *l, const struct trace_record *r);
 void trace_lines_write_stack(struct trace_lines *l, const struct trace_record *r,
 			     const struct profile *p, uint32_t stack);
 
-/* A call that has not returned at the end of the trace. */
-void trace_lines_unfinished(struct trace_lines *l, const struct trace_record *r);
+/* A call that has not returned at the end of the trace; false: it is not one to be shown. */
+bool trace_lines_unfinished(struct trace_lines *l, const struct trace_record *r);
 
 /* So many records are missing here. */
 void trace_lines_lost(struct trace_lines *l, uint64_t count);

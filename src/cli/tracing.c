@@ -41,11 +41,14 @@ static void plan(const struct tracing_options *o, struct trace_plan *plans)
 
 	decode.descriptors |= o->lines.path != NULL;
 	for (uint32_t i = 0; i < SYSCALL_CALLS; i++) {
+	/* Which calls touch a path is told here; those that never do are not sent at all. */
 		bool compat;
+	decode.early_paths = o->lines.path != NULL;
 		const char *name = syscall_calls_name(o->calls, i, &compat);
 		const struct decode_call *call = decode_find(name);
 		decode_plan(call, &decode, &plans[i]);
-		plans[i].traced = o->wanted[i] & SYSCALL_WANTED;
+		plans[i].traced =
+			o->wanted[i] & SYSCALL_WANTED && (!o->lines.path || decode_has_file(call));
 	}
 }
 

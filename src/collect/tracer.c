@@ -164,7 +164,11 @@ bool tracer_drain(struct tracer *t, uint64_t max_ms, tracer_fn *fn, void *ctx)
 
 void tracer_pending(struct tracer *t, tracer_fn *fn, void *ctx)
 {
-	int fd = bpf_map__fd(t->bpf->maps.pending);
+	int fd = bpf_map__fd(t->bpf->maps.pending), entries = bpf_map__fd(t->bpf->maps.entries);
+	CLEANUP(freep) struct {
+		struct trace_record head;
+		uint8_t entry[TRACE_ENTRY];
+	} *r = mem_alloc(sizeof(*r));
 	struct trace_pending p;
 	uint32_t key, *last = NULL;
 
@@ -172,17 +176,20 @@ void tracer_pending(struct tracer *t, tracer_fn *fn, void *ctx)
 		last = &key;
 		if (bpf_map_lookup_elem(fd, &key, &p) != 0 || p.call == TRACE_NO_CALL)
 			continue;
-		struct trace_record r = {
+		r->head = (struct trace_record){
 			.start = p.start,
 			.kind = TRACE_NO_RETURN,
-			.bytes = sizeof(r),
+			.bytes = sizeof(r->head),
 			.pid = p.pid,
 			.tid = p.tid,
 			.call = p.call,
 		};
-		memcpy(r.args, p.args, sizeof(r.args));
-		memcpy(r.comm, p.comm, sizeof(r.comm));
-		fn(ctx, &r, sizeof(r));
+		memcpy(r->head.args, p.args, sizeof(p.args));
+		memcpy(r->head.comm, p.comm, sizeof(p.comm));
+		if (p.entry_bytes && p.entry_bytes <= TRACE_ENTRY &&
+		    bpf_map_lookup_elem(entries, &key, r->entry) == 0)
+			r->head.bytes += p.entry_bytes;
+		fn(ctx, &r->head, r->head.bytes);
 	}
 }
 

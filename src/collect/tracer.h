@@ -44,7 +44,8 @@ bool tracer_drain(struct tracer *t, uint64_t max_ms, tracer_fn *fn, void *ctx);
 /* No more records from here on; what is in the ring can still be drained. */
 void tracer_stop(struct tracer *t);
 
-/* Calls in progress: once it is stopped, those that had not returned. Without any chunks. */
+/* Calls in progress: once it is stopped, those that had not returned. With what was captured at
+ * their entry. */
 void tracer_pending(struct tracer *t, tracer_fn *fn, void *ctx);
 
 struct tracer_counts {

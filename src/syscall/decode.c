@@ -34,6 +34,19 @@ static bool is_descriptor(unsigned kind)
 	return kind == K_fd || kind == K_dirfd;
 }
 
+static bool is_path_kind(unsigned kind)
+{
+	return kind == K_path || kind == K_path_entry;
+}
+
+bool decode_has_file(const struct decode_call *call)
+{
+	for (unsigned i = 0; call && i < TRACE_ARGS; i++)
+		if (is_path_kind(call->kinds[i]) || is_descriptor(call->kinds[i]))
+			return true;
+	return call && call->result == R_FD;
+}
+
 static void plan_add(struct trace_plan *p, struct trace_capture c)
 {
 	if (c.kind == TRACE_NOTHING || p->count == TRACE_CAPTURES)
@@ -50,7 +63,10 @@ void decode_plan(const struct decode_call *call, const struct decode_options *o,
 		return;
 	ret->starts = strncmp(call->name, "execve", 6) == 0;
 	for (unsigned i = 0; i < TRACE_ARGS; i++) {
-		plan_add(ret, capture_of(call, i, o->string_max));
+		struct trace_capture c = capture_of(call, i, o->string_max);
+		if (o->early_paths && call->kinds[i] == K_path)
+			c.when |= TRACE_AT_ENTRY;
+		plan_add(ret, c);
 		if (o->descriptors && is_descriptor(call->kinds[i]))
 			plan_add(ret, (struct trace_capture){.kind = TRACE_FILE,
 							     .when = TRACE_AT_ENTRY,
@@ -157,14 +173,16 @@ bool decoding_file(const struct decoding *d, unsigned arg, char ret[static DECOD
 	return true;
 }
 
+/* As it was at the end if it was captured there, else as it was at the beginning. */
 static bool is_path(const struct trace_record *r, const struct decode_call *call, unsigned arg,
 		    const char *path)
 {
-	bool at_entry = call->kinds[arg] == K_path_entry;
-	const struct trace_chunk *c = at_entry || call->kinds[arg] == K_path
-					      ? find_chunk(r, arg, TRACE_MAIN, at_entry)
-					      : NULL;
+	const struct trace_chunk *c = NULL;
 
+	if (is_path_kind(call->kinds[arg])) {
+		c = find_chunk(r, arg, TRACE_MAIN, false);
+		c = c ? c : find_chunk(r, arg, TRACE_MAIN, true);
+	}
 	return c && c->bytes == strlen(path) + 1 && memcmp(c + 1, path, c->bytes) == 0;
 }
 

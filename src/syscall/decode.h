@@ -28,6 +28,7 @@ const struct decode_call *decode_find(const char *name);
 struct decode_options {
 	unsigned string_max;
 	bool descriptors; /* with their paths, where the plan had them captured */
+	bool early_paths; /* captured at the beginning, too: known of calls that do not return */
 };
 
 /* What to capture of it to decode it so. `call` may be NULL. */
@@ -57,6 +58,9 @@ void decode_result(const struct decode_call *call, const struct trace_record *r,
 /* One argument alone; false: it has no more. */
 bool decode_arg(const struct decode_call *call, const struct trace_record *r, unsigned arg,
 		const struct decode_options *o, struct decode_text *out);
+
+/* Whether it has a path or a descriptor at all. `call` may be NULL. */
+bool decode_has_file(const struct decode_call *call);
 
 /* Whether one of its paths, or of its descriptors if these were captured, is this one. */
 bool decode_touches(const struct decode_call *call, const struct trace_record *r, const char *path);

@@ -98,11 +98,13 @@ void print_dirfd(struct decoding *d, unsigned arg)
 	print_file(d, arg);
 }
 
-static void print_text(struct decoding *d, unsigned arg, bool at_entry)
+static void print_text(struct decoding *d, unsigned arg)
 {
 	size_t bytes;
-	const char *text = decoding_part(d, arg, TRACE_MAIN, at_entry, 1, &bytes);
+	const char *text = decoding_part(d, arg, TRACE_MAIN, false, 1, &bytes);
 
+	if (!text)
+		text = decoding_part(d, arg, TRACE_MAIN, true, 1, &bytes);
 	if (!text) {
 		print_address(d, arg);
 		return;
@@ -113,17 +115,17 @@ static void print_text(struct decoding *d, unsigned arg, bool at_entry)
 
 void print_path(struct decoding *d, unsigned arg)
 {
-	print_text(d, arg, d->call->kinds[arg] == K_path_entry);
+	print_text(d, arg);
 }
 
 void print_name_in(struct decoding *d, unsigned arg)
 {
-	print_text(d, arg, false);
+	print_text(d, arg);
 }
 
 void print_text_out(struct decoding *d, unsigned arg)
 {
-	print_text(d, arg, false);
+	print_text(d, arg);
 }
 
 /* A buffer of `whole` bytes, whose beginning was captured. */

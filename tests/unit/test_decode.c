@@ -207,6 +207,40 @@ static void plans_have_what_is_shown(void **state)
 	assert_true(p.traced && !p.count);
 }
 
+/* Which calls can touch a path, and which path one touches that has not returned. */
+static void files_of_calls(void **state)
+{
+	static const char *const with[] = {"openat", "read", "execve",
+					   "rename", "mmap", "epoll_create1"};
+	static const char *const without[] = {"futex", "getppid", "clock_nanosleep", "munmap",
+					      "no_such_call"};
+	struct decode_options o = {.string_max = 32, .early_paths = true};
+	struct trace_plan p;
+	struct made m;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(with); i++)
+		assert_true(decode_has_file(decode_find(with[i])));
+	for (size_t i = 0; i < ARRAY_SIZE(without); i++)
+		assert_false(decode_has_file(decode_find(without[i])));
+
+	decode_plan(decode_find("openat"), &o, &p);
+	assert_true(p.entry);
+	assert_int_equal(p.captures[0].when, TRACE_AT_ENTRY | TRACE_AT_EXIT);
+	make(&m, 0, (uint64_t)AT_FDCWD, 0x1000, 0, 0);
+	m.head.kind = TRACE_NO_RETURN;
+	add_part(&m, 1, TRACE_MAIN, true, "/a", 3);
+	assert_true(decode_touches(decode_find("openat"), &m.head, "/a"));
+	assert_false(decode_touches(decode_find("openat"), &m.head, "/b"));
+	check(&m, "openat", 32, "openat(AT_FDCWD, \"/a\", O_RDONLY) = ?");
+	/* What it is at the end goes first. */
+	m.head.kind = TRACE_CALL;
+	add(&m, 1, "/b", 3);
+	assert_false(decode_touches(decode_find("openat"), &m.head, "/a"));
+	assert_true(decode_touches(decode_find("openat"), &m.head, "/b"));
+	check(&m, "openat", 32, "openat(AT_FDCWD, \"/b\", O_RDONLY) = 0");
+}
+
 /* Chunks that do not fit into their record, or end beyond it. */
 static void unsound_records(void **state)
 {
@@ -246,11 +280,17 @@ static void a_line_has_an_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_and_flags),      cmocka_unit_test(strings_are_quoted),
-		cmocka_unit_test(buffers_are_cut),      cmocka_unit_test(addresses_of_sockets),
-		cmocka_unit_test(what_is_ready),        cmocka_unit_test(programs),
-		cmocka_unit_test(paths_of_descriptors), cmocka_unit_test(plans_have_what_is_shown),
-		cmocka_unit_test(unsound_records),      cmocka_unit_test(a_line_has_an_end),
+		cmocka_unit_test(paths_and_flags),
+		cmocka_unit_test(strings_are_quoted),
+		cmocka_unit_test(buffers_are_cut),
+		cmocka_unit_test(addresses_of_sockets),
+		cmocka_unit_test(what_is_ready),
+		cmocka_unit_test(programs),
+		cmocka_unit_test(paths_of_descriptors),
+		cmocka_unit_test(plans_have_what_is_shown),
+		cmocka_unit_test(unsound_records),
+		cmocka_unit_test(a_line_has_an_end),
+		cmocka_unit_test(files_of_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
