@@ -1,5 +1,6 @@
 #include "cli/trace_lines.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -204,6 +205,22 @@ static void write_json_head(struct trace_lines *l, const struct trace_record *r)
 	escape_json(l->out, comm, len);
 }
 
+/* The arguments have it as the program gave it: -1, NULL, milliseconds, a struct. */
+static void write_json_timeout(struct trace_lines *l, const struct decode_call *call,
+			       const struct trace_record *r)
+{
+	double seconds;
+
+	if (!decode_timeout(call, r, &seconds))
+		return;
+	if (isinf(seconds))
+		fputs(",\"timeout\":\"infinite\"", l->out);
+	else if (seconds == 0)
+		fputs(",\"timeout\":0", l->out);
+	else
+		fprintf(l->out, ",\"timeout\":%.9f", seconds);
+}
+
 static void write_json_call(struct trace_lines *l, const struct trace_record *r)
 {
 	const struct decode_call *call = trace_lines_call(l, r->call);
@@ -226,6 +243,7 @@ static void write_json_call(struct trace_lines *l, const struct trace_record *r)
 		write_json_text(l);
 	}
 	putc(']', l->out);
+	write_json_timeout(l, call, r);
 }
 
 /* Leaf first, as all who print stacks under a line do. */
@@ -319,6 +337,7 @@ bool trace_lines_unfinished(struct trace_lines *l, const struct trace_record *r)
 		write_call(l, r);
 		fputs(" <unfinished ...>\n", l->out);
 	}
+	return true;
 }
 
 void trace_lines_lost(struct trace_lines *l, uint64_t count)
@@ -326,4 +345,3 @@ void trace_lines_lost(struct trace_lines *l, uint64_t count)
 	if (l->o.json)
 		fprintf(l->out, "{\"lost\":%llu}\n", (unsigned long long)count);
 }
-	return true;

@@ -59,6 +59,13 @@ void decode_result(const struct decode_call *call, const struct trace_record *r,
 bool decode_arg(const struct decode_call *call, const struct trace_record *r, unsigned arg,
 		const struct decode_options *o, struct decode_text *out);
 
+/*
+ * How many seconds the call waits at most: 0 is not at all, INFINITY without end. false: it has no
+ * timeout, or one that is not known, or that is a point in time.
+ */
+bool decode_timeout(const struct decode_call *call, const struct trace_record *r,
+		    double *ret_seconds);
+
 /* Whether it has a path or a descriptor at all. `call` may be NULL. */
 bool decode_has_file(const struct decode_call *call);
 

@@ -1,6 +1,8 @@
 /* Arguments of calls that wait: for descriptors, for a time. */
 #include "syscall/decode_internal.h"
 
+#include <linux/futex.h>
+#include <math.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,6 +13,8 @@
 #include "arch/arch.h"
 #include "base/mem.h"
 #include "syscall/decode_table.h"
+
+#define FUTEX_LOCK_PI2_NUMBER 13 /* newer than some headers */
 
 /* ---- times ---- */
 
@@ -49,6 +53,54 @@ void print_timeval_in(struct decoding *d, unsigned arg)
 		print_timeval_value(d->out, t);
 	else
 		print_address(d, arg);
+}
+
+/* Of a pointer: there is no end without one; what it points to must have been captured. */
+static bool pointed_timeout(const struct decoding *d, unsigned arg, double unit, double *ret)
+{
+	const int64_t *t = decoding_part(d, arg, TRACE_MAIN, true, 2 * sizeof(*t), NULL);
+
+	if (decoding_value(d, arg) && (!t || t[0] < 0))
+		return false;
+	*ret = decoding_value(d, arg) ? (double)t[0] + (double)t[1] / unit : INFINITY;
+	return true;
+}
+
+/* Of all that wait for a futex, only FUTEX_WAIT is told how long; the others, until when. */
+static bool futex_timeout(const struct decoding *d, unsigned arg, double *ret)
+{
+	uint32_t op = (uint32_t)decoding_value(d, 1) & (uint32_t)FUTEX_CMD_MASK;
+
+	if (op == FUTEX_WAIT)
+		return pointed_timeout(d, arg, 1e9, ret);
+	*ret = INFINITY;
+	return !decoding_value(d, arg) &&
+	       (op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2_NUMBER ||
+		op == FUTEX_WAIT_REQUEUE_PI);
+}
+
+bool decode_timeout(const struct decode_call *call, const struct trace_record *r,
+		    double *ret_seconds)
+{
+	struct decoding d = {.r = r, .call = call};
+
+	for (unsigned i = 0; call && i < TRACE_ARGS; i++) {
+		int ms = (int)decoding_value(&d, i);
+		if (call->kinds[i] == K_timeout) {
+			*ret_seconds = ms < 0 ? INFINITY : (double)ms / 1000;
+			return true;
+		}
+		/* A 32-bit program's structures are others; and a sleep is no timeout. */
+		if (r->call >= SYSCALL_COMPAT || strstr(call->name, "nanosleep"))
+			continue;
+		if (call->kinds[i] == K_timespec_in)
+			return pointed_timeout(&d, i, 1e9, ret_seconds);
+		if (call->kinds[i] == K_timeval_in)
+			return pointed_timeout(&d, i, 1e6, ret_seconds);
+		if (call->kinds[i] == K_futex_rest)
+			return futex_timeout(&d, i, ret_seconds);
+	}
+	return false;
 }
 
 /* What is left of a sleep is only written when it was interrupted. */

@@ -1,6 +1,8 @@
 #include "unit/unit.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 
@@ -241,6 +243,65 @@ static void files_of_calls(void **state)
 	check(&m, "openat", 32, "openat(AT_FDCWD, \"/b\", O_RDONLY) = 0");
 }
 
+static double timeout_of(const char *name, const struct made *m)
+{
+	double seconds;
+
+	return decode_timeout(decode_find(name), &m->head, &seconds) ? seconds : -1;
+}
+
+/* However a call is told how long to wait. */
+static void timeouts(void **state)
+{
+	const int64_t time[2] = {1, 500000}, none[2] = {}, wrong[2] = {-1, 0};
+	struct made m;
+
+	(void)state;
+	make(&m, 0, 3, 0x1000, 1, 0);
+	assert_true(timeout_of("epoll_wait", &m) == 0);
+	make(&m, 0, 3, 0x1000, 1, (uint32_t)-1);
+	assert_true(isinf(timeout_of("epoll_wait", &m)));
+	make(&m, 0, 0x1000, 1, 250, 0);
+	assert_true(timeout_of("poll", &m) == 0.25);
+	m.head.call = SYSCALL_COMPAT + 168;
+	assert_true(timeout_of("poll", &m) == 0.25);
+
+	make(&m, 0, 0x1000, 1, 0, 0);
+	assert_true(isinf(timeout_of("ppoll", &m)));
+	make(&m, 0, 0x1000, 1, 0x2000, 0);
+	assert_true(timeout_of("ppoll", &m) == -1); /* it could not be read */
+	add_part(&m, 2, TRACE_MAIN, true, time, sizeof(time));
+	assert_true(timeout_of("ppoll", &m) == 1.0005);
+	m.head.call = SYSCALL_COMPAT + 309;
+	assert_true(timeout_of("ppoll", &m) == -1);
+	make(&m, 0, 0x1000, 1, 0x2000, 0);
+	add_part(&m, 2, TRACE_MAIN, true, wrong, sizeof(wrong));
+	assert_true(timeout_of("ppoll", &m) == -1);
+	make(&m, 0, 4, 0, 0, 0);
+	m.head.args[4] = 0x2000;
+	add_part(&m, 4, TRACE_MAIN, true, time, sizeof(time));
+	assert_true(timeout_of("select", &m) == 1.5);
+	make(&m, 0, 0x1000, 0, 0x2000, 8);
+	add_part(&m, 2, TRACE_MAIN, true, none, sizeof(none));
+	assert_true(timeout_of("rt_sigtimedwait", &m) == 0);
+
+	make(&m, 0, 0x1000, FUTEX_WAIT_PRIVATE, 2, 0);
+	assert_true(isinf(timeout_of("futex", &m)));
+	make(&m, 0, 0x1000, FUTEX_WAIT_PRIVATE, 2, 0x2000);
+	add_part(&m, 3, TRACE_MAIN, true, time, sizeof(time));
+	assert_true(timeout_of("futex", &m) == 1.0005);
+	m.head.args[1] = FUTEX_WAIT_BITSET_PRIVATE; /* until when */
+	assert_true(timeout_of("futex", &m) == -1);
+	make(&m, 0, 0x1000, FUTEX_WAKE_PRIVATE, 1, 0);
+	assert_true(timeout_of("futex", &m) == -1);
+
+	make(&m, 0, 0x2000, 0, 0, 0);
+	add_part(&m, 0, TRACE_MAIN, true, time, sizeof(time));
+	assert_true(timeout_of("nanosleep", &m) == -1);
+	assert_true(timeout_of("read", &m) == -1);
+	assert_true(timeout_of("no_such_call", &m) == -1);
+}
+
 /* Chunks that do not fit into their record, or end beyond it. */
 static void unsound_records(void **state)
 {
@@ -290,6 +351,7 @@ int main(void)
 		cmocka_unit_test(plans_have_what_is_shown),
 		cmocka_unit_test(unsound_records),
 		cmocka_unit_test(a_line_has_an_end),
+		cmocka_unit_test(timeouts),
 		cmocka_unit_test(files_of_calls),
 	};
 
