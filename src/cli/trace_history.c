@@ -20,7 +20,7 @@ struct trace_history {
 	struct area area;
 	struct record_ref *refs; /* in order of `end`, from `first` on */
 	size_t first, count, cap;
-	uint64_t dropped;
+	uint64_t dropped, dropped_until;
 };
 
 struct trace_history *trace_history_new(void)
@@ -91,6 +91,7 @@ static void make_room(struct trace_history *h, size_t bytes)
 	/* A quarter at a time, so that it is not done for each record. */
 	size_t live = live_bytes(h);
 	while (h->first < h->count && live + bytes > h->area.cap - h->area.cap / 4) {
+		h->dropped_until = h->places[h->first].end;
 		live -= record_at(h, h->first++)->bytes;
 		h->dropped++;
 	}
@@ -130,4 +131,9 @@ void trace_history_forget(struct trace_history *h, uint64_t from)
 uint64_t trace_history_dropped(const struct trace_history *h)
 {
 	return h->dropped;
+}
+
+uint64_t trace_history_dropped_until(const struct trace_history *h)
+{
+	return h->dropped_until;
 }

@@ -31,4 +31,6 @@ void trace_history_take(struct trace_history *h, uint64_t until, trace_history_f
 /* Forgets those that ended before `from`. */
 void trace_history_forget(struct trace_history *h, uint64_t from);
 
-uint64_t trace_history_dropped(const struct trace_history *h); /* for want of room */
+/* For want of room: how many, and when the last of them had ended (0: none was). */
+uint64_t trace_history_dropped(const struct trace_history *h);
+uint64_t trace_history_dropped_until(const struct trace_history *h);

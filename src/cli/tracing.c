@@ -28,22 +28,24 @@ struct tracing {
 	struct trace_lines *lines;
 	struct trace_history *history;
 	struct trace_stacks *stacks; /* NULL: not asked for */
-	uint64_t began_ns, said_ns;
-	uint64_t lost;      /* as far as it was said */
-	uint64_t malformed; /* records that did not make sense; always 0 */
-	bool met;           /* the condition holds */
-	int error;          /* of writing */
+	uint64_t began_ns, ended_ns, said_ns;
+	uint64_t kept_from_ns; /* of a flight recorder: what it shows begins there */
+	uint64_t lost;         /* as far as it was said */
+	uint64_t unfinished;   /* calls, shown at the end */
+	uint64_t malformed;    /* records that did not make sense; always 0 */
+	uint64_t met_ns;       /* when the condition held; 0: not yet */
+	int error;             /* of writing */
 };
 
 static void plan(const struct tracing_options *o, struct trace_plan *plans)
 {
 	struct decode_options decode = o->lines.decode;
 
-	decode.descriptors |= o->lines.path != NULL;
-	for (uint32_t i = 0; i < SYSCALL_CALLS; i++) {
 	/* Which calls touch a path is told here; those that never do are not sent at all. */
-		bool compat;
+	decode.descriptors |= o->lines.path != NULL;
 	decode.early_paths = o->lines.path != NULL;
+	for (uint32_t i = 0; i < SYSCALL_CALLS; i++) {
+		bool compat;
 		const char *name = syscall_calls_name(o->calls, i, &compat);
 		const struct decode_call *call = decode_find(name);
 		decode_plan(call, &decode, &plans[i]);
@@ -107,7 +109,8 @@ static void on_record(void *ctx, const struct trace_record *r, size_t bytes)
 		return;
 	}
 	trace_history_add(t->history, r);
-	t->met |= trace_condition_holds(&t->o->until, r);
+	if (!t->met_ns && trace_condition_holds(&t->o->until, r))
+		t->met_ns = r->end;
 }
 
 static void write_record(void *ctx, const struct trace_record *r)
@@ -166,14 +169,19 @@ static void say_losses(struct tracing *t)
 	t->said_ns = now;
 }
 
-/* Where what the flight recorder keeps at a moment begins; it may keep more than since boot. */
+/*
+ * What the flight recorder keeps at a moment begins that long before it; that may be before the
+ * machine's start. Once the condition holds, what was before that stays: it is what was asked for,
+ * however long it takes to stop.
+ */
 static void forget(struct tracing *t, uint64_t now)
 {
-	uint64_t from = now - MIN(t->o->last_ns, now);
-
-	trace_history_forget(t->history, from);
+	if (t->met_ns)
+		now = t->met_ns;
+	t->kept_from_ns = now - MIN(t->o->last_ns, now);
+	trace_history_forget(t->history, t->kept_from_ns);
 	if (t->stacks)
-		trace_stacks_forget(t->stacks, from);
+		trace_stacks_forget(t->stacks, t->kept_from_ns);
 }
 
 /* Everything that has come up to now, but for what something earlier may still come before. */
@@ -199,7 +207,7 @@ static void on_tick(void *ctx, int what)
 
 	(void)what;
 	drain(t);
-	if (t->met)
+	if (t->met_ns)
 		loop_stop(t->loop);
 }
 
@@ -220,8 +228,25 @@ static void on_unfinished(void *ctx, const struct trace_record *r, size_t bytes)
 {
 	struct tracing *t = ctx;
 
-	(void)bytes;
-	trace_lines_unfinished(t->lines, r);
+	if (decode_is_sound(r, bytes))
+		t->unfinished += trace_lines_unfinished(t->lines, r);
+	else
+		t->malformed++;
+}
+
+/* A flight recorder lets old calls go anyway: told is only what it was to show and cannot. */
+static void say_dropped(const struct tracing *t)
+{
+	uint64_t dropped = trace_history_dropped(t->history);
+	uint64_t until = trace_history_dropped_until(t->history);
+
+	if (!t->o->last_ns && dropped)
+		log_warn("%llu calls did not fit into %u MB and are not shown",
+			 (unsigned long long)dropped, TRACE_HISTORY_BYTES >> 20);
+	else if (dropped && until >= t->kept_from_ns)
+		log_warn("only the last %.1f s fit into %u MB; earlier calls are not shown",
+			 until < t->ended_ns ? (double)(t->ended_ns - until) / 1e9 : 0.0,
+			 TRACE_HISTORY_BYTES >> 20);
 }
 
 static void say_end(struct tracing *t)
@@ -233,13 +258,13 @@ static void say_end(struct tracing *t)
 	double seconds = (double)(clock_ns(CLOCK_MONOTONIC) - t->began_ns) / 1e9;
 	log_info("%llu call%s in %.1f s, %llu lost", (unsigned long long)written,
 		 written == 1 ? "" : "s", seconds, (unsigned long long)c.lost);
-	if (!written && !c.lost)
+	if (written || c.lost || t->unfinished)
+		say_dropped(t);
+	else if (t->o->last_ns && c.taken)
+		log_warn("no call returned in the last %.1f s", (double)t->o->last_ns / 1e9);
+	else
 		log_warn("no system call was traced: in %.1f s nothing that matches made one",
 			 seconds);
-	if (trace_history_dropped(t->history))
-		log_warn("%llu calls of that time did not fit into %u MB and are not shown",
-			 (unsigned long long)trace_history_dropped(t->history),
-			 TRACE_HISTORY_BYTES >> 20);
 	if (t->stacks && trace_stacks_lost(t->stacks))
 		log_warn("%llu stacks were lost: more calls are made than can be walked",
 			 (unsigned long long)trace_stacks_lost(t->stacks));
@@ -261,6 +286,7 @@ static void say_end(struct tracing *t)
 
 static int finish(struct tracing *t)
 {
+	t->ended_ns = clock_ns(CLOCK_MONOTONIC);
 	tracer_stop(t->tracer);
 	/* Nothing comes any more: what is there is at most a ring full. */
 	while (!t->error && tracer_drain(t->tracer, BUSY_MS, on_record, t))
@@ -268,7 +294,7 @@ static int finish(struct tracing *t)
 	if (t->stacks)
 		trace_stacks_finish(t->stacks);
 	if (t->o->last_ns)
-		forget(t, clock_ns(CLOCK_MONOTONIC));
+		forget(t, t->ended_ns);
 	trace_history_take(t->history, UINT64_MAX, write_record, t);
 	if (!t->error && !t->o->choice.failed && !t->o->choice.min_ns && !t->o->choice.by_errno)
 		tracer_pending(t->tracer, on_unfinished, t);
