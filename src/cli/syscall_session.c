@@ -67,6 +67,14 @@ bool syscall_session_error(const char *option, const char *word, uint32_t *ret)
 	return true;
 }
 
+void syscall_session_say_untimed(const struct syscall_session_result *r)
+{
+	if (r->untimed)
+		log_warn("%llu calls were counted but not timed: there were more threads than "
+			 "there is room for",
+			 (unsigned long long)r->untimed);
+}
+
 static void take(struct session *s)
 {
 	const struct syscall_sink sink = {s->totals, syscall_totals_slot, syscall_totals_error};

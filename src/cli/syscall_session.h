@@ -40,5 +40,8 @@ bool syscall_session_choose(const struct syscall_calls *calls, const char *list,
 /* "ENOENT" or its number, given to an option; false after reporting that there is none such. */
 bool syscall_session_error(const char *option, const char *word, uint32_t *ret);
 
+/* That calls were not timed, if any. */
+void syscall_session_say_untimed(const struct syscall_session_result *r);
+
 /* 0, or an exit code after reporting why. */
 int syscall_session_run(struct syscall_session_options *o, struct syscall_session_result *ret);

@@ -290,13 +290,10 @@ static void say_result(const struct syscalls_args *a, const struct syscall_sessi
 		log_warn("no system call was counted: in %.1f s nothing that matches made one",
 			 r->seconds);
 	if (a->others)
-		log_warn("%llu calls are counted as those of others: there were more %s than there "
-			 "is room for",
-			 (unsigned long long)a->others, "owners");
-	if (r->untimed)
-		log_warn("%llu calls were counted but not timed: there were more threads than "
-			 "there is room for",
-			 (unsigned long long)r->untimed);
+		log_warn("%llu calls are counted as those of others: there were more owners and "
+			 "calls of theirs at a time than there is room for",
+			 (unsigned long long)a->others);
+	syscall_session_say_untimed(r);
 }
 
 /* What the options mean for the programs and for the table. */

@@ -162,6 +162,10 @@ static void print_name(const struct syscount_args *a, const struct syscall_row *
 		printf("%-22s", syscall_calls_name(a->calls, r->call, &compat));
 		return;
 	}
+	if (r->id == SYSCALL_COUNTER_OTHERS) {
+		printf("%-6s %-15s", "-", "others");
+		return;
+	}
 	if (r->comm[0])
 		text_clean(r->comm, strnlen(r->comm, sizeof(r->comm)), comm);
 	printf("%-6llu %-15s", (unsigned long long)r->id, comm);
@@ -233,5 +237,8 @@ int cmd_syscount(int argc, char **argv)
 	fflush(stdout);
 	struct syscall_session_result result;
 	int code = syscall_session_run(&a->session, &result);
-	return code ? code : cli_printed();
+	if (code)
+		return code;
+	syscall_session_say_untimed(&result);
+	return cli_printed();
 }

@@ -16,6 +16,7 @@ struct trace_summary {
 	bool histogram;
 	FILE *out;
 	uint64_t counted; /* calls, in all that was reported */
+	unsigned reports;
 };
 
 /* The exit code: the program's, if one is started; or after reporting why it failed. */
