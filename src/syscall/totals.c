@@ -66,15 +66,21 @@ static struct syscall_row *look_up(struct syscall_totals *t, uint64_t id, uint32
 	return NULL;
 }
 
+/* The row that has it already, or NULL. */
+static struct syscall_row *find_own_row(struct syscall_totals *t, uint64_t owner, uint32_t number)
+{
+	if (t->is_sorted)
+		index_rows(t);
+	return look_up(t, t->by_owner ? owner : 0, t->by_call ? number : 0);
+}
+
 /* The row that something is to be added to, made if there is none. */
 static struct syscall_row *find_row(struct syscall_totals *t, uint64_t owner, uint32_t number)
 {
+	struct syscall_row *r = find_own_row(t, owner, number);
 	uint64_t id = t->by_owner ? owner : 0;
 	uint32_t call = t->by_call ? number : 0;
 
-	if (t->is_sorted)
-		index_rows(t);
-	struct syscall_row *r = look_up(t, id, call);
 	if (!r && t->count >= SYSCALL_ROWS_MAX) {
 		id = t->by_owner ? OTHERS : 0;
 		r = look_up(t, id, call);
@@ -120,9 +126,27 @@ static void add_error(struct syscall_row *r, int error, uint64_t count)
 	r->by_error[r->error_count++] = (struct syscall_error_count){error, count};
 }
 
+/* Errors of a row that have no name yet. */
+static uint64_t unnamed(const struct syscall_row *r)
+{
+	uint64_t left = r->errors;
+
+	for (size_t i = 0; i < r->error_count; i++)
+		left -= MIN(left, r->by_error[i].count);
+	return left;
+}
+
+/* Calls that found no room for their owner are others': then their errors are, too. */
 void syscall_totals_error(void *ctx, uint64_t id, uint32_t call, int error, uint64_t count)
 {
-	add_error(find_row(ctx, id, call), error, count);
+	struct syscall_totals *t = ctx;
+	struct syscall_row *r = find_own_row(t, id, call);
+	uint64_t own = r ? MIN(count, unnamed(r)) : 0;
+
+	if (own)
+		add_error(r, error, own);
+	if (count > own)
+		add_error(find_row(t, OTHERS, call), error, count - own);
 }
 
 void syscall_totals_open(struct syscall_totals *t, uint64_t id, uint32_t call, uint64_t ns)

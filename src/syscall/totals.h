@@ -42,6 +42,7 @@ void syscall_totals_clear(struct syscall_totals *t);
 /* Parts of it, as struct syscall_sink (collect/syscall_counter.h) takes them: ctx is the totals. */
 void syscall_totals_slot(void *ctx, uint64_t id, uint32_t call, const struct syscall_slot *slot,
 			 const char *comm);
+/* Of calls that were added before; more of them than the row has are those of others. */
 void syscall_totals_error(void *ctx, uint64_t id, uint32_t call, int error, uint64_t count);
 
 /* One call more that has not returned, for so long. */

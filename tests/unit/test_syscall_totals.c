@@ -65,11 +65,12 @@ static void rows_are_by_what_was_asked(void **state)
 {
 	(void)state;
 	struct syscall_totals *t = syscall_totals_new(true, false);
-	struct syscall_slot a = timed_slot(100, 6, 1);
+	struct syscall_slot a = timed_slot(100, 6, 1), failed = a;
 	size_t count;
 
-	syscall_totals_slot(t, 1, 7, &a, "one");
-	syscall_totals_slot(t, 1, 8, &a, "");
+	failed.errors = 7; /* a sum of calls, which here is of no interest */
+	syscall_totals_slot(t, 1, 7, &failed, "one");
+	syscall_totals_slot(t, 1, 8, &failed, "");
 	syscall_totals_slot(t, 2, 7, &a, "two");
 	syscall_totals_error(t, 1, 7, ENOENT, 3);
 	syscall_totals_error(t, 1, 8, ENOENT, 2);
@@ -102,6 +103,30 @@ static void more_owners_than_rows_are_others(void **state)
 	for (size_t i = 0; i < count; i++)
 		calls += rows[i].calls;
 	assert_int_equal(calls, SYSCALL_ROWS_MAX + more);
+	syscall_totals_free(t);
+}
+
+/* An owner's calls may have found room on one CPU and none on another. */
+static void errors_are_where_their_calls_are(void **state)
+{
+	(void)state;
+	struct syscall_totals *t = syscall_totals_new(true, true);
+	struct syscall_slot three = {.calls = 3, .errors = 3}, nine = {.calls = 9, .errors = 9};
+	size_t count;
+
+	syscall_totals_slot(t, 1, 7, &three, "one");
+	syscall_totals_slot(t, UINT64_MAX, 7, &nine, "");
+	syscall_totals_error(t, 1, 7, ENOENT, 5); /* two of them on the other CPU */
+	syscall_totals_error(t, 2, 7, EBADF, 4);
+	const struct syscall_row *rows = syscall_totals_rows(t, SYSCALL_ORDER_CALLS, &count);
+	assert_int_equal(count, 2); /* none without calls */
+	assert_int_equal(rows[0].id, UINT64_MAX);
+	assert_int_equal(rows[0].error_count, 2);
+	assert_int_equal(rows[0].by_error[0].error, EBADF);
+	assert_int_equal(rows[0].by_error[0].count, 4);
+	assert_int_equal(rows[0].by_error[1].count, 2);
+	assert_int_equal(rows[1].error_count, 1);
+	assert_int_equal(rows[1].by_error[0].count, 3);
 	syscall_totals_free(t);
 }
 
@@ -184,6 +209,7 @@ int main(void)
 		cmocka_unit_test(cpus_add_up),
 		cmocka_unit_test(rows_are_by_what_was_asked),
 		cmocka_unit_test(more_owners_than_rows_are_others),
+		cmocka_unit_test(errors_are_where_their_calls_are),
 		cmocka_unit_test(percentiles_lie_where_they_must),
 		cmocka_unit_test(errors_have_names),
 		cmocka_unit_test(what_is_special_about_calls),
