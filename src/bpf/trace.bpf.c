@@ -236,19 +236,6 @@ static __always_inline void fill_head(struct draft *d, const struct trace_pendin
 	__builtin_memcpy(h->comm, p->comm, sizeof(h->comm));
 }
 
-/* What was kept of the call's entry is what its record begins with. */
-static __always_inline void recall_entry(struct draft *d, const struct trace_pending *p,
-					 __u32 thread)
-{
-	if (!p->entry_bytes)
-		return;
-	struct entry *e = bpf_map_lookup_elem(&entries, &thread);
-	/* Checked only here: older verifiers lose bounds that wait on the stack. */
-	__u32 kept = p->entry_bytes;
-	if (e && kept <= TRACE_ENTRY && bpf_probe_read_kernel(d->data, kept, e->data) == 0)
-		d->used = kept;
-}
-
 static __always_inline void take(struct draft *d, struct trace_pending *p, __u32 thread, __u64 now,
 				 __s64 result)
 {
@@ -262,9 +249,14 @@ static __always_inline void take(struct draft *d, struct trace_pending *p, __u32
 	fill_head(d, p, now);
 	d->head.kind = TRACE_CALL;
 	d->head.result = result;
-	recall_entry(d, p, thread);
-	if (p->entry_bytes)
+	if (p->entry_bytes) {
+		struct entry *e = bpf_map_lookup_elem(&entries, &thread);
+		/* Checked only here: older verifiers lose bounds that wait on the stack. */
+		__u32 kept = p->entry_bytes;
+		if (e && kept <= TRACE_ENTRY && bpf_probe_read_kernel(d->data, kept, e->data) == 0)
+			d->used = kept;
 		bpf_map_delete_elem(&entries, &thread);
+	}
 	if (plan->count) {
 		d->plan = *plan;
 		capture_all(&d->plan, false);
@@ -309,7 +301,7 @@ int trace_exit(struct bpf_raw_tracepoint_args *ctx)
 
 /* A thread that ends in a call, as all do, and its end itself. */
 static __always_inline void take_end(struct draft *d, const struct trace_pending *p,
-				     struct task_struct *task, __u32 thread)
+				     struct task_struct *task)
 {
 	__u64 now = bpf_ktime_get_ns();
 
@@ -318,7 +310,6 @@ static __always_inline void take_end(struct draft *d, const struct trace_pending
 		begin(d);
 		d->head.kind = TRACE_NO_RETURN;
 		d->head.result = 0;
-		recall_entry(d, p, thread);
 		send(d);
 	}
 	if (choice.calls_only)
@@ -354,7 +345,7 @@ int trace_end(struct bpf_raw_tracepoint_args *ctx)
 	} else {
 		d->busy = 1;
 		barrier();
-		take_end(d, p ? p : &silent, task, thread);
+		take_end(d, p ? p : &silent, task);
 		barrier();
 		d->busy = 0;
 	}
