@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """What is sampled is what was asked for."""
-import contextlib
 import json
 import os
 import sys
@@ -8,6 +7,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import workloads
+from control_groups import cgroup, hierarchies
 from recording import live, record, run
 from tap import main, skip
 
@@ -124,29 +124,6 @@ def processes_of_a_name():
     with workloads.start("shares"), workloads.start("exec"):
         r = record("-a", "--comm", "exec", "-F", 499, "-d", 1).ok()
     assert r.stacks.comms() == {"exec"}, r.stacks.comms()
-
-
-def hierarchies():
-    """Where cgroups can be made here: v2, and a v1 hierarchy on hosts that have one."""
-    with open("/proc/self/mounts") as f:
-        mounts = [line.split()[:4] for line in f]
-    v2 = [m[1] for m in mounts if m[2] == "cgroup2"]
-    v1 = [m[1] for m in mounts if m[2] == "cgroup" and "cpuacct" in m[3].split(",")]
-    return {"v2": v2[0] if v2 else None, "v1": v1[0] if v1 else None}
-
-
-@contextlib.contextmanager
-def cgroup(root, pid):
-    path = os.path.join(root, f"smolder-test-{os.getpid()}")
-    os.mkdir(path)
-    try:
-        with open(os.path.join(path, "cgroup.procs"), "w") as f:
-            f.write(str(pid))
-        yield path
-    finally:
-        with open(os.path.join(root, "cgroup.procs"), "w") as f:
-            f.write(str(pid))
-        os.rmdir(path)
 
 
 def check_cgroup(version):

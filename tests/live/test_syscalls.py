@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import peers
 import workloads
+from control_groups import cgroup, hierarchies
 from recording import PATIENCE, Terminal, live, run
 from tap import SMOLDER, main, skip
 
@@ -183,6 +184,84 @@ def filters_let_through_who_was_named():
 
 
 @live
+def a_control_group():
+    roots = [root for root in hierarchies().values() if root]
+    if not roots:
+        skip("no hierarchy of control groups here")
+    with workloads.start("calls", "loop") as one, workloads.start("calls", "loop") as two:
+        for root in roots:
+            with cgroup(root, one.pid) as path:
+                for options in ((), ("-c",)):
+                    rows, _, _ = counted("--cgroup", path, "--by", "process", "-d", "0.3", *options)
+                    assert [row["pid"] for row in rows] == [one.pid] and two.pid != one.pid, rows
+        run("syscalls", "--cgroup", "/nowhere", "-d", 1).refused("/nowhere")
+
+
+@live
+def as_many_rows_as_were_asked_for_in_the_order_that_was():
+    program = [workloads.path("calls")]
+    columns = {"total": lambda row: row["total_ns"], "calls": lambda row: row["calls"],
+               "errors": lambda row: row["errors"], "max": lambda row: row["max_ns"],
+               "avg": lambda row: row["total_ns"] // row["timed"] if row["timed"] else 0}
+    for column, key in columns.items():
+        rows, _, _ = counted("--sort", column, program=program)
+        values = [key(row) for row in rows]
+        assert values == sorted(values, reverse=True) and values[0] > values[-1], (column, values)
+    with tempfile.TemporaryDirectory() as d:
+        out = os.path.join(d, "out")
+        for options, title in (((), "CALLS"), (("--errors",), "ERRORS")):
+            run("syscalls", *options, "--sort", "errors", "-n", 2, "-o", out, "--", *program).ok()
+            head, first, second, rest = workloads.read(out).splitlines()
+            assert title in head and first.endswith("chdir") and second.endswith("dup"), (first, second)
+            assert re.fullmatch(r"… and \d+ more; -n 0 shows all", rest), rest
+        run("syscalls", "-n", 0, "-o", out, "--", *program).ok()
+        assert "more; -n 0" not in workloads.read(out)
+        run("syscalls", "-n", 2, "-f", "json", "-o", out, "--", *program).ok()
+        line = json.loads(workloads.read(out))
+        assert len(line["rows"]) == 2 and line["left_out"] > 5, line
+    run("syscalls", "--sort", "totl").refused("did you mean total?")
+    run("syscalls", "-c", "--sort", "max").refused("no times")
+
+
+@live
+def more_than_there_is_room_for_is_counted_and_said():
+    """30 calls each of so many threads that come and go within a second."""
+    threads = 3 * max(16384, 4096 * os.cpu_count()) // 30
+    rows, said, r = counted("--by", "thread,call", program=[workloads.path("calls"), "crowd", threads])
+    truth = json.loads(said)
+    made = [row for row in rows if row["call"].startswith("syscall_0x")]
+    assert sum(row["calls"] for row in made) == truth["calls"] == threads * 30, (truth, r.err)
+    assert sum(row["errors"] for row in made) == truth["calls"], truth
+    others = sum(row["calls"] for row in rows if row.get("others"))
+    assert others, "nothing was too much"
+    m = re.search(r"(\d+) calls are counted as those of others", r.err)
+    assert m and int(m[1]) == others, (others, r.err)
+    assert all(row["calls"] or row["unfinished"] for row in rows), "a row of nothing"
+    # Errors that find no room are those of a call still, but without a name.
+    named = {name for row in made for name in row["by_error"]}
+    assert named <= {"ENOSYS", "(others)"} and "ENOSYS" in named, named
+    assert all(sum(row["by_error"].values()) == row["errors"] for row in made)
+    with tempfile.TemporaryDirectory() as d:
+        out = os.path.join(d, "out")
+        run("syscalls", "--by", "thread", "--sort", "calls", "-n", 1, "-o", out, "--", workloads.path("calls"),
+            "crowd", threads).ok()
+        assert workloads.read(out).splitlines()[1].endswith(" - others"), workloads.read(out)
+
+
+@live
+def hostile_names_are_no_commands_to_a_terminal():
+    with workloads.start("comm", "\033]0;own\007\n\x9b1m") as w:
+        for command in (["syscalls", "--by", "process"], ["syscalls", "--by", "thread,call", "--errors"],
+                        ["syscalls", "--by", "thread,call", "--histogram"],
+                        ["syscalls", "-c", "--by", "process", "-f", "json"], ["syscount", "-P"],
+                        ["syscount", "-P", "-L"]):
+            r = run(*command, "-p", w.pid, "-d", "1").ok()
+            text = r.out.decode() + r.err
+            assert "own" in text or "--errors" in command, (command, text)
+            assert all(c.isprintable() or c == "\n" for c in text), (command, text)
+
+
+@live
 def nothing_that_matches_is_said():
     for options in ((), ("-c",)):
         r = run("syscalls", "--comm", "no-such-name", "-d", "0.2", *options).ok()
@@ -301,6 +380,15 @@ def syscount_lists_calls_and_counts_failures():
             for options in (("-x",), ("-e", "ENOENT"), ("-e", "2"), ("--syscall", "chdir")):
                 out = run("syscount", *options, "-p", w.pid, "-d", 1).ok().out.decode()
                 assert re.search(r"^chdir +[1-9]\d*$", out, re.M) and "getppid" not in out, (options, out)
+            # The first ones only, and one thread only.
+            out = run("syscount", "-T", 1, "-p", w.pid, "-d", 1).ok().out.decode()
+            assert len(re.findall(r"^(?:chdir|getppid) +\d+$", out, re.M)) == 1, out
+            assert out.startswith("Tracing syscalls, printing top 1... "), out
+            with workloads.start("calls", "loop") as other:
+                out = run("syscount", "-P", "-t", other.pid, "-d", 1).ok().out.decode()
+                assert re.search(rf"^{other.pid} +calls +\d+$", out, re.M) and str(w.pid) not in out, out
+    run("syscount", "-p", os.getpid(), "-t", os.getpid()).refused("exclude each other")
+    run("syscount", "-T", 0).refused("-T")
 
 
 main()

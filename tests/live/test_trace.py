@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import postgres
 import strace
 import workloads
+from control_groups import cgroup, hierarchies
 from recording import PATIENCE, Terminal, live, run, wait_attached
 from tap import SMOLDER, main, skip
 
@@ -261,6 +262,134 @@ def the_summary_counts_every_call():
 
 
 @live
+def a_summary_each_interval():
+    """Each has a time and a table of its own, unless there was no call; together they have every call."""
+    program = f"for i in 1 2 3; do {workloads.path('calls')} >/dev/null; sleep 0.4; done"
+    r, lines = lines_of("-c", "-i", "0.1", "-e", "getpgid,chdir", "--", "sh", "-c", program)
+    assert r.code == 0, r.err
+    parts = re.split(r"^(\d\d:\d\d:\d\d)(?:$|(: no calls)$)", "\n".join(lines), flags=re.M)
+    assert parts[0] == "" and len(parts) > 3 * 4, lines
+    sums, empty = {"getpgid": 0, "chdir": 0}, 0
+    for none, table in zip(parts[2::3], parts[3::3]):
+        rows = table.strip("\n").splitlines()
+        if none:
+            assert rows == [], lines
+            empty += 1
+            continue
+        assert rows[0].startswith("% time ") and rows[1] == rows[-2] and set(rows[1]) == {"-", " "}, rows
+        assert rows[-1].startswith("100.00 ") and rows[-1].endswith(" total"), rows
+        for row in rows[2:-2]:
+            assert row.split()[-1] in sums and 0 <= float(row.split()[0]) <= 100, rows
+            sums[row.split()[-1]] += int(row.split()[3])
+    assert empty and sums == {"getpgid": 3000, "chdir": 900}, (empty, sums)
+    r = run("trace", "-c", "-i", "0.2", "--histogram", "-a", "--comm", "no such program", "-d", "0.5").ok()
+    assert re.fullmatch(rb"(\d\d:\d\d:\d\d: no calls\n\n?)+", r.out), r.out
+
+
+def names_of(lines):
+    return {re.search(r"(?:^|[ .\d])([a-z_]\w*)\(", line)[1] for line in lines if "(" in line and "---" not in line}
+
+
+@live
+def classes_and_how_lines_begin():
+    """Each class of calls once, and each way to show the time with one of them."""
+    clock = r"\d+ +(\d\d:\d\d:\d\d)"
+    cases = (
+        ("%network", "-t", {"socket", "bind", "connect", "setsockopt"}, {"openat", "read", "mmap", "futex"},
+         clock + r" \S"),
+        ("%process", "-tt", {"execve", "exit_group"}, {"openat", "socket", "mmap"}, clock + r"\.\d{6} \S"),
+        ("%memory", "-ttt", {"mmap", "munmap", "mprotect", "brk"}, {"openat", "socket", "execve"},
+         r"\d+ +(\d{10}\.\d{6}) \S"),
+        ("%desc", "-r", {"read", "write", "openat", "poll", "epoll_ctl"}, {"execve", "futex", "munmap", "socket"},
+         r"\d+ +(\d+\.\d{6}) \S"),
+        ("!futex,%desc", "-T", {"execve", "munmap", "socket"}, {"futex", "read", "write", "poll"}, r"(\d+) +\S"),
+    )
+    for calls, stamp, there, not_there, begin in cases:
+        with tempfile.TemporaryDirectory() as d:
+            began = time.time()
+            r, lines = lines_of(stamp, "-s", 5, "-e", calls, "--", workloads.path("every"), d)
+            ended = time.time()
+        assert r.code == 0, r.err
+        names = names_of(lines)
+        assert there <= names and not names & not_there, (calls, names)
+        stamps = [re.match(begin, line) for line in lines]
+        assert all(stamps), (stamp, [line for line, m in zip(lines, stamps) if not m][:3])
+        if stamp in ("-t", "-tt"):
+            day = [time.strftime("%H:%M:%S", time.localtime(t)) for t in range(int(began), int(ended) + 1)]
+            assert {m[1] for m in stamps} <= set(day), (stamps[0], day)
+        elif stamp == "-ttt":
+            assert all(began - 0.01 <= float(m[1]) <= ended + 0.01 for m in stamps), (began, stamps[0], ended)
+        elif stamp == "-r":
+            assert sum(float(m[1]) for m in stamps) <= ended - began, lines
+            assert any(line.endswith('"exact"..., 32) = 32') for line in map(squeezed, lines)), lines  # -s
+        else:
+            assert all(re.search(r"<\d+\.\d{6}>$", line) for line in lines if " = " in line and "= ?" not in line)
+
+
+def squeezed(line):
+    return re.sub(" +", " ", line)
+
+
+@live
+def a_control_group():
+    roots = [root for root in hierarchies().values() if root]
+    if not roots:
+        skip("no hierarchy of control groups here")
+    with Marks() as one, Marks() as two:
+        for root in roots:
+            with cgroup(root, one.process.pid) as path:
+                _, lines = lines_of("--json", "--cgroup", path, "-d", "0.5")
+            pids = {c["pid"] for c in map(json.loads, lines) if "pid" in c}
+            assert pids == {one.process.pid}, (pids, two.process.pid)
+        run("trace", "--cgroup", "/nowhere", "-d", 1).refused("/nowhere")
+
+
+@live
+def what_a_path_cannot_be_in_is_not_sent():
+    """A process that makes far more calls than the ring carries, none of which has a path."""
+    with workloads.start("calls", "loop") as w:
+        r, lines = lines_of("-P", "/nowhere", "--buffer", 1, "-p", w.pid, "-d", 1)
+    m = END.search(r.err)
+    assert m and m[1] == m[2] == "0" and not lines, r.err
+
+
+@live
+def calls_on_a_path_that_do_not_return():
+    """Of a pipe that nobody opens, or nobody writes to: told by its name, and by its descriptor."""
+    with tempfile.TemporaryDirectory() as d:
+        path, out = os.path.join(d, "fifo"), os.path.join(d, "out")
+        os.mkfifo(path)
+        for number, line in ((OPENAT, r'openat\(AT_FDCWD, "{}", O_RDONLY <unfinished ...>'),
+                             (READ, r"read\(3<{}>, 0x[0-9a-f]+, \d+ <unfinished ...>")):
+            other = os.open(path, os.O_RDWR) if number == READ else None
+            log = open(os.path.join(d, "said"), "w+")
+            p = subprocess.Popen([SMOLDER, "trace", "-P", path, *(["-y"] if number == READ else []), "-o", out, "--",
+                                  "cat", path], stderr=log)
+            child = wait_in_call(p.pid, number)
+            try:
+                p.send_signal(signal.SIGINT)
+                p.wait(timeout=PATIENCE)
+            finally:
+                os.kill(child, signal.SIGKILL)
+                p.kill()
+                if other is not None:
+                    os.close(other)
+            text, said = workloads.read(out), workloads.read(log.name)
+            log.close()
+            assert re.search(r"^\d+ +" + line.format(re.escape(path)) + "$", text, re.M), (text, said)
+            assert "clock_nanosleep" not in text and "no system call" not in said, (text, said)
+
+
+@live
+def long_arguments_of_a_program_are_no_nonsense():
+    """More than is kept from a call's beginning to its end."""
+    words = [c * 3000 for c in "abcd"]
+    r, lines = lines_of("-s", 4000, "-e", "execve", "--", "true", *words)
+    line = next(line for line in lines if "execve(" in line)
+    assert r.code == 0 and words[0] in line and "no sense" not in r.err, r.err
+
+
+@live
 def only_what_was_asked_for():
     with tempfile.TemporaryDirectory() as d:
         here, gone = os.path.join(d, "here"), os.path.join(d, "gone")
@@ -306,6 +435,13 @@ def hostile_names_are_no_commands_to_a_terminal():
             r, lines = lines_of("-e", "openat", *more, "--", workloads.path("epolls"), 1, name)
             text = "\n".join(lines)
             assert "owned" in text and text.replace("\n", "").isprintable() and text.isascii(), text
+    with workloads.start("comm", "\033]0;own\007\n\x9b1m") as w:
+        for more in ([], ["--json"]):
+            r = run("trace", *more, "-p", w.pid, "-d", "0.1").ok()
+            text = r.out.decode() + r.err
+            assert "clock_gettime" in text and ("own" in text or not more), text[:2000]
+            # JSON has what replaces a byte that is no character.
+            assert not re.search(r"[^ -~\n\ufffd]", text), text[:2000]
 
 
 @live
@@ -317,6 +453,15 @@ def json_lines():
     assert sum(c.get("call") == "epoll_wait" for c in calls) == 3, calls
     assert calls[-1]["end"] == "+++ exited with 3 +++", calls[-1]
     assert all(c["latency"] >= 0 for c in calls if "latency" in c), calls
+    # What a timeout means is told, however it was given.
+    assert all(c["timeout"] == 0 for c in calls if c.get("call") == "epoll_wait"), calls
+    program = "import select, os\nr, w = os.pipe()\nos.write(w, b'x')\np = select.poll()\np.register(r, 1)\n" \
+        "p.poll(0), p.poll(250), p.poll()\nselect.select([r], [], []), select.select([r], [], [], 1.5)\n"
+    r, lines = lines_of("--json", "-e", "poll,select,pselect6,read", "--", "python3", "-I", "-S", "-c", program)
+    calls = [c for c in map(json.loads, lines) if "call" in c]
+    waits = [c.get("timeout") for c in calls if c["call"] != "read"]
+    assert waits == [0, 0.25, "infinite", "infinite", 1.5], calls
+    assert not any("timeout" in c for c in calls if c["call"] == "read"), calls
 
 
 @live
@@ -399,7 +544,21 @@ def in_call(pid):
         return f.read()
 
 
-CLOCK_NANOSLEEP = 230
+READ, CLOCK_NANOSLEEP, OPENAT = 0, 230, 257
+
+
+def wait_in_call(tracer, number):
+    """Until the only child of a tracer that has attached is in that call; the child."""
+    wait_attached(tracer, 4)
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        children = workloads.read(f"/proc/{tracer}/task/{tracer}/children").split()
+        with contextlib.suppress(OSError):
+            if children and workloads.read(f"/proc/{children[0]}/comm") == "cat\n" \
+                    and in_call(children[0]).startswith(f"{number} "):
+                return int(children[0])
+        time.sleep(0.02)
+    raise AssertionError(f"not in call {number}")
 
 
 @live
@@ -433,6 +592,126 @@ def a_flight_recorder():
         # Of everybody, and for longer than the machine has been up.
         r, lines = lines_of("-a", "--last", "1000000s", "--until", "end", "--", *program)
         assert any("epoll_wait(" in x for x in lines) or any("+++ exited" in x for x in lines), lines[-3:]
+
+
+class Marks:
+    """A process that looks for /mark-1, /mark-2, ... all the time and, when it is told to, does something
+    else once."""
+
+    PROGRAM = "import os, select, sys, time\n" \
+        "n = 0\n" \
+        "while True:\n" \
+        "    n += 1\n" \
+        "    began = time.monotonic()\n" \
+        "    try: os.stat(f'/mark-{n}')\n" \
+        "    except OSError: pass\n" \
+        "    print(n, began, flush=True)\n" \
+        "    if not select.select([0], [], [], 0.02)[0]: continue\n" \
+        "    word = os.read(0, 1)\n" \
+        "    if word == b'e':\n" \
+        "        try: os.stat('/etc/passwd/x')\n" \
+        "        except OSError: pass\n" \
+        "    elif word == b's': time.sleep(0.6)\n" \
+        "    elif word == b'c': os.getpriority(os.PRIO_PROCESS, 0)\n" \
+        "    else: break\n"
+    CALLS = "newfstatat,stat,statx,clock_nanosleep,nanosleep,getpriority"
+
+    def __enter__(self):
+        self.process = subprocess.Popen(["python3", "-I", "-S", "-c", self.PROGRAM], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def after(self, count):
+        """Until it has made so many more marks from now on; the last one."""
+        now = time.monotonic()
+        while count:
+            last, began = self.process.stdout.readline().split()
+            count -= float(began) > now
+        return int(last)
+
+    def tell(self, letter):
+        self.process.stdin.write(letter)
+        self.process.stdin.flush()
+
+
+@contextlib.contextmanager
+def recorder(marks, path, *args):
+    p = subprocess.Popen([SMOLDER, "trace", "--json", "-o", path, "-p", str(marks.process.pid), "-e", marks.CALLS, *args],
+                         stderr=subprocess.PIPE, text=True)
+    try:
+        wait_attached(p.pid, 5)
+        yield p
+    finally:
+        p.kill()
+        p.communicate()
+
+
+def marks_in(calls):
+    return [int(m[1]) for c in calls for m in [re.search(r"/mark-(\d+)", str(c.get("args")))] if m]
+
+
+@live
+def a_flight_recorder_keeps_the_last_seconds_until_ctrl_c():
+    with tempfile.TemporaryDirectory() as d, Marks() as marks:
+        path = os.path.join(d, "out")
+        with recorder(marks, path, "--last", "1s") as p:
+            began, first = time.monotonic(), marks.after(1)
+            while time.monotonic() - began < 3:  # three times what is kept
+                marks.after(1)
+            assert os.path.getsize(path) == 0
+            last, at = marks.after(1), time.time()
+            p.send_signal(signal.SIGINT)
+            said = p.communicate(timeout=PATIENCE)[1]
+        calls = [json.loads(line) for line in workloads.read(path).splitlines()]
+    assert p.returncode == 0 and END.search(said)[2] == "0", said
+    kept = marks_in(calls)
+    assert kept == list(range(kept[0], kept[-1] + 1)), kept
+    assert kept[0] > first and last <= kept[-1], (first, last, kept)
+    # All of the last second, and nothing else; what the clock is told in has some microseconds.
+    assert min(c["time"] + c["latency"] for c in calls) >= at - 1.001, (at, calls[0])
+    assert "did not fit" not in said and "only the last" not in said, said
+
+
+@live
+def a_flight_recorder_writes_when_something_happens():
+    with tempfile.TemporaryDirectory() as d, Marks() as marks:
+        path = os.path.join(d, "out")
+        for condition, letter, proof in (
+                ("=ENOTDIR", b"e", lambda c: c.get("error") == "ENOTDIR"),
+                (">500ms", b"s", lambda c: c.get("latency", 0) >= 0.5),
+                ("getpriority", b"c", lambda c: c["call"] == "getpriority"),
+                ("stat>500ms,statx=EIO,%process,clock_nanosleep>500ms", b"s", lambda c: c.get("latency", 0) >= 0.5)):
+            with recorder(marks, path, "--last", "10s", "--until", condition) as p:
+                before = marks.after(5)
+                assert p.poll() is None, condition
+                marks.tell(letter)
+                said = p.communicate(timeout=PATIENCE)[1]  # by itself
+            calls = [json.loads(line) for line in workloads.read(path).splitlines()]
+            assert p.returncode == 0, (condition, said)
+            assert sum(map(proof, calls)) == 1, (condition, calls)
+            kept = marks_in(calls[:[proof(c) for c in calls].index(True)])
+            assert before in kept and kept == list(range(kept[0], kept[-1] + 1)), (condition, before, kept)
+            assert marks.process.poll() is None
+
+
+@live
+def a_flight_recorder_has_a_limit():
+    """More calls within the time than there is memory for: the last of them are there, and it is said."""
+    n = 2000000
+    r, lines = lines_of("--last", "600s", "--buffer", 64, "-e", "epoll_wait", "--", workloads.path("epolls"), n)
+    assert r.code == 3, r.err
+    said = re.search(r"only the last ([\d.]+) s fit into 64 MB; earlier calls are not shown", r.err)
+    assert said and 0 < float(said[1]) < 600, r.err
+    room = (64 << 20) // 112  # of a record without anything that it points to
+    assert room // 2 <= len(lines) <= room, len(lines)
+    assert lines[-1].endswith("+++ exited with 3 +++"), lines[-1]
+    # A window that fits says nothing, though all that was before it is gone.
+    r, lines = lines_of("--last", "0.01s", "-e", "epoll_wait", "--", workloads.path("epolls"), 200000)
+    assert r.code == 3 and "fit into" not in r.err, r.err
 
 
 @live

@@ -8,6 +8,8 @@
  *	calls sleeps N MS      N sleeps, timed: {"sleeps": N, "ns": what they took}
  *	calls loop             getppid until it is told to stop
  *	calls wait             reads a byte, then waits for ever
+ *	calls crowd N          N threads, one after the other; each makes CROWD_CALLS calls, once
+ *	                       each, that no kernel has
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +36,8 @@ enum {
 	SESSIONS = 40, /* a child */
 	SCHEDULERS = 500,
 	SIGNALS = 25,
+	CROWD_FIRST = 480,
+	CROWD_CALLS = 30,
 };
 
 static void repeat(long number, long a, int times)
@@ -122,6 +126,25 @@ static int loop(void)
 		repeat(SYS_getppid, 0, 1000);
 }
 
+static void *in_crowd(void *arg)
+{
+	for (int i = 0; i < CROWD_CALLS; i++)
+		syscall(CROWD_FIRST + i, -1, -1, -1, -1, -1, -1);
+	return arg;
+}
+
+static int crowd(int times)
+{
+	for (int i = 0; i < times; i++) {
+		pthread_t thread;
+		if (pthread_create(&thread, NULL, in_crowd, NULL) != 0)
+			return 1;
+		pthread_join(thread, NULL);
+	}
+	printf("{\"threads\": %d, \"calls\": %d}\n", times, times * CROWD_CALLS);
+	return 0;
+}
+
 static int wait_for_ever(void)
 {
 	char byte;
@@ -142,6 +165,8 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(what, "sleeps") == 0 && argc > 3)
 		return sleeps(atoi(argv[2]), atol(argv[3]));
+	if (strcmp(what, "crowd") == 0 && argc > 2)
+		return crowd(atoi(argv[2]));
 	if (strcmp(what, "loop") == 0 || strcmp(what, "wait") == 0) {
 		printf("ready %d\n", (int)getpid());
 		fflush(stdout);
