@@ -243,27 +243,35 @@ static struct site_thread at_site(uint64_t key, uint64_t walk, uint64_t blocked,
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
+/* For three hours: much longer than it takes until a site that is not used is forgotten. */
 static void a_wait_that_is_open_is_in_each_window_once(void **state)
 {
+	enum { WINDOWS = 3 * 3600 / 10 };
 	struct fixture f = make();
 	struct site_thread *t = &kernel.threads[0];
 
 	(void)state;
 	put(&f, "main;stuck", (struct site_details){.walk = 7});
 	*t = at_site(SITE, 7, 0, 0);
+	put(&f, "main;nap", (struct site_details){.walk = 8});
+	t->slots[2] = (struct site_slot){
+		.key = SITE << 1, .walk = 8, .blocked = 5 * SECOND, .periods = 5};
 	t->left = START + SECOND;
 	assert_found(next(&f, "stuck"), 1, 9 * SECOND);
-	for (int i = 0; i < 10; i++)
+	for (uint64_t i = 0; i < WINDOWS; i++)
 		assert_found(next(&f, "stuck"), 1, 10 * SECOND);
 
 	/* It ends: the rest of it, of which the last part was waiting for a CPU. */
 	kernel.back[0] = f.now + 3 * SECOND;
 	t->left = 0;
-	t->slots[1].blocked = 111 * SECOND;
+	t->slots[1].blocked = (9 + 10 * WINDOWS + 2) * SECOND;
 	t->slots[1].runnable = SECOND;
 	t->slots[1].periods = 1;
+	t->slots[2].blocked += SECOND; /* where it has not been all the time */
+	t->slots[2].periods++;
 	struct window w;
 	pass(&f, false, &w);
+	assert_found(under(&f, &w, "nap"), 1, SECOND);
 	assert_found(under(&f, &w, "stuck"), 2, 3 * SECOND);
 	assert_found(under(&f, &w, "[runnable]"), 1, SECOND);
 	window_done(&w);
