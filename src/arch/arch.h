@@ -19,6 +19,7 @@
  *	                   0: not yet: the kernel walks them by frame pointers, without any
  *	                   proof that these are right, and doctor says so
  *	ARCH_USER_BITS     of an address in user space: larger values are no addresses
+ *	ARCH_FUTEX         the number of that system call
  *	ARCH_DWARF_…       DWARF numbers of the registers; RA: the return address
  *	ARCH_RETURN_AT     where a call puts the return address, relative to the CFA
  *	ARCH_SIGNAL_…      where the kernel saves registers for a signal, relative to sp in
@@ -45,7 +46,7 @@
  *	ARCH_MODE(regs)    the mode of the CPU: ARCH_MODE_IS_USER(), ARCH_MODE_IS_64_BIT()
  *	ARCH_MODE_AT       its offset in struct arch_regs
  *	ARCH_IS_INTERRUPTED(regs)  they are of interrupted code, and not made up
- *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT, ARCH_FUTEX
+ *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT
  *	struct pt_regs___call  the members of the kernel's registers that a system call is in:
  *	                   ARCH_CALL its number, or -1, ARCH_CALL_ARG0 to 5, ARCH_CALL_MODE,
  *	                   ARCH_CALL_PC, ARCH_CALL_SP; ARCH_CALL_KEPT0 to 5: what functions

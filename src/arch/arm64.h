@@ -12,6 +12,7 @@
 #define ARCH_KERNEL      18  /* see ARCH_LOAD_ACQUIRE */
 #define ARCH_HAS_WALK    0
 #define ARCH_USER_BITS   52
+#define ARCH_FUTEX       98
 
 enum {
 	ARCH_DWARF_KEPT = 19, /* x19 */
@@ -166,8 +167,6 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_KEPT3 regs[21]
 #define ARCH_CALL_KEPT4 regs[22]
 #define ARCH_CALL_KEPT5 regs[23]
-
-#define ARCH_FUTEX 98
 
 struct thread_info {
 	unsigned long flags;

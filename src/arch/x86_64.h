@@ -6,6 +6,7 @@
 #define ARCH_KERNEL      10
 #define ARCH_HAS_WALK    1
 #define ARCH_USER_BITS   47
+#define ARCH_FUTEX       202
 
 enum {
 	ARCH_DWARF_KEPT = 3,  /* rbx */
@@ -207,8 +208,6 @@ struct pt_regs___call { /* the part of the saved registers that a system call is
 #define ARCH_CALL_KEPT3 r13
 #define ARCH_CALL_KEPT4 r14
 #define ARCH_CALL_KEPT5 r15
-
-#define ARCH_FUTEX 202
 
 struct thread_info {
 	__u32 status;

@@ -83,7 +83,7 @@ _Static_assert(sizeof(struct offcpu_thread) == 64, "one line of the cache");
  */
 struct offcpu_found {
 	struct wire_event event; /* the user's stack is left to user space, but for 32-bit code */
-	struct offcpu_details details;
+	struct offcpu_details details; /* … and the holder: its memory is not at hand here */
 	__u64 frames[WIRE_FRAMES + 1];
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "bpf/event.bpf.h"
+#include "bpf/lock_wait.h"
 #include "bpf/offcpu.h"
 
 /* What does not fit on the stack, on older kernels: each program has members of its own. */
@@ -71,24 +72,14 @@ static __always_inline bool is_first_leave(const struct task_struct *prev)
 
 #define CALL(regs, member) (has_regs ? (regs)->member : BPF_CORE_READ(regs, member))
 
-#define FUTEX_COMMAND     127
-#define FUTEX_WAIT        0
-#define FUTEX_WAIT_BITSET 9
-#define LOCK_CONTENDED    2
-
-/*
- * glibc keeps the owner of a mutex two words behind the one that is waited for. Whether it is a
- * mutex is not known: user space checks that the number is one of a thread.
- */
 static __always_inline __u32 lock_holder(const struct offcpu_details *d)
 {
-	__u32 words[3], command = d->args[1] & FUTEX_COMMAND;
+	__u32 words[LOCK_WAIT_WORDS];
 
-	if (d->syscall != ARCH_FUTEX || (__u32)d->args[2] != LOCK_CONTENDED ||
-	    (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) ||
+	if (!lock_wait_is_one(d) ||
 	    bpf_probe_read_user(words, sizeof(words), (void *)d->args[0]) != 0)
 		return 0;
-	return words[0] == LOCK_CONTENDED ? words[2] : 0;
+	return lock_wait_holder(words);
 }
 
 static __always_inline void read_call(struct task_struct *prev, struct offcpu_details *d)

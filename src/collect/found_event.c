@@ -8,6 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/mem.h"
+#include "bpf/lock_wait.h"
 
 #define COPY_CHUNKS 32 /* of the user stack: most blocked threads are a few KB deep */
 
@@ -24,6 +25,19 @@ static size_t copy_stack(const struct wire_event *e, void *to)
 					   WIRE_STACK_CHUNK};
 	ssize_t n = process_vm_readv((pid_t)e->pid, &local, 1, remote, COPY_CHUNKS, 0);
 	return n > 0 ? (size_t)n / WIRE_STACK_CHUNK * WIRE_STACK_CHUNK : 0;
+}
+
+uint32_t found_event_holder(const struct offcpu_found *f)
+{
+	const struct offcpu_details *d = &f->details;
+	uint32_t words[LOCK_WAIT_WORDS];
+	struct iovec local = {words, sizeof(words)},
+		     remote = {(void *)(uintptr_t)d->args[0], sizeof(words)};
+
+	if (!lock_wait_is_one(d) ||
+	    process_vm_readv((pid_t)f->event.pid, &local, 1, &remote, 1, 0) != sizeof(words))
+		return 0;
+	return lock_wait_holder(words);
 }
 
 const struct wire_event *found_event_make(struct found_event *room, const struct offcpu_found *f,

@@ -84,8 +84,10 @@ static void hand_over(void *ctx, const void *record, struct found_event *room)
 {
 	const struct finding *to = ctx;
 	const struct offcpu_found *f = record;
+	struct offcpu_details d = f->details;
 
-	to->fn(to->ctx, found_event_make(room, f, &f->details, OFFCPU_DETAILS));
+	d.holder = found_event_holder(f);
+	to->fn(to->ctx, found_event_make(room, f, &d, OFFCPU_DETAILS));
 }
 
 int offcpu_source_found(struct source *s, event_fn *fn, void *ctx)
