@@ -1,11 +1,17 @@
 /*
  * waits: threads that wait, and measure how long: `waits MODE N`. At its end it prints what each
- * function waited, in nanoseconds: wall time less CPU time, so also what it waited for a CPU.
+ * function waited, in nanoseconds: wall time less CPU time, so also what it waited for a CPU; and
+ * how often its threads left their CPUs.
  *
  *	sleeps    short_sleep 2 ms, long_sleep 5 ms, N times each
  *	rare      frequent_sleep 100 us, 99 times, then rare_sleep 10 ms; N times
- *	lock      lock_wait for a mutex that holder_work has for 3 ms, N times
+ *	lock      lock_wait for a mutex that holder_work has for 3 ms, N times; its threads have the
+ *	          name argv[3], if there is one
+ *	deadlock  two threads, left and right, in deadlock_wait for the mutex of the other until it
+ *	          is killed; says that it is ready
  *	pipe      pipe_wait for an answer that takes 2 ms, N times
+ *	storm     64 threads in storm_sleep 1 ms, N times each, while the parent is stopped; it
+ *	          measures all that they and the one that waits for them wait
  *	disk      disk_write of 4 MB, synchronously, to the file that argv[3] names, N times
  *	migrate   migrate_sleep 2 ms, each time on another CPU, N times
  *	exec      short_sleep N times, then becomes `sleeps N`
@@ -13,17 +19,20 @@
  *	spin      spins for N ms: in `spin_work`
  *	forever   stuck_wait until it is killed; says that it is ready
  *	many      N threads in many_wait, 200 ms at a time, until it is killed; says that it is
- *ready once      late_wait until SIGTERM, then long_sleep N times; says that it is ready
+ *	          ready
+ *	once      late_wait until SIGTERM, then long_sleep N times; says that it is ready
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,6 +67,12 @@ static void add(const char *name, uint64_t ns)
 		cpu_ = workload_now(CLOCK_THREAD_CPUTIME_ID) - cpu_;                               \
 		add(__func__, workload_now(CLOCK_MONOTONIC) - wall_ - cpu_);                       \
 	} while (0)
+
+static void say_ready(void)
+{
+	printf("ready %d\n", (int)getpid());
+	fflush(stdout);
+}
 
 static void sleep_us(long us)
 {
@@ -107,6 +122,7 @@ static void rare(int n)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t turn;
+static const char *name = "holder";
 
 F static void holder_work(void)
 {
@@ -115,7 +131,7 @@ F static void holder_work(void)
 
 static void *hold(void *arg)
 {
-	pthread_setname_np(pthread_self(), "holder");
+	pthread_setname_np(pthread_self(), name);
 	for (int n = *(int *)arg; n > 0; n--) {
 		pthread_mutex_lock(&lock);
 		pthread_barrier_wait(&turn);
@@ -131,10 +147,14 @@ F static void lock_wait(void)
 	WAITED(pthread_mutex_lock(&lock));
 }
 
-static void contend(int n)
+static void contend(int n, const char *named)
 {
 	pthread_t thread;
 
+	if (named) {
+		name = named;
+		pthread_setname_np(pthread_self(), name);
+	}
 	pthread_barrier_init(&turn, NULL, 2);
 	pthread_create(&thread, NULL, hold, &n);
 	for (int i = n; i > 0; i--) {
@@ -144,6 +164,44 @@ static void contend(int n)
 		pthread_barrier_wait(&turn);
 	}
 	pthread_join(thread, NULL);
+}
+
+static pthread_mutex_t locks[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+F static void deadlock_wait(size_t of)
+{
+	pthread_mutex_lock(&locks[of]);
+}
+
+static void *take_both(void *arg)
+{
+	size_t mine = (size_t)(uintptr_t)arg;
+
+	pthread_setname_np(pthread_self(), mine ? "right" : "left");
+	pthread_mutex_lock(&locks[mine]);
+	pthread_barrier_wait(&turn);
+	deadlock_wait(!mine);
+	return NULL;
+}
+
+static bool is_waited_for(pthread_mutex_t *m)
+{
+	enum { CONTENDED = 2 };
+
+	return __atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED) == CONTENDED;
+}
+
+static void deadlock(void)
+{
+	pthread_t threads[2];
+
+	pthread_barrier_init(&turn, NULL, 2);
+	for (uintptr_t i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, take_both, (void *)i);
+	while (!is_waited_for(&locks[0]) || !is_waited_for(&locks[1]))
+		sleep_us(1000);
+	say_ready();
+	pthread_join(threads[0], NULL);
 }
 
 /* ---- a pipe, a disk, other CPUs -------------------------------------------------------------- */
@@ -185,6 +243,57 @@ static void talk(int n)
 	}
 	close(ask[1]);
 	pthread_join(thread, NULL);
+}
+
+#define STORM_THREADS 64
+
+struct storm {
+	pthread_t thread;
+	int n;
+	uint64_t began, ns; /* waited, also for its first turn */
+};
+
+F static void storm_sleep(void)
+{
+	sleep_us(1000);
+}
+
+static void *sleep_all(void *arg)
+{
+	struct storm *s = arg;
+
+	for (int i = 0; i < s->n; i++)
+		storm_sleep();
+	s->ns = workload_now(CLOCK_MONOTONIC) - s->began - workload_now(CLOCK_THREAD_CPUTIME_ID);
+	return NULL;
+}
+
+static void start_storms(struct storm *storms, int n)
+{
+	for (int i = 0; i < STORM_THREADS; i++) {
+		storms[i].n = n;
+		storms[i].began = workload_now(CLOCK_MONOTONIC);
+		if (pthread_create(&storms[i].thread, NULL, sleep_all, &storms[i]) != 0)
+			abort();
+	}
+}
+
+static void join_storms(const struct storm *storms)
+{
+	for (int i = 0; i < STORM_THREADS; i++)
+		pthread_join(storms[i].thread, NULL);
+}
+
+/* Who records us takes nothing out of its rings meanwhile. */
+F static void storm(int n)
+{
+	static struct storm storms[STORM_THREADS];
+
+	kill(getppid(), SIGSTOP);
+	WAITED(start_storms(storms, n); join_storms(storms));
+	kill(getppid(), SIGCONT);
+	for (int i = 0; i < STORM_THREADS; i++)
+		add(__func__, storms[i].ns);
 }
 
 F static void disk_write(int fd)
@@ -268,12 +377,6 @@ static void on_term(int sig)
 	(void)sig;
 }
 
-static void say_ready(void)
-{
-	printf("ready %d\n", (int)getpid());
-	fflush(stdout);
-}
-
 F static void late_wait(void)
 {
 	struct sigaction act = {.sa_handler = on_term};
@@ -313,7 +416,11 @@ int main(int argc, char **argv)
 	uint64_t wall = workload_now(CLOCK_MONOTONIC);
 
 	if (strcmp(mode, "lock") == 0)
-		contend(n);
+		contend(n, argc > 3 ? argv[3] : NULL);
+	else if (strcmp(mode, "deadlock") == 0)
+		deadlock();
+	else if (strcmp(mode, "storm") == 0)
+		storm(n);
 	else if (strcmp(mode, "pipe") == 0)
 		talk(n);
 	else if (strcmp(mode, "disk") == 0)
@@ -345,6 +452,9 @@ int main(int argc, char **argv)
 	}
 	printf("{\"wall\": %llu", (unsigned long long)(workload_now(CLOCK_MONOTONIC) - wall));
 	printf(", \"cpu\": %llu", (unsigned long long)workload_now(CLOCK_PROCESS_CPUTIME_ID));
+	struct rusage used;
+	getrusage(RUSAGE_SELF, &used);
+	printf(", \"switches\": %ld", used.ru_nvcsw + used.ru_nivcsw);
 	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]) && truths[i].name; i++)
 		printf(", \"%s\": %llu", truths[i].name, (unsigned long long)truths[i].ns);
 	puts("}");
