@@ -31,6 +31,7 @@ struct symbol_file {
 	size_t counted;               /* bytes of it in symbols.symbol_bytes */
 	int error;                    /* why it cannot be */
 	bool module_known;
+	bool debug_refused; /* its debug file: counted once, however often it is loaded */
 	struct symbols_module module;
 	uint8_t build_id[ELF_BUILD_ID_MAX]; /* of the mapped file */
 	size_t build_id_len;
@@ -276,8 +277,10 @@ static int load(struct symbols *s, struct symbol_file *f)
 		s->fds += (uint32_t)file_symbols_fds(f->symbols);
 		s->stats.symbols += file_symbols_count(f->symbols);
 		s->stats.dropped += file_symbols_dropped(f->symbols);
-		if (file_symbols_debug_error(f->symbols) != 0 && !f->module_known)
+		if (file_symbols_debug_error(f->symbols) != 0 && !f->debug_refused) {
 			count_trouble(f, &s->stats.debug_refused, s->stats.first_debug_refused);
+			f->debug_refused = true;
+		}
 		s->stats.tables++;
 		s->stats.loads++;
 		if (!f->module_known)
