@@ -220,7 +220,7 @@ def who_holds_the_locks_of_an_old_deadlock_is_told():
             pid = workloads.family(w.pid)[-1]
             tids = {workloads.read(f"/proc/{pid}/task/{t}/comm").strip(): t for t in os.listdir(f"/proc/{pid}/task")}
             r = run("offcpu", "-p", pid, "-d", 0.5, "--wakers", "--threads", "-f", "folded", "-o", "-").ok()
-        seconds = float(END.search(r.err)[2])
+        seconds = float(END.search(r.err)[3])
         for mine, other in (("left", "right"), ("right", "left")):
             stacks = [(s, n) for s, n in r.stacks if "deadlock_wait" in s and f"{mine} ({tids[mine]})" in s[1]]
             near(sum(n for _, n in stacks), seconds * 1e9, 0.2, mine)
@@ -320,7 +320,7 @@ def offcpu(*options):
     r = run("offcpu", *options, "-f", "folded", "-o", "-").ok()
     m = END.search(r.err)
     assert m and m[4] == "0", r.err
-    return r.stacks, float(m[2])
+    return r.stacks, float(m[3])
 
 
 @live
@@ -413,8 +413,8 @@ def a_process_that_ends_ends_the_recording():
         os.kill(other.pid, signal.SIGKILL)
         out, code = t.process.stdout.read(), t.end()
         m = END.search(t.text)
-        assert code == 0 and m and m[3] == "0" and m[4] == "0", t.text
-    stacks, seconds = folded.parse(out.decode()), float(m[2]) * 1e9
+        assert code == 0 and m and m[2] == "0" and m[4] == "0", t.text
+    stacks, seconds = folded.parse(out.decode()), float(m[3]) * 1e9
     late = sum(n for s, n in stacks if "late_wait" in s and s[1] != RUNNABLE)
     assert lived * 1e9 < late < seconds - 0.4e9, (late, lived, seconds)
     near(stacks.count("stuck_wait"), seconds, 0.1, "stuck_wait")

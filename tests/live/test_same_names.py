@@ -172,27 +172,32 @@ def unnamed(stacks):
     return share, spread / max(1, frames)
 
 
-def recorded_alone(stack, start):
-    """(pid, recording) of a program that has the CPUs to itself. It is then held, not ended: what names it
-    stays in its place."""
+def held(stack, start):
+    """The pid of a program that stands still, and ends with the others: what names it stays in its place."""
     pid = start(stack)
     stack.callback(os.kill, pid, signal.SIGCONT)
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def recorded_alone(pid):
+    """A recording of a program that has the CPUs to itself meanwhile."""
+    os.kill(pid, signal.SIGCONT)
     for seconds in (SECONDS, 2 * SECONDS, 4 * SECONDS):
         r = record("-p", pid, "-F", RATE, "-d", seconds).ok()
         if r.samples >= LEAST:
             break
     assert r.samples >= LEAST, r.err
     os.kill(pid, signal.SIGSTOP)
-    return pid, r
+    return r
 
 
 @live
 def run_names_what_record_names():
     with contextlib.ExitStack() as stack:
+        pids = {name: held(stack, start) for name, (start, _) in PROGRAMS.items()}
         a = stack.enter_context(always("-F", str(RATE)))
-        pids, recordings = {}, {}
-        for name, (start, _) in PROGRAMS.items():
-            pids[name], recordings[name] = recorded_alone(stack, start)
+        recordings = {name: recorded_alone(pid) for name, pid in pids.items()}
         recorded = {name: r.stacks for name, r in recordings.items()}
         words = {}
 
