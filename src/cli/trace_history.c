@@ -91,7 +91,7 @@ static void make_room(struct trace_history *h, size_t bytes)
 	/* A quarter at a time, so that it is not done for each record. */
 	size_t live = live_bytes(h);
 	while (h->first < h->count && live + bytes > h->area.cap - h->area.cap / 4) {
-		h->dropped_until = h->places[h->first].end;
+		h->dropped_until = h->refs[h->first].end;
 		live -= record_at(h, h->first++)->bytes;
 		h->dropped++;
 	}

@@ -285,8 +285,8 @@ def too_many_new_places_are_counted_and_said():
 
 
 @live
-def it_is_kept_unless_it_is_turned_off():
-    with always("--offcpu", "no") as without, always() as a, workloads.start("waits", "forever", "1") as w:
+def it_is_kept_only_if_asked_for():
+    with always() as without, always("--offcpu", "yes") as a, workloads.start("waits", "forever", "1") as w:
         for s in (without, a):
             s.wait_sampled(1)
         until("the wait", lambda: "stuck_wait" in a.query(f'offcpu{{pid="{w.pid}"}}', "--from", "now-5m", "-f", "folded").stdout, 3 * WINDOW)
