@@ -47,28 +47,6 @@ static bool holds(const char *text, struct trace_record r)
 	return trace_condition_holds(c, &r);
 }
 
-static void durations(void **state)
-{
-	static const struct {
-		const char *text;
-		uint64_t ns;
-	} good[] = {
-		{"10ms", 10000000},   {"1.5s", 1500000000}, {"200us", 200000},   {"7ns", 7},
-		{"2m", 120000000000}, {"3", 3000000000},    {"0.25", 250000000}, {"0", 0},
-	};
-	static const char *const bad[] = {"",    "ms",  "-1s",  "1 s", "1h",
-					  "nan", "inf", "2e6s", "1s2"};
-	uint64_t ns;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		assert_int_equal(trace_duration(good[i].text, &ns), 0);
-		assert_int_equal(ns, good[i].ns);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_int_equal(trace_duration(bad[i], &ns), -EINVAL);
-}
-
 static void how_long_a_call_took(void **state)
 {
 	(void)state;
@@ -170,7 +148,6 @@ static void what_is_no_condition(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(durations),
 		cmocka_unit_test(how_long_a_call_took),
 		cmocka_unit_test(how_a_call_failed),
 		cmocka_unit_test(that_it_is_called),
