@@ -255,7 +255,8 @@ static void a_wait_that_is_open_is_in_each_window_once(void **state)
 	*t = at_site(SITE, 7, 0, 0);
 	put(&f, "main;nap", (struct site_details){.walk = 8});
 	t->slots[2] = (struct site_slot){
-		.key = SITE << 1, .walk = 8, .blocked = 5 * SECOND, .periods = 5};
+		.key = SITE << 1, .blocked = 5 * SECOND, .periods = 5};
+	t->walks[1] = 8;
 	t->left = START + SECOND;
 	assert_found(next(&f, "stuck"), 1, 9 * SECOND);
 	for (uint64_t i = 0; i < WINDOWS; i++)
