@@ -254,8 +254,7 @@ static void a_wait_that_is_open_is_in_each_window_once(void **state)
 	put(&f, "main;stuck", (struct site_details){.walk = 7});
 	*t = at_site(SITE, 7, 0, 0);
 	put(&f, "main;nap", (struct site_details){.walk = 8});
-	t->slots[2] = (struct site_slot){
-		.key = SITE << 1, .blocked = 5 * SECOND, .periods = 5};
+	t->slots[2] = (struct site_slot){.key = SITE << 1, .blocked = 5 * SECOND, .periods = 5};
 	t->walks[1] = 8;
 	t->left = START + SECOND;
 	assert_found(next(&f, "stuck"), 1, 9 * SECOND);
@@ -319,8 +318,7 @@ static void each_site_at_hand_has_its_own_and_what_is_open_is_of_one(void **stat
 	put(&f, "main;nap", (struct site_details){.walk = 7});
 	put(&f, "main;rest", (struct site_details){.walk = 8});
 	*t = at_site(SITE, 7, 2 * SECOND, 20);
-	t->slots[3] = (struct site_slot){
-		.key = SITE << 1, .blocked = 3 * SECOND, .periods = 30};
+	t->slots[3] = (struct site_slot){.key = SITE << 1, .blocked = 3 * SECOND, .periods = 30};
 	t->walks[2] = 8;
 	t->at = 3;
 	t->left = START + 9 * SECOND;

@@ -148,12 +148,9 @@ static void what_is_no_condition(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(how_long_a_call_took),
-		cmocka_unit_test(how_a_call_failed),
-		cmocka_unit_test(that_it_is_called),
-		cmocka_unit_test(that_a_process_ends),
-		cmocka_unit_test(any_of_several),
-		cmocka_unit_test(what_is_no_condition),
+		cmocka_unit_test(how_long_a_call_took), cmocka_unit_test(how_a_call_failed),
+		cmocka_unit_test(that_it_is_called),    cmocka_unit_test(that_a_process_ends),
+		cmocka_unit_test(any_of_several),       cmocka_unit_test(what_is_no_condition),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -57,7 +57,7 @@ struct world {
 	bool pending;      /* the last function's table is not there yet */
 	uint64_t epilogue; /* where there is add $8,%rsp; ret */
 	uint64_t code; /* there, if it is not an epilogue: the byte before it, and what follows */
-	unsigned jit;      /* a function in memory where no table can be; 0: none */
+	unsigned jit;  /* a function in memory where no table can be; 0: none */
 };
 
 static int rule_at(void *ctx, uint64_t addr, const struct unwind_rule **ret)
@@ -249,9 +249,9 @@ static void a_frame_that_is_being_made_is_not_believed(void **state)
 		0x48ec8b4810,   /* mov %rsp,%rbp */
 		0x10c58348ec,   /* add $0x10,%rbp */
 	};
-	struct world w = {.rules = {[1] = {.cfa = UNWIND_END},
-				    [5] = {.cfa = UNWIND_UNKNOWN, .checked = 1}},
-			  .epilogue = CODE + 16 * 5};
+	struct world w = {
+		.rules = {[1] = {.cfa = UNWIND_END}, [5] = {.cfa = UNWIND_UNKNOWN, .checked = 1}},
+		.epilogue = CODE + 16 * 5};
 	uint64_t frames[16], bp = STACK + 8 * 10;
 	size_t count;
 
