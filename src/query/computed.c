@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "base/string_pool.h"
 #include "query/wall_parts.h"
 
 #define LABELS_MAX 24
@@ -190,27 +191,129 @@ static int read_blocked(struct store *s, const struct store_query *q, struct sto
 	return r;
 }
 
+/* What ran, by process, and the samples that divide it. */
+struct running {
+	struct store_timeline ran, sampled;
+	struct string_pool owners;       /* of `sampled` */
+	const struct store_line **lines; /* by id of owners */
+};
+
+static int running_read(struct running *r, struct store *s, const struct store_query *q,
+			struct store_error *ret_err)
+{
+	static const char *const owner[] = {"comm", "pid"};
+	struct store_query of = *q;
+
+	of.by = owner;
+	of.by_count = ARRAY_SIZE(owner);
+	of.type = "oncpu";
+	int err = store_timeline(s, &of, &r->ran, ret_err);
+	of.type = "cpu";
+	of.kernel = true;
+	err = err ? err : store_timeline(s, &of, &r->sampled, ret_err);
+	if (err)
+		return err;
+	r->lines = mem_alloc_array((size_t)r->sampled.line_count + 1, sizeof(*r->lines));
+	for (uint32_t i = 0; i < r->sampled.line_count; i++) {
+		const struct store_line *l = &r->sampled.lines[i];
+		r->lines[string_pool_put(&r->owners, l->value, strlen(l->value))] = l;
+	}
+	return 0;
+}
+
+static void running_done(struct running *r)
+{
+	store_timeline_done(&r->ran);
+	store_timeline_done(&r->sampled);
+	string_pool_done(&r->owners);
+	free(r->lines);
+}
+
+static void add_at(struct store_line *l, uint32_t step, uint64_t value)
+{
+	l->values[step] += value;
+	l->total += value;
+}
+
+/*
+ * Adds what one process ran, step by step: `ran` as it is known exactly, `sampled` as its samples
+ * say; either may be NULL.
+ */
+static void divide(struct store_line parts[], uint32_t steps, const struct store_line *ran,
+		   const struct store_line *sampled)
+{
+	uint64_t in_kernel = 0;
+
+	for (uint32_t i = 0; sampled && i < steps; i++)
+		in_kernel += sampled->kernel[i];
+	for (uint32_t i = 0; i < steps; i++) {
+		uint64_t of = sampled ? sampled->values[i] : 0,
+			 kernel = of ? sampled->kernel[i] : 0;
+		uint64_t value = ran ? ran->values[i] : of;
+		if (!of && sampled) { /* too briefly for a sample in this step */
+			of = sampled->total;
+			kernel = in_kernel;
+		}
+		if (!of) {
+			add_at(&parts[WALL_PART_UNSAMPLED], i, value);
+			continue;
+		}
+		kernel = (uint64_t)((unsigned __int128)value * kernel / of);
+		add_at(&parts[WALL_PART_KERNEL], i, kernel);
+		add_at(&parts[WALL_PART_USER], i, value - kernel);
+	}
+}
+
+/* The lines of running: those of user and kernel always, of what has no sample if there is any. */
+static void add_running(struct store_timeline *t, struct running *r)
+{
+	struct store_line parts[WALL_PART_UNSAMPLED + 1] = {};
+	uint32_t steps = t->steps;
+
+	for (int i = 0; i <= WALL_PART_UNSAMPLED; i++)
+		parts[i].values = mem_alloc_array((size_t)steps + 1, sizeof(uint64_t));
+	for (uint32_t i = 0; i < r->ran.line_count; i++) {
+		const struct store_line *ran = &r->ran.lines[i];
+		uint32_t id = string_pool_find(&r->owners, ran->value, strlen(ran->value));
+		divide(parts, steps, ran, id ? r->lines[id] : NULL);
+		if (id)
+			r->lines[id] = NULL;
+	}
+	for (uint32_t id = 1; id < r->owners.count; id++)
+		if (r->lines[id])
+			divide(parts, steps, NULL, r->lines[id]);
+	for (int i = 0; i <= WALL_PART_UNSAMPLED; i++) {
+		if (i < WALL_PART_UNSAMPLED || parts[i].total)
+			add_line(t, t, &parts[i], wall_parts_names[i]);
+		free(parts[i].values);
+	}
+}
+
+static void add_blocked(struct store_timeline *t, const struct store_timeline *blocked)
+{
+	for (uint32_t i = 0; i < blocked->line_count; i++) {
+		const char *reason = blocked->lines[i].value;
+		CLEANUP(freep)
+		char *name = mem_printf("%s: %s", wall_parts_names[WALL_PART_BLOCKED],
+					*reason ? reason : "other");
+		add_line(t, blocked, &blocked->lines[i], name);
+	}
+}
+
 static int parts_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
 			  struct store_error *ret_err)
 {
-	struct store_timeline ran = {}, states = {}, blocked = {};
-	int r = read_running(s, q, NULL, &ran, ret_err);
+	struct running running = {};
+	struct store_timeline states = {}, blocked = {};
+	int r = running_read(&running, s, q, ret_err);
 
 	r = r ? r : read_type(s, q, "offcpu", "state", &states, ret_err);
 	r = r ? r : read_blocked(s, q, &blocked, ret_err);
 	if (r == 0) {
-		begin_timeline(ret, &ran);
-		line_of(ret, "running");
+		begin_timeline(ret, running.ran.line_count ? &running.ran : &running.sampled);
+		add_running(ret, &running);
 		line_of(ret, wall_parts_names[WALL_PART_RUNNABLE]);
-		for (uint32_t i = 0; i < ran.line_count; i++)
-			add_line(ret, &ran, &ran.lines[i], "running");
-		for (uint32_t i = 0; i < blocked.line_count; i++) {
-			const char *reason = blocked.lines[i].value;
-			CLEANUP(freep)
-			char *name = mem_printf("%s: %s", wall_parts_names[WALL_PART_BLOCKED],
-						*reason ? reason : "other");
-			add_line(ret, &blocked, &blocked.lines[i], name);
-		}
+		add_blocked(ret, &blocked);
 		line_of(ret, wall_parts_names[WALL_PART_IDLE]);
 		for (uint32_t i = 0; i < states.line_count; i++) {
 			const char *part = part_of_state(states.lines[i].value);
@@ -218,7 +321,7 @@ static int parts_timeline(struct store *s, const struct store_query *q, struct s
 				add_line(ret, &states, &states.lines[i], part);
 		}
 	}
-	store_timeline_done(&ran);
+	running_done(&running);
 	store_timeline_done(&states);
 	store_timeline_done(&blocked);
 	return r;

@@ -17,7 +17,11 @@
 int computed_sum(struct store *s, const struct store_query *q, struct profile *into,
 		 struct store_answer *ret, struct store_error *ret_err);
 
-/* Of `wall`, without a label or with COMPUTED_PART: a line for each part, always in one order. */
+/*
+ * Of `wall`, without a label or with COMPUTED_PART: a line for each part, always in one order. What
+ * a process ran in a step is divided by its samples of that step, or if there are none, by those of
+ * the whole range.
+ */
 int computed_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
 		      struct store_error *ret_err);
 

@@ -147,6 +147,7 @@ void store_timeline_done(struct store_timeline *t)
 		free(t->lines[i].value);
 		free(t->lines[i].name);
 		free(t->lines[i].values);
+		free(t->lines[i].kernel);
 	}
 	free(t->lines);
 	free(t->covered);

@@ -97,6 +97,7 @@ struct store_query {
 	uint64_t step_ms;      /* of a timeline */
 	uint32_t max;          /* number of names in an answer */
 	bool exact;            /* cut to WINDOW_STEP_MS, not to whole windows */
+	bool kernel;           /* of a timeline: also what was in the kernel */
 	bool raw_only;         /* do not use roll-ups: for tests that compare */
 };
 
@@ -135,13 +136,15 @@ int store_sum(struct store *s, const struct store_query *q, struct profile *into
 
 /*
  * A timeline: the value of each step, with one line for each value of the label q->by[0] (none: one
- * line in all). Steps are multiples of q->step_ms since 1970, at least as long as a window. A step
- * in which nothing was recorded (the profiler was off) is a gap, not 0: see `covered`.
+ * line in all), or of several labels for each set of their values. Steps are multiples of
+ * q->step_ms since 1970, at least as long as a window. A step in which nothing was recorded (the
+ * profiler was off) is a gap, not 0: see `covered`.
  */
 struct store_line {
-	char *value;      /* of the label; "" if there is none */
+	char *value;      /* of the label; "" if there is none; of several, with a '\n' between */
 	char *name;       /* latest name of the process, if lines are by pid; else NULL */
 	uint64_t *values; /* one per step */
+	uint64_t *kernel; /* of those, with the innermost frame in the kernel; NULL: not asked */
 	uint64_t total;
 };
 

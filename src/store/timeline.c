@@ -12,7 +12,7 @@
 struct timeline_sum {
 	struct range_scan *w;
 	struct store_timeline *t;
-	const char *by;
+	const struct store_query *q;
 	struct series_filter filter;
 	const struct dict_view *view;
 	uint32_t *line_of; /* by series, 1 + index; 0: not asked yet */
@@ -57,19 +57,33 @@ static uint32_t line(struct timeline_sum *l, const char *value)
 	t->lines[t->line_count] = (struct store_line){
 		.value = mem_strdup(value),
 		.values = mem_alloc_array(t->steps, sizeof(uint64_t)),
+		.kernel = l->q->kernel ? mem_alloc_array(t->steps, sizeof(uint64_t)) : NULL,
 	};
 	l->by_name[id] = ++t->line_count;
 	return t->line_count - 1;
 }
 
+/* The values of the labels that lines are by. */
+static char *value_of(struct timeline_sum *l, uint32_t series)
+{
+	char *value = NULL;
+
+	for (size_t i = 0; i < l->q->by_count; i++) {
+		CLEANUP(freep) char *before = value;
+		value = mem_printf("%s%s%s", before ? before : "", before ? "\n" : "",
+				   series_filter_label(&l->filter, series, l->q->by[i]));
+	}
+	return value ? value : mem_strdup("");
+}
+
 static uint32_t line_of(struct timeline_sum *l, uint32_t series)
 {
 	if (!l->line_of[series]) {
-		const char *value = l->by ? series_filter_label(&l->filter, series, l->by) : "";
+		CLEANUP(freep) char *value = value_of(l, series);
 		uint32_t index = line(l, value);
 		struct store_line *at = &l->t->lines[index];
 
-		if (*value && strcmp(l->by, "pid") == 0 && strcmp(at->value, value) == 0) {
+		if (*value && strcmp(l->q->by[0], "pid") == 0 && strcmp(at->value, value) == 0) {
 			/* Series come in order of time: an exec's new name is the later one. */
 			free(at->name);
 			at->name = mem_strdup(series_filter_label(&l->filter, series, "comm"));
@@ -99,6 +113,12 @@ static void cover(struct store_timeline *t, const struct columns_window *w)
 		t->restarted[i] = 1;
 }
 
+static bool is_in_kernel(const struct dict_view *v, uint32_t stack)
+{
+	return stack && stack < v->stack_count &&
+	       frame_is_kernel(v->frames[v->stacks[stack].frame].kind);
+}
+
 static int timeline_blob(void *ctx, struct scanned_blob *b)
 {
 	struct timeline_sum *l = ctx;
@@ -126,6 +146,8 @@ static int timeline_blob(void *ctx, struct scanned_blob *b)
 		struct store_line *at = &t->lines[index];
 		at->values[step] += row.value;
 		at->total += row.value;
+		if (at->kernel && is_in_kernel(l->view, COLUMNS_STACK(row.key)))
+			at->kernel[step] += row.value;
 		l->w->answer->samples += row.count;
 	}
 	return series_filter_check(&l->filter);
@@ -153,7 +175,7 @@ int local_timeline(void *self, const struct store_query *q, struct store_timelin
 {
 	struct store_answer answer = {};
 	struct store_timeline t = {};
-	struct timeline_sum l = {.t = &t, .by = q->by_count ? q->by[0] : NULL, .first = true};
+	struct timeline_sum l = {.t = &t, .q = q, .first = true};
 
 	t.step_ms = MAX((q->step_ms + WINDOW_MS - 1) / WINDOW_MS, 1) * WINDOW_MS;
 	t.start_ms = q->from_ms / t.step_ms * t.step_ms;

@@ -1739,7 +1739,7 @@ test('a real server: what was waited for, and wall-clock time by its parts', {sk
 
 		await type(page).selectOption('wall');
 		await settled(page);
-		assert.deepEqual(await lines(page), ['running', 'waiting for a CPU', 'blocked: disk', 'idle']);
+		assert.deepEqual(await lines(page), ['running: user', 'running: kernel', 'waiting for a CPU', 'blocked: disk', 'idle']);
 		assert.equal(await total(page), 30 * 100e9, 'all of the time, however many samples there are');
 		assert.equal(await timelineSum(page), 30 * 100e9);
 		const names = (await rows(page)).map(r => r[4]);

@@ -9,6 +9,7 @@ struct fact { /* one row of a window */
 	const char *type, *comm, *pid, *state, *reason;
 	const char *frames; /* from the root, "main;read;*ksys_read": * is a kernel frame */
 	uint64_t count, value;
+	uint32_t window; /* from BEGIN on */
 };
 
 static void put(struct store *s, struct profile *dict, const struct fact *f)
@@ -23,6 +24,7 @@ static void put(struct store *s, struct profile *dict, const struct fact *f)
 	char frames[256], *save, *name;
 
 	w.sequence = ++sequence;
+	w.start_ms += f->window * (uint64_t)WINDOW_MS;
 	for (size_t i = 0; i < ARRAY_SIZE(labels); i++)
 		if (labels[i][1])
 			l[n++] = (struct label){str(dict, labels[i][0]), str(dict, labels[i][1])};
@@ -39,20 +41,20 @@ static void put(struct store *s, struct profile *dict, const struct fact *f)
 	snprintf(w.type, sizeof(w.type), "%s", f->type);
 	snprintf(w.unit, sizeof(w.unit), "nanoseconds");
 	w.counts.taken = f->count;
-	assert_int_equal(store_append(s, dict, &w, BEGIN + WINDOW_MS, NULL), 0);
+	assert_int_equal(store_append(s, dict, &w, w.start_ms + WINDOW_MS, NULL), 0);
 }
 
 /* Two threads of api for 10 s, and one of db. */
 static const struct fact facts[] = {
-	{"oncpu", "api", "7", NULL, NULL, "", 4, 3 * SECOND},
-	{"cpu", "api", "7", NULL, NULL, "main;parse", 200, 2020202000},
-	{"cpu", "api", "7", NULL, NULL, "main;read;*ksys_read", 100, 1010101000},
+	{"oncpu", "api", "7", NULL, NULL, "", 4, 3 * SECOND, 0},
+	{"cpu", "api", "7", NULL, NULL, "main;parse", 200, 2020202000, 0},
+	{"cpu", "api", "7", NULL, NULL, "main;read;*ksys_read", 100, 1010101000, 0},
 	{"offcpu", "api", "7", "uninterruptible", "disk", "main;read;*ksys_read;*io_schedule", 9,
-	 5 * SECOND},
-	{"offcpu", "api", "7", "runnable", "cpu", "[runnable];main;parse", 3, 2 * SECOND},
-	{"offcpu", "api", "7", "idle", "poll", "[idle];main;wait;*ep_poll", 1, 10 * SECOND},
-	{"oncpu", "db", "8", NULL, NULL, "", 1, SECOND},
-	{"offcpu", "db", "8", "sleeping", "lock", "main;lock;*futex_wait", 1, 9 * SECOND},
+	 5 * SECOND, 0},
+	{"offcpu", "api", "7", "runnable", "cpu", "[runnable];main;parse", 3, 2 * SECOND, 0},
+	{"offcpu", "api", "7", "idle", "poll", "[idle];main;wait;*ep_poll", 1, 10 * SECOND, 0},
+	{"oncpu", "db", "8", NULL, NULL, "", 1, SECOND, 0},
+	{"offcpu", "db", "8", "sleeping", "lock", "main;lock;*futex_wait", 1, 9 * SECOND, 0},
 };
 
 static struct store *filled(struct profile **ret_dict)
@@ -159,7 +161,9 @@ static void a_timeline_has_a_line_for_each_part(void **state)
 	static const struct {
 		const char *name;
 		uint64_t seconds;
-	} want[] = {{"running", 4},
+	} want[] = {{"running: user", 2},
+		    {"running: kernel", 1},
+		    {"running: not sampled", 1},
 		    {"waiting for a CPU", 2},
 		    {"blocked: lock", 9},
 		    {"blocked: disk", 5},
@@ -184,6 +188,54 @@ static void a_timeline_has_a_line_for_each_part(void **state)
 	assert_string_equal(t.lines[0].value, "api");
 	assert_int_equal(t.lines[0].total, 20 * SECOND);
 	assert_int_equal(t.lines[1].total, 10 * SECOND);
+	store_timeline_done(&t);
+	profile_free(dict);
+	store_close(s);
+}
+
+/* The same process in three more windows: all user, all kernel, and too brief for a sample. */
+static const struct fact later[] = {
+	{"oncpu", "api", "7", NULL, NULL, "", 1, 4 * SECOND, 1},
+	{"cpu", "api", "7", NULL, NULL, "main;parse", 100, 1010101000, 1},
+	{"oncpu", "api", "7", NULL, NULL, "", 1, 5 * SECOND, 2},
+	{"cpu", "api", "7", NULL, NULL, "main;read;*ksys_read", 100, 1010101000, 2},
+	{"oncpu", "api", "7", NULL, NULL, "", 1, 5 * SECOND, 3},
+	{"oncpu", "db", "8", NULL, NULL, "", 1, SECOND, 3},
+	/* Known by samples alone; and one of two that share a pid, but not a name. */
+	{"cpu", "web", "9", NULL, NULL, "main;*ksys_read", 7, SECOND, 3},
+	{"oncpu", "sh", "8", NULL, NULL, "", 1, 2 * SECOND, 3},
+	{"cpu", "sh", "8", NULL, NULL, "main;*do_exit", 1, 10101010, 3},
+};
+
+static void what_ran_is_divided_in_each_step(void **state)
+{
+	(void)state;
+	struct profile *dict;
+	struct store *s = filled(&dict);
+	static const struct {
+		const char *name;
+		uint64_t seconds[4];
+	} want[] = {{"running: user", {2, 4, 0, 3}},
+		    {"running: kernel", {1, 0, 5, 2 + 1 + 2}},
+		    {"running: not sampled", {1, 0, 0, 1}},
+		    {"waiting for a CPU", {2}}};
+	struct store_timeline t = {};
+	struct store_query q = everything;
+
+	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
+		put(s, dict, &later[i]);
+	q.to_ms = BEGIN + 4 * WINDOW_MS;
+	assert_int_equal(computed_timeline(s, &q, &t, NULL), 0);
+	assert_int_equal(t.steps, 4);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		uint64_t total = 0;
+		assert_string_equal(t.lines[i].value, want[i].name);
+		for (int j = 0; j < 4; j++) {
+			assert_int_equal(t.lines[i].values[j], want[i].seconds[j] * SECOND);
+			total += t.lines[i].values[j];
+		}
+		assert_int_equal(t.lines[i].total, total);
+	}
 	store_timeline_done(&t);
 	profile_free(dict);
 	store_close(s);
@@ -219,6 +271,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_timeline_has_a_line_for_each_part, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(what_ran_is_divided_in_each_step, setup, teardown),
 		cmocka_unit_test_setup_teardown(wall_is_a_type_where_its_parts_are_stored, setup,
 						teardown),
 	};

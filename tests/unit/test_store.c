@@ -233,7 +233,23 @@ static void labels_select_and_group(void **state)
 		all += sum;
 	}
 	assert_string_equal(tl.unit, "nanoseconds");
+	assert_null(tl.lines[0].kernel);
 	store_timeline_done(&tl);
+	/* By two labels: the values of both, and all of it again. */
+	q.by_count = 2;
+	q.kernel = true;
+	assert_int_equal(store_timeline(s, &q, &tl, NULL), 0);
+	assert_int_equal(tl.line_count, 5); /* each program has one pid */
+	uint64_t of_both = 0;
+	for (uint32_t i = 0; i < tl.line_count; i++) {
+		assert_int_equal(strncmp(tl.lines[i].value, "prog", 4), 0);
+		assert_non_null(strchr(tl.lines[i].value, '\n'));
+		assert_non_null(tl.lines[i].kernel);
+		of_both += tl.lines[i].total;
+	}
+	assert_int_equal(of_both, all);
+	store_timeline_done(&tl);
+	q.kernel = false;
 	/* In steps of five minutes, from the sums, it is the same. */
 	q.step_ms = 300000;
 	q.by_count = 0;

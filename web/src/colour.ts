@@ -230,10 +230,15 @@ const TONES = {
 export const restColour = (theme: Theme): string => (theme.dark ? '#544e46' : '#cfc8be');
 const noneColour = (theme: Theme): string => (theme.dark ? '#7a7268' : '#a49b8f');
 
-/* Parts of wall-clock time: what runs is warm, what waits for a CPU red, what is blocked blue. */
+/*
+ * Parts of wall-clock time: what runs is warm (in the kernel as the kernel's frames are), what waits for
+ * a CPU red, what is blocked blue.
+ */
 const PARTS: [RegExp, number, number, number][] = [
-	[/^running$/, 42, 80, 0],
-	[/^waiting for a CPU$/, 4, 66, 0],
+	[/^running: user$/, 45, 84, 0],
+	[/^running: kernel$/, 24, 84, 0],
+	[/^running: /, 52, 40, 0],
+	[/^waiting for a CPU$/, 356, 66, 0],
 	[/^blocked: disk$/, 262, 46, 0],
 	[/^blocked: lock$/, 330, 52, 0],
 	[/^blocked: network$/, 205, 58, 0],
