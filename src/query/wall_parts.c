@@ -24,6 +24,7 @@ const char *const wall_parts_names[WALL_PARTS] = {
 struct part_owner {
 	const char *name[2];   /* its labels; borrowed from a profile; "" if it has none */
 	uint64_t ran, sampled; /* ns */
+	uint64_t met, divided; /* of sampled, so far, and what that is of ran */
 };
 
 struct owners {
@@ -136,6 +137,18 @@ static void measure_owners(struct summing *w)
 			sampled->samples[i].value;
 }
 
+/* A sample's part of what its owner ran: all of them together are that exactly. */
+static uint64_t part_of(struct part_owner *o, uint64_t sampled)
+{
+	uint64_t before = o->divided;
+
+	if (!o->ran)
+		return sampled;
+	o->met += sampled;
+	o->divided = scale(o->met, o->ran, o->sampled);
+	return o->divided - before;
+}
+
 /*
  * What ran, and in the proportions of the samples where. Of an owner of whom it is not known
  * exactly how long it ran, the samples have to tell that as well.
@@ -151,9 +164,8 @@ static void add_running(struct summing *w)
 	measure_owners(w);
 	for (uint32_t i = 0; i < sampled->count; i++) {
 		const struct sample *s = &sampled->samples[i];
-		const struct part_owner *o = owner_of(w, sampled->of, s->series);
 		rooted_add(is_in_kernel(sampled->of, s->stack) ? &kernel : &user, s,
-			   o->ran ? scale(s->value, o->ran, o->sampled) : s->value);
+			   part_of(owner_of(w, sampled->of, s->series), s->value));
 	}
 	for (uint32_t i = 0; i < ran->count; i++) {
 		const struct sample *s = &ran->samples[i];

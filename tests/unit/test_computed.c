@@ -205,6 +205,11 @@ static const struct fact later[] = {
 	{"cpu", "web", "9", NULL, NULL, "main;*ksys_read", 7, SECOND, 3},
 	{"oncpu", "sh", "8", NULL, NULL, "", 1, 2 * SECOND, 3},
 	{"cpu", "sh", "8", NULL, NULL, "main;*do_exit", 1, 10101010, 3},
+	/* A second by three samples. */
+	{"oncpu", "odd", "5", NULL, NULL, "", 1, SECOND, 3},
+	{"cpu", "odd", "5", NULL, NULL, "main;a", 1, 10101010, 3},
+	{"cpu", "odd", "5", NULL, NULL, "main;b", 1, 10101010, 3},
+	{"cpu", "odd", "5", NULL, NULL, "main;c", 1, 10101010, 3},
 };
 
 static void what_ran_is_divided_in_each_step(void **state)
@@ -215,7 +220,7 @@ static void what_ran_is_divided_in_each_step(void **state)
 	static const struct {
 		const char *name;
 		uint64_t seconds[4];
-	} want[] = {{"running: user", {2, 4, 0, 3}},
+	} want[] = {{"running: user", {2, 4, 0, 3 + 1}},
 		    {"running: kernel", {1, 0, 5, 2 + 1 + 2}},
 		    {"running: not sampled", {1, 0, 0, 1}},
 		    {"waiting for a CPU", {2}}};
@@ -236,6 +241,15 @@ static void what_ran_is_divided_in_each_step(void **state)
 		}
 		assert_int_equal(t.lines[i].total, total);
 	}
+	/* The flame graph of all four has the same sum, to the nanosecond. */
+	struct profile *p = profile_new();
+	struct store_answer answer;
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < t.line_count; i++)
+		all += t.lines[i].total;
+	assert_int_equal(computed_sum(s, &q, p, &answer, NULL), 0);
+	assert_int_equal(total_of(p), all);
+	profile_free(p);
 	store_timeline_done(&t);
 	profile_free(dict);
 	store_close(s);
