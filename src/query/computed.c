@@ -84,23 +84,33 @@ static bool is_wall(const struct store_query *q)
 	return q->type && strcmp(q->type, COMPUTED_WALL) == 0;
 }
 
+bool computed_has_times(const char *type)
+{
+	static const char *const sums[] = {"offcpu", "oncpu", COMPUTED_WALL};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sums); i++)
+		if (strcmp(type, sums[i]) == 0)
+			return false;
+	return true;
+}
+
 /* Only samples have times of their own. */
-static int not_exact(struct store_error *ret_err)
+static int not_exact(const char *type, struct store_error *ret_err)
 {
 	if (ret_err)
-		snprintf(
-			ret_err->text, sizeof(ret_err->text),
-			"the type wall is known of whole windows of %d s, not of parts of a second",
-			WINDOW_MS / 1000);
+		snprintf(ret_err->text, sizeof(ret_err->text),
+			 "the type %s is known of whole windows of %d s, not of parts of a second",
+			 type, WINDOW_MS / 1000);
 	return -EINVAL;
 }
 
 int computed_sum(struct store *s, const struct store_query *q, struct profile *into,
 		 struct store_answer *ret, struct store_error *ret_err)
 {
-	if (!is_wall(q))
-		return store_sum(s, q, into, ret, ret_err);
-	return q->exact ? not_exact(ret_err) : sum_wall(s, q, into, ret, ret_err);
+	if (q->exact && !computed_has_times(q->type))
+		return not_exact(q->type, ret_err);
+	return is_wall(q) ? sum_wall(s, q, into, ret, ret_err)
+			  : store_sum(s, q, into, ret, ret_err);
 }
 
 /* ---- the timeline ---------------------------------------------------------------------------- */
@@ -126,6 +136,7 @@ static void add_line(struct store_timeline *t, const struct store_timeline *from
 	for (uint32_t i = 0; i < MIN(t->steps, from->steps); i++)
 		to->values[i] += line->values[i];
 	to->total += line->total;
+	t->is_coarse |= from->is_coarse;
 	if (line->name && !to->name)
 		to->name = mem_strdup(line->name);
 }
@@ -137,6 +148,7 @@ static void begin_timeline(struct store_timeline *t, struct store_timeline *firs
 		.start_ms = first->start_ms, .step_ms = first->step_ms, .steps = first->steps};
 	t->covered = TAKE_PTR(first->covered);
 	t->restarted = TAKE_PTR(first->restarted);
+	t->is_coarse = first->is_coarse;
 	snprintf(t->unit, sizeof(t->unit), "nanoseconds");
 }
 
@@ -363,6 +375,36 @@ int computed_timeline(struct store *s, const struct store_query *q, struct store
 		return store_timeline(s, q, ret, ret_err);
 	return strcmp(by, COMPUTED_PART) == 0 ? parts_timeline(s, q, ret, ret_err)
 					      : label_timeline(s, q, by, ret, ret_err);
+}
+
+int computed_windows(struct store *s, const struct store_query *q, struct store_timeline *ret,
+		     struct store_error *ret_err)
+{
+	struct store_timeline by_part = {};
+	struct store_query of = *q;
+
+	of.by_count = 0;
+	of.step_ms = WINDOW_MS;
+	int r = computed_timeline(s, &of, &by_part, ret_err);
+	if (r)
+		return r;
+	if (by_part.is_coarse) {
+		store_timeline_done(&by_part);
+		if (ret_err)
+			snprintf(
+				ret_err->text, sizeof(ret_err->text),
+				"of that time only sums over five minutes are kept, not windows of "
+				"%d s",
+				WINDOW_MS / 1000);
+		return -ENODATA;
+	}
+	begin_timeline(ret, &by_part);
+	snprintf(ret->unit, sizeof(ret->unit), "%s", by_part.unit);
+	line_of(ret, "");
+	for (uint32_t i = 0; i < by_part.line_count; i++)
+		add_line(ret, &by_part, &by_part.lines[i], "");
+	store_timeline_done(&by_part);
+	return 0;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@
 #define LINES_DEFAULT 8
 #define LINES_MAX     100
 #define HEAT_MAX_MS   600000
+#define HEAT_WHOLE_MS (12 * 3600000ull) /* of types without times of samples */
 #define ROWS          (1000 / WINDOW_STEP_MS)
 #define LATE_MS       60000 /* windows may come so long after their end */
 
@@ -420,10 +421,35 @@ static void work_series(struct api_job *a, struct store *s, FILE *out)
 	store_timeline_done(&t);
 }
 
+/* Of types that are sums over windows, a window is what a slot is of others. */
+static void work_windows(struct api_job *a, struct store *s, FILE *out)
+{
+	struct store_timeline t = {};
+
+	if (!query_job_went_well(&a->q, computed_windows(s, &a->ask.query, &t, &a->q.store_error)))
+		return;
+	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%" PRIu64 ",\"unit\":", t.start_ms,
+		t.step_ms);
+	escape_json(out, t.unit, strlen(t.unit));
+	write_flags(out, "covered", t.covered, t.steps);
+	fputs(",\"values\":", out);
+	write_values(out, t.lines[0].values, t.steps);
+	fputs("}\n", out);
+	store_timeline_done(&t);
+}
+
 static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 {
 	struct store_heat h = {};
 
+	if (!computed_has_times(a->ask.query.type)) {
+		work_windows(a, s, out);
+		return;
+	}
+	if (a->ask.query.to_ms - a->ask.query.from_ms > HEAT_MAX_MS) {
+		wrong(a, "a heatmap is of at most 10 minutes");
+		return;
+	}
 	if (!query_job_went_well(&a->q, store_heat(s, &a->ask.query, &h, &a->q.store_error)))
 		return;
 	fprintf(out, "{\"start\":%" PRIu64 ",\"step\":%d,\"period\":%" PRIu64 ",\"counts\":[",
@@ -678,7 +704,9 @@ void api_heatmap(void *ctx, struct http_request *r)
 	struct api_job *a = new_job(ctx, r, work_heatmap);
 	bool ok = parse_ask(a);
 
-	if (ok && a->ask.query.to_ms - a->ask.query.from_ms > HEAT_MAX_MS)
-		ok = wrong(a, "a heatmap is of at most 10 minutes");
+	/* Once its type is known, maybe less. */
+	if (ok && a->ask.query.to_ms - a->ask.query.from_ms > HEAT_WHOLE_MS)
+		ok = wrong(a, "a heatmap is of at most 10 minutes, or of 12 hours if its type has "
+			      "no times of single samples");
 	start(a, ok);
 }

@@ -157,6 +157,7 @@ struct store_timeline {
 	uint32_t line_count;
 	char unit[WINDOW_TYPE_MAX];
 	uint64_t period;
+	bool is_coarse; /* some of it is known only as sums over more than a step */
 };
 
 int store_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,

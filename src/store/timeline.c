@@ -132,9 +132,12 @@ static int timeline_blob(void *ctx, struct scanned_blob *b)
 	}
 	l->period_varies |= t->period != b->type->period;
 	l->first = false;
-	for (uint32_t i = 0; i < b->rows->window_count; i++)
-		if (range_scan_wants(b, i) && b->rows->windows[i].messages)
-			cover(t, &b->rows->windows[i]);
+	for (uint32_t i = 0; i < b->rows->window_count; i++) {
+		if (!range_scan_wants(b, i) || !b->rows->windows[i].messages)
+			continue;
+		cover(t, &b->rows->windows[i]);
+		t->is_coarse |= b->sum && b->rows->windows[i].length_ms > t->step_ms;
+	}
 	while (columns_next(b->rows, &row)) {
 		uint32_t series = COLUMNS_SERIES(row.key), window = COLUMNS_WINDOW(row.key);
 		if (!range_scan_wants(b, window) || !series_filter_get(&l->filter, series, &to))

@@ -937,6 +937,96 @@ test('a rectangle of the heatmap is a flame graph, exact to 20 ms', {skip}, asyn
 	await done(page);
 });
 
+test('of what is known by windows the heatmap is of windows', {skip}, async () => {
+	const page = await open(hour('q=offcpu&heat=1'));
+	await ready(page);
+	const asked = () => new URL(mock.requests.findLast(r => r.includes('/heatmap?')), url);
+	assert.equal(asked().searchParams.get('query'), 'offcpu{state!="idle"}', 'those that wait for work are always many');
+	const heat = mock.answer(asked());
+	assert.equal(heat.values.length, 360, 'all of the hour');
+	const canvas = page.locator('.heat canvas');
+	const begin = Math.floor(heat.start / 60_000) * 60_000, offset = (heat.start - begin) / 10_000;
+	const columns = Math.ceil((offset + 360) / 6);
+	assert.deepEqual(await canvas.evaluate(c => [c.width, c.height]), [columns, 6]);
+	// It says what its columns, rows and colours are.
+	assert.deepEqual(await page.locator('.heat-rows span').allTextContents(), ['0', '20', '40', '60 s']);
+	assert.match((await page.locator('.heat-times span').allTextContents()).join(), /^\d\d:\d0(,\d\d:\d0){5,}$|^\d\d:\d[05](,\d\d:\d[05]){8,}$/);
+	assert.match(await page.locator('.heat-scale').textContent(),
+		/^Threads that wait, in each 10 s.*A column is a minute, a row 10 s of it\. Idle ones are left out\./);
+	assert.match(await page.getByRole('button', {name: 'Heatmap', exact: true}).getAttribute('title'), /in each 10 s/);
+	// What was not recorded is no 0: nothing is painted there.
+	const alpha = await canvas.evaluate(c => {
+		const {data} = c.getContext('2d').getImageData(0, 0, c.width, c.height);
+		return Array.from({length: c.width * c.height}, (_, i) => data[4 * i + 3]);
+	});
+	heat.covered.forEach((is, i) => {
+		const at = i + offset;
+		if (i <= heat.covered.lastIndexOf(1))
+			assert.equal(alpha[(5 - at % 6) * columns + Math.floor(at / 6)], is ? 255 : 0, `window ${i}`);
+	});
+	assert.ok(alpha.includes(0), 'there is a gap');
+
+	const box = await canvas.boundingBox();
+	const x = at => box.x + (Math.floor(at / 6) + 0.5) / columns * box.width;
+	const y = at => box.y + (5.5 - at % 6) / 6 * box.height;
+	const pick = async (from, to) => {
+		await page.mouse.move(x(from), y(from));
+		await page.mouse.down();
+		await page.mouse.move(x((from + to) >> 1), y((from + to) >> 1));
+		await page.mouse.move(x(to), y(to));
+		await page.mouse.up();
+		await settled(page);
+		const [first, last] = [Math.min(from, to) - offset, Math.max(from, to) - offset];
+		return heat.values.slice(first, last + 1).reduce((a, b) => a + b, 0);
+	};
+	// From a window to another, in either direction, is all the time between them.
+	const gap = heat.covered.indexOf(0) + offset;
+	for (const [from, to, boxes] of [[62, 62, 1], [61, 64, 1], [60, 80, 2], [80, 63, 3], [61, 80, 3], [60, 71, 1]]) {
+		const sum = await pick(from, to);
+		const p = parameters().searchParams;
+		const low = Math.min(from, to), high = Math.max(from, to);
+		assert.equal(p.get('slots'), null);
+		assert.equal(Number(p.get('from')), begin + low * 10_000);
+		assert.equal(Number(p.get('to')), begin + (high + 1) * 10_000);
+		assert.equal(p.get('query'), 'offcpu', 'with what is idle: it is one grey frame there');
+		assert.ok(sum > 0);
+		assert.equal(await total(page), sum);
+		assert.equal(await page.locator('.cells').count(), boxes, `${from} to ${to}`);
+		assert.equal(await timelineSum(page), sum);
+	}
+	await page.mouse.move(x(62), y(62));
+	assert.match(await page.locator('.heat .at').textContent(), /^\d\d:\d\d:\d0, 10 s, [\d.]+ (s|min), \d+\.\d\d threads$/);
+	await page.mouse.move(x(gap + 3), y(gap + 3));
+	assert.match(await page.locator('.heat .at').textContent(), /nothing was recorded/);
+	await picture(page, 'page-heatmap-windows');
+	await axe(page, 'a heatmap of windows');
+	const other = await open(page.url().slice(url.length));
+	await ready(other);
+	assert.equal(await total(other), await total(page), 'the URL has it');
+	assert.equal(await other.locator('.cells').count(), 1);
+	await done(other);
+
+	// Back to samples: slots of what is chosen. And from slots to windows: the windows they are in.
+	const type = page.locator('.timeline-head select').first();
+	await type.selectOption('cpu');
+	await settled(page);
+	assert.match(await page.locator('.heat-scale').textContent(), /^CPUs busy, in each 20 ms/);
+	const slots = await canvas.boundingBox();
+	await page.mouse.move(slots.x + 100, slots.y + 50);
+	await page.mouse.down();
+	await page.mouse.move(slots.x + 200, slots.y + 80);
+	await page.mouse.up();
+	await settled(page);
+	assert.match(parameters().searchParams.get('slots'), /^\d+-\d+$/);
+	await type.selectOption('offcpu');
+	await settled(page);
+	const p = parameters().searchParams;
+	assert.equal(p.get('slots'), null);
+	assert.ok(Number(p.get('from')) % 10_000 === 0 && Number(p.get('to')) % 10_000 === 0);
+	assert.equal(await page.locator('.chosen').textContent().then(t => /in each second/.test(t)), false);
+	await done(page);
+});
+
 // ---- the filter -----------------------------------------------------------------------------------
 
 test('the filter completes names and values, and shows chips', {skip}, async () => {
@@ -1752,7 +1842,6 @@ test('a real server: what was waited for, and wall-clock time by its parts', {sk
 		assert.doesNotMatch(await page.locator('.card').textContent(), /^\[idle\]/);
 		const grouped = await (await fetch(`${real.url}api/v1/query?query=wall&by=comm&idle=1&format=folded&from=${real.from}&to=${real.to}`)).text();
 		assert.match(grouped, /^\[idle\];nginx;main;wait;ep_poll(_\[k\])? \d+$/m);
-		await picture(page, 'page-wall');
 		await axe(page, 'wall-clock time');
 		await type(page).selectOption('cpu');
 		await settled(page);
@@ -1785,6 +1874,144 @@ test('a real server: what was waited for, and wall-clock time by its parts', {sk
 		await viewer.mouse.click(frame.x + 5, frame.y + 5);
 		assert.match(await viewer.locator('.trail').textContent(), /\[idle\]75\.00 %/);
 		await viewer.close();
+	} finally {
+		await real.close();
+	}
+});
+
+/*
+ * Two processes, the first of three threads, and what each did with its ten seconds: at first more than
+ * there are CPUs for, later a disk that is slow, and a lock that one of them has.
+ */
+const THREADS = `
+    rows, ran, waits = [], [], []
+    storm, slow = 5 <= w < 10, 15 <= w < 22
+    loop = ("main@api", "serve@api", "handle@api")
+    stacks = {
+        "user": [(5, loop + ("parse@api", "json_scan@libjson.so.2")), (3, loop + ("render@api", "format@api")), (2, loop + ("hash@api",))],
+        "kernel": [(2, loop + ("write@libc.so.6", "[k]ksys_write@[kernel]", "[k]tcp_sendmsg@[kernel]")), (1, loop + ("read@libc.so.6", "[k]ksys_read@[kernel]"))],
+        "cpu": [(1, ("[m][runnable]",) + loop + ("parse@api",))],
+        "disk": [(1, loop + ("load@api", "pread@libc.so.6", "[k]ksys_pread64@[kernel]", "[k]filemap_read@[kernel]", "[k]io_schedule@[kernel]"))],
+        "lock": [(1, loop + ("cache_get@api", "pthread_mutex_lock@libc.so.6", "[k]futex_wait@[kernel]"))],
+        "idle": [(1, ("[m][idle]", "main@api", "serve@api", "epoll_wait@libc.so.6", "[k]ep_poll@[kernel]"))],
+    }
+    states = {"cpu": "runnable", "disk": "uninterruptible", "lock": "sleeping", "idle": "idle"}
+    for comm, pid, tid, name, busy in (("api", "7", "7", "api", 1), ("api", "7", "8", "worker", 6), ("api", "7", "9", "worker", 5), ("db", "20", "20", "db", 2)):
+        parts = {"user": 500 * busy + 60 * (w * 7 % 5), "kernel": 120 * busy + (100 if slow else 0),
+                 "cpu": (350 if storm else 30) * busy, "disk": (400 if slow else 15) * busy,
+                 "lock": (150 if slow and tid == "9" else 10) * busy}
+        parts["idle"] = 10000 - sum(parts.values())
+        labels = {"comm": comm, "pid": pid, "tid": tid, "thread": name}
+        ran.append(row((), 9, (parts["user"] + parts["kernel"]) * 1_000_000, **labels))
+        for part in ("user", "kernel"):
+            of = sum(n for n, _ in stacks[part])
+            for n, stack in stacks[part]:
+                rows.append(row(stack, 30 * parts[part] * n // of // 1000, **labels))
+        for part, state in states.items():
+            waits.append(row(stacks[part][0][1], 5, parts[part] * 1_000_000, state=state, reason=part, **labels))
+    post(others["oncpu"].message(at, ran, kind="oncpu", period=0))
+    post(others["offcpu"].message(at, waits, kind="offcpu", period=0))`;
+const PARTS = ['running: user', 'running: kernel', 'waiting for a CPU', 'blocked: disk', 'blocked: lock', 'idle'];
+
+test('a real server: the wall clock of a process and of a thread', {skip}, async () => {
+	const real = await realServer(THREADS);
+	const lines = page => page.locator('.legend .value').allTextContents();
+	const shares = page => page.locator('.legend .number').allTextContents();
+	const json = async (what, parameters_) => (await fetch(`${real.url}api/v1/${what}?${new URLSearchParams(parameters_)}`)).json();
+	const range = {from: real.from, to: real.to};
+	try {
+		const page = await open(`#v=1&t=${real.from}-${real.to}&q=wall&by=pid`, {base: real.url});
+		await ready(page);
+		assert.equal(await total(page), 30 * 40e9, 'four threads');
+		assert.deepEqual(await lines(page), ['api (7)', 'db (20)']);
+		await page.locator('.legend button', {hasText: 'api (7)'}).click();
+		await settled(page);
+		await page.locator('.timeline-head select').nth(1).selectOption('part');
+		await settled(page);
+		assert.match(decodeURIComponent(page.url()), /q=wall\{pid="7"\}&.*by=part/);
+		assert.deepEqual((await lines(page)).sort(), [...PARTS].sort());
+		assert.equal(await total(page), 30 * 30e9, 'three of them are its');
+		assert.equal(await timelineSum(page), 30 * 30e9);
+		// One bar over time: at each step its parts are all of the three threads.
+		const t = await json('series', {query: 'wall{pid="7"}', step: '10s', by: 'part', max: 16, ...range});
+		for (let i = 0; i < t.steps; i++)
+			assert.equal(t.lines.reduce((n, l) => n + l.values[i], 0), 30e9, `step ${i}`);
+		const over = await page.locator('.u-over').boundingBox();
+		await page.mouse.move(over.x + over.width * (17.5 / 30), over.y + 30);
+		const now = (await shares(page)).map(Number);
+		assert.ok(Math.abs(now.reduce((a, b) => a + b) - 3) < 0.031, `${now} are three threads`);
+		await page.mouse.move(5, 5);
+		await page.locator('.drag-hint').evaluate(e => e.remove()); // it is in other pictures
+		await picture(page, 'page-wall');
+
+		// A thread, by the filter.
+		await page.locator('.query input').fill('wall{tid="8"}');
+		await page.keyboard.press('Enter');
+		await settled(page);
+		assert.equal(await total(page), 30 * 10e9, 'a thread');
+		assert.equal(await timelineSum(page), 30 * 10e9);
+		assert.deepEqual((await lines(page)).sort(), [...PARTS].sort());
+		await page.locator('.query input').blur();
+		await picture(page, 'page-wall-thread');
+		await axe(page, 'the wall clock of a thread');
+		// Another type has no such parts, however it is chosen.
+		await page.locator('.query input').fill('cpu{pid="7"}');
+		await page.keyboard.press('Enter');
+		await settled(page);
+		assert.deepEqual(await lines(page), ['api']);
+		await page.locator('.query input').fill('wall{pid="7"}');
+		await page.keyboard.press('Enter');
+		await settled(page);
+		assert.deepEqual((await lines(page)).sort(), [...PARTS].sort());
+
+		// What was just before the disk was slow, beside it; of all their time and of what was waited for.
+		const slow = {from: real.from + 150_000, to: real.from + 220_000}, before = {from: real.from + 80_000, to: slow.from};
+		for (const query of ['wall{pid="7"}', 'offcpu{pid="7"}']) {
+			const both = await open(`#v=1&${new URLSearchParams({t: `${real.from}-${real.to}`, q: query, by: query[0] === 'w' ? 'part' : 'comm',
+				sel: `${slow.from}-${slow.to}`})}`, {base: real.url});
+			await ready(both);
+			await both.getByRole('button', {name: 'Compare', exact: true}).click();
+			await both.getByRole('button', {name: 'What was just before'}).click();
+			await settled(both);
+			const base = /base=(\d+)-(\d+)/.exec(both.url()).slice(1).map(Number);
+			assert.deepEqual(base, [before.from, before.to]);
+			const want = await json('diff', {query, ...slow, base_from: before.from, base_to: before.to, idle: 1});
+			assert.equal(await total(both), want.total);
+			assert.match(await info(both), /against /);
+			// More of it is the disk: it is in the table, and grew.
+			const disk = (await rows(both)).find(r => r.includes('io_schedule'));
+			assert.ok(disk && disk.some(cell => /^\+/.test(cell)), `${disk}`);
+			await picture(both, `page-compare-${query.slice(0, query.indexOf('{'))}`);
+			await axe(both, `a comparison of ${query}`);
+			await done(both);
+		}
+
+		// The heatmap: as many threads as were not idle, of the same windows.
+		for (const kind of ['wall', 'offcpu']) {
+			const query = `${kind}{pid="7"}`;
+			const map = await open(`#v=1&${new URLSearchParams({t: `${real.from}-${real.to}`, q: query, heat: 1})}`, {base: real.url});
+			await ready(map);
+			await map.locator('.heat-scale').waitFor();
+			const heat = await json('heatmap', {query: `${kind}{pid="7",state!="idle"}`, ...range});
+			assert.equal(heat.values.length, 30);
+			const scale = (await map.locator('.heat-scale li').allTextContents()).at(-1);
+			assert.ok(Math.abs(Number(scale) - Math.max(...heat.values) / 10e9) < 0.01, scale);
+			const offset = heat.start % 60_000 / 10_000, columns = Math.ceil((offset + 30) / 6);
+			const box = await map.locator('.heat canvas').boundingBox();
+			const spot = w => [box.x + (Math.floor((w + offset) / 6) + 0.5) / columns * box.width,
+				box.y + (5.5 - (w + offset) % 6) / 6 * box.height];
+			await map.mouse.move(...spot(15));
+			await map.mouse.down();
+			await map.mouse.move(...spot(21));
+			await map.mouse.up();
+			await settled(map);
+			assert.match(map.url(), new RegExp(`sel=${slow.from}-${slow.to}`));
+			assert.equal(await total(map), (await json('query', {query, ...slow})).total);
+			await picture(map, `page-heatmap-${kind}`);
+			await axe(map, `the heatmap of ${kind}`);
+			await done(map);
+		}
+		await done(page);
 	} finally {
 		await real.close();
 	}

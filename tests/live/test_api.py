@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import debian  # noqa: E402
-from server import Server, check_metrics  # noqa: E402
+from server import Server, check_metrics, smolder  # noqa: E402
 from tap import ROOT, main, test  # noqa: E402
 from windows import (KNOWN, PERIOD, REFUSED, RESET, STORED, Collector, Reply, Sums,  # noqa: E402
                      row)
@@ -308,6 +308,127 @@ def slots_are_exact_to_20_ms():
         s.json("/api/v1/heatmap", 400, **{"from": start, "to": start + 700000})
         for bad in ("5-2", "x", "0-50", "1-"):
             s.json("/api/v1/query", 400, slots=bad)
+
+
+# What one thread did in each of four windows, in seconds: all of its ten.
+WINDOWS = [{"user": 4, "kernel": 1, "cpu": 1, "disk": 2, "idle": 2},
+           {"user": 0, "kernel": 5, "cpu": 0, "disk": 1, "idle": 4},
+           {"user": 2, "kernel": 2, "cpu": 2, "disk": 4, "idle": 0},
+           {"user": 1, "kernel": 0, "cpu": 0, "disk": 0, "idle": 9}]
+SECOND = 1000000000
+
+
+def fill_waits(server, start):
+    """… of a process of two threads that do the same, and of one that is always idle."""
+    collectors = {kind: Collector() for kind in ("cpu", "oncpu", "offcpu")}
+    stacks = {"user": ("main@api", "parse@api"), "kernel": ("main@api", "read@libc.so.6", "[k]ksys_read"),
+              "cpu": ("[m][runnable]", "main@api", "parse@api"),
+              "disk": ("main@api", "read@libc.so.6", "[k]io_schedule"),
+              "idle": ("[m][idle]", "main@api", "wait@api", "[k]ep_poll")}
+    states = {"cpu": "runnable", "disk": "uninterruptible", "idle": "idle"}
+    for w, parts in enumerate(WINDOWS):
+        at, rows = start + w * 10000, {kind: [] for kind in collectors}
+        rows["offcpu"].append(row(stacks["idle"], 1, 10 * SECOND, comm="db", pid="9", tid="9", state="idle",
+                                  reason="poll"))
+        for tid in ("7", "8"):
+            labels = {"comm": "api", "pid": "7", "tid": tid}
+            rows["oncpu"].append(row((), 1, (parts["user"] + parts["kernel"]) * SECOND, **labels))
+            for part in ("user", "kernel"):  # 10 samples a second: they are not what counts
+                rows["cpu"] += [row(stacks[part], 10 * parts[part], **labels)] if parts[part] else []
+            for part, state in states.items():
+                rows["offcpu"] += [row(stacks[part], 1, parts[part] * SECOND, state=state, reason=part, **labels)
+                                   ] if parts[part] else []
+        for kind, collector in collectors.items():
+            message = collector.message(at, rows[kind], kind=kind, period=PERIOD if kind == "cpu" else 0)
+            assert server.post(message).status == STORED
+
+
+@test
+def types_that_are_sums_have_a_heatmap_of_windows():
+    start = recent()
+    span = {"from": start - 20000, "to": start + 50000}
+    awake = [0, 0, *(2 * SECOND * (10 - w["idle"]) for w in WINDOWS), 0]
+    waits = [0, 0, *(2 * SECOND * (w["cpu"] + w["disk"]) for w in WINDOWS), 0]
+    ran = [0, 0, *(2 * SECOND * (w["user"] + w["kernel"]) for w in WINDOWS), 0]
+    everything = [0, 0, *(30 * SECOND for _ in WINDOWS), 0]
+    with Server() as s:
+        fill_waits(s, start)
+        for query, want in (('offcpu{state!="idle"}', waits), ('wall{state!="idle"}', awake), ("oncpu", ran),
+                            ("wall", everything), ('wall{comm="nobody"}', [0] * 7),
+                            ('wall{tid="8"}', [n // 3 for n in everything])):
+            h = s.json("/api/v1/heatmap", query=query, **span)
+            assert h == {"start": start - 20000, "step": 10000, "unit": "nanoseconds", "values": want,
+                         "covered": [0, 0, 1, 1, 1, 1, 0]}, (query, h)
+        # Hours of it, as a window is so much longer than 20 ms.
+        for kind, minutes, status, words in (
+                ("wall", 719, 200, ""), ("offcpu", 719, 200, ""), ("wall", 721, 400, "12 hours"),
+                ("offcpu", 721, 400, "12 hours"), ("cpu", 11, 400, "at most 10 minutes")):
+            h = s.json("/api/v1/heatmap", status, query=kind, to=start + 40000,
+                       **{"from": start + 40000 - minutes * 60000})
+            assert words in h.get("error", "") and len(h.get("values", range(719 * 6))) == 719 * 6, (kind, minutes, h)
+        # Nothing shorter is known of them, and that is said: it is not that it was kept too briefly.
+        for kind in ("offcpu", "oncpu", "wall"):
+            why = s.json("/api/v1/query", 400, query=kind, slots=1, **{"from": start, "to": start + 20})["error"]
+            assert why == f"the type {kind} is known of whole windows of 10 s, not of parts of a second", why
+
+
+@test
+def the_parts_of_all_time_over_time():
+    """Step by step the samples divide what ran, and all of it is there."""
+    start = recent()
+    names = {"running: user": "user", "running: kernel": "kernel", "waiting for a CPU": "cpu",
+             "blocked: disk": "disk", "idle": "idle"}
+    with Server() as s:
+        fill_waits(s, start)
+        for query, threads in (('wall{pid="7"}', 2), ('wall{tid="8"}', 1)):
+            for by in ({}, {"by": "part"}):
+                t = s.json("/api/v1/series", query=query, step="10s", **{"from": start, "to": start + 40000}, **by)
+                assert [line["value"] for line in t["lines"]] == list(names), t
+                for line in t["lines"]:
+                    want = [threads * SECOND * w[names[line["value"]]] for w in WINDOWS]
+                    assert line["values"] == want and line["total"] == sum(want), (line, want)
+        # As the flame graph of one window has it.
+        for w, parts in enumerate(WINDOWS):
+            at = {"from": start + w * 10000, "to": start + w * 10000 + 10000}
+            tree = of_tree(s.json("/api/v1/query", query='wall{pid="7"}', idle=1, **at))
+            for name, part in names.items():
+                got = sum(n for stack, n in tree.items() if stack.startswith(f"[{name}]"))
+                assert got == 2 * SECOND * parts[part], (w, name, got)
+
+
+@test
+def what_was_waited_for_is_compared():
+    start = recent()
+    with Server() as s:
+        fill_waits(s, start)
+        sides = {"from": start + 20000, "to": start + 40000, "base_from": start, "base_to": start + 20000}
+
+        def seconds(windows, *parts):
+            return 2 * sum(WINDOWS[w][part] for w in windows for part in parts)
+
+        for query, total in (('offcpu{pid="7"}', lambda w: seconds(w, "cpu", "disk", "idle")),
+                             ('wall{pid="7"}', lambda w: 20 * len(w))):
+            t = s.json("/api/v1/diff", query=query, idle=1, **sides)
+            now, before = of_tree(t), of_tree(t, "base_")
+            assert t["total"] == total((2, 3)) * SECOND and t["base"]["total"] == total((0, 1)) * SECOND, t
+            disk = [sum(n for stack, n in side.items() if stack.endswith("io_schedule")) for side in (before, now)]
+            assert disk == [seconds((0, 1), "disk") * SECOND, seconds((2, 3), "disk") * SECOND], disk
+        for root, part in (("[running: user]", "user"), ("[running: kernel]", "kernel"), ("[blocked: disk]", "disk"),
+                           ("[waiting for a CPU]", "cpu"), ("[idle]", "idle")):
+            got = [sum(n for stack, n in side.items() if stack.startswith(root)) for side in (before, now)]
+            assert got == [seconds((0, 1), part) * SECOND, seconds((2, 3), part) * SECOND], (root, got)
+
+        # The same by the command, of the server and of the store.
+        for source in (("--server", s.url), ("--store", s.store)):
+            for query, want in (
+                    ('wall{pid="7"}', {"api;[blocked: disk];main;read;io_schedule": "disk", "[idle]": "idle"}),
+                    ('offcpu{pid="7"}', {"api;main;read;io_schedule": "disk"})):
+                p = smolder("diff", query, "--from", str(start + 20000), "--to", str(start + 40000), "--base-from",
+                            str(start), "--base-to", str(start + 20000), "-f", "folded", "-o", "-", *source)
+                assert p.returncode == 0, p
+                got = {line.rsplit(" ", 2)[0]: line.rsplit(" ", 2)[1:] for line in p.stdout.splitlines()}
+                for stack, part in want.items():
+                    assert got[stack] == [str(seconds(w, part) * SECOND) for w in ((0, 1), (2, 3))], (stack, got)
 
 
 @test

@@ -255,6 +255,68 @@ static void what_ran_is_divided_in_each_step(void **state)
 	store_close(s);
 }
 
+static void types_that_are_sums_are_known_by_window(void **state)
+{
+	(void)state;
+	struct profile *dict;
+	struct store *s = filled(&dict);
+	struct store_timeline t = {};
+	struct store_query q = everything;
+	struct matcher m;
+
+	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
+		put(s, dict, &later[i]);
+	q.to_ms = BEGIN + 5 * WINDOW_MS;
+	q.step_ms = 60000; /* says nothing: it is of windows */
+	assert_int_equal(computed_windows(s, &q, &t, NULL), 0);
+	assert_int_equal(t.step_ms, WINDOW_MS);
+	assert_int_equal(t.steps, 5);
+	assert_int_equal(t.line_count, 1);
+	static const uint64_t all[] = {30, 4, 5, 10, 0};
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(t.lines[0].values[i], all[i] * SECOND);
+		assert_int_equal(t.covered[i], i < 4);
+	}
+	store_timeline_done(&t);
+
+	assert_int_equal(matcher_init(&m, "state", MATCHER_NOT_EQUAL, "idle", NULL), 0);
+	q.type = "offcpu";
+	q.matchers = &m;
+	q.matcher_count = 1;
+	assert_int_equal(computed_windows(s, &q, &t, NULL), 0);
+	assert_string_equal(t.unit, "nanoseconds");
+	assert_int_equal(t.lines[0].values[0], 16 * SECOND);
+	assert_int_equal(t.lines[0].total, 16 * SECOND);
+	store_timeline_done(&t);
+	matcher_done(&m);
+
+	/* Nothing there is a line of nothing. */
+	q = everything;
+	q.type = "offcpu";
+	q.from_ms -= 3600000;
+	q.to_ms -= 3600000;
+	assert_int_equal(computed_windows(s, &q, &t, NULL), 0);
+	assert_int_equal(t.line_count, 1);
+	assert_int_equal(t.lines[0].total, 0);
+	store_timeline_done(&t);
+
+	/* And of less than a window nothing is known, of whichever of them. */
+	static const char *const types[] = {"offcpu", "oncpu", "wall"};
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct store_answer answer;
+		struct store_error why;
+		assert_false(computed_has_times(types[i]));
+		q.type = types[i];
+		q.exact = true;
+		assert_int_equal(computed_sum(s, &q, dict, &answer, &why), -EINVAL);
+		assert_non_null(strstr(why.text, types[i]));
+		assert_non_null(strstr(why.text, "whole windows"));
+	}
+	assert_true(computed_has_times("cpu"));
+	profile_free(dict);
+	store_close(s);
+}
+
 static void wall_is_a_type_where_its_parts_are_stored(void **state)
 {
 	(void)state;
@@ -286,6 +348,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_timeline_has_a_line_for_each_part, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_ran_is_divided_in_each_step, setup, teardown),
+		cmocka_unit_test_setup_teardown(types_that_are_sums_are_known_by_window, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(wall_is_a_type_where_its_parts_are_stored, setup,
 						teardown),
 	};

@@ -164,6 +164,16 @@ static void sums_outlive_days_and_are_made_again(void **state)
 	assert_int_equal(a.to_ms, BEGIN + 10 * 60000);
 	assert_true(a.samples > 0);
 	profile_free(p);
+	/* And a timeline of windows says that it has none. */
+	struct store_timeline tl;
+	q.step_ms = WINDOW_MS;
+	assert_int_equal(store_timeline(s, &q, &tl, NULL), 0);
+	assert_true(tl.is_coarse);
+	store_timeline_done(&tl);
+	q.step_ms = 300000;
+	assert_int_equal(store_timeline(s, &q, &tl, NULL), 0);
+	assert_false(tl.is_coarse);
+	store_timeline_done(&tl);
 
 	/* What comes late is added to them, though the day is a new file. */
 	make(&d, BEGIN + 60000, 8);
@@ -234,6 +244,7 @@ static void labels_select_and_group(void **state)
 	}
 	assert_string_equal(tl.unit, "nanoseconds");
 	assert_null(tl.lines[0].kernel);
+	assert_false(tl.is_coarse);
 	store_timeline_done(&tl);
 	/* By two labels: the values of both, and all of it again. */
 	q.by_count = 2;

@@ -207,11 +207,15 @@ export interface Timeline {
 	rest?: {total: number; values: number[]};
 }
 
+/* Samples in each 20 ms; of types that have no times of samples, how much in each window of 10 s. */
 export interface Heat {
 	start: number;
-	step: number;
-	period: number; // ns of a tick of each CPU's; 0: they are not of a clock
-	counts: number[];
+	step: number; // ms
+	period?: number; // ns of a tick of each CPU's; 0: they are not of a clock
+	counts?: number[]; // of samples; else …
+	unit?: string;
+	values?: number[]; // … of so many of the unit
+	covered?: number[]; // 0: nothing was recorded
 }
 
 /* What smolder itself costs, over a time. */

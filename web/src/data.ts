@@ -15,7 +15,7 @@ import {
 	type TreeAnswer,
 } from './api';
 import {DARK, LIGHT} from './colour';
-import {format, parse, type Selector} from './selector';
+import {format, parse, type Selector, withMatcher} from './selector';
 import {type Range, read, type State, snap, spanOf, stepOf, write} from './state';
 import {
 	apply,
@@ -37,7 +37,9 @@ const LIVE_EVERY = 10_000; // a window's length
 const STATUS_EVERY = 10_000;
 const RETRY_EVERY = 2_500; // while the server does not answer
 const FIT_LEAST = 30_000; // what the timeline spans at least
-export const HEAT_MOST = 600_000;
+const HEAT_MOST = 600_000;
+const HEAT_WINDOWS_MOST = 12 * 3600_000; // of types that have no times of samples
+const WINDOW = 10_000;
 
 // ---- state ----------------------------------------------------------------------------------------
 
@@ -146,16 +148,32 @@ export const profileType = computed<string>(() => {
 	return typeof s === 'string' ? 'cpu' : s.type;
 });
 
+/* Types of which only sums over windows are known, not when in them (src/query/computed.h). */
+const SUMS = new Set(['offcpu', 'oncpu', 'wall']);
+export const hasTimes = computed(() => !SUMS.has(profileType.value));
+
 /* Not a label: the parts of wall-clock time (src/query/computed.h). */
 export const PART = 'part';
 
-/* Shows another type of the same series. Wall-clock time is first of all divided into its parts. */
+/* What changes with the type: wall-clock time is first of all divided into its parts. */
+function ofType(type: string): Partial<State> {
+	const {by, selected} = state.value;
+	const lines = type === 'wall' ? PART : by === PART ? 'comm' : by;
+	const patch: Partial<State> = {by: lines, changes: [], heatAt: null};
+	if (!SUMS.has(type)) return patch;
+	return {...patch, rows: null, selected: selected && snap(selected, WINDOW)};
+}
+
+/* Shows what a selector selects. */
+export function showSelector(s: Selector): void {
+	const other = s.type === profileType.value ? {} : ofType(s.type);
+	update({query: format(s), zoom: '', ...other}, true);
+}
+
+/* … and another type of the same series. */
 export function showType(type: string): void {
 	const s = selectorOf(state.value.query);
-	const {by} = state.value;
-	const matchers = typeof s === 'string' ? [] : s.matchers;
-	const lines = type === 'wall' ? PART : by === PART ? 'comm' : by;
-	update({query: format({type, matchers}), by: lines, zoom: '', changes: []}, true);
+	showSelector({type, matchers: typeof s === 'string' ? [] : s.matchers});
 }
 
 /* A file that was dropped on the page: shown in place of what the server has. */
@@ -208,14 +226,27 @@ export const isStale = computed(
 );
 
 /* Is it a choice of 20 ms slots, and not of windows? */
-const isFine = (r: Range): boolean => r.from % 10_000 !== 0 || r.to % 10_000 !== 0;
+const isFine = (r: Range): boolean => r.from % WINDOW !== 0 || r.to % WINDOW !== 0;
 
-/* What the heatmap is of: at most its last ten minutes of what is chosen, or what slots are chosen in. */
+export const heatMost = computed(() => (hasTimes.value ? HEAT_MOST : HEAT_WINDOWS_MOST));
+
+/* What the heatmap is of: as much as it can be of the end of what is chosen, or what cells are chosen in. */
 export const heatRange = computed<Range>(() => {
-	if (state.value.heatAt) return state.value.heatAt;
-	const {from, to} = chosen.value;
-	return {from: Math.max(from, to - HEAT_MOST), to};
+	const {from, to} = state.value.heatAt ?? chosen.value;
+	return {from: Math.max(from, to - heatMost.value), to};
 });
+
+/* Threads that wait for work are always many: what else there is would not be seen beside them. */
+const heatSelector = computed<{query: string; isWithoutIdle: boolean}>(() => {
+	const {query} = state.value;
+	const s = selectorOf(query);
+	if (typeof s === 'string' || (s.type !== 'offcpu' && s.type !== 'wall'))
+		return {query, isWithoutIdle: false};
+	if (s.matchers.some(m => m.label === 'state')) return {query, isWithoutIdle: false};
+	const awake = withMatcher(s, {label: 'state', op: '!=', value: 'idle'});
+	return {query: format(awake), isWithoutIdle: true};
+});
+export const isHeatWithoutIdle = computed(() => heatSelector.value.isWithoutIdle);
 
 /* Is the server asked for a comparison? */
 const asksToCompare = computed(() => state.value.base !== null || state.value.baseQuery !== '');
@@ -225,7 +256,8 @@ export const treeParameters = computed<Record<string, string | number>>(() => {
 	const s = state.value;
 	const r = s.selected ?? asked.value; // a range that is fitted has no more in it
 	const p: Record<string, string | number> = {query: s.query, from: r.from, to: r.to};
-	if (s.selected && (s.rows || isFine(s.selected))) p.slots = s.rows ? s.rows.join('-') : 1;
+	if (hasTimes.value && s.selected && (s.rows || isFine(s.selected)))
+		p.slots = s.rows ? s.rows.join('-') : 1;
 	if (s.group) p.by = s.group;
 	if (asksToCompare.value) {
 		const b = s.base ?? r;
@@ -258,7 +290,13 @@ function refresh(again: boolean): void {
 	loaded.load<TreeAnswer>(address(treePath.peek(), tree), profileOf, again);
 	const h = heatRange.peek();
 	heat.load<Heat>(
-		s.heat ? address('heatmap', {query: s.query, from: h.from, to: h.to}) : '',
+		s.heat
+			? address('heatmap', {
+					query: heatSelector.peek().query,
+					from: h.from,
+					to: h.to,
+				})
+			: '',
 		a => a,
 		again,
 	);
@@ -287,6 +325,7 @@ export function start(): void {
 		void asked.value;
 		void treeParameters.value;
 		void heatRange.value;
+		void heatSelector.value;
 		if (!file.value) refresh(false);
 	});
 	effect(() => {

@@ -22,7 +22,16 @@ import {writePprof} from '../src/files/pprof';
 import {fields} from '../src/files/proto';
 import {folded, speedscope, stacks} from '../src/files/save';
 import {amount, clean, clip, percent, span} from '../src/format';
-import {levels, ROWS, ticksOfRows, topOf} from '../src/heat';
+import {
+	beginOf,
+	cellsIn,
+	columnsOf,
+	levels,
+	SLOTS,
+	ticksOfRows,
+	timeBetween,
+	topOf,
+} from '../src/heat';
 import {fit, rowsIn} from '../src/paint';
 import {format, parse, parseMatchers, typing, withMatcher} from '../src/selector';
 import {DEFAULT, read, readTime, type State, snap, stepOf, write} from '../src/state';
@@ -480,7 +489,7 @@ test('a slot of the heatmap is judged by what it could hold', () => {
 	assert.deepEqual([...new Set(ticks)].sort(), [1, 2], 'one slot of a second holds one');
 	// Three CPUs, busy all the time, from the middle of a second on.
 	const start = 1763186400500;
-	const counts = Array.from({length: 100}, (_, i) => 3 * ticks[(25 + i) % ROWS]);
+	const counts = Array.from({length: 100}, (_, i) => 3 * ticks[(25 + i) % SLOTS.rows]);
 	const all = levels({start, step: 20, period, counts});
 	assert.deepEqual(new Set(all), new Set([3]), 'no stripe');
 	assert.equal(topOf(all), 3);
@@ -498,6 +507,56 @@ test('a slot of the heatmap is judged by what it could hold', () => {
 	// A late tick that met the next one does not make the rest pale.
 	const one = Float64Array.from({length: 2000}, (_, i) => (i === 7 ? 3 : 1));
 	assert.equal(topOf(one), 1);
+});
+
+test('of types without times of samples the heatmap is of windows', () => {
+	// 25 windows that begin 20 s into a minute.
+	const minute = 1763186400000;
+	const start = minute + 20_000;
+	const values = Array.from({length: 25}, (_, i) => i * 10e9);
+	const h = {start, step: 10_000, unit: 'nanoseconds', values, covered: values.map(() => 1)};
+	assert.equal(beginOf(h), minute);
+	assert.equal(columnsOf(h), 5, 'two before it, 25, and three after it');
+	assert.deepEqual([...levels(h)].slice(0, 4), [0, 1, 2, 3], 'threads');
+	assert.deepEqual([...levels({...h, unit: 'bytes'})].slice(0, 2), [0, 10e9]);
+	// From one cell to the other is all the time between them, whichever was first.
+	const at = (column: number, row: number) => ({column, row});
+	const all = {from: start, to: start + 250_000};
+	assert.deepEqual(timeBetween(h, at(0, 3), at(0, 3)), {
+		from: minute + 30_000,
+		to: minute + 40_000,
+	});
+	const most = {from: minute + 40_000, to: minute + 140_000};
+	assert.deepEqual(timeBetween(h, at(0, 4), at(2, 1)), most);
+	assert.deepEqual(timeBetween(h, at(2, 1), at(0, 4)), most);
+	assert.deepEqual(timeBetween(h, at(0, 0), at(4, 5)), all, 'no more than there is');
+	const cells = (column: number, columns: number, row: number, rows: number) => ({
+		column,
+		columns,
+		row,
+		rows,
+	});
+	assert.deepEqual(cellsIn(h, most), [
+		cells(0, 1, 4, 2),
+		cells(1, 1, 0, 6),
+		cells(2, 1, 0, 2),
+	]);
+	assert.deepEqual(cellsIn(h, {from: minute + 60_000, to: minute + 180_000}), [
+		cells(1, 2, 0, 6),
+	]);
+	assert.deepEqual(cellsIn(h, {from: minute + 70_000, to: minute + 90_000}), [
+		cells(1, 1, 1, 2),
+	]);
+	assert.deepEqual(cellsIn(h, {from: minute + 50_000, to: minute + 120_000}), [
+		cells(0, 1, 5, 1),
+		cells(1, 1, 0, 6),
+	]);
+	assert.deepEqual(cellsIn(h, all), [
+		cells(0, 1, 2, 4),
+		cells(1, 3, 0, 6),
+		cells(4, 1, 0, 3),
+	]);
+	assert.deepEqual(cellsIn(h, {from: minute, to: minute + 60_000}), [], 'not in it');
 });
 
 test('perf script is read', async () => {

@@ -6,7 +6,7 @@ import {signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {address, get} from '../api';
-import {labels, range, selectorOf, state, types, update} from '../data';
+import {labels, range, selectorOf, showSelector, state, types} from '../data';
 import {clip} from '../format';
 import {
 	format,
@@ -38,8 +38,6 @@ function selector(): Selector {
 	return typeof s === 'string' ? {type: 'cpu', matchers: []} : s;
 }
 
-const set = (s: Selector): void => update({query: format(s), zoom: ''}, true);
-
 /*
  * Matchers, a whole selector if there is a {, or a word: a type, or one more matcher, of a process.
  * False: not understood.
@@ -54,7 +52,7 @@ function accept(text: string): boolean {
 			return false;
 		}
 		const isProcess = isWord(trimmed) && s.matchers.length > 0;
-		set(isProcess ? s.matchers.reduce(withMatcher, selector()) : s);
+		showSelector(isProcess ? s.matchers.reduce(withMatcher, selector()) : s);
 		return true;
 	}
 	const matchers = parseMatchers(trimmed);
@@ -62,7 +60,7 @@ function accept(text: string): boolean {
 		problem.value = matchers;
 		return false;
 	}
-	set(matchers.reduce(withMatcher, selector()));
+	showSelector(matchers.reduce(withMatcher, selector()));
 	return true;
 }
 
@@ -143,7 +141,7 @@ function Chip({m, at}: {m: Matcher; at: number}): JSX.Element {
 				class="text"
 				title={`Turn into ${m.label}${OPPOSITE[m.op]}…`}
 				onClick={() =>
-					set({
+					showSelector({
 						...s,
 						matchers: s.matchers.map((o, i) =>
 							i === at ? {...o, op: OPPOSITE[o.op]} : o,
@@ -157,7 +155,7 @@ function Chip({m, at}: {m: Matcher; at: number}): JSX.Element {
 				type="button"
 				class="x"
 				aria-label={`Remove ${text}`}
-				onClick={() => set({...s, matchers: others})}
+				onClick={() => showSelector({...s, matchers: others})}
 			>
 				×
 			</button>
@@ -226,7 +224,7 @@ export function QueryBox(): JSX.Element {
 			else input.current?.blur();
 			setOpen(false);
 		} else if (e.key === 'Backspace' && text === '' && s.matchers.length > 0) {
-			set({...s, matchers: s.matchers.slice(0, -1)});
+			showSelector({...s, matchers: s.matchers.slice(0, -1)});
 		} else return;
 		e.preventDefault();
 		e.stopPropagation();

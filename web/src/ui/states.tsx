@@ -11,6 +11,7 @@ import {
 	reload,
 	selectorOf,
 	shown,
+	showSelector,
 	silentSince,
 	state,
 	status,
@@ -112,7 +113,10 @@ export function emptyState(): JSX.Element | null {
 					There are samples in this range, but none match{' '}
 					<code>{s.query}</code>.
 				</p>
-				<button type="button" onClick={() => update({query: 'cpu'}, true)}>
+				<button
+					type="button"
+					onClick={() => showSelector({type: 'cpu', matchers: []})}
+				>
 					Remove the filter
 				</button>
 			</Empty>

@@ -19,6 +19,7 @@ import {
 	range,
 	selectorOf,
 	shown,
+	showSelector,
 	showType,
 	state,
 	status,
@@ -28,7 +29,7 @@ import {
 	update,
 } from '../data';
 import {amount, clip, clock, date, percent, range as rangeText, short, span} from '../format';
-import {format, withMatcher} from '../selector';
+import {withMatcher} from '../selector';
 import {type Range, snap} from '../state';
 import {Choice} from './controls';
 
@@ -88,12 +89,15 @@ function scaleOf(t: Timeline): {per: number; unit: string; isTime: boolean} {
 	if (!isTime) return {per: 1, unit: t.unit, isTime};
 	return {
 		per: t.step * 1e6,
-		unit: OF_THREADS.has(profileType.value) ? 'threads' : 'CPUs',
+		unit: threadsOrCpus(),
 		isTime,
 	};
 }
 
 const OF_THREADS = new Set(['offcpu', 'wall']);
+
+/* What seconds a second are. */
+export const threadsOrCpus = (): string => (OF_THREADS.has(profileType.value) ? 'threads' : 'CPUs');
 
 /* What the types are called; others are called what they are. */
 const TYPE_NAMES: Record<string, string> = {
@@ -494,7 +498,7 @@ function PlotView(): JSX.Element {
 function filterBy(label: string, value: string): void {
 	const s = selectorOf(state.value.query);
 	if (typeof s === 'string') return;
-	update({query: format(withMatcher(s, {label, op: '=', value})), zoom: ''}, true);
+	showSelector(withMatcher(s, {label, op: '=', value}));
 }
 
 /* What a line is called: pids with their process, and what has no such label by what that means. */

@@ -9,6 +9,7 @@ import {type ColourBy, diffColours, functionColours} from '../colour';
 import {
 	chosen,
 	file,
+	hasTimes,
 	hits,
 	isBadSearch,
 	isComparing,
@@ -403,7 +404,11 @@ export function Toolbar(): JSX.Element {
 				<button
 					type="button"
 					aria-pressed={s.heat}
-					title="When samples were taken, to 20 ms"
+					title={
+						hasTimes.value
+							? 'When samples were taken, to 20 ms'
+							: 'How much there was in each 10 s'
+					}
 					onClick={() => update({heat: !s.heat}, true)}
 				>
 					Heatmap
