@@ -2,7 +2,7 @@
  * live_profile: any process of the machine answers `go tool pprof` as a Go program does.
  *
  * A profile of the next N seconds waits here while its request is held, and is read from the store
- * like any other range, exact to 20 ms:
+ * like any other range, exact to 20 ms, or for types that are sums over windows, to whole seconds:
  *
  *	at once      collectors are told to send windows of 1 s (server_live)
  *	N s          the range is over; shortly after they are told to send what they have
@@ -39,6 +39,7 @@
 #define REMOTE_MS       4000 /* … for others, beside half of the time asked for */
 #define BUSY_MS         2500 /* to wait for a job's turn after the end */
 #define HEARD_MS        30000
+#define WINDOW_LIVE_MS  1000 /* what collectors send meanwhile */
 #define LIST_MS         300000
 #define LIST_MAX        200
 #define SHORT_ID        12          /* of a container, as docker shows it */
@@ -58,6 +59,8 @@ struct live_request {
 	uint32_t missing;
 	bool is_list;
 	const char *by_default; /* the selector, unless one is given */
+	bool is_block;          /* that is of what threads wait for */
+	bool has_waits;         /* some collector tells that */
 	/* The answer. */
 	struct store_answer answer;
 };
@@ -110,10 +113,14 @@ static bool parse(struct live_request *a)
 	if (selector_parse(query ? query : a->by_default, &a->selector, &err) != 0)
 		return query_job_wrong(&a->q, 400, "%s", err.text);
 	require_wants(a);
-	a->from_ms = (clock_ms(CLOCK_REALTIME) / WINDOW_STEP_MS + 1) * WINDOW_STEP_MS;
+	/* A type that is asked for may be one without times of samples. */
+	uint64_t step = a->is_block || query ? WINDOW_LIVE_MS : WINDOW_STEP_MS;
+	uint64_t now = clock_ms(CLOCK_REALTIME);
+	a->is_block &= !query;
+	a->from_ms = (now / step + 1) * step;
 	a->to_ms = a->from_ms + seconds * 1000;
-	a->last_ms = a->to_ms + seconds * 500 + REMOTE_MS;
-	a->late_ms = clock_ms(CLOCK_MONOTONIC) + a->last_ms - a->from_ms;
+	a->last_ms = now + seconds * 1500 + REMOTE_MS;
+	a->late_ms = clock_ms(CLOCK_MONOTONIC) + a->last_ms - now + step;
 	return true;
 }
 
@@ -138,6 +145,22 @@ static uint64_t thread_of(const char *pid)
 	return leader == strtoull(pid, NULL, 10) ? 0 : leader;
 }
 
+static bool no_waits(struct live_request *a)
+{
+	return query_job_wrong(&a->q, 404,
+			       "what threads wait for is not recorded; start 'smolder run' (or "
+			       "'agent') with --offcpu yes, or put 'offcpu: yes' into its "
+			       "configuration");
+}
+
+/* Whether some collector has sent windows of that type of late. */
+static bool is_sent(const struct server *s, const char *type)
+{
+	uint64_t now = clock_ms(CLOCK_REALTIME);
+
+	return receiver_has_type(s->receiver, type, now - MIN(now, HEARD_MS));
+}
+
 /* What can be known before half a minute is spent on it. */
 static bool is_possible(struct live_request *a)
 {
@@ -151,6 +174,9 @@ static bool is_possible(struct live_request *a)
 			&a->q, 503,
 			"no collector sends profiles to this server; start one with 'smolder agent "
 			"--to URL', or use 'smolder run', which has its own");
+	/* A window of samples comes after the others of its time. */
+	if (a->is_block && is_sent(s, "cpu") && !is_sent(s, "offcpu"))
+		return no_waits(a);
 	if (!pid || s->windows_fd < 0 || reach.remote || !knows_pids())
 		return true;
 	if (kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH)
@@ -173,7 +199,8 @@ static void write_profile(struct live_request *a, struct store *s, FILE *out)
 
 	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms, &a->q.store_error);
 	selector_query(a->selector, &q);
-	q.exact = strcmp(q.type, COMPUTED_WALL) != 0;
+	q.exact = computed_has_times(q.type);
+	q.unrounded = !q.exact;
 	if (!r)
 		r = computed_sum(s, &q, p, &a->answer, &a->q.store_error);
 	if (r == -ENODATA) { /* some collector tells no times: whole windows then */
@@ -184,6 +211,10 @@ static void write_profile(struct live_request *a, struct store *s, FILE *out)
 	}
 	if (!query_job_went_well(&a->q, r))
 		return;
+	if (!a->answer.samples && !computed_has_times(q.type) && !a->has_waits) {
+		no_waits(a);
+		return;
+	}
 	if (!a->answer.samples && strcmp(q.type, "cpu") == 0)
 		p->info.unit = "nanoseconds"; /* there was no window that could tell */
 	r = render_pprof(p, &options, out);
@@ -217,7 +248,21 @@ static void write_text(FILE *out, const char *text)
 	escape_xml(out, text, strlen(text));
 }
 
-static void write_row(FILE *out, const struct process_row *p, bool hosts)
+static void write_link(FILE *out, const struct process_row *p, bool hosts, const char *what,
+		       const char *words)
+{
+	fprintf(out, "<a href=\"%s?seconds=%d", what, SECONDS_DEFAULT);
+	/* In an attribute & is written as an entity. */
+	if (p->pid)
+		write_param(out, "&amp;", "pid", p->pid);
+	else
+		write_param(out, "&amp;", "comm", p->comm ? p->comm : "");
+	if (hosts && p->host)
+		write_param(out, "&amp;", "host", p->host);
+	fprintf(out, "\">%s</a>", words);
+}
+
+static void write_row(FILE *out, const struct process_row *p, bool hosts, bool waits)
 {
 	const char *comm = p->comm ? p->comm : "";
 
@@ -228,16 +273,13 @@ static void write_row(FILE *out, const struct process_row *p, bool hosts)
 		fputs("<td>", out);
 		write_text(out, p->host ? p->host : "");
 	}
-	fprintf(out, "<td class=\"n\">%.2f<td><a href=\"profile?seconds=%d", (double)p->value / 1e9,
-		SECONDS_DEFAULT);
-	/* In an attribute & is written as an entity. */
-	if (p->pid)
-		write_param(out, "&amp;", "pid", p->pid);
-	else
-		write_param(out, "&amp;", "comm", comm);
-	if (hosts && p->host)
-		write_param(out, "&amp;", "host", p->host);
-	fputs(p->pid ? "\">this process</a>\n" : "\">all of that name</a>\n", out);
+	fprintf(out, "<td class=\"n\">%.2f<td>", (double)p->value / 1e9);
+	write_link(out, p, hosts, "profile", p->pid ? "this process" : "all of that name");
+	if (waits) {
+		fputs("<td>", out);
+		write_link(out, p, hosts, "block", "what it waits for");
+	}
+	fputs("\n", out);
 }
 
 /* One entry for each series; those of a process that differ in nothing shown are one already. */
@@ -289,8 +331,9 @@ static void write_list(struct live_request *a, struct store *s, FILE *out)
 	      "<code>pid</code> there are <code>comm</code>, <code>container</code>,\n"
 	      "<code>host</code> and <code>query</code>, a selector. <code>block</code> instead "
 	      "of\n"
-	      "<code>profile</code> is what threads waited for.\n"
-	      "<p><a href=\"profile?seconds=30\">The whole machine</a>\n",
+	      "<code>profile</code> is what threads waited for, without idle ones.\n"
+	      "<p>The whole machine: <a href=\"profile?seconds=30\">what it runs</a>,\n"
+	      "<a href=\"block?seconds=30\">what it waits for</a>\n",
 	      out);
 	if (!count)
 		fputs("<p>Nothing was recorded in the last five minutes. A collector sends every\n"
@@ -300,10 +343,10 @@ static void write_list(struct live_request *a, struct store *s, FILE *out)
 		fprintf(out,
 			"<table><caption>CPU time of the last five minutes</caption>\n"
 			"<thead><tr><th>process<th class=\"n\">pid%s<th class=\"n\">seconds<th>"
-			"profile\n<tbody>\n",
-			hosts ? "<th>host" : "");
+			"profile%s\n<tbody>\n",
+			hosts ? "<th>host" : "", a->has_waits ? "<th>waits" : "");
 	for (uint32_t i = 0; i < MIN(count, (uint32_t)LIST_MAX); i++)
-		write_row(out, &list[i], hosts);
+		write_row(out, &list[i], hosts, a->has_waits);
 	if (count)
 		fputs("</table>\n", out);
 	if (count > LIST_MAX)
@@ -373,6 +416,7 @@ static bool is_here(struct live_request *a, uint64_t now)
 		receiver_reach(s->receiver, a->from_ms - MIN(a->from_ms, HEARD_MS), a->to_ms);
 	bool local = s->windows_fd >= 0 && (reach.local_behind || !reach.local);
 	a->missing = reach.remote_behind;
+	a->has_waits = is_sent(s, "offcpu");
 	return (!local || now > a->to_ms + LOCAL_MS) && (!reach.remote_behind || now > a->last_ms);
 }
 
@@ -459,12 +503,13 @@ static struct live_request *request_new(struct server *s, struct http_request *r
 	return a;
 }
 
-static void take(struct server *s, struct http_request *r, const char *by_default)
+static void take(struct server *s, struct http_request *r, const char *by_default, bool is_block)
 {
 	struct live_profiles *p = s->live_profiles;
 	struct live_request *a = request_new(s, r);
 
 	a->by_default = by_default;
+	a->is_block = is_block;
 	if (p->count >= WAITING_MAX)
 		query_job_wrong(&a->q, 503, "too many profiles are being taken; try again");
 	if (a->q.status || !parse(a) || !is_possible(a)) {
@@ -482,13 +527,13 @@ static void take(struct server *s, struct http_request *r, const char *by_defaul
 
 void live_profile_take(void *ctx, struct http_request *r)
 {
-	take(ctx, r, "cpu");
+	take(ctx, r, "cpu", false);
 }
 
 /* As in Go, what it waits for; but of threads, and only where that is in its way. */
 void live_profile_block(void *ctx, struct http_request *r)
 {
-	take(ctx, r, "offcpu{state!=\"idle\"}");
+	take(ctx, r, "offcpu{state!=\"idle\"}", true);
 }
 
 void live_profile_index(void *ctx, struct http_request *r)
@@ -496,6 +541,7 @@ void live_profile_index(void *ctx, struct http_request *r)
 	struct live_request *a = request_new(ctx, r);
 
 	a->is_list = true;
+	a->has_waits = is_sent(a->q.server, "offcpu");
 	a->to_ms = clock_ms(CLOCK_REALTIME);
 	a->from_ms = a->to_ms - MIN(a->to_ms, LIST_MS);
 	if (query_job_start(&a->q) != 0)

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 #define SETTLE_MS 50
+#define TYPES_MAX 32 /* that are remembered */
 
 struct instance {
 	uint8_t id[16];
@@ -26,8 +27,14 @@ struct instance {
 	uint32_t metric_count;
 };
 
+struct heard_type {
+	char name[WINDOW_TYPE_MAX];
+	uint64_t heard_ms;
+};
+
 struct receiver {
 	struct store *store;
+	struct heard_type types[TYPES_MAX];
 	struct instance *instances[RECEIVER_INSTANCES];
 	uint32_t count;
 	size_t bytes; /* of all dictionaries */
@@ -145,6 +152,31 @@ static void keep_metrics(struct instance *i, struct window *w)
 	w->metric_count = 0;
 }
 
+/* More types than are remembered: the one that was heard of longest ago is forgotten. */
+static void hear_type(struct receiver *r, const char *name, uint64_t now_ms)
+{
+	struct heard_type *to = &r->types[0];
+
+	for (size_t i = 0; i < TYPES_MAX; i++) {
+		if (strcmp(r->types[i].name, name) == 0) {
+			r->types[i].heard_ms = now_ms;
+			return;
+		}
+		if (r->types[i].heard_ms < to->heard_ms)
+			to = &r->types[i];
+	}
+	snprintf(to->name, sizeof(to->name), "%s", name);
+	to->heard_ms = now_ms;
+}
+
+bool receiver_has_type(const struct receiver *r, const char *type, uint64_t since_ms)
+{
+	for (size_t i = 0; i < TYPES_MAX; i++)
+		if (strcmp(r->types[i].name, type) == 0)
+			return r->types[i].heard_ms && r->types[i].heard_ms >= since_ms;
+	return false;
+}
+
 static enum window_status store_it(struct receiver *r, struct instance *i, struct window *w,
 				   uint64_t now_ms, char reason[static 256])
 {
@@ -208,6 +240,8 @@ static enum window_status read_new(struct receiver *r, struct instance *i, const
 	bool is_last_part = w.metric_count;
 	keep_metrics(i, &w);
 	enum window_status status = store_it(r, i, &w, now_ms, reason);
+	if (status != WINDOW_REFUSED && w.part != WINDOW_NO_PART)
+		hear_type(r, w.type, now_ms);
 	if (is_last_part && (status == WINDOW_STORED || status == WINDOW_DUPLICATE))
 		i->covered_ms = MAX(i->covered_ms, covered_by(&w, now_ms));
 	window_done(&i->later);

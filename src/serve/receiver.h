@@ -52,6 +52,9 @@ struct receiver_reach {
 struct receiver_reach receiver_reach(const struct receiver *r, uint64_t since_ms,
 				     uint64_t until_ms);
 
+/* Whether any collector has sent windows of that type since `since_ms`. */
+bool receiver_has_type(const struct receiver *r, const char *type, uint64_t since_ms);
+
 /* Calls fn for each metric of each collector, as last sent; not of replaced ones. */
 typedef void receiver_metric_fn(void *ctx, const uint8_t instance[16], const char *name,
 				double value);

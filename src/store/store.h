@@ -97,6 +97,8 @@ struct store_query {
 	uint64_t step_ms;      /* of a timeline */
 	uint32_t max;          /* number of names in an answer */
 	bool exact;            /* cut to WINDOW_STEP_MS, not to whole windows */
+	bool unrounded;        /* of a sum: the windows that begin in the range as it is, which may
+				  be shorter than WINDOW_MS */
 	bool kernel;           /* of a timeline: also what was in the kernel */
 	bool raw_only;         /* do not use roll-ups: for tests that compare */
 };

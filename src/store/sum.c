@@ -217,8 +217,9 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 {
 	struct range_scan w = {.s = self,
 			       .q = q,
-			       .from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
-			       .to_ms = up(q->to_ms),
+			       .from_ms = q->unrounded ? q->from_ms
+						       : q->from_ms / WINDOW_MS * WINDOW_MS,
+			       .to_ms = q->unrounded ? q->to_ms : up(q->to_ms),
 			       .hours = !q->exact,
 			       .prefer_raw = q->raw_only,
 			       .times = q->exact,

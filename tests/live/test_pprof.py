@@ -18,7 +18,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import workloads  # noqa: E402
 from always import agent, always, served, until  # noqa: E402
-from recording import live  # noqa: E402
+from recording import live, undisturbed  # noqa: E402
 from server import Server  # noqa: E402
 from tap import SMOLDER, main, skip, test  # noqa: E402
 from windows import STORED, Collector, Reply, row  # noqa: E402
@@ -47,9 +47,9 @@ def pprof(*args, code=0):
     return p, took
 
 
-def url(a, **params):
+def url(a, what="profile", **params):
     query = "&".join(f"{k}={v}" for k, v in params.items())
-    return f"http://127.0.0.1:{a.port}/debug/pprof/profile" + ("?" + query if query else "")
+    return f"http://127.0.0.1:{a.port}/debug/pprof/{what}" + ("?" + query if query else "")
 
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "mins": 60, "": 1}
@@ -291,6 +291,78 @@ def an_agent_over_http_is_waited_for():
             assert head(p.stdout)[1] > 3, (p.stdout, time.monotonic() - began)
 
 
+# ---- what it waits for ------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def running(*argv):
+    p = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    try:
+        yield p
+    finally:
+        p.kill()
+        p.wait()
+
+
+@live
+@undisturbed
+def block_profiles_are_what_a_process_waits_for():
+    """By pid, by name and of the machine; as long as it was, of that time alone, and without what is idle."""
+    with always("--offcpu", "yes") as a, running("sleep", "300") as sleeper, \
+            running(workloads.path("waits"), "lock", "1000000") as locks, workloads.start("waits", "forever", "1") as idle:
+        until("what they wait for", lambda: all(a.json(
+            f"/api/v1/query?query=offcpu%7Bpid%3D%22{pid}%22%7D")["total"] for pid in (sleeper.pid, locks.pid, idle.pid)), 60)
+        p, took = pprof("-top", url(a, "block", seconds=4, pid=sleeper.pid))
+        assert took < 4 + 1 + LATE, took  # it begins with a second
+        duration, total = head(p.stdout)
+        print(f"# sleep waited {total:.3f} s of {duration:.3f}")
+        assert duration == 4 and "Type: offcpu" in p.stdout, p.stdout
+        assert abs(total - 4) < 0.5 and abs(table(p.stdout)["hrtimer_nanosleep"] - total) < 0.1, p.stdout
+
+        p, _ = pprof("-top", url(a, "block", seconds=3, pid=locks.pid))
+        waited = table(p.stdout)["lock_wait"]
+        print(f"# lock_wait: {waited:.3f} s of 3")
+        assert 2 < waited < 3.5, p.stdout
+        # Whoever is idle is not in it, unless that is asked for.
+        p, _ = pprof("-top", url(a, "block", seconds=2, pid=idle.pid))
+        assert "stuck_wait" not in p.stdout and "of 0 total" in p.stdout, p.stdout
+        p, _ = pprof("-top", url(a, "block", seconds=2, query=f"offcpu%7Bpid%3D%22{idle.pid}%22%7D"))
+        assert abs(table(p.stdout)["stuck_wait"] - 2) < 0.5, p.stdout
+        for how in ({"comm": "waits"}, {}):
+            p, _ = pprof("-top", "-nodecount=100000", url(a, "block", seconds=2, **how))
+            assert 1 < table(p.stdout)["lock_wait"] < 2.5 and "stuck_wait" not in p.stdout, p.stdout
+        # All of its time, in one profile.
+        p, _ = pprof("-top", url(a, seconds=3, query=f"wall%7Bpid%3D%22{sleeper.pid}%22%7D"))
+        assert abs(head(p.stdout)[1] - 3) < 0.5 and "[blocked: timer]" in p.stdout, p.stdout
+        # The list leads there, by process and for all.
+        text = get(a, "/debug/pprof/")[1].decode()
+        assert '<a href="block?seconds=30">' in text, text
+        with workloads.start("shares") as w:
+            link = until("the program to be listed", lambda: re.search(
+                rf'href="(block\?[^"]*pid={w.pid})">what it waits for<', get(a, "/debug/pprof/")[1].decode()), 60)
+            status, body, headers = get(a, "/debug/pprof/" + link[1].replace("&amp;", "&").replace("=30", "=1"))
+            assert status == 200 and gzip.decompress(body) and headers["X-Smolder-Missing"] == "0", headers.items()
+
+
+@live
+def where_waits_are_not_recorded_that_is_said():
+    """… and how to: not an empty profile."""
+    with always() as a, running("sleep", "300") as sleeper:
+        a.wait_stored(1)
+        began = time.monotonic()
+        for path in ("block", f"block?seconds=20&pid={sleeper.pid}", "block?comm=sleep"):
+            status, body, headers = get(a, f"/debug/pprof/{path}")
+            assert status == 404 and b"--offcpu yes" in body and headers["X-Go-Pprof"] == "1", (path, status, body)
+        assert time.monotonic() - began < 5, "before it waits for them"
+        p, _ = pprof("-top", url(a, "block", seconds=9), code=1)
+        assert "404 Not Found - what threads wait for is not recorded" in p.stderr, p.stderr
+        status, body, _ = get(a, "/debug/pprof/profile?seconds=1&query=wall%7Bcomm%3D%22none%22%7D")
+        assert status == 404 and b"--offcpu yes" in body, (status, body)
+        text = get(a, "/debug/pprof/")[1].decode()
+        assert "what it waits for</a>" in text and "<th>waits" not in text, text
+        # A process that the samples do not know is not there, whatever is recorded.
+        assert get(a, "/debug/pprof/block?pid=4194303")[0] == 404
+
+
 # ---- with a collector of our own ---------------------------------------------------------------
 
 @contextlib.contextmanager
@@ -339,6 +411,42 @@ def controls_come_unasked_and_the_answer_is_exact():
         assert headers["X-Smolder-Samples"] == "100", headers  # 2 s of 20 ms steps
         assert int(headers["X-Smolder-From"]) >= began and took < 2000 + LATE * 1000, (headers, took)
         assert b"work" in gzip.decompress(body) and b"other" not in gzip.decompress(body)
+
+
+@test
+def waits_are_of_windows_that_begin_in_those_seconds():
+    with socket_server() as (s, a):
+        waits, cpu = Collector(), Collector()
+        until("the first half of a second", lambda: time.time() % 1 < 0.5)
+        second = int(time.time()) * 1000
+
+        def send(start, name, length_ms=1000):
+            a.send(waits.message(start, [row(("main", name), 1, 10**9, comm="x", pid="1", state="sleeping")],
+                                 kind="offcpu", period=0, length_ms=length_ms))
+            assert receive().status == STORED
+
+        def receive():
+            while not (reply := Reply(a.recv(4096))).sequence:  # controls come whenever they come
+                pass
+            return reply
+
+        with ask(s, "/debug/pprof/block?seconds=2") as c:
+            while not Reply(a.recv(4096)).flush:
+                pass
+            for i, name in enumerate(("before", "now", "now", "after")):
+                send(second + i * 1000, name)
+            a.send(cpu.message(second, [row(("main", "ran"), 1, comm="x", times=[1])], length_ms=10000,
+                               metrics=[("up", 1.0)]))
+            assert receive().status == STORED
+            got = b""
+            while chunk := c.recv(65536):
+                got += chunk
+        head_, _, body = got.partition(b"\r\n\r\n")
+        assert head_.startswith(b"HTTP/1.1 200"), got[:300]
+        headers = dict(line.split(": ", 1) for line in head_.decode().split("\r\n")[1:])
+        assert (headers["X-Smolder-From"], headers["X-Smolder-To"]) == (str(second + 1000), str(second + 3000)), headers
+        assert headers["X-Smolder-Samples"] == "2", headers
+        assert b"now" in (body := gzip.decompress(body)) and b"before" not in body and b"after" not in body
 
 
 @test

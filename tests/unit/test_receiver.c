@@ -55,6 +55,7 @@ struct sender {
 	struct entries_mark mark;
 	uint64_t sequence, taken;
 	uint32_t epoch;
+	const char *type; /* NULL: cpu */
 };
 
 static struct sender sender_of(uint8_t id)
@@ -78,12 +79,12 @@ static struct pack message(struct sender *s, const char *line)
 			   .epoch = s->epoch,
 			   .start_ms = START,
 			   .length_ms = WINDOW_MS,
-			   .type = "cpu",
 			   .unit = "nanoseconds",
 			   .period = 10,
 			   .counts = {.taken = s->taken},
 			   .rows = &row,
 			   .row_count = 1};
+	snprintf(w.type, sizeof(w.type), "%s", s->type ? s->type : "cpu");
 	window_write(&w, s->dict, &s->mark, SIZE_MAX / 2, &out);
 	return out;
 }
@@ -130,6 +131,32 @@ static void messages_build_on_each_other(void **state)
 	assert_int_equal(send_one(b, &s, "comm=x|main;f 3").status, WINDOW_STORED);
 	assert_int_equal(send_one(b, &s, "comm=x|main;f;g 4").status, WINDOW_STORED);
 	assert_int_equal(stored(b), 7);
+	profile_free(s.dict);
+}
+
+static void types_that_are_sent_are_known(void **state)
+{
+	struct bench *b = *state;
+	struct sender s = sender_of(1);
+
+	assert_false(receiver_has_type(b->receiver, "cpu", 0));
+	send_one(b, &s, "comm=x|main;f 3");
+	assert_true(receiver_has_type(b->receiver, "cpu", NOW));
+	assert_false(receiver_has_type(b->receiver, "cpu", NOW + 1));
+	assert_false(receiver_has_type(b->receiver, "offcpu", 0));
+	s.type = "offcpu";
+	send_one(b, &s, "comm=x|main;g 3");
+	assert_true(receiver_has_type(b->receiver, "offcpu", NOW));
+	/* However many there are, the latest is among them. */
+	for (int i = 0; i < 100; i++) {
+		char name[16], line[32];
+		snprintf(name, sizeof(name), "t%d", i);
+		snprintf(line, sizeof(line), "comm=x|main;h%d 1", i);
+		s.type = name;
+		assert_int_equal(send_one(b, &s, line).status, WINDOW_STORED);
+		assert_true(receiver_has_type(b->receiver, name, NOW));
+	}
+	assert_false(receiver_has_type(b->receiver, "", 0));
 	profile_free(s.dict);
 }
 
@@ -389,6 +416,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(messages_build_on_each_other),
+		TEST(types_that_are_sent_are_known),
 		TEST(a_repeated_message_is_known),
 		TEST(a_restarted_server_asks_for_all_of_it),
 		TEST(another_epoch_forgets_the_one_before),

@@ -277,6 +277,40 @@ static void labels_select_and_group(void **state)
 	sender_done(&d);
 }
 
+/* A window that is shorter than others belongs to the range that it begins in, to the ms. */
+static void a_range_may_be_of_short_windows(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t counts[4];
+
+	sender_init(&d, 6);
+	for (int i = 0; i < 4; i++) {
+		uint64_t before = d.w.counts.taken;
+		make(&d, BEGIN + i * 1000ull, 8);
+		d.w.length_ms = 1000;
+		append(s, &d, NULL, BEGIN + 4000);
+		counts[i] = d.w.counts.taken - before;
+	}
+	for (int rounded = 0; rounded < 2; rounded++) {
+		struct store_query q = {.type = "cpu",
+					.from_ms = BEGIN + 1000,
+					.to_ms = BEGIN + 3000,
+					.unrounded = !rounded};
+		struct store_answer a;
+		struct profile *p = profile_new();
+		assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
+		assert_int_equal(a.samples,
+				 counts[1] + counts[2] + (rounded ? counts[0] + counts[3] : 0));
+		assert_int_equal(a.from_ms, rounded ? BEGIN : BEGIN + 1000);
+		assert_int_equal(a.to_ms, rounded ? BEGIN + 4000 : BEGIN + 3000);
+		profile_free(p);
+	}
+	store_close(s);
+	sender_done(&d);
+}
+
 static bool never(void *ctx, double done)
 {
 	*(double *)ctx = done;
@@ -535,6 +569,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(sums_outlive_days_and_are_made_again, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(labels_select_and_group, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_range_may_be_of_short_windows, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples_whose_stack_was_cut_are_counted, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_selection_is_its_share, setup, teardown),
