@@ -14,8 +14,9 @@ import folded  # noqa: E402
 import generated  # noqa: E402
 import workloads  # noqa: E402
 from always import always, until  # noqa: E402
+from container import container  # noqa: E402
 from recording import caching_in, live, record, wait_cpu  # noqa: E402
-from tap import hurry, main, skip  # noqa: E402
+from tap import hurry, main  # noqa: E402
 
 
 def marked(stacks):
@@ -117,47 +118,19 @@ def ticks_that_the_kernel_skips_are_told():
               lambda: sum(a.collectors("smolder_collector_ticks_missed_total")) > 5)
 
 
-
-def container_hierarchy():
-    """The control groups that tell of containers, as the collector finds them."""
-    with open("/proc/self/mounts") as f:
-        mounts = {m[1]: m[2] for m in (line.split() for line in f)}
-    if mounts.get("/sys/fs/cgroup") == "cgroup2":
-        return "/sys/fs/cgroup"
-    for name in ("memory", "pids", "cpu", "devices"):
-        if mounts.get(f"/sys/fs/cgroup/{name}") == "cgroup":
-            return f"/sys/fs/cgroup/{name}"
-    skip("no hierarchy of control groups here")
-
-
 @live
 def a_container_that_lives_for_a_second_keeps_its_label():
-    name = os.urandom(32).hex()
-    root = container_hierarchy()
-    group = os.path.join(root, f"docker-{name}.scope")
     with always() as a:
         a.wait_stored()  # so a window has just begun, and ends long after the container
-        os.mkdir(group)
-        try:
-            with workloads.start("shares") as w:
-                with open(os.path.join(group, "cgroup.procs"), "w") as f:
-                    f.write(str(w.pid))
-                wait_cpu(w, 0.7)
-        finally:
-            until("the container to be gone", lambda: not os.path.exists(group) or gone(group))
+        with container() as (name, procs), workloads.start("shares") as w:
+            with open(procs, "w") as f:
+                f.write(str(w.pid))
+            wait_cpu(w, 0.7)
 
         def found():
             got = a.query("-f", "folded", f'{{container="{name[:12]}"}}')
             return got.returncode == 0 and folded.parse(got.stdout).total
         until("its samples, under its name", found, 40)
-
-
-def gone(group):
-    try:
-        os.rmdir(group)
-    except OSError:
-        return False
-    return True
 
 
 main()
