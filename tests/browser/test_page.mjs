@@ -21,7 +21,7 @@ const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
 const SMOLDER = path.join(BUILD, 'smolder');
 const PICTURES = path.join(BUILD, 'page');
-const DOCS = process.env.SMOLDER_PICTURES ? ['page', 'page-compare', 'page-heatmap', 'page-phone'] : [];
+const DOCS = process.env.SMOLDER_PICTURES ? ['page', 'page-compare', 'page-heatmap', 'page-phone', 'page-wall'] : [];
 const ROW = 18;
 
 let browser = null, mock = null, server = null, url = '';
