@@ -2060,12 +2060,12 @@ test('a real server: a fresh one shows all there is, at its full width', {skip},
 });
 
 /* Threads of two processes, one of which is called as its process is. */
-const THREADS = `
+const NAMED_THREADS = `
     rows = [row(("main@app",), 4, comm="nginx", pid="7"),
             row(("main@app", "io@app"), 3, comm="nginx", pid="7", thread="aio#")]`;
 
 test('a real server: grouped by thread, every thread has its name', {skip}, async () => {
-	const real = await realServer(THREADS);
+	const real = await realServer(NAMED_THREADS);
 	try {
 		const page = await open(`#v=1&t=${real.from}-${real.to}&by=thread&group=thread&icicle=1`, {base: real.url});
 		await ready(page);
