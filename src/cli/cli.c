@@ -244,5 +244,10 @@ char *cli_cache_dir(void)
 		return mem_strdup("/var/cache/smolder");
 	if (cache && cache[0] == '/')
 		return mem_printf("%s/smolder", cache);
-	return home && home[0] == '/' ? mem_printf("%s/.cache/smolder", home) : NULL;
+	if (!home || home[0] != '/')
+		return NULL;
+	/* A new user may have none; if it cannot be made, whoever needs it says so. */
+	CLEANUP(freep) char *parent = mem_printf("%s/.cache", home);
+	mkdir(parent, 0700);
+	return mem_printf("%s/smolder", parent);
 }

@@ -87,8 +87,9 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 				    "raise --tables", false},
 	[TROUBLE_TABLE_CACHE] = {"table_cache",
 				 "unwind tables are not cached: they are rebuilt at each start",
-				 "let /var/cache/smolder be root's alone, and writable", false,
-				 TROUBLE_ERROR},
+				 "let /var/cache/smolder, or a user's ~/.cache/smolder, be "
+				 "writable for that user alone",
+				 false, TROUBLE_ERROR},
 	[TROUBLE_FRAME_POINTERS] = {"frame_pointers",
 				    "user stacks were walked by frame pointers, which programs "
 				    "without them cut short",
