@@ -103,7 +103,7 @@ def what_a_recording_goes_without_is_said_once():
     for words in (f"separate debug files are there but cannot be read, or are those of another build: their "
                   f"programs' static functions have no names (the first: that of {program})",
                   f"(the first: that of process {jitted})",
-                  "is why it was recorded at normal priority"):
+                  "the collector runs at normal priority ("):
         assert r.stderr.count(words) == 1, (words, r.stderr)
     assert r.stderr.count("/tmp/perf-PID.map") == 1, r.stderr
     assert quiet.ok().err == "", quiet.err
