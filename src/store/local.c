@@ -15,14 +15,12 @@
 #include "base/sort.h"
 #include "store/operations.h"
 
-#define FUTURE_MS  3600000ull
-#define LEVEL      3
 #define LIST_MAX   100000u
 #define SERIES_TOP ((1u << 20) - 2) /* what ids have room for in columns.h */
 #define STACKS_TOP ((1u << 24) - 2)
 #define MONTH      8 /* a month may have so many times the entries of a day */
 
-__attribute__((format(printf, 2, 3))) static void say(struct store_error *e, const char *fmt, ...)
+void local_say(struct store_error *e, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -213,31 +211,52 @@ static int lock(struct local_store *s, struct store_error *e)
 
 	if (mkdir(s->dir, 0750) < 0 && errno != EEXIST) {
 		int r = -errno;
-		say(e, "%s: cannot create it: %s", s->dir, strerror(-r));
+		local_say(e, "%s: cannot create it: %s", s->dir, strerror(-r));
 		return r;
 	}
 	CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0) {
 		int r = -errno;
-		say(e, "%s: cannot write: %s", path, strerror(-r));
+		local_say(e, "%s: cannot write: %s", path, strerror(-r));
 		return r;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (pread(fd, pid, sizeof(pid) - 1, 0) > 0)
 			e->pid = atoi(pid);
-		say(e, "%s: in use by process %s, which writes to it", s->dir,
-		    pid[0] ? strtok(pid, "\n") : "?");
+		local_say(e, "%s: in use by process %s, which writes to it", s->dir,
+			  pid[0] ? strtok(pid, "\n") : "?");
 		return -EBUSY;
 	}
 	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, strlen(pid), 0) < 0) {
 		int r = -errno;
-		say(e, "%s: cannot write: %s", path, strerror(-r));
+		local_say(e, "%s: cannot write: %s", path, strerror(-r));
 		return r;
 	}
 	if (s->lock >= 0)
 		close(s->lock);
 	s->lock = TAKE_FD(fd);
+	return 0;
+}
+
+int local_check_lock(struct local_store *s, struct store_error *e)
+{
+	CLEANUP(freep) char *path = mem_printf("%s/pid", s->dir);
+	struct stat here, held;
+
+	if (stat(path, &here) == 0 && fstat(s->lock, &held) == 0 && here.st_ino == held.st_ino &&
+	    here.st_dev == held.st_dev)
+		return 0;
+	int r = lock(s, e);
+	if (r)
+		return r;
+	for (int i = 0; i < LOCAL_DAYS; i++) {
+		partition_close(s->days[i]);
+		s->days[i] = NULL;
+	}
+	partition_close(s->month);
+	s->month = NULL;
+	s->accounts.changed = true; /* they go on from what is in memory, in a new file */
 	return 0;
 }
 
@@ -382,24 +401,25 @@ static int open_reader(struct local_store *s, struct store_error *e)
 
 	if (stat(s->dir, &st) < 0) {
 		int r = -errno;
-		say(e,
-		    r == -EACCES ? "%s: not accessible for this user: %s"
-				 : "%s: there is no store: %s",
-		    s->dir, strerror(-r));
+		local_say(e,
+			  r == -EACCES ? "%s: not accessible for this user: %s"
+				       : "%s: there is no store: %s",
+			  s->dir, strerror(-r));
 		return r;
 	}
 	if (!S_ISDIR(st.st_mode)) {
-		say(e, "%s: is a file, not a directory", s->dir);
+		local_say(e, "%s: is a file, not a directory", s->dir);
 		return -ENOTDIR;
 	}
 	if (access(s->dir, R_OK | X_OK) < 0 || (access(raw, R_OK | X_OK) < 0 && errno != ENOENT)) {
 		int r = -errno;
-		say(e, "%s: the store is not readable for this user (it belongs to user %u): %s",
-		    s->dir, (unsigned)st.st_uid, strerror(-r));
+		local_say(e,
+			  "%s: the store is not readable for this user (it belongs to user %u): %s",
+			  s->dir, (unsigned)st.st_uid, strerror(-r));
 		return r;
 	}
 	if (!looks_like_store(s->dir)) {
-		say(e, "%s: not a store of smolder: none of its files are there", s->dir);
+		local_say(e, "%s: not a store of smolder: none of its files are there", s->dir);
 		return -ENODATA;
 	}
 	return 0;
@@ -413,7 +433,7 @@ static int open_writer(struct local_store *s, struct store_error *e)
 		return r;
 	r = open_accounts(s);
 	if (r) {
-		say(e, "%s/accounts.db: cannot open: %s", s->dir, strerror(-r));
+		local_say(e, "%s/accounts.db: cannot open: %s", s->dir, strerror(-r));
 		return r;
 	}
 	survey(s);
@@ -480,305 +500,13 @@ static bool local_warning(void *self, struct store_error *ret)
 	s->said_damaged = s->stats.damaged_files;
 	if (!count || !s->set_aside)
 		return false;
-	say(ret,
-	    "%" PRIu64 " file%s of the store damaged; set aside as %s%s, and not part of answers "
-	    "any more",
-	    count, count > 1 ? "s were" : " was", s->set_aside, count > 1 ? " and the like" : "");
+	local_say(ret,
+		  "%" PRIu64
+		  " file%s of the store damaged; set aside as %s%s, and not part of answers "
+		  "any more",
+		  count, count > 1 ? "s were" : " was", s->set_aside,
+		  count > 1 ? " and the like" : "");
 	return true;
-}
-
-/* ---- appending ---------------------------------------------------------------------------------
- */
-
-static struct remap *translation(struct local_store *s, const struct window *w,
-				 const struct profile *dict, const struct partition *b)
-{
-	struct translation *t = &s->translations[0];
-
-	for (int i = 0; i < LOCAL_TRANSLATIONS; i++) {
-		struct translation *n = &s->translations[i];
-		if (n->from == dict && n->epoch == w->epoch && n->to == b->id &&
-		    n->stacks <= dict->stack_count && n->series <= dict->series_count &&
-		    memcmp(n->instance, w->instance, 16) == 0) {
-			t = n;
-			goto found;
-		}
-		if (n->used < t->used)
-			t = n;
-	}
-	remap_done(&t->map);
-	t->from = dict;
-	t->epoch = w->epoch;
-	t->to = b->id;
-	memcpy(t->instance, w->instance, 16);
-found:
-	t->used = ++s->clock;
-	t->stacks = dict->stack_count;
-	t->series = dict->series_count;
-	return &t->map;
-}
-
-/* The window's rows under the ids of the day; returns how many samples found no room. */
-static uint64_t translate(struct local_store *s, const struct profile *dict, const struct window *w,
-			  struct partition *b, uint64_t *ret_samples)
-{
-	struct remap *m = translation(s, w, dict, b);
-	struct columns *c = &s->columns;
-	const uint16_t *times = w->times;
-	uint64_t other = 0;
-
-	columns_clear(c);
-	columns_window(c, w->start_ms, w->length_ms);
-	*ret_samples = 0;
-	for (uint32_t i = 0; i < w->row_count; i++) {
-		const struct window_row *r = &w->rows[i];
-		uint32_t series = remap_series(m, dict, r->series, b->dict.p, &s->day_caps);
-		uint32_t stack = series == REMAP_FULL
-					 ? REMAP_FULL
-					 : remap_stack(m, dict, r->stack, b->dict.p, &s->day_caps);
-		if (stack == REMAP_FULL) {
-			series = remap_other(b->dict.p);
-			stack = 0;
-			other += r->count;
-		}
-		columns_add(c, series, stack, 0, r->count, r->value, times,
-			    times ? (uint32_t)r->count : 0);
-		if (times)
-			times += r->count;
-		*ret_samples += r->count;
-	}
-	columns_settle(c);
-	return other;
-}
-
-static int instance_id(struct partition *b, const uint8_t instance[static 16], int64_t *ret)
-{
-	CLEANUP(sql_endp)
-	sqlite3_stmt *st = sql_ask(&b->db, "SELECT id FROM instances WHERE instance = ?", "b",
-				   instance, (size_t)16);
-	int r = sql_step(&b->db, st);
-
-	if (r > 0)
-		*ret = sqlite3_column_int64(st, 0);
-	return r < 0 ? r : !r; /* 1: not there */
-}
-
-/* Messages of a pack: for each, instance and sequence (differences, zigzag), part. */
-static bool packed_has(const void *bytes, size_t len, int64_t instance, uint64_t sequence,
-		       uint32_t part)
-{
-	struct unpack in = {bytes, (const uint8_t *)bytes + len, false};
-	int64_t id = 0;
-	uint64_t seq = 0;
-
-	while (in.at < in.end && !in.bad) {
-		id += unpack_i64(&in);
-		seq += (uint64_t)unpack_i64(&in);
-		uint64_t p = unpack_u64(&in);
-		if (id == instance && seq == sequence && p == part && !in.bad)
-			return true;
-	}
-	return false;
-}
-
-/* 1: it is stored already, 0: not, or -errno. */
-static int is_known(struct partition *b, const struct window *w, int64_t slot)
-{
-	int64_t instance;
-	int r = instance_id(b, w->instance, &instance);
-
-	if (r)
-		return r < 0 ? r : 0;
-	CLEANUP(sql_endp)
-	sqlite3_stmt *st = sql_ask(&b->db,
-				   "SELECT 1 FROM windows WHERE slot = ? AND instance = ? AND"
-				   " sequence = ? AND part = ?",
-				   "iiii", slot, instance, (int64_t)w->sequence, (int64_t)w->part);
-	r = sql_step(&b->db, st);
-	if (r)
-		return r;
-	CLEANUP(sql_endp)
-	sqlite3_stmt *pack =
-		sql_ask(&b->db, "SELECT messages FROM slots WHERE slot = ?", "i", slot);
-	r = sql_step(&b->db, pack);
-	if (r <= 0)
-		return r;
-	return packed_has(sqlite3_column_blob(pack, 0), (size_t)sqlite3_column_bytes(pack, 0),
-			  instance, w->sequence, w->part);
-}
-
-static int write_window(struct local_store *s, struct partition *b, const struct window *w,
-			int64_t slot, uint64_t samples, uint64_t now_ms)
-{
-	int64_t instance, type;
-	struct pack counts = {};
-
-	int r = instance_id(b, w->instance, &instance);
-	if (r == 1) {
-		r = sql_run(&b->db, "INSERT INTO instances(instance) VALUES(?)", "b", w->instance,
-			    (size_t)16);
-		instance = sqlite3_last_insert_rowid(b->db.db);
-	}
-	r = r ? r : partition_type(b, w->type, w->unit, w->period, &type);
-	if (r)
-		return r;
-	s->bytes.len = s->more.len = 0;
-	r = columns_write(&s->columns, w->period, LEVEL, &s->compressor, &s->bytes);
-	if (w->times)
-		r = r ? r : columns_write_times(&s->columns, LEVEL, &s->compressor, &s->more);
-	if (r)
-		return r;
-	accounts_pack(&w->counts, samples, &counts);
-	r = sql_run(
-		&b->db,
-		"INSERT INTO windows(id, slot, instance, sequence, part, received, type, counts,"
-		" rows, times) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		"iiiiiiibbb", b->next, slot, instance, (int64_t)w->sequence, (int64_t)w->part,
-		(int64_t)now_ms, type, counts.bytes, counts.len, s->bytes.bytes, s->bytes.len,
-		w->times ? s->more.bytes : NULL, s->more.len);
-	pack_done(&counts);
-	return r;
-}
-
-static int append(struct local_store *s, struct partition *b, const struct profile *dict,
-		  const struct window *w, uint64_t now_ms)
-{
-	int64_t slot = (int64_t)(w->start_ms / 1000 / SLOT_S * SLOT_S);
-	struct accounts_entry entry;
-	struct entries_mark mark;
-	uint64_t samples;
-
-	int r = is_known(b, w, slot);
-	if (r)
-		return r < 0 ? r : -EEXIST;
-	accounts_look(&s->accounts, w, &entry);
-	uint64_t other = translate(s, dict, w, b, &samples);
-	s->columns.windows[0].messages = 1;
-	s->columns.windows[0].lost = entry.lost;
-	s->columns.windows[0].restarted = entry.restarted;
-
-	r = sql_begin(&b->db);
-	r = r ? r : dict_write(&b->dict, &b->db, &mark);
-	r = r ? r : write_window(s, b, w, slot, samples, now_ms);
-	if (r)
-		sql_rollback(&b->db);
-	else
-		r = sql_commit(&b->db);
-	if (r)
-		return r;
-	dict_written(&b->dict, &mark);
-	local_todo(s, b->number);
-	accounts_add(&s->accounts, w, samples, b->number, b->id, b->next++);
-	s->stats.windows++;
-	s->stats.samples += samples;
-	s->stats.other_samples += other;
-	s->stats.first_ms = s->stats.first_ms ? MIN(s->stats.first_ms, w->start_ms) : w->start_ms;
-	s->stats.last_ms = MAX(s->stats.last_ms, w->start_ms + w->length_ms);
-	return 0;
-}
-
-static int in_range(struct local_store *s, const struct window *w, uint64_t now_ms,
-		    struct store_error *e)
-{
-	if (w->start_ms > now_ms + FUTURE_MS) {
-		say(e, "the window begins %.1f hours in the future",
-		    (double)(w->start_ms - now_ms) / 3600e3);
-		return -ERANGE;
-	}
-	if (w->start_ms + s->o.retention_ms < now_ms || w->start_ms < s->accounts.floor_ms) {
-		say(e, "the window is older than the retention time");
-		return -ERANGE;
-	}
-	return 0;
-}
-
-/* The whole directory may have been deleted: then who writes to it is said anew. */
-static int check_lock(struct local_store *s, struct store_error *e)
-{
-	CLEANUP(freep) char *path = mem_printf("%s/pid", s->dir);
-	struct stat here, held;
-
-	if (stat(path, &here) == 0 && fstat(s->lock, &held) == 0 && here.st_ino == held.st_ino &&
-	    here.st_dev == held.st_dev)
-		return 0;
-	int r = lock(s, e);
-	if (r)
-		return r;
-	for (int i = 0; i < LOCAL_DAYS; i++) {
-		partition_close(s->days[i]);
-		s->days[i] = NULL;
-	}
-	partition_close(s->month);
-	s->month = NULL;
-	s->accounts.changed = true; /* they go on from what is in memory, in a new file */
-	return 0;
-}
-
-/* The file is named: other days of the store may be of this version. */
-static void say_unwritten(const struct local_store *s, const struct window *w, int r,
-			  struct store_error *e)
-{
-	CLEANUP(freep)
-	char *day = partition_path(s->dir, PARTITION_RAW, (int64_t)(w->start_ms / DAY_MS));
-
-	if (!e || e->text[0])
-		return;
-	if (r == -EPROTONOSUPPORT)
-		say(e,
-		    "%s: cannot write: it comes from a newer version of smolder; use that one, or "
-		    "another store",
-		    day);
-	else
-		say(e, "%s: cannot write: %s", s->dir, strerror(-r));
-}
-
-static int local_append(void *self, const struct profile *dict, const struct window *w,
-			uint64_t now_ms, struct store_error *ret_err)
-{
-	struct local_store *s = self;
-	struct partition *b;
-
-	int r = s->o.read_only ? -EROFS : in_range(s, w, now_ms, ret_err);
-	if (r) {
-		s->stats.refused += r == -ERANGE;
-		return r;
-	}
-	r = check_lock(s, ret_err);
-	for (int tries = 0; !r && tries < 2; tries++) {
-		r = local_day(s, (int64_t)(w->start_ms / DAY_MS), &b);
-		if (r)
-			break;
-		r = append(s, b, dict, w, now_ms);
-		if (r == -EEXIST || !r)
-			break;
-		if (r == -ENOBUFS || r == -EFBIG) {
-			say(ret_err, r == -EFBIG ? "the window is larger than the store accepts"
-						 : "there are too many profile types on that day");
-			s->stats.refused++;
-			return -ERANGE;
-		}
-		if (r == -EUCLEAN) {
-			local_drop(s, b, r); /* and once more, in a new file */
-			r = tries ? r : 0;
-		} else if (r == -ENOSPC || r == -EAGAIN) {
-			if (partition_load_types(b) < 0)
-				local_drop(s, b, 0);
-		} else {
-			local_drop(s, b, 0);
-		}
-	}
-	if (r == -EEXIST) {
-		s->stats.known++;
-		return r;
-	}
-	if (r) {
-		s->stats.failed++;
-		say_unwritten(s, w, r, ret_err);
-		r = r == -ENOSPC || r == -EDQUOT  ? -ENOSPC
-		    : r == -EROFS || r == -EACCES ? -EROFS
-						  : -EIO;
-	}
-	return r;
 }
 
 const struct store_operations local_operations = {

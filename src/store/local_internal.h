@@ -10,8 +10,10 @@
  * The writer locks the directory, and its process id is in the file `pid`. Readers never block it.
  * A damaged file is set aside (renamed to NAME.damaged-N) and counted, and a new one is started.
  *
- *	local.c       opening, appending
- *	maintain.c    packing and roll-ups
+ *	local.c       opening
+ *	append.c      a window becomes a row of its day
+ *	settle.c      five minutes are packed, and added to sums over longer times
+ *	maintain.c    when and of what that is done
  *	retain.c      deleting what is too old or too much, and measuring the store
  *	range_scan.c  which parts of which files make up a time range
  *	sum.c         a time range as a profile
@@ -78,6 +80,16 @@ void local_todo(struct local_store *s, int64_t day);
 void local_todo_audit(struct local_store *s, int64_t day);
 void local_todo_month(struct local_store *s, int64_t month);
 
+/* What went wrong, for the user. */
+__attribute__((format(printf, 2, 3))) void local_say(struct store_error *e, const char *fmt, ...);
+/* The whole directory may have been deleted: then who writes to it is said anew. */
+int local_check_lock(struct local_store *s, struct store_error *e);
+
+/* Packs the five minutes that begin at `start` (seconds), and adds them to the month's: 0 or
+ * -errno. */
+int local_settle(struct local_store *s, int64_t day_number, int64_t start, uint64_t now_ms);
+/* Makes the sums over an hour of those over its five minutes: 0 or -errno. */
+int local_roll_hour(struct local_store *s, struct partition *month, int64_t hour);
 /* Packs and rolls up everything of a day, so that it can be deleted: 0 or -errno. */
 int local_settle_day(struct local_store *s, int64_t day);
 
@@ -97,6 +109,8 @@ enum local_folder { LOCAL_RAW, LOCAL_ROLL, LOCAL_TIMES };
 uint32_t local_list(const char *dir, enum local_folder folder, int64_t **ret);
 
 /* Operations (operations.h) outside local.c. */
+int local_append(void *self, const struct profile *dict, const struct window *w, uint64_t now_ms,
+		 struct store_error *ret_err);
 bool local_maintain(void *self, uint64_t now_ms);
 int local_sum(void *self, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err);

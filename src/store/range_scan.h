@@ -2,7 +2,7 @@
  * range_scan: visits the blobs that make up a time range, file by file, each sample once.
  *
  * For each five minutes it uses one of: the sum over their hour, their own sum, or their windows. A
- * sum is used only if it is complete with regard to the day (maintain.c says how that is known), so
+ * sum is used only if it is complete with regard to the day (settle.c says how that is known), so
  * the answer does not depend on which one was used. Where a range begins or ends inside five
  * minutes, their windows are used; if those are gone, the whole five minutes.
  *
