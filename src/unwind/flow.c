@@ -6,6 +6,7 @@
 #include "base/sort.h"
 #include "unwind/gorows.h"
 #include "unwind/x86.h"
+#include "unwind/x86_frame.h"
 
 #define PADDED_ALIGN    64ull
 #define PADDED_GAP_MIN  (64u << 10) /* minimum size of code without symbols to be searched */
@@ -13,8 +14,6 @@
 #define SYSCALL_GAP_MAX 16
 #define LEAF_MAX        128 /* bytes of a function without a frame; glibc's __longjmp has 80 */
 #define STEP_BYTES      16  /* reading or clearing this many counts as one step */
-#define DEPTH_MAX       (1 << 24)
-#define LOST            1 /* of a saved register: it was saved, but it is not known where */
 #define SYMBOLS_MAX     (1u << 20)
 #define CHUNK           256
 
@@ -24,24 +23,14 @@ struct function {
 	bool outermost; /* has no caller: the program's entry, and code that it runs into */
 };
 
-/* Where the caller's registers are before an instruction. */
-struct state {
-	int32_t depth; /* CFA - rsp; 0: unknown */
-	int32_t frame; /* CFA - rbp; 0: rbp is something else */
-	int16_t bp;    /* the caller's rbp is at CFA + this; 0: it was not saved; or LOST */
-	int16_t bx;
-	uint8_t end, bad;
-	uint16_t pad;
-};
-
 struct code_byte { /* of a function */
-	struct state state;
+	struct x86_frame state;
 	uint8_t len; /* of the instruction that starts here; 0: none was found */
 };
 
 struct todo {
 	uint32_t at;
-	struct state state;
+	struct x86_frame state;
 };
 
 struct flow {
@@ -71,7 +60,7 @@ struct flow {
 	size_t bytes_cap;
 	struct todo *todo;
 	uint32_t todo_count, todo_cap;
-	struct state indirect; /* at a jump through a table; depth 0: there is none */
+	struct x86_frame indirect; /* at a jump through a table; depth 0: there is none */
 	bool indirect_bad;
 };
 
@@ -232,129 +221,7 @@ static uint64_t end_of(const struct flow *f, const struct function *fn, const st
 
 /* ---- instructions --------------------------------------------------------------------------- */
 
-static bool same(const struct state *a, const struct state *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
-/* The state that is true whichever of two paths was taken. */
-static struct state join(const struct state *a, const struct state *b)
-{
-	struct state s = *a;
-
-	if (a->bad || b->bad || a->end != b->end || a->frame != b->frame ||
-	    (a->depth && b->depth && a->depth != b->depth && !a->frame))
-		return (struct state){.bad = 1};
-	if (!a->frame) /* code that sets rsp without a frame pointer restores it */
-		s.depth = MAX(a->depth, b->depth);
-	else if (a->depth != b->depth) /* V8's functions drop their arguments from the stack */
-		s.depth = 0;
-	if (a->bp != b->bp)
-		s.bp = LOST;
-	if (a->bx != b->bx)
-		s.bx = LOST;
-	return s;
-}
-
-static void deepen(struct state *s, int64_t by)
-{
-	if (!s->depth)
-		return;
-	int64_t depth = s->depth + by;
-	if (depth < 8 || depth > DEPTH_MAX)
-		*s = (struct state){.bad = 1};
-	else
-		s->depth = (int32_t)depth;
-}
-
-static void push(struct state *s, uint8_t reg)
-{
-	deepen(s, 8);
-	bool near = s->depth && s->depth <= INT16_MAX;
-	if (reg == X86_RBP && s->bp == 0 && !s->frame)
-		s->bp = near ? (int16_t)-s->depth : LOST;
-	if (reg == X86_RBX && s->bx == 0)
-		s->bx = near ? (int16_t)-s->depth : LOST;
-}
-
-static void pop(struct state *s, uint8_t reg)
-{
-	bool own = s->depth && s->bp == -s->depth;
-
-	if (reg == X86_RBP) {
-		if (s->bp && !own && s->frame)
-			s->bp = LOST;
-		s->frame = 0;
-		if (own)
-			s->bp = 0;
-	}
-	if (reg == X86_RBX && s->depth && s->bx == -s->depth)
-		s->bx = 0;
-	if (reg == X86_RSP)
-		s->depth = 0;
-	else
-		deepen(s, -8);
-}
-
-static void set_depth(struct state *s, int64_t depth)
-{
-	if (!s->frame || depth < 8 || depth > DEPTH_MAX)
-		*s = (struct state){.bad = 1};
-	else
-		s->depth = (int32_t)depth;
-}
-
-/* The effect of an instruction on the state; jumps are handled by follow(). */
-static void apply(struct state *s, const struct x86 *x)
-{
-	if (s->bad || s->end)
-		return;
-	switch (x->kind) {
-	case X86_PUSH:
-		push(s, x->reg);
-		break;
-	case X86_POP:
-		pop(s, x->reg);
-		break;
-	case X86_ADD_RSP:
-		deepen(s, -(int64_t)x->value);
-		break;
-	case X86_SET_RSP:
-		s->depth = 0;
-		break;
-	case X86_RSP_FROM_RBP:
-		set_depth(s, (int64_t)s->frame - x->value);
-		break;
-	case X86_RBP_FROM_RSP:
-		s->frame = s->depth && s->bp ? s->depth - x->value : 0;
-		break;
-	case X86_LEAVE:
-		set_depth(s, s->frame);
-		if (!s->bad)
-			pop(s, X86_RBP);
-		break;
-	case X86_CLEAR_RBP:
-		if (s->bp == 0) { /* it cannot restore rbp, so it never returns */
-			*s = (struct state){.end = 1};
-			break;
-		}
-		s->frame = 0;
-		break;
-	case X86_SET_RBP:
-		s->frame = 0;
-		if (s->bp == 0)
-			s->bp = LOST;
-		break;
-	case X86_STORE_RBP:
-		if (s->bp == 0 && !s->frame)
-			s->bp = LOST;
-		break;
-	default:
-		break;
-	}
-}
-
-static void want(struct flow *f, uint64_t at, const struct state *s)
+static void want(struct flow *f, uint64_t at, const struct x86_frame *s)
 {
 	MEM_GROW(f->todo, f->todo_count, f->todo_cap);
 	f->todo[f->todo_count++] = (struct todo){(uint32_t)at, *s};
@@ -369,15 +236,15 @@ static void mark_outermost(struct flow *f, uint64_t start)
 /* Follows the code from one instruction until nothing new is found. */
 static void follow(struct flow *f, uint64_t start, uint32_t size, struct todo t)
 {
-	struct state s = t.state;
+	struct x86_frame s = t.state;
 	uint64_t at = t.at;
 	const uint8_t *code = f->code + (start - f->from);
 
 	while (at < size && f->steps < FLOW_STEPS_MAX) {
 		struct code_byte *p = &f->bytes[at];
 		if (p->len) {
-			s = join(&p->state, &s);
-			if (same(&p->state, &s))
+			s = x86_frame_join(&p->state, &s);
+			if (x86_frame_same(&p->state, &s))
 				return;
 		}
 		struct x86 x = x86_decode(code + at, size - at);
@@ -386,20 +253,20 @@ static void follow(struct flow *f, uint64_t start, uint32_t size, struct todo t)
 		f->steps++;
 		p->state = s;
 		p->len = x.len;
-		apply(&s, &x);
+		x86_frame_apply(&s, &x);
 		uint64_t next = at + x.len, target = next + (uint64_t)(int64_t)x.value;
 		if (x.kind == X86_END)
 			return;
 		if (x.kind == X86_CALL && x.direct) {
 			if (x.value == 0) /* call to the next instruction, to read rip */
-				push(&s, X86_NO_REG);
+				x86_frame_push(&s, X86_NO_REG);
 			else
 				discover(f, start + target);
 		}
 		if (x.kind == X86_LEA_RIP && target >= size)
 			discover(f, start + target);
 		if (x.kind == X86_JUMP && !x.direct) {
-			if (f->indirect.depth && !same(&f->indirect, &s))
+			if (f->indirect.depth && !x86_frame_same(&f->indirect, &s))
 				f->indirect_bad = true;
 			f->indirect = s;
 			return;
@@ -425,7 +292,7 @@ static void follow_all(struct flow *f, uint64_t start, uint32_t size)
 /* Follows a function from its start; the result is in f->bytes. */
 static void follow_function(struct flow *f, const struct function *fn, uint32_t size)
 {
-	const struct state entry = {.depth = fn->outermost ? 0 : 8, .end = fn->outermost};
+	const struct x86_frame entry = {.depth = fn->outermost ? 0 : 8, .end = fn->outermost};
 	uint64_t start = fn->start;
 
 	if (f->bytes_cap < size) {
@@ -434,7 +301,7 @@ static void follow_function(struct flow *f, const struct function *fn, uint32_t 
 	}
 	memset(f->bytes, 0, size * sizeof(*f->bytes));
 	f->steps += size / STEP_BYTES;
-	f->indirect = (struct state){};
+	f->indirect = (struct x86_frame){};
 	f->indirect_bad = false;
 	want(f, 0, &entry);
 	follow_all(f, start, size);
@@ -452,29 +319,13 @@ static void follow_function(struct flow *f, const struct function *fn, uint32_t 
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static struct unwind_rule rule_of(const struct state *s)
-{
-	struct unwind_rule rule = {.checked = 1};
-
-	if (s->end)
-		return (struct unwind_rule){.cfa = UNWIND_END};
-	if (s->bad || (!s->frame && !s->depth))
-		return (struct unwind_rule){.cfa = UNWIND_OTHER};
-	rule.cfa = s->frame ? UNWIND_FP : UNWIND_SP;
-	rule.cfa_offset = s->frame ? s->frame : s->depth;
-	rule.fp = s->bp == 0 ? UNWIND_FP_SAME : s->bp == LOST ? UNWIND_FP_LOST : UNWIND_FP_AT_CFA;
-	rule.fp_offset = s->bp == LOST ? 0 : s->bp;
-	rule.kept_offset = s->bx == LOST ? UNWIND_KEPT_LOST : s->bx;
-	return rule;
-}
-
 static int put_function(struct flow *f, uint64_t start, uint32_t size)
 {
 	static const struct unwind_rule unknown = {.cfa = UNWIND_UNKNOWN};
 
 	for (uint32_t at = 0; at < size;) {
 		const struct code_byte *p = &f->bytes[at];
-		struct unwind_rule rule = p->len ? rule_of(&p->state) : unknown;
+		struct unwind_rule rule = p->len ? x86_frame_rule(&p->state) : unknown;
 		f->stats->other += rule.cfa == UNWIND_OTHER;
 		int err = put_row(f, start + at, rule);
 		if (err)
