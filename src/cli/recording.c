@@ -11,11 +11,11 @@
 #include "cli/report.h"
 #include "bpf/offcpu.h"
 #include "collect/probe.h"
-#include "cli/recorded_wall.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/trouble.h"
 #include "pipeline/wall.h"
 #include "query/idle.h"
+#include "query/recorded_wall.h"
 #include "render/describe.h"
 
 /* Often: a new process is soon known to the BPF side. */

@@ -9,9 +9,10 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
-#include "cli/trace_history.h"
-#include "cli/trace_stacks.h"
+#include "cli/cli.h"
 #include "collect/probe.h"
+#include "pipeline/trace_stacks.h"
+#include "syscall/trace_records.h"
 
 #define DRAIN_MS  20         /* how long a line may wait */
 #define BUSY_MS   50         /* how long a drain may take before signals are looked at */
@@ -26,7 +27,7 @@ struct tracing {
 	struct loop *loop;
 	struct tracer *tracer;
 	struct trace_lines *lines;
-	struct trace_history *history;
+	struct trace_records *records;
 	struct trace_stacks *stacks; /* NULL: not asked for */
 	uint64_t began_ns, ended_ns, said_ns;
 	uint64_t kept_from_ns; /* of a flight recorder: what it shows begins there */
@@ -71,6 +72,7 @@ static int start(struct tracing *t)
 		.plans = plans,
 		.ring_bytes = o->ring_bytes,
 	};
+	CLEANUP(freep) char *cache = o->stacks ? cli_cache_dir() : NULL;
 	struct sampler_error why;
 	int code = target_find(&t->target, &o->target, &options.filter);
 
@@ -91,7 +93,7 @@ static int start(struct tracing *t)
 	if (!options.filter.by_pid && !options.filter.by_tid)
 		options.target_count = 0;
 	if (o->stacks)
-		err = trace_stacks_new(&t->stacks, &why);
+		err = trace_stacks_new(cache, &t->stacks, &why);
 	if (!err && t->stacks)
 		options.stacks = trace_stacks_source(t->stacks);
 	err = err ? err : tracer_new(&options, &t->tracer, &why);
@@ -108,7 +110,7 @@ static void on_record(void *ctx, const struct trace_record *r, size_t bytes)
 		t->malformed++;
 		return;
 	}
-	trace_history_add(t->history, r);
+	trace_records_add(t->records, r);
 	if (!t->met_ns && trace_condition_holds(&t->o->until, r))
 		t->met_ns = r->end;
 }
@@ -134,13 +136,13 @@ static void write_until(struct tracing *t, uint64_t until)
 	const struct trace_record *r;
 	uint32_t stack;
 
-	while (t->stacks && (r = trace_history_first(t->history)) && r->end < until) {
+	while (t->stacks && (r = trace_records_first(t->records)) && r->end < until) {
 		if (r->kind == TRACE_CALL && r->end + STACK_NS > until &&
 		    !trace_stacks_find(t->stacks, r, &stack))
 			return;
-		trace_history_take(t->history, r->end + 1, write_record, t);
+		trace_records_take(t->records, r->end + 1, write_record, t);
 	}
-	trace_history_take(t->history, until, write_record, t);
+	trace_records_take(t->records, until, write_record, t);
 }
 
 static void flush(struct tracing *t)
@@ -179,7 +181,7 @@ static void forget(struct tracing *t, uint64_t now)
 	if (t->met_ns)
 		now = t->met_ns;
 	t->kept_from_ns = now - MIN(t->o->last_ns, now);
-	trace_history_forget(t->history, t->kept_from_ns);
+	trace_records_forget(t->records, t->kept_from_ns);
 	if (t->stacks)
 		trace_stacks_forget(t->stacks, t->kept_from_ns);
 }
@@ -237,16 +239,16 @@ static void on_unfinished(void *ctx, const struct trace_record *r, size_t bytes)
 /* A flight recorder lets old calls go anyway: told is only what it was to show and cannot. */
 static void say_dropped(const struct tracing *t)
 {
-	uint64_t dropped = trace_history_dropped(t->history);
-	uint64_t until = trace_history_dropped_until(t->history);
+	uint64_t dropped = trace_records_dropped(t->records);
+	uint64_t until = trace_records_dropped_until(t->records);
 
 	if (!t->o->last_ns && dropped)
 		log_warn("%llu calls did not fit into %u MB and are not shown",
-			 (unsigned long long)dropped, TRACE_HISTORY_BYTES >> 20);
+			 (unsigned long long)dropped, TRACE_RECORDS_BYTES >> 20);
 	else if (dropped && until >= t->kept_from_ns)
 		log_warn("only the last %.1f s fit into %u MB; earlier calls are not shown",
 			 until < t->ended_ns ? (double)(t->ended_ns - until) / 1e9 : 0.0,
-			 TRACE_HISTORY_BYTES >> 20);
+			 TRACE_RECORDS_BYTES >> 20);
 }
 
 static void say_end(struct tracing *t)
@@ -295,7 +297,7 @@ static int finish(struct tracing *t)
 		trace_stacks_finish(t->stacks);
 	if (t->o->last_ns)
 		forget(t, t->ended_ns);
-	trace_history_take(t->history, UINT64_MAX, write_record, t);
+	trace_records_take(t->records, UINT64_MAX, write_record, t);
 	if (!t->error && !t->o->choice.failed && !t->o->choice.min_ns && !t->o->choice.by_errno)
 		tracer_pending(t->tracer, on_unfinished, t);
 	flush(t);
@@ -314,7 +316,7 @@ static int run(struct tracing *t)
 	if (code)
 		return code;
 	t->lines = trace_lines_new(&t->o->lines, t->o->calls, t->o->out);
-	t->history = trace_history_new();
+	t->records = trace_records_new();
 	t->began_ns = clock_ns(CLOCK_MONOTONIC);
 	code = watch(t);
 	code = code ? code : target_go(&t->target);
@@ -338,6 +340,6 @@ int tracing_run(struct tracing_options *o)
 	tracer_free(t.tracer);
 	trace_stacks_free(t.stacks);
 	trace_lines_free(t.lines);
-	trace_history_free(t.history);
+	trace_records_free(t.records);
 	return code;
 }

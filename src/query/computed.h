@@ -1,9 +1,10 @@
 /*
  * computed: types of profiles that are not stored, but computed from those that are.
  *
- * There is one, `wall`: all the time of threads, by what they did with it (parts.h). Stored types
- * make it up: `cpu`, the samples of what they ran; `oncpu`, how long they ran, which is exact; and
- * `offcpu`, what they waited for, exact again. Where `oncpu` is not stored, the samples tell that.
+ * There is one, `wall`: all the time of threads, by what they did with it (wall_parts.h). Stored
+ * types make it up: `cpu`, the samples of what they ran; `oncpu`, how long they ran, which is
+ * exact; and `offcpu`, what they waited for, exact again. Where `oncpu` is not stored, the samples
+ * tell that.
  *
  * These functions do what those of the same name in store/store.h do, for every type.
  */
@@ -31,13 +32,6 @@ int computed_timeline(struct store *s, const struct store_query *q, struct store
 /*
  * How much there was in each window, of a type without times of samples; its only line is "".
  * -ENODATA if of some of it only sums over more than a window are kept.
- */
-int computed_windows(struct store *s, const struct store_query *q, struct store_timeline *ret,
-		     struct store_error *ret_err);
-
-/*
- * How much there was in each window, of a type without times of samples: one line, "". -ENODATA if
- * of some of it only sums over more than a window are kept.
  */
 int computed_windows(struct store *s, const struct store_query *q, struct store_timeline *ret,
 		     struct store_error *ret_err);

@@ -1,7 +1,6 @@
-#include "cli/trace_stacks.h"
+#include "pipeline/trace_stacks.h"
 
 #include "base/mem.h"
-#include "cli/cli.h"
 #include "collect/trace_stack_source.h"
 #include "pipeline/pipeline.h"
 
@@ -41,10 +40,10 @@ static void on_stack(void *ctx, const struct assembled *a)
 	s->found[i] = f;
 }
 
-int trace_stacks_new(struct trace_stacks **ret, struct sampler_error *ret_err)
+int trace_stacks_new(const char *cache_dir, struct trace_stacks **ret,
+		     struct sampler_error *ret_err)
 {
 	struct trace_stacks *s = mem_alloc(sizeof(*s));
-	CLEANUP(freep) char *cache = cli_cache_dir();
 	struct sampler_options sampler = {
 		.sources = {{.kind = &trace_stack_source, .period = 1}},
 		.source_count = 1,
@@ -53,7 +52,7 @@ int trace_stacks_new(struct trace_stacks **ret, struct sampler_error *ret_err)
 		.ring_bytes = RING_BYTES,
 	};
 	struct assembler_options assemble = {
-		.cache_dir = cache,
+		.cache_dir = cache_dir,
 		.held_bytes = HELD_BYTES,
 		.names = {.functions = true},
 		.sink = on_stack,

@@ -1,6 +1,6 @@
 /*
  * recorded_wall: what `record --wall` recorded (pipeline/wall.h), as one profile of the type `wall`
- * (query/wall_parts.h).
+ * (wall_parts.h).
  */
 #pragma once
 

@@ -18,8 +18,9 @@
 
 struct trace_stacks;
 
-/* 0, or -errno with *ret_err filled in. */
-int trace_stacks_new(struct trace_stacks **ret, struct sampler_error *ret_err);
+/* `cache_dir`: of unwind tables; NULL: none. 0, or -errno with *ret_err filled in. */
+int trace_stacks_new(const char *cache_dir, struct trace_stacks **ret,
+		     struct sampler_error *ret_err);
 void trace_stacks_free(struct trace_stacks *s); /* NULL is fine */
 
 struct source *trace_stacks_source(struct trace_stacks *s);               /* for the tracer */

@@ -1,4 +1,4 @@
-#include "cli/recorded_wall.h"
+#include "query/recorded_wall.h"
 
 #include <string.h>
 

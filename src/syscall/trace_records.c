@@ -1,4 +1,4 @@
-#include "cli/trace_history.h"
+#include "syscall/trace_records.h"
 
 #include "base/mem.h"
 
@@ -16,19 +16,19 @@ struct record_ref {
 	size_t at; /* in the area */
 };
 
-struct trace_history {
+struct trace_records {
 	struct area area;
 	struct record_ref *refs; /* in order of `end`, from `first` on */
 	size_t first, count, cap;
 	uint64_t dropped, dropped_until;
 };
 
-struct trace_history *trace_history_new(void)
+struct trace_records *trace_records_new(void)
 {
-	return mem_alloc(sizeof(struct trace_history));
+	return mem_alloc(sizeof(struct trace_records));
 }
 
-void trace_history_free(struct trace_history *h)
+void trace_records_free(struct trace_records *h)
 {
 	if (!h)
 		return;
@@ -37,13 +37,13 @@ void trace_history_free(struct trace_history *h)
 	free(h);
 }
 
-static const struct trace_record *record_at(const struct trace_history *h, size_t i)
+static const struct trace_record *record_at(const struct trace_records *h, size_t i)
 {
 	return (const void *)(h->area.bytes + h->refs[i].at);
 }
 
 /* Makes one area of what is left. */
-static void compact(struct trace_history *h)
+static void compact(struct trace_records *h)
 {
 	struct area to = {.cap = h->area.cap};
 	size_t kept = 0;
@@ -61,7 +61,7 @@ static void compact(struct trace_history *h)
 	h->count = kept;
 }
 
-static size_t live_bytes(const struct trace_history *h)
+static size_t live_bytes(const struct trace_records *h)
 {
 	size_t sum = 0;
 
@@ -70,7 +70,7 @@ static size_t live_bytes(const struct trace_history *h)
 	return sum;
 }
 
-static void make_room(struct trace_history *h, size_t bytes)
+static void make_room(struct trace_records *h, size_t bytes)
 {
 	if (h->first == h->count) {
 		h->first = h->count = 0;
@@ -78,8 +78,8 @@ static void make_room(struct trace_history *h, size_t bytes)
 	}
 	if (h->area.used + bytes <= h->area.cap)
 		return;
-	if (h->area.cap < TRACE_HISTORY_BYTES && live_bytes(h) > h->area.cap / 2) {
-		h->area.cap = MIN(MAX(h->area.cap * 2, 1u << 20), TRACE_HISTORY_BYTES);
+	if (h->area.cap < TRACE_RECORDS_BYTES && live_bytes(h) > h->area.cap / 2) {
+		h->area.cap = MIN(MAX(h->area.cap * 2, 1u << 20), TRACE_RECORDS_BYTES);
 		h->area.bytes = mem_resize_array(h->area.bytes, h->area.cap, 1);
 		return;
 	}
@@ -98,7 +98,7 @@ static void make_room(struct trace_history *h, size_t bytes)
 	compact(h);
 }
 
-void trace_history_add(struct trace_history *h, const struct trace_record *r)
+void trace_records_add(struct trace_records *h, const struct trace_record *r)
 {
 	make_room(h, r->bytes);
 	MEM_GROW(h->refs, h->count, h->cap);
@@ -111,29 +111,29 @@ void trace_history_add(struct trace_history *h, const struct trace_record *r)
 	h->area.used += r->bytes;
 }
 
-const struct trace_record *trace_history_first(const struct trace_history *h)
+const struct trace_record *trace_records_first(const struct trace_records *h)
 {
 	return h->first < h->count ? record_at(h, h->first) : NULL;
 }
 
-void trace_history_take(struct trace_history *h, uint64_t until, trace_history_fn *fn, void *ctx)
+void trace_records_take(struct trace_records *h, uint64_t until, trace_records_fn *fn, void *ctx)
 {
 	for (; h->first < h->count && h->refs[h->first].end < until; h->first++)
 		fn(ctx, record_at(h, h->first));
 }
 
-void trace_history_forget(struct trace_history *h, uint64_t from)
+void trace_records_forget(struct trace_records *h, uint64_t from)
 {
 	while (h->first < h->count && h->refs[h->first].end < from)
 		h->first++;
 }
 
-uint64_t trace_history_dropped(const struct trace_history *h)
+uint64_t trace_records_dropped(const struct trace_records *h)
 {
 	return h->dropped;
 }
 
-uint64_t trace_history_dropped_until(const struct trace_history *h)
+uint64_t trace_records_dropped_until(const struct trace_records *h)
 {
 	return h->dropped_until;
 }
