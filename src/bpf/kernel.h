@@ -85,8 +85,9 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;  /* the same */
 } KERNEL_TYPE;
 
-struct sched_info {                   /* empty in a kernel that does not account for it */
-	unsigned long long run_delay; /* ns that it has waited for a CPU, ever */
+struct sched_info {                      /* empty in a kernel that does not account for it */
+	unsigned long long run_delay;    /* ns that it has waited for a CPU, ever */
+	unsigned long long last_arrival; /* when it came to its CPU, by rq.clock */
 } KERNEL_TYPE;
 
 struct super_block {

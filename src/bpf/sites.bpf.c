@@ -17,8 +17,8 @@
 #define WALK_RETURNS  6
 #include "bpf/event.bpf.h"
 #include "bpf/offcpu_task.bpf.h"
-
-#define HASH 0x9e3779b97f4a7c15ull
+#include "bpf/sites_clock.bpf.h"
+#include "bpf/sites_place.bpf.h"
 
 struct { /* by tid, at one of SITES_PROBES places */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -35,20 +35,19 @@ struct { /* places of site_threads that are taken: who comes first is decided he
 	__type(value, __u32);
 } site_claims SEC(".maps");
 
+struct { /* threads that get their place just now: by their own CPU or by the iterator, not both */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SITES_BEGINNING);
+	__type(key, __u32);
+	__type(value, __u32);
+} site_beginning SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SITES_MAX);
 	__type(key, struct site_key);
 	__type(value, struct site_value);
 } sites SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct site_control);
-} site_control SEC(".maps");
 
 struct { /* by the CPU's number; it is as large as there are CPUs */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -57,63 +56,6 @@ struct { /* by the CPU's number; it is as large as there are CPUs */
 	__type(key, __u32);
 	__type(value, struct site_cpu);
 } by_cpu SEC(".maps");
-
-static __always_inline struct site_control *get_control(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&site_control, &zero);
-}
-
-/* ---- the clock ------------------------------------------------------------------------------- */
-
-#define COMPARE_NS (1ull << 26)
-#define STEP_NS    20000
-#define JUMP_NS    100000000
-
-/*
- * The scheduler has read its clock just before the switch, or, if it knew that one would come, some
- * microseconds ago: then the difference is too large. So the least one counts, and it grows in
- * small steps, which are more than clocks that are adjusted run apart.
- */
-static __always_inline void compare_clocks(struct site_control *c, __u64 clock)
-{
-	__u64 offset = bpf_ktime_get_ns() - clock;
-	__s64 more = (__s64)(offset - c->offset);
-
-	if (!c->offset || more < 0 || more > JUMP_NS)
-		c->offset = offset;
-	else if (more > STEP_NS)
-		c->offset += STEP_NS;
-}
-
-/* What all CPUs share is copied now and then: a switch reads it where it writes anyway. */
-static __noinline void look_at_control(struct site_cpu *cpu, __u64 clock, __u32 has_clock)
-{
-	struct site_control *c = get_control();
-
-	if (!c)
-		return; /* cannot be: there is one */
-	if (c->by_scheduler && has_clock)
-		compare_clocks(c, clock);
-	cpu->compared = clock;
-	cpu->offset = c->offset;
-	cpu->shift = c->shift;
-}
-
-/* CLOCK_MONOTONIC; most often without reading that, which takes as long as all the rest. */
-static __always_inline __u64 read_clock(struct site_cpu *cpu, struct task_struct *prev)
-{
-	bool has_clock = bpf_core_field_exists(prev->se.cfs_rq) &&
-			 bpf_core_field_exists(prev->se.cfs_rq->rq);
-	__u64 clock = has_clock ? prev->se.cfs_rq->rq->clock : bpf_ktime_get_ns();
-
-	if (clock - cpu->compared > COMPARE_NS)
-		look_at_control(cpu, clock, has_clock);
-	if (!has_clock)
-		return clock;
-	return cpu->offset ? clock + cpu->offset : bpf_ktime_get_ns();
-}
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -142,7 +84,7 @@ static __always_inline struct site_thread *find_thread(__u32 tid)
 	return t ? t : find_elsewhere(tid);
 }
 
-/* A place for a thread, empty. The caller fills it, then publishes it by its tid. */
+/* A place for a thread, empty. The caller fills it, then publishes it. */
 static __always_inline struct site_thread *claim_thread(__u32 tid)
 {
 	for (__u32 i = 0; i < SITES_PROBES; i++) {
@@ -156,6 +98,20 @@ static __always_inline struct site_thread *claim_thread(__u32 tid)
 	return NULL;
 }
 
+/*
+ * A thread has one place: so its CPU and the iterator do not look for one at the same time, and who
+ * comes second finds what the first made.
+ */
+static __always_inline bool may_begin(__u32 tid)
+{
+	return bpf_map_update_elem(&site_beginning, &tid, &tid, BPF_NOEXIST) == 0;
+}
+
+static __always_inline void has_begun(__u32 tid)
+{
+	bpf_map_delete_elem(&site_beginning, &tid);
+}
+
 static __always_inline void forget_thread(struct site_thread *t, __u32 tid)
 {
 	t->tid = 0;
@@ -165,192 +121,6 @@ static __always_inline void forget_thread(struct site_thread *t, __u32 tid)
 		if (owner && *owner == tid)
 			bpf_map_delete_elem(&site_claims, &at);
 	}
-}
-
-/* ---- where a thread is ----------------------------------------------------------------------- */
-
-/*
- * Where return addresses are above a stack pointer, as a walk found them, in one word: a byte each,
- * in words above sp (those that there are not repeat the first), and in the highest byte how many
- * words are to be read.
- */
-struct place_returns {
-	__u64 place, returns;
-};
-
-struct place_bucket { /* one line of the cache */
-	struct place_returns at[SITES_PLACE_WAYS];
-};
-
-struct { /* of places that threads are not at just now */
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SITES_PLACES);
-	__type(key, __u32);
-	__type(value, struct place_bucket);
-} places SEC(".maps");
-
-static __always_inline struct place_bucket *place_bucket(__u64 place)
-{
-	__u32 at = (place >> 33) & (SITES_PLACES - 1); /* bit 32 is always set */
-
-	return bpf_map_lookup_elem(&places, &at);
-}
-
-static __always_inline __u64 known_returns(__u64 place)
-{
-	struct place_bucket *b = place_bucket(place);
-
-	for (int i = 0; b && i < SITES_PLACE_WAYS; i++)
-		if (b->at[i].place == place)
-			return b->at[i].returns;
-	return 0;
-}
-
-/* Two CPUs may do so at a time: a place with another's returns makes a site more, no wrong time. */
-static __always_inline void keep_returns(__u64 place, __u64 returns, __u64 now)
-{
-	struct place_bucket *b = place_bucket(place);
-	__u32 at = (now >> 4) % SITES_PLACE_WAYS;
-
-	if (!b)
-		return;
-	for (int i = 0; i < SITES_PLACE_WAYS; i++)
-		if (b->at[i].place == place)
-			at = i;
-	at &= SITES_PLACE_WAYS - 1;
-	b->at[at].place = place;
-	b->at[at].returns = returns;
-}
-
-/* Those that the last walk on this CPU found. */
-static __always_inline __u64 walked_returns(void)
-{
-	struct scratch *s = get_scratch();
-	__u64 returns = 0, last = 0;
-
-	if (!s || !s->walk.return_count)
-		return 0;
-	for (__u32 i = 0; i < WALK_RETURNS; i++) {
-		__u64 at = s->walk.return_at[i < s->walk.return_count ? i : 0] & (WALK_PIECE - 1);
-		returns |= at << 8 * i;
-		last = MAX(last, at);
-	}
-	return returns | (last + 1) << 56;
-}
-
-/* A hash of the return addresses on a stack: a sum, so that no step waits for another. */
-static __always_inline __u64 hash_returns(__u64 returns, __u64 sp)
-{
-	struct scratch *s = get_scratch();
-	__u64 hash = 0;
-	__u32 bytes = (returns >> 56) * sizeof(__u64) & (2 * sizeof(s->piece) - 1);
-
-	if (!s || !bytes || bytes > sizeof(s->piece) ||
-	    bpf_probe_read_user(s->piece, bytes, (void *)sp) != 0)
-		return 0;
-#pragma unroll
-	for (int i = 0; i < WALK_RETURNS; i++)
-		hash += s->piece[returns >> 8 * i & (WALK_PIECE - 1)] *
-			((HASH >> 5 * i ^ HASH << 9 * i) | 1);
-	return hash * HASH;
-}
-
-/* A thread that leaves its CPU: when, and where. */
-struct leaving {
-	__u64 now;
-	__u64 place, returns, sp;
-	__u64 key;
-	__u32 tag;
-	enum offcpu_state state;
-};
-
-/* The higher half is the place's, so that sites at one place know each other. */
-static __always_inline __u64 key_of(const struct leaving *l)
-{
-	__u64 hash = (l->place ^ hash_returns(l->returns, l->sp)) * HASH;
-	__u64 low = (hash >> 32 & ~(__u64)SITES_STATE) | SITES_FOUND << 1 | l->state;
-
-	return l->place >> 32 << 32 | low;
-}
-
-/*
- * How deep the kernel's stack is: that tells a kernel thread's waits apart. Not those of others:
- * the kernel begins each system call at a depth of its own, by chance. A pointer becomes a number
- * only by way of memory.
- */
-static __always_inline __u64 stack_depth(void *ctx, struct site_cpu *cpu)
-{
-	*(volatile __u64 *)&cpu->word = (__u64)ctx;
-	return *(volatile __u64 *)&cpu->word & (ARCH_KERNEL_STACK - 1);
-}
-
-extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak;
-
-static __noinline void locate_registers(struct site_cpu *cpu)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	*(volatile __u64 *)&cpu->word = (__u64)bpf_task_pt_regs(task);
-	cpu->regs_at = *(volatile __u64 *)&cpu->word - (__u64)task->stack;
-}
-
-enum how {          /* the registers that a thread entered the kernel with are found */
-	   BY_CALL, /* of the kernel's, if it has that, or by reading its stack */
-	   BY_CAST, /* the kernel lets a program look there */
-};
-
-static __always_inline void find_user_place(struct task_struct *prev, struct site_cpu *cpu,
-					    struct leaving *l, enum how how)
-{
-	bool has_regs = bpf_core_enum_value_exists(enum bpf_func_id___kernel,
-						   BPF_FUNC_task_pt_regs___kernel);
-	struct pt_regs___call *regs;
-	__u64 hash = l->state;
-
-	if (how == BY_CAST) {
-		if (!cpu->regs_at)
-			locate_registers(cpu);
-		regs = bpf_rdonly_cast((char *)prev->stack + cpu->regs_at,
-				       bpf_core_type_id_kernel(struct pt_regs___call));
-	} else if (has_regs) {
-		regs = (void *)bpf_task_pt_regs(prev);
-	} else {
-		regs = (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
-	}
-	l->sp = CALL(regs, ARCH_CALL_SP);
-	hash = (hash ^ CALL(regs, ARCH_CALL_PC)) * HASH;
-	hash = (hash ^ l->sp ^ (__u64)CALL(regs, ARCH_CALL) << 48) * HASH;
-	l->place = hash * HASH | 1ull << 32;
-	if (!ARCH_MODE_IS_64_BIT(CALL(regs, ARCH_CALL_MODE)))
-		l->sp = 0;
-	l->tag = 0;
-	if (!has_regs) /* each register costs a call: as much as a look at the stack */
-		return;
-	hash = l->place;
-	hash += regs->ARCH_CALL_KEPT0 * (HASH << 1 | 1);
-	hash += regs->ARCH_CALL_KEPT1 * (HASH << 2 | 1);
-	hash += regs->ARCH_CALL_KEPT2 * (HASH << 3 | 1);
-	hash += regs->ARCH_CALL_KEPT3 * (HASH << 4 | 1);
-	hash += regs->ARCH_CALL_KEPT4 * (HASH << 5 | 1);
-	hash += regs->ARCH_CALL_KEPT5 * (HASH << 6 | 1);
-	l->tag = (hash ^ hash >> 32) | 1;
-}
-
-/* One that was made to leave may be anywhere: that is one site of the thread. */
-static __always_inline void find_place(void *ctx, struct task_struct *prev, struct site_cpu *cpu,
-				       struct leaving *l, enum how how)
-{
-	__u64 hash = l->state;
-
-	l->sp = l->returns = 0;
-	if (l->state != OFFCPU_RUNNABLE && !(prev->flags & PF_KTHREAD)) {
-		find_user_place(prev, cpu, l, how);
-		return;
-	}
-	if (l->state != OFFCPU_RUNNABLE)
-		hash ^= stack_depth(ctx, cpu) << 8;
-	l->place = hash * HASH | 1ull << 32;
-	l->tag = l->place >> 32 | 1;
 }
 
 /* ---- periods --------------------------------------------------------------------------------- */
@@ -408,15 +178,31 @@ static __noinline void end_found(struct site_thread *t, __u64 blocked, __u64 run
 	add_period(&t->slots[0], blocked, runnable);
 }
 
+/*
+ * When a thread came to its CPU by a switch that was not seen here: there are threads that a kernel
+ * hides, and it runs no program when they leave. Where it does not tell either, all the time since
+ * the thread left counts as waiting.
+ */
+static __noinline __u64 find_back(struct task_struct *prev, __u64 now)
+{
+	__u64 ran = 0;
+
+	if (has_scheduler_clock(prev) && bpf_core_field_exists(prev->sched_info.last_arrival))
+		ran = prev->se.cfs_rq->rq->clock - prev->sched_info.last_arrival;
+	return ran < now ? now - ran : now;
+}
+
 /* The period that is over now that the thread, which came back then, leaves a CPU again. */
-static __always_inline void end_period(struct site_thread *t, struct site_cpu *cpu, __u64 delay,
-				       __u64 now)
+static __always_inline void end_period(struct site_thread *t, struct site_cpu *cpu,
+				       struct task_struct *prev, __u64 delay, __u64 now)
 {
 	__u64 back = cpu->since, waited = delay - t->delay;
 	__u32 at = t->at;
 
-	if (!t->left || cpu->tid != t->tid || at > SITES_SLOTS)
+	if (!t->left || at > SITES_SLOTS)
 		return;
+	if (cpu->tid != t->tid)
+		back = find_back(prev, now);
 	if (back < t->left) /* clocks have been set; or it was found while it came back */
 		back = t->left;
 	__u64 ns = back - t->left;
@@ -439,8 +225,8 @@ static __always_inline __u64 age_of(const struct task_struct *task, __u64 now)
 
 /* One that leaves for the first time; if it is new, it was runnable from its creation until it ran.
  */
-static __noinline struct site_thread *begin_thread(struct task_struct *prev, struct site_cpu *cpu,
-						   __u64 now)
+static __always_inline struct site_thread *make_thread(struct task_struct *prev,
+						       struct site_cpu *cpu, __u64 now)
 {
 	__u64 waited = run_delay(prev), since = age_of(prev, now);
 	struct site_thread *t = claim_thread(prev->pid);
@@ -455,6 +241,21 @@ static __noinline struct site_thread *begin_thread(struct task_struct *prev, str
 		t->ran = since > waited ? since - waited : 0;
 	}
 	ARCH_STORE_RELEASE(&t->tid, prev->pid);
+	return t;
+}
+
+/* NULL: there is no room; or the iterator has found it this very moment, and makes it leave. */
+static __noinline struct site_thread *begin_thread(struct task_struct *prev, struct site_cpu *cpu,
+						   __u64 now)
+{
+	__u32 tid = prev->pid;
+
+	if (!may_begin(tid))
+		return NULL;
+	struct site_thread *t = find_thread(tid);
+	if (!t)
+		t = make_thread(prev, cpu, now);
+	has_begun(tid);
 	return t;
 }
 
@@ -654,88 +455,6 @@ static __noinline void end_plain(__u64 *ctx, struct work *w, struct site_thread 
 
 /* ---- which site ------------------------------------------------------------------------------ */
 
-/*
- * Comparing the stack at each switch would double the cost. So a slot has a tag: a hash of the
- * place and the callee-saved registers, or of the place alone where these differ each time. Once
- * STEADY comparisons in a row at a place found only this site (one with the same registers as
- * before counts STEADY_SAME), the tag alone decides; one time in CHECKED, by chance, the stack is
- * compared anyway (in CHECKED_PLACE, by the place alone). Each wrong tag, up to DOUBTS_MAX, doubles
- * the comparisons that the thread's tags need, and none is of the place alone from then on: so of
- * two callers that differ in nothing but what is on the stack, both are met before long.
- */
-#define STEADY        64
-#define STEADY_SAME   4
-#define DOUBTS_MAX    2
-#define CHECKED       16 /* one in so many */
-#define CHECKED_PLACE 4
-
-static __always_inline bool is_checked(const struct leaving *l, __u32 one_in)
-{
-	return (l->now * HASH >> 20 & (one_in - 1)) == 0;
-}
-
-static __always_inline __u32 place_tag(const struct leaving *l)
-{
-	return l->place >> 32 | 1;
-}
-
-/* The slot that is told without a look, from 1; 0: none. */
-static __always_inline __u32 find_tag(const struct site_thread *t, const struct leaving *l)
-{
-	__u32 at = 0, by_place = 0, place = place_tag(l);
-
-	for (__u32 i = 0; i < SITES_SLOTS; i++) {
-		if (t->tags[i] == place)
-			by_place = i + 1;
-		if (t->tags[i] == l->tag)
-			at = i + 1;
-	}
-	if (!l->sp) /* a look tells no more */
-		return by_place;
-	if (at && l->tag)
-		return is_checked(l, CHECKED) ? 0 : at;
-	return is_checked(l, CHECKED_PLACE) ? 0 : by_place;
-}
-
-/*
- * The slot whose key it is, from 1; 0: none. Those of other callers that were met at this place
- * since are no longer told by a tag, and it is not either before long.
- */
-static __always_inline __u32 find_key(struct site_thread *t, const struct leaving *l)
-{
-	__u32 at = 0;
-	bool is_mixed = false;
-
-	for (__u32 i = 0; i < SITES_SLOTS; i++) {
-		__u64 key = t->slots[i + 1].key;
-		if (key == l->key) {
-			at = i + 1;
-		} else if (key >> 32 == l->key >> 32 && t->steady[i]) {
-			is_mixed = true;
-			t->doubts += t->tags[i] && t->doubts < DOUBTS_MAX;
-			t->tags[i] = t->steady[i] = 0;
-		}
-	}
-	if (at && is_mixed)
-		t->steady[(at - 1) & (SITES_SLOTS - 1)] = 0;
-	return at;
-}
-
-static __always_inline void steady(struct site_thread *t, const struct leaving *l, __u32 at)
-{
-	__u32 i = (at - 1) & (SITES_SLOTS - 1);
-	struct site_slot *slot = &t->slots[i + 1];
-	bool is_same = l->tag && slot->seen == l->tag;
-	__u32 n = t->steady[i] + (is_same ? STEADY_SAME : 1);
-
-	slot->seen = l->tag;
-	t->steady[i] = n < 255 ? n : 255;
-	if (!l->sp)
-		t->tags[i] = place_tag(l);
-	else if (l->returns && n >= (__u32)STEADY << t->doubts && (is_same || !t->doubts))
-		t->tags[i] = is_same ? l->tag : place_tag(l);
-}
-
 /* With a look at the stack. Whether the thread has that site at hand, and it is not to be walked.
  */
 static __noinline bool look(struct work *w, struct site_thread *t, struct task_struct *prev)
@@ -809,7 +528,7 @@ static __always_inline void leave(__u64 *ctx, struct site_cpu *cpu, __u64 now, b
 	__u64 delay = run_delay(prev);
 	t->changes++;
 	ARCH_WRITE_BARRIER();
-	end_period(t, cpu, delay, now);
+	end_period(t, cpu, prev, delay, now);
 	if (l.state == OFFCPU_NONE) {
 		w = get_work();
 		if (w) {
@@ -827,19 +546,52 @@ static __always_inline void leave(__u64 *ctx, struct site_cpu *cpu, __u64 now, b
 	ARCH_STORE_RELEASE(&t->changes, t->changes + 1);
 }
 
+/* ---- how long this takes --------------------------------------------------------------------- */
+
+/*
+ * To time each switch would cost as much as the switch. So some are timed, by chance, and count for
+ * all; but what event_put() took is known already, of all.
+ */
+static __noinline __u64 begin_timing(struct site_cpu *cpu, __u32 number)
+{
+	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &number);
+
+	if (!counts)
+		return 0; /* cannot be: there is one for each */
+	cpu->counted = counts->n[WIRE_RUN_NS];
+	return bpf_ktime_get_ns();
+}
+
+static __noinline void end_timing(struct site_cpu *cpu, __u32 number, __u64 began)
+{
+	__u64 took = bpf_ktime_get_ns() - began;
+	struct wire_counts *counts = bpf_map_lookup_elem(&counters, &number);
+
+	if (!counts)
+		return;
+	__u64 known = counts->n[WIRE_RUN_NS] - cpu->counted;
+	if (took > known)
+		counts->n[WIRE_RUN_NS] += (took - known) * SITES_TIMED;
+}
+
 static __always_inline int switched(__u64 *ctx, bool full, enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	__u32 number = bpf_get_smp_processor_id();
 	struct site_cpu *cpu = bpf_map_lookup_elem(&by_cpu, &number);
+	__u64 timed = 0;
 
 	if (!cpu)
 		return 0; /* cannot be: there is one for each */
+	if ((cpu->since * HASH >> 32 & (SITES_TIMED - 1)) == 0)
+		timed = begin_timing(cpu, number);
 	__u64 now = read_clock(cpu, prev);
 	if (prev->pid)
 		leave(ctx, cpu, now, full, how);
 	cpu->since = now;
 	ARCH_STORE_RELEASE(&cpu->tid, next->pid);
+	if (timed)
+		end_timing(cpu, number, timed);
 	return 0;
 }
 
@@ -878,7 +630,7 @@ struct { /* there is one reader: it takes one at a time */
 } found SEC(".maps");
 
 /* A thread off its CPU that was never seen to leave it: it leaves now. */
-static __always_inline struct site_thread *begin_off(struct task_struct *task, __u64 now)
+static __always_inline struct site_thread *make_off(struct task_struct *task, __u64 now)
 {
 	struct site_thread *t = claim_thread(task->pid);
 
@@ -889,6 +641,26 @@ static __always_inline struct site_thread *begin_off(struct task_struct *task, _
 	t->left = now;
 	ARCH_STORE_RELEASE(&t->tid, task->pid);
 	return t;
+}
+
+/* NULL: there is no room, or it has run meanwhile, and leaves just now or has ended. */
+static __always_inline struct site_thread *begin_off(struct task_struct *task, __u64 now)
+{
+	__u32 tid = task->pid;
+
+	if (!may_begin(tid))
+		return NULL;
+	struct site_thread *t = find_thread(tid);
+	if (!t)
+		t = make_off(task, now);
+	has_begun(tid);
+	if (!t || state_of(task, false) != OFFCPU_NONE)
+		return t;
+	if (t->tid == tid) { /* its CPU may not have found it when it left it for the last time */
+		t->left = 0;
+		ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
+	}
+	return NULL;
 }
 
 /* Of a thread that waits now and whose stack no walk has, when it began to; 0: it is not such. */

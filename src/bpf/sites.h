@@ -25,6 +25,8 @@
 
 #define SITES_THREADS     16384 /* a power of two */
 #define SITES_PROBES      16    /* slots in which a thread's entry may be */
+#define SITES_BEGINNING   1024  /* threads that get an entry at a time: one for each CPU */
+#define SITES_TIMED       64    /* one switch in so many is timed; a power of two */
 #define SITES_SLOTS       4     /* sites that a thread has at hand; a power of two */
 #define SITES_MAX         32768
 #define SITES_YOUNG_NS    100000000ull
@@ -96,7 +98,7 @@ struct site_cpu { /* what runs on a CPU: written at each switch, `since` before 
 	__u32 shift;    /* the same */
 	__u32 regs_at;  /* from the end of a kernel stack to a user's registers; 0: not known yet */
 	__u64 word;     /* where a pointer becomes a number */
-	__u64 pad;
+	__u64 counted;  /* of a switch that is timed: WIRE_RUN_NS when it began */
 };
 
 _Static_assert(sizeof(struct site_cpu) == 64, "a line of the cache");

@@ -2,13 +2,20 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <bpf/btf.h>
 
 #include "base/mem.h"
 
 #define WORDS_MAX 512
+
+/* Where the linker has put all of them: see OBJECT_APART in the Makefile. */
+extern const char __start_bpf_objects[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_bpf_objects[] __attribute__((weak, visibility("hidden")));
 
 /*
  * libbpf says why through a callback without a context. What is kept of it here is the verifier's
@@ -116,4 +123,14 @@ void bpf_object_detach(struct bpf_link **links, unsigned *count)
 {
 	while (*count)
 		bpf_link__destroy(links[--*count]);
+}
+
+void bpf_object_unread(void)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)__start_bpf_objects + page - 1) & -page;
+	uintptr_t to = (uintptr_t)__stop_bpf_objects & -page;
+
+	if (from < to)
+		madvise((void *)from, to - from, MADV_DONTNEED); /* the file still has them */
 }

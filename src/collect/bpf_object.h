@@ -28,5 +28,8 @@ int bpf_object_share(struct bpf_object *o, const struct bpf_object *from, const 
  */
 int bpf_object_attach(struct bpf_program *p, struct bpf_link **links, unsigned *count);
 
+/* The programs in this one's own file are read no more for now: their pages are no longer ours. */
+void bpf_object_unread(void);
+
 /* Takes them down, the last one first. */
 void bpf_object_detach(struct bpf_link **links, unsigned *count);

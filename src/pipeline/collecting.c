@@ -12,17 +12,18 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "collect/bpf_object.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
-#include "collect/sites_source.h"
 #include "pipeline/measure.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/ran.h"
 #include "pipeline/sender.h"
 #include "pipeline/sites.h"
+#include "pipeline/source_stage.h"
 #include "pipeline/windows.h"
 
 #define ALIVE_MS       5000
+#define UNUSED_MS      60000 /* between two times at which free memory goes back to the system */
 #define REPLY_NS       5000000000ull /* then a message is sent again */
 #define LATER_NS       1000000000ull
 #define LATER_MAX_NS   (30 * LATER_NS)
@@ -39,18 +40,26 @@
 #define FILES_MAX        16384
 #define PLACES_MAX       (400 * 1000)
 
+/* Sources that have a stage of their own: one line each. */
+static const struct source_stage *const stages[] = {
+	&sites_stage,
+};
+
+struct running_stage {
+	const struct source_stage *kind; /* NULL: there is none */
+	void *self;
+};
+
 struct collecting {
 	const struct collecting_options *options;
 	struct loop *loop;
 	struct profile *dict;
 	struct pipeline *pipeline;
 	struct cgroups *cgroups;
-	struct windows *windows[SOURCES_MAX]; /* by source; and after those, of `ran` */
+	struct windows *windows[SOURCES_MAX]; /* by source; after those, second types of stages */
 	unsigned window_count;
-	struct sites *sites; /* NULL: time off the CPU is not kept */
-	struct ran *ran;     /* NULL: how long threads run is not kept */
-	unsigned sites_source;
-	bool no_offcpu; /* asked for, and not possible */
+	struct running_stage stages[SOURCES_MAX]; /* by source */
+	bool no_offcpu;                           /* asked for, and not possible */
 	struct sender *sender;
 	struct sampler_counts first[SOURCES_MAX]; /* the kernel's counters when we began */
 	uint64_t began_ns;
@@ -79,11 +88,13 @@ static bool wants_lines(void *ctx, const char *comm)
 static void on_assembled(void *ctx, const struct assembled *a)
 {
 	struct collecting *c = ctx;
+	struct processes *ps = pipeline_processes(c->pipeline);
+	const struct running_stage *s = &c->stages[a->event->source];
 
-	if (c->sites && a->event->source == c->sites_source)
-		sites_event(c->sites, pipeline_processes(c->pipeline), a);
+	if (s->kind)
+		s->kind->event(s->self, ps, a);
 	else
-		windows_add(c->windows[a->event->source], pipeline_processes(c->pipeline), a);
+		windows_add(c->windows[a->event->source], ps, a);
 }
 
 /* What the server's /metrics shows of us; and whether something has grown past its cap. */
@@ -101,12 +112,10 @@ static void measure(struct collecting *c)
 		.no_control_groups = !c->cgroups,
 		.no_offcpu = c->no_offcpu,
 	};
-	struct sites_stats sites;
 
-	if (c->sites) {
-		sites_stats(c->sites, &sites);
-		now.sites = &sites;
-	}
+	for (unsigned i = 0; i < c->options->source_count; i++)
+		if (c->stages[i].kind)
+			c->stages[i].kind->measure(c->stages[i].self, &now);
 	pipeline_stats(c->pipeline, &now.pipeline);
 	for (unsigned i = 0; i < c->window_count; i++)
 		windows_stats(c->windows[i], &now.windows);
@@ -128,8 +137,8 @@ static void counts_now(const struct collecting *c, struct window_counts *ret)
 		ret[i].lost[WINDOW_LOST_RING] = now.lost - c->first[i].lost;
 		ret[i].lost[WINDOW_LOST_MALFORMED] = now.malformed;
 	}
-	if (c->ran)
-		ret[c->options->source_count] = (struct window_counts){};
+	for (unsigned i = c->options->source_count; i < c->window_count; i++)
+		ret[i] = (struct window_counts){};
 }
 
 /* Sends what waits, one message at a time. */
@@ -163,10 +172,13 @@ static void pump(struct collecting *c)
 static void take_windows(struct collecting *c, bool flush)
 {
 	struct window w;
-	uint64_t end = clock_ns(CLOCK_MONOTONIC);
 
-	if (c->sites && (windows_has_ended(c->windows[c->sites_source], &end) || flush))
-		sites_report(c->sites, c->pipeline, end, c->stopping);
+	for (unsigned i = 0; i < c->options->source_count; i++) {
+		const struct running_stage *s = &c->stages[i];
+		uint64_t end = clock_ns(CLOCK_MONOTONIC);
+		if (s->kind && (windows_has_ended(c->windows[i], &end) || flush))
+			s->kind->report(s->self, c->pipeline, end, c->stopping);
+	}
 	for (unsigned i = c->window_count; i-- > 0;) {
 		while (windows_take(c->windows[i], pipeline_processes(c->pipeline), flush, &w)) {
 			measure(c);
@@ -203,8 +215,9 @@ static void drain(struct collecting *c)
 {
 	look_at_clock(c);
 	pipeline_drain(c->pipeline);
-	if (c->sites)
-		sites_settle(c->sites, c->pipeline);
+	for (unsigned i = 0; i < c->options->source_count; i++)
+		if (c->stages[i].kind)
+			c->stages[i].kind->settle(c->stages[i].self, c->pipeline);
 }
 
 static void control(struct collecting *c, const struct window_reply *r)
@@ -323,6 +336,15 @@ static void on_alive(void *ctx, int what)
 		stop(c); /* whoever started us is gone */
 }
 
+/* Starting needs much that is then free: the kernel's types, above all. So do a machine's first
+ * minutes, when most files are met. */
+static void on_unused(void *ctx, int what)
+{
+	(void)ctx, (void)what;
+	malloc_trim(0);
+	bpf_object_unread();
+}
+
 static void on_stop(void *ctx, int signo)
 {
 	(void)signo;
@@ -356,35 +378,46 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 	sampler->source_count = o->source_count;
 }
 
-static bool is_offcpu_last(const struct collecting_options *o)
+static const struct source_stage *stage_of(const struct source_kind *kind)
 {
-	return o->sources[o->source_count - 1].kind == &sites_source;
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
+		if (stages[i]->of == kind)
+			return stages[i];
+	return NULL;
 }
 
-/* How long threads run is told by the same source, and is a type of its own. */
-static void open_ran(struct collecting *c, const char *host)
+/* NULL: it makes no second type of profile, or there is no room for one. */
+static struct windows *open_second(struct collecting *c, const char *host, const char *type)
 {
 	struct windows_options o = {
-		.type = RAN_TYPE,
+		.type = type,
 		.unit = "nanoseconds",
 		.labels = {.host = host, .cgroups = c->cgroups, .threads = c->options->threads},
 	};
 
-	if (c->window_count >= SOURCES_MAX)
-		return;
-	c->windows[c->window_count] = windows_new(c->dict, &o);
+	if (!type || c->window_count >= SOURCES_MAX)
+		return NULL;
 	sender_uncounted(c->sender, c->window_count);
-	c->ran = ran_new(c->windows[c->window_count++]);
+	return c->windows[c->window_count++] = windows_new(c->dict, &o);
 }
 
-static void start_sites(struct collecting *c, const char *host)
+static void start_stages(struct collecting *c, const char *host)
 {
-	c->sites_source = c->options->source_count - 1;
-	open_ran(c, host);
-	look_at_clock(c);
-	c->sites = sites_new(c->dict, c->windows[c->sites_source], c->ran, c->sites_source,
-			     &c->options->waits);
-	sites_begin(c->sites, c->pipeline); /* an error is told with what else is missing */
+	for (unsigned i = 0; i < c->options->source_count; i++) {
+		const struct source_stage *kind = stage_of(c->options->sources[i].kind);
+		if (!kind)
+			continue;
+		struct source_stage_options o = {
+			.dict = c->dict,
+			.windows = c->windows[i],
+			.second = open_second(c, host, kind->second_type),
+			.source = i,
+			.waits = &c->options->waits,
+		};
+		look_at_clock(c);
+		c->stages[i] = (struct running_stage){kind, kind->new (&o)};
+		kind->begin(c->stages[i].self, c->pipeline);
+	}
 }
 
 static int start(struct collecting *c)
@@ -424,8 +457,9 @@ static int start(struct collecting *c)
 	open_windows(c, o->host ? o->host : host, &sampler);
 	c->sender = sender_new(c->dict, instance, 0);
 	int err = pipeline_new(c->dict, &sampler, &assemble, &c->pipeline, &why);
-	if (err && is_offcpu_last(o)) {
-		log_warn("off-CPU time is not recorded: cannot %s: %s%s%s", why.doing,
+	const struct source_stage *last = stage_of(o->sources[o->source_count - 1].kind);
+	if (err && last) {
+		log_warn("%s is not recorded: cannot %s: %s%s%s", last->what, why.doing,
 			 strerror(-err), why.detail[0] ? ": " : "", why.detail);
 		sampler.source_count = --own->source_count;
 		c->window_count--;
@@ -435,8 +469,8 @@ static int start(struct collecting *c)
 	}
 	if (err)
 		probe_cannot_sample(err, &why);
-	else if (is_offcpu_last(o))
-		start_sites(c, o->host ? o->host : host);
+	else
+		start_stages(c, o->host ? o->host : host);
 	return err;
 }
 
@@ -451,6 +485,7 @@ static int watch(struct collecting *c)
 		  : loop_timer(c->loop, pipeline_pace(c->pipeline, &pace, DRAIN_MS), on_tick, c);
 	if (o->alive_fd >= 0)
 		err = err ? err : loop_timer(c->loop, ALIVE_MS, on_alive, c);
+	err = err ? err : loop_timer(c->loop, UNUSED_MS, on_unused, c);
 	err = err ? err : pipeline_watch(c->pipeline, c->loop);
 	err = err ? err : o->transport.watch(o->transport.ctx, c->loop, c);
 	if (err)
@@ -476,6 +511,7 @@ int collecting_run(const struct collecting_options *options)
 	if (!err) {
 		if (o.alive_fd >= 0)
 			on_alive(&c, 0);
+		on_unused(&c, 0);
 		loop_run(c.loop);
 	}
 	measure_refused(&c.measure); /* says what was refused since the last window */
@@ -483,8 +519,9 @@ int collecting_run(const struct collecting_options *options)
 		return 0; /* our parent waits for our end, and a table may be in the making */
 	loop_free(c.loop);
 	sender_free(c.sender);
-	sites_free(c.sites);
-	ran_free(c.ran);
+	for (unsigned i = 0; i < SOURCES_MAX; i++)
+		if (c.stages[i].kind)
+			c.stages[i].kind->free(c.stages[i].self);
 	for (unsigned i = 0; i < SOURCES_MAX; i++)
 		windows_free(c.windows[i]);
 	pipeline_free(c.pipeline);

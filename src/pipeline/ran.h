@@ -28,7 +28,7 @@ void ran_free(struct ran *r);
 /*
  * A thread, by its place in the kernel's map; `back`: since when it is on a CPU; 0: it is not.
  * `who`: whose it is; NULL: what was said before, and if nothing was, it waits until it is known,
- * or until `is_last`. `end_ns`: CLOCK_MONOTONIC, as for sites_report().
+ * or until `is_last`. `end_ns`: CLOCK_MONOTONIC, as for a report (source_stage.h).
  */
 void ran_thread(struct ran *r, uint32_t place, const struct site_thread *t, uint64_t back,
 		const struct owner *who, uint64_t end_ns, bool is_last);

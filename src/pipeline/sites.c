@@ -7,6 +7,8 @@
 #include "base/index.h"
 #include "base/mem.h"
 #include "collect/sites_source.h"
+#include "pipeline/measure.h"
+#include "pipeline/ran.h"
 #include "pipeline/stack_edit.h"
 #include "pipeline/waiting.h"
 #include "syscall/names.h"
@@ -86,17 +88,16 @@ static uint32_t intern(struct sites *s, const char *text)
 	return profile_string(s->dict, text, strlen(text));
 }
 
-struct sites *sites_new(struct profile *dict, struct windows *ws, struct ran *ran, unsigned source,
-			const struct waiting_options *waits)
+static void *sites_new(const struct source_stage_options *o)
 {
 	struct sites *s = mem_alloc(sizeof(*s));
 
-	s->dict = dict;
-	s->windows = ws;
-	s->ran = ran;
-	s->source = source;
-	s->stacks = stack_edit_new(dict);
-	s->waiting = waiting_new(dict, waits);
+	s->dict = o->dict;
+	s->windows = o->windows;
+	s->ran = o->second ? ran_new(o->second) : NULL;
+	s->source = o->source;
+	s->stacks = stack_edit_new(o->dict);
+	s->waiting = waiting_new(o->dict, o->waits);
 	s->calls = syscall_names_new(syscall_abi(false));
 	s->states[OFFCPU_SLEEPING] = intern(s, "sleeping");
 	s->states[OFFCPU_UNINTERRUPTIBLE] = intern(s, "uninterruptible");
@@ -114,10 +115,11 @@ struct sites *sites_new(struct profile *dict, struct windows *ws, struct ran *ra
 	return s;
 }
 
-void sites_free(struct sites *s)
+static void sites_free(void *self)
 {
-	if (!s)
-		return;
+	struct sites *s = self;
+
+	ran_free(s->ran);
 	stack_edit_free(s->stacks);
 	waiting_free(s->waiting);
 	syscall_names_free(s->calls);
@@ -211,8 +213,9 @@ static void add_bare(struct sites *s, const struct owner *who, uint64_t at_ns,
 		more->blocked ? 0 : more->periods, more->runnable);
 }
 
-void sites_event(struct sites *s, struct processes *ps, const struct assembled *a)
+static void sites_event(void *self, struct processes *ps, const struct assembled *a)
 {
+	struct sites *s = self;
 	const struct site_details *d = wire_details(a->event);
 	const struct offcpu_period *before = &d->of.before;
 	struct totals told = {before->ns - before->runnable_ns, before->runnable_ns,
@@ -448,15 +451,17 @@ static void on_found(void *ctx, const struct wire_event *e)
 	pipeline_event(ctx, e);
 }
 
-int sites_begin(struct sites *s, struct pipeline *p)
+static void sites_begin(void *self, struct pipeline *p)
 {
+	struct sites *s = self;
+
 	s->stats.begin_error =
 		sites_source_found(sampler_running(pipeline_sampler(p), s->source), on_found, p);
-	return s->stats.begin_error;
 }
 
-void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_last)
+static void sites_report(void *self, struct pipeline *p, uint64_t end_ns, bool is_last)
 {
+	struct sites *s = self;
 	struct source *src = sampler_running(pipeline_sampler(p), s->source);
 	struct sites_reader r = {on_site, on_thread, s};
 
@@ -494,8 +499,10 @@ static void adapt(struct sites *s, struct source *src)
 	s->again = s->drains = 0;
 }
 
-void sites_settle(struct sites *s, struct pipeline *p)
+/* How often stacks are walked is adapted to how many were. */
+static void sites_settle(void *self, struct pipeline *p)
 {
+	struct sites *s = self;
 	struct source *src = sampler_running(pipeline_sampler(p), s->source);
 	bool is_full = !s->is_held && sites_source_is_full(src), is_held = s->fresh > NEW_MAX;
 
@@ -509,8 +516,23 @@ void sites_settle(struct sites *s, struct pipeline *p)
 	s->fresh = 0;
 }
 
-void sites_stats(const struct sites *s, struct sites_stats *ret)
+static void sites_measure(void *self, struct measured *ret)
 {
-	*ret = s->stats;
-	ret->walks = s->walk_count - 1;
+	struct sites *s = self;
+
+	s->stats.walks = s->walk_count - 1;
+	ret->sites = &s->stats;
 }
+
+const struct source_stage sites_stage = {
+	.of = &sites_source,
+	.what = "off-CPU time",
+	.second_type = RAN_TYPE,
+	.new = sites_new,
+	.free = sites_free,
+	.begin = sites_begin,
+	.event = sites_event,
+	.settle = sites_settle,
+	.report = sites_report,
+	.measure = sites_measure,
+};

@@ -15,35 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/assemble.h"
-#include "pipeline/pipeline.h"
-#include "pipeline/ran.h"
-#include "pipeline/waiting.h"
-#include "pipeline/windows.h"
+#include "pipeline/source_stage.h"
 
-struct sites;
+/* Its second type is how long threads ran (ran.h). */
+extern const struct source_stage sites_stage;
 
-/* All are borrowed. `source`: its number in the sampler; `waits`: which functions decide that a
- * thread is idle; `ran` gets what threads ran, unless it is NULL. */
-struct sites *sites_new(struct profile *dict, struct windows *ws, struct ran *ran, unsigned source,
-			const struct waiting_options *waits);
-void sites_free(struct sites *s);
-
-/* Once, before the first drain: threads that wait already. 0, or -errno: they are missing. */
-int sites_begin(struct sites *s, struct pipeline *p);
-
-/* An event of sites_source. */
-void sites_event(struct sites *s, struct processes *ps, const struct assembled *a);
-
-/* After each drain: how often stacks are walked is adapted to how many were. */
-void sites_settle(struct sites *s, struct pipeline *p);
-
-/*
- * Adds all there is up to `end_ns` (CLOCK_MONOTONIC, not after now) to the window that ends then.
- * `is_last`: what is not known whose it is waits no longer.
- */
-void sites_report(struct sites *s, struct pipeline *p, uint64_t end_ns, bool is_last);
-
+/* As `measured` (measure.h) has it. */
 struct sites_stats {
 	uint64_t walks;     /* known now */
 	uint64_t walked;    /* ever */
@@ -52,7 +29,5 @@ struct sites_stats {
 	uint64_t held;      /* drains after which no stacks were walked, as too many were new */
 	uint64_t full;      /* times that the kernel had no room for more sites */
 	uint64_t read_errors;
-	int begin_error; /* of sites_begin(): 0 or -errno */
+	int begin_error; /* -errno: threads that waited already at the beginning are missing; 0 */
 };
-
-void sites_stats(const struct sites *s, struct sites_stats *ret);

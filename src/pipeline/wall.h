@@ -10,7 +10,7 @@
  *	WALL_LOST             how long a thread did what is not known, as events were lost
  *	all others            time off the CPU
  *
- * query/wall_parts.h makes one profile of them.
+ * query/recorded_wall.h makes one profile of them.
  */
 #pragma once
 

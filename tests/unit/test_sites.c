@@ -3,6 +3,7 @@
 #include "unit/unit.h"
 
 #include "collect/sites_source.h"
+#include "pipeline/measure.h"
 #include "pipeline/sites.h"
 
 #define SECOND 1000000000ull
@@ -127,7 +128,7 @@ struct fixture {
 	struct profile *dict;
 	struct windows *windows;
 	struct processes *processes;
-	struct sites *sites;
+	void *sites; /* of sites_stage */
 	uint64_t now;
 };
 
@@ -142,13 +143,14 @@ static struct fixture make(void)
 	kernel = (struct kernel){};
 	f.windows = windows_new(f.dict, &o);
 	windows_clock(f.windows, f.now, f.now, WALL);
-	f.sites = sites_new(f.dict, f.windows, NULL, 0, &(struct waiting_options){});
+	f.sites = sites_stage.new(&(struct source_stage_options){
+		.dict = f.dict, .windows = f.windows, .waits = &(struct waiting_options){}});
 	return f;
 }
 
 static void done(struct fixture *f)
 {
-	sites_free(f->sites);
+	sites_stage.free(f->sites);
 	windows_free(f->windows);
 	processes_free(f->processes);
 	profile_free(f->dict);
@@ -181,8 +183,9 @@ static void put(struct fixture *f, const char *stack, struct site_details d)
 	e.details.of.syscall = -1;
 	snprintf(e.event.comm, sizeof(e.event.comm), "waits");
 	snprintf(e.event.thread, sizeof(e.event.thread), "waits");
-	sites_event(f->sites, f->processes,
-		    &(struct assembled){.event = &e.event, .stack = stack_of(f->dict, stack)});
+	sites_stage.event(
+		f->sites, f->processes,
+		&(struct assembled){.event = &e.event, .stack = stack_of(f->dict, stack)});
 }
 
 struct found {
@@ -195,7 +198,7 @@ static void pass(struct fixture *f, bool is_last, struct window *ret)
 	f->now += 10 * SECOND;
 	windows_clock(f->windows, f->now, f->now, WALL + f->now - START);
 	windows_clock(f->windows, f->now, f->now, WALL + f->now - START);
-	sites_report(f->sites, pipeline, f->now, is_last);
+	sites_stage.report(f->sites, pipeline, f->now, is_last);
 	if (!windows_take(f->windows, f->processes, true, ret))
 		*ret = (struct window){};
 }
@@ -363,7 +366,7 @@ static void a_walk_takes_over_from_the_one_before(void **state)
 static void what_no_event_tells_of_has_no_stack(void **state)
 {
 	struct fixture f = make();
-	struct sites_stats stats;
+	struct measured now;
 
 	(void)state;
 	kernel.threads[0] = at_site(SITE, 7, SECOND, 3);
@@ -371,8 +374,8 @@ static void what_no_event_tells_of_has_no_stack(void **state)
 	assert_found(next(&f, "[no stack]"), 0, 0);
 	assert_found(next(&f, "[no stack]"), 3, SECOND);
 	assert_found(next(&f, "[no stack]"), 0, 0);
-	sites_stats(f.sites, &stats);
-	assert_int_equal(stats.stackless, 3);
+	sites_stage.measure(f.sites, &now);
+	assert_int_equal(now.sites->stackless, 3);
 	done(&f);
 }
 
@@ -407,22 +410,22 @@ static void a_thread_that_ends_is_read_once_more_and_removed(void **state)
 static void walks_are_as_many_as_is_affordable(void **state)
 {
 	struct fixture f = make();
-	struct sites_stats stats;
+	struct measured now;
 
 	(void)state;
 	for (uint64_t i = 1; i <= 200; i++)
 		put(&f, "main;nap", (struct site_details){.walk = i});
-	sites_settle(f.sites, pipeline);
+	sites_stage.settle(f.sites, pipeline);
 	assert_true(kernel.is_full); /* too many new ones: no more for now */
-	sites_settle(f.sites, pipeline);
+	sites_stage.settle(f.sites, pipeline);
 	assert_false(kernel.is_full);
 	kernel.is_full = true; /* the kernel says so */
-	sites_settle(f.sites, pipeline);
-	sites_settle(f.sites, pipeline);
-	sites_stats(f.sites, &stats);
-	assert_int_equal(stats.held, 1);
-	assert_int_equal(stats.full, 1);
-	assert_int_equal(stats.walked, 200);
+	sites_stage.settle(f.sites, pipeline);
+	sites_stage.settle(f.sites, pipeline);
+	sites_stage.measure(f.sites, &now);
+	assert_int_equal(now.sites->held, 1);
+	assert_int_equal(now.sites->full, 1);
+	assert_int_equal(now.sites->walked, 200);
 
 	unsigned before = kernel.shift;
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -430,11 +433,11 @@ static void walks_are_as_many_as_is_affordable(void **state)
 		again.of.before.began = 999 + i;
 		put(&f, "main;nap", again);
 	}
-	sites_settle(f.sites, pipeline);
+	sites_stage.settle(f.sites, pipeline);
 	assert_true(kernel.shift > before); /* known ones: less likely */
 	before = kernel.shift;
 	for (int i = 0; i < 10; i++)
-		sites_settle(f.sites, pipeline);
+		sites_stage.settle(f.sites, pipeline);
 	assert_true(kernel.shift < before);
 	done(&f);
 }
