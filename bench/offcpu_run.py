@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """bench/offcpu_run.py [--turns N] [--seconds N] [--warm-up N]: what time off the CPU costs in `run`.
 
-Two loads: a ping-pong on one CPU, as fast as it goes, and waits of 2 ms in two programs, about 5,000
-switches a second, at which little of what the program at the switch needs is still in the caches. For
+Three loads: a ping-pong on one CPU, as fast as it goes; waits of 2 ms in two programs, about 5,000
+switches a second, on CPUs that sleep in between, after which little of what the program at the switch needs
+is still in the caches; and the same waits on CPUs that are busy in between, with what gives way at once. For
 each, `run --offcpu yes` and `run --offcpu no` beside each other on the same load, and a program at the
 switch that does nothing: what that takes by the kernel's clock is what to read this clock takes, and is
 part of every such figure. Medians of the turns: the time of the program, a switch and a second, and the
@@ -16,6 +17,7 @@ import os
 import re
 import statistics
 import struct
+import subprocess
 import sys
 import time
 
@@ -74,6 +76,19 @@ def snapshot(processes, empty):
             *map(cpu_seconds, processes)]
 
 
+@contextlib.contextmanager
+def busy_cpus():
+    """No CPU sleeps: one loop for each, of a policy that anything else comes before."""
+    loops = [subprocess.Popen(["chrt", "--idle", "0", "sh", "-c", "while :; do :; done"])
+             for _ in range(os.cpu_count())]
+    try:
+        yield
+    finally:
+        for p in loops:
+            p.kill()
+            p.wait()
+
+
 def measure(o):
     """Medians of the turns: switches a second; ns of the program, of the empty one; s a second of CPU."""
     with always("--offcpu", "yes") as a, always("--offcpu", "no") as b, empty_program() as empty:
@@ -96,23 +111,29 @@ def main():
     p.add_argument("--seconds", type=int, default=10)
     p.add_argument("--warm-up", type=int, default=30)
     o = p.parse_args()
+    waits = [(("waits", "pipe", "1000000"), None)] * 2
+    loads = (("ping-pong", [(("pingpong",), "ready ")], contextlib.nullcontext()),
+             ("waits, CPUs sleep", waits, contextlib.nullcontext()),
+             ("waits, CPUs busy", waits, busy_cpus()))
+    met = True
     with cost.bpf_statistics():
-        for name, load in (("ping-pong", [(("pingpong",), "ready ")]),
-                           ("waits", [(("waits", "pipe", "1000000"), None)] * 2)):
+        for name, load, beside in loads:
             with contextlib.ExitStack() as stack:
+                stack.enter_context(beside)
                 for w, says in load:
                     stack.enter_context(workloads.start(*w, says=says))
                 rate, ns, empty, user, without = measure(o)
             more = user - without
             shares = [100 * (x * rate / 1e9 + more) / os.cpu_count() for x in (ns, ns - empty)]
-            if name == "waits":
-                met = shares[1] <= BAR_SHARE
             print(f"{name}: {rate:.0f} switches a second, {ns:.0f} ns each, of which an empty program "
                   f"takes {empty:.0f}: {ns * rate / 1e6:.2f} ms a second; run's own CPU {user * 1e3:.2f} "
                   f"ms a second, without {without * 1e3:.2f}; {shares[0]:.3f} % of the machine, without "
                   f"the empty program's {shares[1]:.3f} %")
-    print(f"bar: {BAR_SHARE} % of the machine at waits, without what the kernel's clock takes:",
-          "met" if met else "NOT MET")
+            if load is waits:
+                is_met = shares[1] <= BAR_SHARE
+                met &= is_met
+                print(f"bar: {BAR_SHARE} % of the machine, without what the kernel's clock takes:",
+                      "met" if is_met else "NOT MET")
     return 0 if met else 1
 
 

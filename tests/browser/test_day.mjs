@@ -15,6 +15,7 @@ import {after, test} from 'node:test';
 import {fileURLToPath} from 'node:url';
 import {whyNoBrowser} from './chromium.mjs';
 import {firstGraph, median} from './day.mjs';
+import {listening} from './served.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
@@ -54,16 +55,7 @@ function makeDay(store) {
 async function serve(store) {
 	const child = spawn(path.join(BUILD, 'smolder'), ['serve', '--store', store, '--listen', '127.0.0.1:0',
 		'--retention', '36500d'], {stdio: ['ignore', 'ignore', 'pipe']});
-	const url = await new Promise((found, failed) => {
-		let said = '';
-		child.stderr.on('data', d => {
-			said += d;
-			const m = /listening on (http:\/\/[\d.]+:\d+)/.exec(said);
-			if (m)
-				found(`${m[1]}/`);
-		});
-		child.on('exit', () => failed(new Error(said)));
-	});
+	const url = await listening(child);
 	return {url, close: () => {
 		const ended = new Promise(r => child.on('exit', r));
 		child.kill('SIGTERM');

@@ -16,6 +16,7 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 import {gunzipSync} from 'node:zlib';
 import {HOSTILE, PERIOD, startMock} from '../../web/test/mock.mjs';
 import {launch, whyNoBrowser} from './chromium.mjs';
+import {listening} from './served.mjs';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
@@ -1722,16 +1723,7 @@ const ROWS = `
 async function realServer(making = ROWS, late = false) {
 	const store = mkdtempSync(path.join(tmpdir(), 'smolder-page-store-'));
 	const child = spawn(SMOLDER, ['serve', '--store', store, '--listen', '127.0.0.1:0'], {stdio: ['ignore', 'ignore', 'pipe']});
-	const base = await new Promise((found, failed) => {
-		let said = '';
-		child.stderr.on('data', d => {
-			said += d;
-			const m = /listening on (http:\/\/[\d.]+:\d+)/.exec(said);
-			if (m)
-				found(`${m[1]}/`);
-		});
-		child.on('exit', () => failed(new Error(said)));
-	});
+	const base = await listening(child);
 	const fill = `
 import json, sys, time, urllib.request
 sys.path.insert(0, ${JSON.stringify(path.join(ROOT, 'tests'))})

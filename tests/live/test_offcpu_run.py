@@ -2,8 +2,11 @@
 """Always on: the time that threads wait, by stack, beside what they say themselves."""
 import collections
 import contextlib
+import ctypes
+import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -282,6 +285,80 @@ def too_many_new_places_are_counted_and_said():
     print(f"# {there / NS:.1f} s of at least {least / NS:.1f}, at most {most / NS:.1f}, {without / NS:.1f} without a stack")
     assert 0.98 * least < there < 1.01 * most, (there, least, most)
     assert without, "every stack was walked"
+
+
+@contextlib.contextmanager
+def busy_pipe():
+    """Two that hand a byte to each other: thousands of switches a second."""
+    there, back = os.pipe(), os.pipe()
+    pids = []
+    try:
+        for read, write in ((there[0], back[1]), (back[0], there[1])):
+            pid = os.fork()
+            if pid == 0:
+                while True:
+                    os.write(write, os.read(read, 1))
+                    time.sleep(0.0002)
+            pids.append(pid)
+        os.write(there[1], b"x")
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        for fd in there + back:
+            os.close(fd)
+
+
+SYS_BPF = {"x86_64": 321, "aarch64": 280}
+BPF_ENABLE_STATS = 32
+TRACING = "26"
+
+
+@contextlib.contextmanager
+def bpf_statistics():
+    """The kernel times every BPF program while this lasts: while a descriptor is open, however the test ends."""
+    attr = ctypes.create_string_buffer(16)  # of run time
+    fd = ctypes.CDLL(None, use_errno=True).syscall(SYS_BPF[os.uname().machine], BPF_ENABLE_STATS, attr, 4)
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def switch_program(pid):
+    """(runs, seconds) of the program at each switch, as the kernel counts them: no other runs as often."""
+    most = (0, 0)
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        with contextlib.suppress(OSError), open(path) as f:
+            info = dict(re.findall(r"^(\w+):\s*(\S+)$", f.read(), re.M))
+            if info.get("prog_type") == TRACING:
+                most = max(most, (int(info["run_cnt"]), int(info["run_time_ns"]) / NS))
+    return most
+
+
+@live
+@undisturbed
+def what_it_costs_is_what_the_kernel_counts():
+    """The program times only some of its runs. A third more or less is what chance and the clocks' own time make."""
+    with bpf_statistics(), always("--offcpu", "yes") as a, busy_pipe():
+        def told():
+            return sum(v for k, v in a.metrics().items()
+                       if k.startswith("smolder_bpf_seconds_total{") and 'program="offcpu"' in k)
+
+        def after_next():
+            """Both, just after a window has told."""
+            before = told()
+            until("a window", lambda: told() != before, 3 * WINDOW)
+            return told(), *switch_program(a.half("collect"))
+
+        first = after_next()
+        after_next()
+        told_s, runs, kernel_s = (y - x for x, y in zip(first, after_next()))
+    print(f"# {runs} switches: {told_s / runs * NS:.0f} ns each, {kernel_s / runs * NS:.0f} by the kernel")
+    assert runs > 20000, runs
+    assert 0.67 * kernel_s < told_s < 1.5 * kernel_s, (told_s, kernel_s, runs)
 
 
 @live

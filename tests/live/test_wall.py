@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import folded  # noqa: E402
 import workloads  # noqa: E402
-from always import account, always, served  # noqa: E402
+from always import WINDOW, account, always, served, until  # noqa: E402
 from container import container  # noqa: E402
 from recording import PATIENCE, Run, live, run, undisturbed  # noqa: E402
 from tap import SMOLDER, main  # noqa: E402
@@ -378,6 +379,63 @@ def always_on_the_parts_are_all_the_time_of_the_threads():
     assert off > 5e9, parts  # one that works for a pool waits all the time
 
 
+def hidden():
+    """Processes that a machine keeps to itself: where root may not look, the kernel tells BPF nothing of them."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            os.readlink(f"/proc/{pid}/ns/pid")
+        except PermissionError:
+            found.append(pid)
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def zombies():
+    """How many have ended, and count as threads until their parents ask."""
+    count = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as f:
+            count += f.read().rpartition(")")[2].split()[0] == "Z"
+    return count
+
+
+class Threads:
+    """How many threads there are, looked at all the time: what they live in all, by their number."""
+
+    def __init__(self):
+        self.seen = []  # (when, how many)
+        self.hidden = hidden()
+        self.over = threading.Event()
+        self.looking = threading.Thread(target=self.look)
+
+    def look(self):
+        with open("/proc/loadavg") as f:
+            while not self.over.wait(0.01):
+                f.seek(0)
+                n = int(f.read().split()[3].split("/")[1])
+                n -= sum(os.stat(f"/proc/{pid}/task").st_nlink - 2 for pid in self.hidden)
+                if len(self.seen) % 10 == 0:
+                    not_living = zombies()
+                self.seen.append((time.time(), n - not_living))
+
+    def __enter__(self):
+        self.looking.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.looking.join()
+
+    def lived(self, first, last):
+        """In ns, of all of them between two times."""
+        sum_ = 0
+        for (at, n), (then, _) in zip(self.seen, self.seen[1:]):
+            sum_ += n * max(0, min(then, last) - max(at, first))
+        return sum_ * 1e9
+
+
 def parts_of(stacks):
     """{part: ns}; there is nothing that is in none."""
     parts = collections.Counter()
@@ -391,24 +449,28 @@ def parts_of(stacks):
 
 @live
 @undisturbed
-def always_on_a_thread_and_a_container_have_all_their_time():
+def always_on_a_thread_a_container_and_the_machine_have_all_their_time():
     """The parts of each sum to it, within 1 %."""
-    with container() as (name, procs), always("--offcpu", "yes", "--threads", "whole") as a:
+    with container() as (name, procs), always("--offcpu", "yes", "--threads", "whole") as a, Threads() as all_:
+        first = -(-int(time.time()) // WINDOW) * WINDOW  # the first whole window
+        last = first + 2 * WINDOW
         asked = time.monotonic()
         p = subprocess.run(["sh", "-c", 'echo $$ > "$0" && exec "$@"', procs, workloads.path("whole"), "13000"],
                            stdout=subprocess.PIPE, text=True, check=True)  # longer than a window: it has its pid
         outer = (time.monotonic() - asked) * 1e9
         said = json.loads(p.stdout)
+        until("the windows to be over", lambda: time.time() > last + 1, 3 * WINDOW)
         assert a.stop() == 0, a.err
         with served(a.store) as s:
-            def all_of(label, value):
-                r = s.query(f'wall{{{label}="{value}"}}', "-f", "folded", "--from", "now-1h")
+            def all_of(labels, *range_):
+                r = s.query(f"wall{labels}", "-f", "folded", "--from", *(range_ or ("now-1h",)))
                 assert r.returncode == 0, r.stderr
                 return parts_of(folded.parse(r.stdout))
 
-            by_thread = {life["tid"]: all_of("tid", life["tid"])
+            by_thread = {life["tid"]: all_of(f'{{tid="{life["tid"]}"}}')
                          for life in said["threads"] if life["what"] != "brief"}
-            of_container = all_of("container", name[:12])
+            of_container = all_of(f'{{container="{name[:12]}"}}')
+            machine = all_of("", str(first), "--to", str(last))
             account_ = account(s.metrics())
     assert account_[2] == 0, account_
     lives = {life["tid"]: life for life in said["threads"]}
@@ -424,6 +486,9 @@ def always_on_a_thread_and_a_container_have_all_their_time():
     seen = sum(of_container.values())
     print(f"# the container: {seen / 1e9:.3f} s of {least / 1e9:.3f} to {most / 1e9:.3f}")
     assert between(seen, least, most), of_container
+    seen, lived = sum(machine.values()), all_.lived(first, last)
+    print(f"# the machine: {seen / 1e9:.3f} s of {lived / 1e9:.3f}: {dict(machine)}")
+    assert between(seen, lived, lived), machine
 
 
 main()

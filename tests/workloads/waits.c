@@ -299,8 +299,10 @@ F static void storm(int n)
 F static void disk_write(int fd)
 {
 	static char block[4 << 20];
+	uint64_t began = workload_now(CLOCK_MONOTONIC);
 
 	WAITED(if (pwrite(fd, block, sizeof(block), 0) != sizeof(block)) abort());
+	add("disk_write_took", workload_now(CLOCK_MONOTONIC) - began);
 }
 
 static void write_all(const char *path, int n)
