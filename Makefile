@@ -190,6 +190,7 @@ test-vm: deps-test
 
 # What a new user does, in a Debian that is made for it: STAGES="root user sudo test usertest", or some.
 test-fresh:
+	tools/deps fresh
 	tests/fresh $(STAGES)
 
 fuzz: deps-test
