@@ -556,7 +556,9 @@ uint64_t query_client_starting(struct query_client *c)
 		return began + STARTING_MS > now ? began : 0;
 	}
 	json_auto_t *status = ask_status(c);
-	if (strcmp(json_text(json_object_get(status, "collector"), "state"), "starting") == 0)
+	const char *state = json_text(json_object_get(status, "collector"), "state");
+	/* "recording": the first window came since we asked. */
+	if (strcmp(state, "starting") == 0 || strcmp(state, "recording") == 0)
 		began = json_number(status, "started");
-	return began;
+	return began + STARTING_MS > json_number(status, "now") ? began : 0; /* its own clock */
 }
