@@ -175,6 +175,17 @@ static void dispatch(struct watched *s)
 	s->fn(s->ctx, what);
 }
 
+/* A signal that came together with what stopped the loop has had its effect. */
+static void take_signals(struct loop *l)
+{
+	struct signalfd_siginfo info;
+
+	for (const struct watched *s = l->watched; s; s = s->next)
+		while (s->type == WATCHED_SIGNAL &&
+		       read(s->fd, &info, sizeof(info)) == sizeof(info))
+			;
+}
+
 int loop_run(struct loop *l)
 {
 	l->stopped = false;
@@ -190,6 +201,7 @@ int loop_run(struct loop *l)
 		}
 		run_due(l);
 	}
+	take_signals(l);
 	return 0;
 }
 

@@ -33,6 +33,10 @@ int loop_end_signals(struct loop *l, int only, loop_fn *fn, void *ctx);
 
 void loop_remove_fd(struct loop *l, int fd);
 
+/*
+ * Until loop_stop(). Signals that have come by then are taken: a Ctrl-C that also ended the program
+ * that the caller started is not delivered to the caller afterwards.
+ */
 int loop_run(struct loop *l);
 void loop_stop(struct loop *l);
 
