@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "arch/arch.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 #define LOCK_WAIT_WORDS 3 /* from args[0] on */
 

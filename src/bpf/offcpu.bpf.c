@@ -7,7 +7,7 @@
  */
 #include <linux/types.h>
 
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 #define EVENT_DETAILS OFFCPU_DETAILS
 #include "bpf/event.bpf.h"

@@ -7,7 +7,7 @@
 
 #include "bpf/event.bpf.h"
 #include "bpf/lock_wait.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 /* What does not fit on the stack, on older kernels: each program has members of its own. */
 struct work;

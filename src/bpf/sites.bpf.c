@@ -11,7 +11,7 @@
  */
 #include <linux/types.h>
 
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 
 #define EVENT_DETAILS SITES_DETAILS
 #define WALK_RETURNS  6

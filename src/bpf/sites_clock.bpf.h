@@ -4,7 +4,7 @@
 #pragma once
 
 #include "bpf/event.bpf.h"
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

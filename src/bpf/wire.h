@@ -111,7 +111,7 @@ static inline __u64 wire_stack_start(const struct wire_event *s)
 	return (s->sp & ~(WIRE_STACK_CHUNK - 1ull)) + (__u64)s->stack_skip * WIRE_STACK_CHUNK;
 }
 
-/* What a source says beside the stacks: bpf/offcpu.h. */
+/* What a source says beside the stacks: bpf/offcpu_wire.h. */
 static inline const void *wire_details(const struct wire_event *e)
 {
 	return e + 1;
@@ -168,7 +168,7 @@ enum wire_counter {
 	WIRE_TAKEN,      /* events that passed the filters */
 	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
 	WIRE_LOST_VALUE, /* what those were worth, where that is known only later: ns off the CPU */
-	WIRE_NO_ROOM,    /* events of a thread too many: bpf/offcpu.h */
+	WIRE_NO_ROOM,    /* events of a thread too many: bpf/offcpu_wire.h */
 	WIRE_UNSEEN,     /* switches for which the kernel did not run its program */
 	WIRE_NESTED, /* came while the same source was writing another one, and given up: never seen
 		      */

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/report.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 #include "collect/probe.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/trouble.h"

@@ -1,7 +1,7 @@
 /*
- * sites: how long threads are off their CPU, recorded all the time (`run`): what passes between
- * bpf/sites.bpf.c and user space. Every duration is exact; to keep the cost low, not every wait's
- * stack is walked.
+ * sites_wire: how long threads are off their CPU, recorded all the time (`run`): what passes
+ *between bpf/sites.bpf.c and user space. Every duration is exact; to keep the cost low, not every
+ *wait's stack is walked.
  *
  * A site is a place where a thread leaves its CPU: instruction, stack pointer, system call,
  * state, and the first return addresses on its stack. What it waited there is added up in the
@@ -21,7 +21,7 @@
  */
 #pragma once
 
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 #define SITES_THREADS     16384 /* a power of two */
 #define SITES_PROBES      16    /* slots in which a thread's entry may be */

@@ -1,5 +1,5 @@
 /*
- * offcpu: what passes between bpf/offcpu.bpf.c and user space beside the events themselves.
+ * offcpu_wire: what passes between bpf/offcpu.bpf.c and user space beside the events themselves.
  *
  * A thread that leaves its CPU begins a period off it, until it is back: blocked first, then, once
  * it was woken, runnable, which is to wait for a CPU. One that was made to leave is runnable from
