@@ -14,18 +14,15 @@
  * A new architecture is src/arch/NAME.h with the following, and two lines at the end of this file.
  *
  *	ARCH_NAME, ARCH_ELF_MACHINE
- *	ARCH_KERNEL        the oldest Linux that can load the programs: 5.ARCH_KERNEL
- *	ARCH_HAS_WALK      1: user stacks are walked by unwind tables (bpf/walk.bpf.h).
- *	                   0: not yet: the kernel walks them by frame pointers, without any
- *	                   proof that these are right, and doctor says so
- *	ARCH_USER_BITS     of an address in user space: larger values are no addresses
- *	ARCH_FUTEX         the number of that system call
- *	ARCH_DWARF_…       DWARF numbers of the registers; RA: the return address
- *	ARCH_RETURN_AT     where a call puts the return address, relative to the CFA
- *	ARCH_SIGNAL_…      where the kernel saves registers for a signal, relative to sp in
- *	                   the signal frame
- *	ARCH_CODE_WORDS    words of code that arch_frame() gets, from 8 bytes before pc on
- *	arch_shape(), …    what instructions tell: declared below
+ *	ARCH_MIN_KERNEL_MINOR        the oldest Linux that can load the
+ *programs: 5.ARCH_MIN_KERNEL_MINOR ARCH_HAS_WALK      1: user stacks are walked by unwind tables
+ *(bpf/walk.bpf.h). 0: not yet: the kernel walks them by frame pointers, without any proof that
+ *these are right, and doctor says so ARCH_USER_BITS     of an address in user space: larger values
+ *are no addresses ARCH_FUTEX         the number of that system call ARCH_DWARF_…       DWARF
+ *numbers of the registers; RA: the return address ARCH_RETURN_AT     where a call puts the return
+ *address, relative to the CFA ARCH_SIGNAL_…      where the kernel saves registers for a signal,
+ *relative to sp in the signal frame ARCH_CODE_WORDS    words of code that arch_frame() gets, from 8
+ *bytes before pc on arch_shape(), …    what instructions tell: declared below
  *
  * In user space:
  *

@@ -7,12 +7,12 @@
  */
 #pragma once
 
-#define ARCH_NAME        "arm64"
-#define ARCH_ELF_MACHINE 183 /* EM_AARCH64 */
-#define ARCH_KERNEL      18  /* see ARCH_LOAD_ACQUIRE */
-#define ARCH_HAS_WALK    0
-#define ARCH_USER_BITS   52
-#define ARCH_FUTEX       98
+#define ARCH_NAME             "arm64"
+#define ARCH_ELF_MACHINE      183 /* EM_AARCH64 */
+#define ARCH_MIN_KERNEL_MINOR 18  /* see ARCH_LOAD_ACQUIRE */
+#define ARCH_HAS_WALK         0
+#define ARCH_USER_BITS        52
+#define ARCH_FUTEX            98
 
 enum {
 	ARCH_DWARF_KEPT = 19, /* x19 */

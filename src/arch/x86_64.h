@@ -1,12 +1,12 @@
 /* x86-64: see arch.h. */
 #pragma once
 
-#define ARCH_NAME        "x86-64"
-#define ARCH_ELF_MACHINE 62 /* EM_X86_64 */
-#define ARCH_KERNEL      10
-#define ARCH_HAS_WALK    1
-#define ARCH_USER_BITS   47
-#define ARCH_FUTEX       202
+#define ARCH_NAME             "x86-64"
+#define ARCH_ELF_MACHINE      62 /* EM_X86_64 */
+#define ARCH_MIN_KERNEL_MINOR 10
+#define ARCH_HAS_WALK         1
+#define ARCH_USER_BITS        47
+#define ARCH_FUTEX            202
 
 enum {
 	ARCH_DWARF_KEPT = 3,  /* rbx */
