@@ -401,12 +401,12 @@ static void add_source(const struct source *src, struct sampler_counts *to)
 	to->cpus = MAX(to->cpus, src->cpus);
 }
 
-const struct source_kind *sampler_source(const struct sampler *s, unsigned source)
+const struct source_kind *sampler_kind(const struct sampler *s, unsigned source)
 {
 	return source < s->count ? s->sources[source].kind : NULL;
 }
 
-struct source *sampler_running(struct sampler *s, unsigned source)
+struct source *sampler_source(struct sampler *s, unsigned source)
 {
 	return &s->sources[source];
 }

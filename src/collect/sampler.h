@@ -109,10 +109,10 @@ struct sampler_counts {
 };
 
 /* By number: NULL when there are no more. */
-const struct source_kind *sampler_source(const struct sampler *s, unsigned source);
+const struct source_kind *sampler_kind(const struct sampler *s, unsigned source);
 
 /* The source itself, for what only its own kind can do (offcpu_source.h). */
-struct source *sampler_running(struct sampler *s, unsigned source);
+struct source *sampler_source(struct sampler *s, unsigned source);
 
 void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret);
 void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret); /* of all sources */

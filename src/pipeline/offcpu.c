@@ -320,7 +320,7 @@ static void on_found(void *ctx, const struct wire_event *e)
 
 int offcpu_find(struct pipeline *p, unsigned source)
 {
-	return offcpu_source_found(sampler_running(pipeline_sampler(p), source), on_found, p);
+	return offcpu_source_found(sampler_source(pipeline_sampler(p), source), on_found, p);
 }
 
 void offcpu_begin(struct offcpu *o, uint64_t begin_ns)
@@ -369,7 +369,7 @@ static void end_thread(void *ctx, const struct offcpu_thread *t)
 void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t end_ns)
 {
 	o->end_ns = end_ns;
-	offcpu_source_threads(sampler_running(pipeline_sampler(p), source), end_thread, o);
+	offcpu_source_threads(sampler_source(pipeline_sampler(p), source), end_thread, o);
 	periods_flush(o->periods, deliver, o);
 }
 

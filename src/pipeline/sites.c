@@ -456,13 +456,13 @@ static void sites_begin(void *self, struct pipeline *p)
 	struct sites *s = self;
 
 	s->stats.begin_error =
-		sites_source_found(sampler_running(pipeline_sampler(p), s->source), on_found, p);
+		sites_source_found(sampler_source(pipeline_sampler(p), s->source), on_found, p);
 }
 
 static void sites_report(void *self, struct pipeline *p, uint64_t end_ns, bool is_last)
 {
 	struct sites *s = self;
-	struct source *src = sampler_running(pipeline_sampler(p), s->source);
+	struct source *src = sampler_source(pipeline_sampler(p), s->source);
 	struct sites_reader r = {on_site, on_thread, s};
 
 	if (sites_source_waits_unknown(src, clock_ns(CLOCK_MONOTONIC) - LONG_NS))
@@ -503,7 +503,7 @@ static void adapt(struct sites *s, struct source *src)
 static void sites_settle(void *self, struct pipeline *p)
 {
 	struct sites *s = self;
-	struct source *src = sampler_running(pipeline_sampler(p), s->source);
+	struct source *src = sampler_source(pipeline_sampler(p), s->source);
 	bool is_full = !s->is_held && sites_source_is_full(src), is_held = s->fresh > NEW_MAX;
 
 	adapt(s, src);

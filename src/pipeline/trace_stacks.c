@@ -81,7 +81,7 @@ void trace_stacks_free(struct trace_stacks *s)
 
 struct source *trace_stacks_source(struct trace_stacks *s)
 {
-	return sampler_running(pipeline_sampler(s->pipeline), 0);
+	return sampler_source(pipeline_sampler(s->pipeline), 0);
 }
 
 const struct profile *trace_stacks_profile(const struct trace_stacks *s)

@@ -40,7 +40,7 @@ void pipeline_event(struct pipeline *p, const struct wire_event *e)
 	(void)e;
 }
 
-struct source *sampler_running(struct sampler *s, unsigned source)
+struct source *sampler_source(struct sampler *s, unsigned source)
 {
 	(void)source;
 	return (void *)s;
