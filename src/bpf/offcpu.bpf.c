@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * offcpu: an event is a thread that leaves its CPU: see offcpu.h.
+ * offcpu: an event is a thread that leaves its CPU: see offcpu_wire.h.
  *
  * The tracepoint is in the scheduler, where interrupts are off, and so is the one of wakers: they
  * write into one ring, and do not interrupt each other.

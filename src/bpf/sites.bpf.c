@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sites: how long threads are off their CPU, by where they leave it: see sites.h.
+ * sites: how long threads are off their CPU, by where they leave it: see sites_wire.h.
  *
  * A thread that leaves at one of the places where it did lately costs some additions in two lines
  * of its own memory and one of the CPU's. Where caches are cold, what costs is each function of the

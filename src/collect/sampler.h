@@ -20,7 +20,8 @@ struct sampler_source {
 	const struct source_kind *kind;
 	uint64_t frequency; /* per second per CPU; 0: use period */
 	uint64_t period;    /* one in so many events; ns for a clock */
-	int counters_fd; /* from sampler_counters(), to count on where another left off; 0: new */
+	int counters_fd; /* from sampler_counters_create(), to count on where another left off; 0:
+			    new */
 };
 
 struct sampler_options {
@@ -53,14 +54,14 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 void sampler_free(struct sampler *s);
 
 /* Counters of one source that outlive a sampler: an fd that its owner closes, or -errno. */
-int sampler_counters(void);
+int sampler_counters_create(void);
 
 /* Counts more that were taken of a source, of which the kernel does not know. */
-void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more);
+void sampler_add_taken(struct sampler *s, unsigned source, uint64_t more);
 
 /* What all samplers that used them have counted together. */
-struct sampler_counts;
-void sampler_counters_read(int fd, struct sampler_counts *ret);
+struct sampler_stats;
+void sampler_counters_sum(int fd, struct sampler_stats *ret);
 
 /* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
 struct sampler_maps {
@@ -87,7 +88,7 @@ uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room);
 /* No more samples from here on; what is in the rings can still be drained. */
 void sampler_stop(struct sampler *s);
 
-struct sampler_counts {
+struct sampler_stats {
 	uint64_t taken;
 	uint64_t lost;       /* ring full */
 	uint64_t lost_value; /* what they were worth, where a source knows that later */
@@ -114,8 +115,8 @@ const struct source_kind *sampler_kind(const struct sampler *s, unsigned source)
 /* The source itself, for what only its own kind can do (offcpu_source.h). */
 struct source *sampler_source(struct sampler *s, unsigned source);
 
-void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret);
-void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret); /* of all sources */
+void sampler_stats(const struct sampler *s, unsigned source, struct sampler_stats *ret);
+void sampler_stats_sum(const struct sampler *s, struct sampler_stats *ret); /* of all sources */
 
 /*
  * Ticks of the clock that were due so far on all CPUs, and those that did not come to one that was

@@ -30,7 +30,7 @@ struct measured {
 	uint64_t frequency; /* of sampling */
 	uint64_t uptime_ns;
 	struct pipeline_stats pipeline;
-	const struct sampler_counts *first; /* the kernel's counters at the beginning, by source */
+	const struct sampler_stats *first; /* the kernel's counters at the beginning, by source */
 	struct windows_stats windows;
 	struct sender_stats sender;
 	uint64_t drain_ns, window_ns, send_ns; /* CPU time */

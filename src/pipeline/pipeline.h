@@ -53,10 +53,10 @@ struct sampler *pipeline_sampler(const struct pipeline *p);
 struct processes *pipeline_processes(const struct pipeline *p);
 
 struct pipeline_stats {
-	struct sampler_counts counts; /* of all sources */
+	struct sampler_stats counts; /* of all sources */
 	struct {
 		const struct source_kind *kind;
-		struct sampler_counts counts;
+		struct sampler_stats counts;
 	} sources[SOURCES_MAX];
 	unsigned source_count;
 	struct assembler_stats assembler;

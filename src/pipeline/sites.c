@@ -478,7 +478,7 @@ static void sites_report(void *self, struct pipeline *p, uint64_t end_ns, bool i
 	remove_sites(s, src);
 	remove_walks(s);
 	uint64_t taken = sites_source_taken(src);
-	sampler_count_taken(pipeline_sampler(p), s->source, s->slices + taken - s->taken);
+	sampler_add_taken(pipeline_sampler(p), s->source, s->slices + taken - s->taken);
 	s->taken = taken;
 }
 

@@ -124,8 +124,8 @@ bool trace_stacks_find(struct trace_stacks *s, const struct trace_record *r, uin
 
 uint64_t trace_stacks_lost(const struct trace_stacks *s)
 {
-	struct sampler_counts c;
+	struct sampler_stats c;
 
-	sampler_counts_sum(pipeline_sampler(s->pipeline), &c);
+	sampler_stats_sum(pipeline_sampler(s->pipeline), &c);
 	return c.lost + c.malformed + c.nested;
 }

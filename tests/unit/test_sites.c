@@ -46,7 +46,7 @@ struct source *sampler_source(struct sampler *s, unsigned source)
 	return (void *)s;
 }
 
-void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more)
+void sampler_add_taken(struct sampler *s, unsigned source, uint64_t more)
 {
 	(void)s;
 	(void)source;
