@@ -20,18 +20,18 @@ struct unwind_row {
 /* Where the canonical frame address (CFA) is. The return address is at CFA + ARCH_RETURN_AT, but
  * for SIGNAL. Registers by the names of arch/arch.h. */
 enum unwind_cfa {
-	UNWIND_UNKNOWN, /* no FDE covers this: a frame-pointer step, if it can be proven */
-	UNWIND_END,     /* the return address is undefined: this is the outermost frame */
-	UNWIND_SP,      /* sp + offset */
-	UNWIND_FP,      /* fp + offset */
-	UNWIND_LEAF,    /* leaf + offset: a prologue that realigns the stack */
-	UNWIND_FP_MEM,  /* *(fp + offset): after such a prologue */
-	UNWIND_SP_MEM,  /* *(sp + offset) */
-	UNWIND_PLT,     /* sp + 8 + ((pc & 15) >= offset ? 8 : 0): lazy binding stubs */
-	UNWIND_SIGNAL,  /* a signal frame: all registers are in the ucontext at sp */
-	UNWIND_OTHER,   /* a rule that cannot be followed: the walk ends here, and says so */
-	UNWIND_FP_MEM8, /* *(fp + offset) + 8: OpenSSL's assembly, with its own aligned stack */
-	UNWIND_SP_MEM8, /* *(sp + offset) + 8 */
+	UNWIND_UNKNOWN,     /* no FDE covers this: a frame-pointer step, if it can be proven */
+	UNWIND_END,         /* the return address is undefined: this is the outermost frame */
+	UNWIND_SP,          /* sp + offset */
+	UNWIND_FP,          /* fp + offset */
+	UNWIND_LEAF,        /* leaf + offset: a prologue that realigns the stack */
+	UNWIND_FP_MEM,      /* *(fp + offset): after such a prologue */
+	UNWIND_SP_MEM,      /* *(sp + offset) */
+	UNWIND_PLT,         /* sp + 8 + ((pc & 15) >= offset ? 8 : 0): lazy binding stubs */
+	UNWIND_SIGNAL,      /* a signal frame: all registers are in the ucontext at sp */
+	UNWIND_UNSUPPORTED, /* a rule that cannot be followed: the walk ends here, and says so */
+	UNWIND_FP_MEM8,     /* *(fp + offset) + 8: OpenSSL's assembly, with its own aligned stack */
+	UNWIND_SP_MEM8,     /* *(sp + offset) + 8 */
 
 	/* Go's runtime, on the stack of the scheduler (g0), called from a goroutine's. The caller's
 	 * fp is as it is. */
@@ -118,7 +118,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 #define UNWIND_MAPPINGS_MAX (32 * 1024)
 #define UNWIND_BUCKET_BITS  10
 #define UNWIND_BUCKETS      (1 << UNWIND_BUCKET_BITS)
-#define UNWIND_BUCKET       8         /* processes in one */
+#define UNWIND_BUCKET_SLOTS 8         /* processes in one */
 #define UNWIND_PENDING      (~0u)     /* a file whose table is not there (yet, or any more) */
 #define UNWIND_LOST         (~0u - 1) /* a file whose table cannot be had: the walk ends there */
 #define UNWIND_KEEPS_FP     1         /* code of a runtime that is known to keep frame pointers */
@@ -139,7 +139,7 @@ struct unwind_process {
  * (the first with acquire, a read barrier before the second).
  */
 struct unwind_bucket {
-	struct unwind_process at[UNWIND_BUCKET];
+	struct unwind_process at[UNWIND_BUCKET_SLOTS];
 };
 
 static inline __u32 unwind_bucket(__u32 pid)

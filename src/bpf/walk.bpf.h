@@ -761,7 +761,7 @@ __noinline int walk_find_process(__u32 pid)
 	const struct wire_event *h = open_event(s);
 
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < UNWIND_BUCKET; i++) {
+	for (int i = 0; i < UNWIND_BUCKET_SLOTS; i++) {
 		volatile struct unwind_process *p = &b->at[i];
 		if (!p->pid)
 			return 0;

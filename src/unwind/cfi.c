@@ -292,7 +292,7 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 	}
 	r->last = rule;
 	r->stats->rows++;
-	r->stats->other += rule.cfa == UNWIND_OTHER;
+	r->stats->other += rule.cfa == UNWIND_UNSUPPORTED;
 	return r->row(r->arg, start, rule);
 }
 

@@ -48,7 +48,8 @@ struct flow {
 	struct unwind_rule last, held; /* the last row that was given, and the next one */
 	uint64_t held_at;
 	bool any, holds;
-	uint64_t leaf_end; /* where the rule in front of one of UNWIND_OTHER ends; 0: none does */
+	uint64_t leaf_end; /* where the rule in front of one of UNWIND_UNSUPPORTED ends; 0: none
+			      does */
 
 	uint8_t *code; /* … and its bytes */
 	uint64_t from, to;
@@ -326,7 +327,7 @@ static int put_function(struct flow *f, uint64_t start, uint32_t size)
 	for (uint32_t at = 0; at < size;) {
 		const struct code_byte *p = &f->bytes[at];
 		struct unwind_rule rule = p->len ? x86_frame_rule(&p->state) : unknown;
-		f->stats->other += rule.cfa == UNWIND_OTHER;
+		f->stats->other += rule.cfa == UNWIND_UNSUPPORTED;
 		int err = put_row(f, start + at, rule);
 		if (err)
 			return err;
@@ -513,10 +514,10 @@ static int close_gap(struct flow *f, uint64_t to)
 }
 
 /*
- * How far the rule in front of one of UNWIND_OTHER holds, at `from`, all the same. The table of
- * glibc's __longjmp says, from the middle on, that its caller is the one that it goes to, which is
- * in registers by then. Yet who called it is still found at sp, until rsp is set: and that is the
- * truer answer, since what it goes to never called it.
+ * How far the rule in front of one of UNWIND_UNSUPPORTED holds, at `from`, all the same. The table
+ * of glibc's __longjmp says, from the middle on, that its caller is the one that it goes to, which
+ * is in registers by then. Yet who called it is still found at sp, until rsp is set: and that is
+ * the truer answer, since what it goes to never called it.
  */
 static uint64_t end_of_leaf(const struct flow *f, uint64_t from)
 {
@@ -538,7 +539,7 @@ static uint64_t end_of_leaf(const struct flow *f, uint64_t from)
 	return reached ? f->held_at + at : from;
 }
 
-/* A row of UNWIND_OTHER: the one before it may go on. */
+/* A row of UNWIND_UNSUPPORTED: the one before it may go on. */
 static int put_other(struct flow *f, uint64_t start, struct unwind_rule other)
 {
 	struct unwind_rule rule = f->held;
@@ -559,7 +560,8 @@ static int end_leaf(struct flow *f, uint64_t start)
 	uint64_t end = f->leaf_end;
 
 	f->leaf_end = 0;
-	return end && end < start ? put_row(f, end, (struct unwind_rule){.cfa = UNWIND_OTHER}) : 0;
+	return end && end < start ? put_row(f, end, (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED})
+				  : 0;
 }
 
 static int take_row(void *arg, uint64_t start, struct unwind_rule rule)
@@ -580,7 +582,7 @@ static int take_row(void *arg, uint64_t start, struct unwind_rule rule)
 	f->in_gap = false;
 	if (err)
 		return err;
-	return rule.cfa == UNWIND_OTHER ? put_other(f, start, rule) : put_row(f, start, rule);
+	return rule.cfa == UNWIND_UNSUPPORTED ? put_other(f, start, rule) : put_row(f, start, rule);
 }
 
 int flow_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats)

@@ -133,7 +133,7 @@ struct unwind_rule x86_frame_rule(const struct x86_frame *s)
 	if (s->end)
 		return (struct unwind_rule){.cfa = UNWIND_END};
 	if (s->bad || (!s->frame && !s->depth))
-		return (struct unwind_rule){.cfa = UNWIND_OTHER};
+		return (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED};
 	rule.cfa = s->frame ? UNWIND_FP : UNWIND_SP;
 	rule.cfa_offset = s->frame ? s->frame : s->depth;
 	rule.fp = s->bp == 0                ? UNWIND_FP_SAME

@@ -120,7 +120,7 @@ static void rules_are_followed(void **state)
 				{.cfa = UNWIND_PLT, .cfa_offset = 11},
 				{.cfa = UNWIND_END},
 				{.cfa = UNWIND_UNKNOWN},
-				{.cfa = UNWIND_OTHER},
+				{.cfa = UNWIND_UNSUPPORTED},
 				{.cfa = UNWIND_LEAF, .cfa_offset = 0},
 			},
 	};
@@ -396,7 +396,7 @@ static void walks_are_bounded(void **state)
 	for (int i = 0; i < 100000; i++) {
 		for (int k = 0; k < 8; k++)
 			w.rules[k] = (struct unwind_rule){
-				.cfa = (uint8_t)(rand_r(&seed) % (UNWIND_OTHER + 1)),
+				.cfa = (uint8_t)(rand_r(&seed) % (UNWIND_UNSUPPORTED + 1)),
 				.fp = (uint8_t)(rand_r(&seed) % (UNWIND_FP_LOST + 1)),
 				.cfa_offset =
 					rand_r(&seed) % 2 ? rand_r(&seed) : rand_r(&seed) % 128,
