@@ -278,7 +278,7 @@ static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
 	}
 	if (a->callers || a->callees) {
 		struct profile *cut = callers_new(p, a->callers ? a->callers : a->callees,
-						  a->callers ? CALLERS : CALLEES);
+						  a->callers ? CALLERS_ALL : CALLERS_CALLEES);
 		profile_free(p);
 		p = cut;
 	}
