@@ -12,8 +12,8 @@
 
 #define HELD_BYTES (8u << 20)
 #define EVENTS_LATE_NS                                                                             \
-	(STREAM_SETTLE_MAX_NS + 1000000) /* a drain leaves the latest for the next                 \
-					  */
+	(STREAM_REORDER_MAX_NS + 1000000) /* a drain leaves the latest for the next                \
+					   */
 #define HELD_NS_MAX 5000000000ull
 #define NEAR        4 /* most new stacks leave a known one in the last so many steps */
 

@@ -162,7 +162,7 @@ static bool is_complete(const struct offcpu *o, const struct period *x)
 	return x->has_stack && x->has_end && has_waker;
 }
 
-static void settle(struct offcpu *o, struct period *x)
+static void deliver_if_complete(struct offcpu *o, struct period *x)
 {
 	if (!is_complete(o, x))
 		return;
@@ -237,7 +237,7 @@ static void note_begin(struct offcpu *o, const struct assembled *a, const struct
 	}
 	if (o->wakers && d->holder)
 		x->stack = wakers_holder(o->wakers, x->stack, e->pid, d->holder);
-	settle(o, x);
+	deliver_if_complete(o, x);
 }
 
 static void set_end(struct offcpu *o, uint32_t tid, const struct offcpu_period *end, bool is_open)
@@ -250,7 +250,7 @@ static void set_end(struct offcpu *o, uint32_t tid, const struct offcpu_period *
 	x->is_open = is_open;
 	x->ns = end->ns;
 	x->runnable_ns = MIN(end->runnable_ns, end->ns);
-	settle(o, x);
+	deliver_if_complete(o, x);
 }
 
 /* From its creation until it ran: there is no stack, but who it was is known. */
@@ -282,7 +282,7 @@ static void note_waker(struct offcpu *o, const struct assembled *a, const struct
 
 	x->has_waker = true;
 	x->waker = wakers_stack(o->wakers, a->event, a->stack);
-	settle(o, x);
+	deliver_if_complete(o, x);
 }
 
 void offcpu_event(void *ctx, const struct assembled *a)

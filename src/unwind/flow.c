@@ -40,7 +40,7 @@ struct flow {
 	struct cfi_stats *stats;
 
 	struct function *symbols; /* sorted; read when first needed */
-	uint32_t symbol_count, symbol_cap, settled;
+	uint32_t symbol_count, symbol_cap, sorted_symbols;
 	bool has_symbols;
 
 	uint64_t gap; /* start of the code that no table describes … */
@@ -135,7 +135,7 @@ static void read_symbols(struct flow *f, uint32_t type)
 }
 
 /* Sorts, and merges functions with the same start. */
-static void settle(struct function *list, uint32_t *count)
+static void sort_functions(struct function *list, uint32_t *count)
 {
 	uint32_t kept = 0;
 
@@ -385,7 +385,7 @@ static void find_functions(struct flow *f)
 	fn = !fn ? f->symbols : fn->start < f->from ? fn + 1 : fn;
 	for (; fn < f->symbols + f->symbol_count && fn->start < f->to; fn++)
 		take_symbol(f, fn);
-	settle(f->functions, &f->count);
+	sort_functions(f->functions, &f->count);
 	f->sorted = f->count;
 	read_pointers(f);
 	for (uint64_t at = f->from; at < f->to; at++)
@@ -393,7 +393,7 @@ static void find_functions(struct flow *f)
 			discover(f, at);
 	f->sorted = 0;
 	for (int round = 0; round < 8; round++) {
-		settle(f->functions, &f->count);
+		sort_functions(f->functions, &f->count);
 		if (f->count == f->sorted)
 			return;
 		f->sorted = f->count;
@@ -404,7 +404,7 @@ static void find_functions(struct flow *f)
 			follow_function(f, &at, (uint32_t)(end - at.start));
 		}
 	}
-	settle(f->functions, &f->count);
+	sort_functions(f->functions, &f->count);
 }
 
 static int put_functions(struct flow *f)
@@ -446,10 +446,10 @@ static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 	if (to - from < GAP_MIN || to - from > FLOW_GAP_MAX || f->steps >= FLOW_STEPS_MAX)
 		return err;
 	find_symbols(f);
-	if (f->symbol_count != f->settled) { /* counts as that many steps */
+	if (f->symbol_count != f->sorted_symbols) { /* counts as that many steps */
 		f->steps += f->symbol_count;
-		settle(f->symbols, &f->symbol_count);
-		f->settled = f->symbol_count;
+		sort_functions(f->symbols, &f->symbol_count);
+		f->sorted_symbols = f->symbol_count;
 	}
 	if ((is_unnamed(f, from, to) && to - from < PADDED_GAP_MIN) ||
 	    !elf_file_offset(f->e, from, &offset))
