@@ -88,7 +88,7 @@ static __always_inline void unfollow(struct offcpu_thread *t, const struct offcp
 
 /* What is kept of a thread that has left, once its event was written or lost. */
 static __always_inline void keep(struct offcpu_thread *t, struct task_struct *prev, struct work *w,
-				 const struct taken *e, bool lost)
+				 const struct event_args *e, bool lost)
 {
 	const struct offcpu_details *d = &w->details;
 	__u32 key = prev->pid;
@@ -126,7 +126,8 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 	struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
 	struct work *w = get_work();
 
-	/* As event_put() does; but most threads are others', and should cost no more than this. */
+	/* As event_emit_args() does; but most threads are others', and should cost no more than
+	 * this. */
 	bool is_brief = !t && is_brief_child(prev);
 	if (!w ||
 	    (!t && !is_brief && filter.by_pid && !filter.pid_namespace && !is_target(prev->tgid)))
@@ -138,10 +139,10 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 		.is_kernel = (prev->flags & PF_KTHREAD) != 0,
 		.flags = t && t->lost ? OFFCPU_AFTER_LOSS : 0,
 	};
-	struct taken e = {
+	struct event_args e = {
 		.time = now,
 		.value = prev->se.sum_exec_runtime,
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.bare = d->state == OFFCPU_NONE,
 		/* A process that ends is no target. */
 		.anyone = is_brief || (t && prev->flags & PF_EXITING),
@@ -156,7 +157,7 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 
 	enum event result = EVENT_WRITTEN;
 	if (!e.bare || d->before.began || t)
-		result = event_put(ctx, NULL, &e);
+		result = event_emit_args(ctx, NULL, &e);
 	if (e.bare && result == EVENT_WRITTEN)
 		bpf_map_delete_elem(&threads, &key);
 	else if (result != EVENT_FILTERED)
@@ -208,13 +209,13 @@ static __always_inline int waking(__u64 *ctx, bool full)
 	if (!w)
 		return 0;
 	w->details = (struct offcpu_details){.syscall = -1, .woken = t->left, .wakee = t->tid};
-	struct taken e = {
+	struct event_args e = {
 		.time = bpf_ktime_get_ns(),
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.anyone = true,
 		.details = (const __u64 *)&w->details,
 	};
-	event_put(ctx, NULL, &e);
+	event_emit_args(ctx, NULL, &e);
 	return 0;
 }
 

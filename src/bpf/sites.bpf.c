@@ -383,15 +383,15 @@ static __always_inline void end_thread(__u64 *ctx, struct work *w, struct site_t
 	bool is_told = !t->known && t->slots[0].periods;
 
 	describe_end(w, t);
-	struct taken e = {
+	struct event_args e = {
 		.time = w->leaving.now,
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.uncounted = true,
 		.bare = true,
 		.value = t->ran,
 		.details = (const __u64 *)&w->details,
 	};
-	bool is_written = is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN;
+	bool is_written = is_told && event_emit_args(ctx, NULL, &e) == EVENT_WRITTEN;
 	t->left = 0;
 	if (t->known || (is_told && !is_written))
 		ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
@@ -417,13 +417,13 @@ static __always_inline void move(__u64 *ctx, struct work *w, struct site_thread 
 	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
 	bool is_told = c && (s ? is_due(c, prev, l) : !c->full);
 	describe_walk(w, prev, t, s);
-	struct taken e = {
+	struct event_args e = {
 		.time = bpf_ktime_get_ns(),
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.uncounted = true,
 		.details = (const __u64 *)&w->details,
 	};
-	if (is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN) {
+	if (is_told && event_emit_args(ctx, NULL, &e) == EVENT_WRITTEN) {
 		if (s) /* what it had was told */
 			*s = (struct site_value){.walk = l->now};
 		enter_walked(w, t);
@@ -550,7 +550,7 @@ static __always_inline void leave(__u64 *ctx, struct site_cpu *cpu, __u64 now, b
 
 /*
  * To time each switch would cost as much as the switch. So some are timed, by chance, and count for
- * all; but what event_put() took is known already, of all.
+ * all; but what event_emit_args() took is known already, of all.
  */
 static __noinline __u64 begin_timing(struct site_cpu *cpu, __u32 number)
 {
