@@ -204,7 +204,7 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 		h->walk = walk_user(w);
 		h->user_frames = MIN(w->frames, WIRE_USER_FRAMES);
 		h->left_out = w->frames - h->user_frames;
-		h->version = w->version;
+		h->mappings_version = w->version;
 	} else {
 		h->walk = WIRE_WALK_NO_MAPPING;
 	}
@@ -217,7 +217,7 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 		else
 			counts->n[WIRE_NOT_COPIED]++;
 	}
-	if (!h->version && !h->bytes)
+	if (!h->mappings_version && !h->bytes)
 		walk_by_frame_pointers(ctx, s, kernel);
 }
 
@@ -357,8 +357,8 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 	h->time = e->time;
 	h->source = source;
 	h->cpu = e->cpu;
-	h->start = TASK_READ(leader, start_boottime);
-	h->exec = TASK_READ(task, self_exec_id);
+	h->process_start = TASK_READ(leader, start_boottime);
+	h->exec_id = TASK_READ(task, self_exec_id);
 	h->value = e->value;
 	h->cgroup = e->with_cgroup_and_pidns && filter.cgroups
 			    ? BPF_CORE_READ(task_cgroup(task), kn, id)
@@ -366,7 +366,7 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 	h->pc = 0;
 	h->pid = e->pid;
 	h->tid = e->tid;
-	h->version = 0;
+	h->mappings_version = 0;
 	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
 	h->walk = WIRE_WALK_NONE;
 	h->details = EVENT_DETAILS;

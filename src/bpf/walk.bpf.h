@@ -769,7 +769,8 @@ __noinline int walk_find_process(__u32 pid)
 		w->version = version;
 		if (p->pid != pid || !version)
 			continue;
-		bool same = p->exec == h->exec && (pid != h->pid || p->start == h->start);
+		bool same =
+			p->exec == h->exec_id && (pid != h->pid || p->start == h->process_start);
 		w->first = p->first;
 		w->count = p->count;
 		ARCH_READ_BARRIER();

@@ -79,17 +79,17 @@ struct wire_event {
 	__u32 bytes;  /* of the whole record */
 	__u16 source; /* index in sampler_options.sources */
 	__u16 cpu;
-	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
-	__u64 exec;   /* how often it ran execve: with that, which program of the process */
+	__u64 process_start; /* CLOCK_BOOTTIME: with pid, which process */
+	__u64 exec_id;       /* task->self_exec_id, which execve increments: which program of it */
 	__u64 value;  /* in the source's unit: ns of CPU time, or how many faults it stands for */
 	__u64 cgroup; /* its control group's kernfs id, where filter.cgroups; else 0 */
 	__u64 pc, sp, fp, kept, leaf; /* the user's registers, where there is a copy of the stack */
 	__u32 pid;
 	__u32 tid;
-	__u32 version; /* of the mappings that the walk used, 0 if none */
-	__u16 flags;   /* enum wire_flag */
-	__u8 walk;     /* enum wire_walk */
-	__u8 details;  /* how many words of the source's own come before the frames */
+	__u32 mappings_version; /* of those that the walk used, 0 if none */
+	__u16 flags;            /* enum wire_flag */
+	__u8 walk;              /* enum wire_walk */
+	__u8 details;           /* how many words of the source's own come before the frames */
 	__u16 kernel_frames;
 	__u16 user_frames;
 	__u16 stack_skip;       /* chunks at sp that could not be read: never written to yet */

@@ -348,7 +348,7 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 		return;
 	}
 	const uint64_t *user_frames = wire_frames(s) + s->kernel_frames;
-	struct process *p = processes_get(a->processes, s->pid, s->start, s->time);
+	struct process *p = processes_get(a->processes, s->pid, s->process_start, s->time);
 	if (p->cgroup != s->cgroup && a->options.cgroups) {
 		/* Now: the sample may have to wait, and its group be gone by then. */
 		cgroups_path(a->options.cgroups, s->cgroup);

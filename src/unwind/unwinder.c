@@ -562,7 +562,7 @@ static uint64_t frame_of(const struct wire_event *s, const uint64_t *user, unsig
 static void check_walk(struct unwinder *u, struct space *space, struct maps *maps,
 		       const struct wire_event *s, const uint64_t *user, struct unwound *ret)
 {
-	struct maps *installed = maps_of_version(u, space, s->version);
+	struct maps *installed = maps_of_version(u, space, s->mappings_version);
 	const struct mapping *m = NULL;
 	unsigned good = 0;
 
@@ -737,13 +737,13 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 	int r = 0;
 
 	ret->left_out = 0;
-	space->exec = s->exec;
+	space->exec = s->exec_id;
 	if (wire_stack_bytes(s)) {
 		if (!space->wanted)
 			check_jit(u, space);
 		space->wanted = true;
 		r = walk_copy(&c, s, user, ret);
-	} else if (s->version) {
+	} else if (s->mappings_version) {
 		u->stats.in_kernel++;
 		check_walk(u, space, maps, s, user, ret);
 	} else {
