@@ -53,7 +53,7 @@ static __always_inline __u64 time_off(const struct offcpu_thread *t, struct task
 static __always_inline void last_period(const struct offcpu_thread *t, struct task_struct *prev,
 					__u64 now, struct offcpu_period *ret)
 {
-	*ret = t->before;
+	*ret = t->previous;
 	if (!t->left)
 		return;
 	__u64 ns = time_off(t, prev, now), runnable = run_delay(prev) - t->delay;
@@ -72,8 +72,8 @@ static __always_inline void first_period(struct task_struct *prev, struct offcpu
 	if (!is_first_leave(prev))
 		return;
 	d->is_first = 1;
-	d->before.began = prev->start_time;
-	d->before.ns = d->before.runnable_ns = run_delay(prev);
+	d->previous.began = prev->start_time;
+	d->previous.ns = d->previous.runnable_ns = run_delay(prev);
 }
 
 /*
@@ -82,7 +82,7 @@ static __always_inline void first_period(struct task_struct *prev, struct offcpu
  */
 static __always_inline void unfollow(struct offcpu_thread *t, const struct offcpu_period *last)
 {
-	t->before = *last;
+	t->previous = *last;
 	t->left = 0;
 }
 
@@ -103,9 +103,9 @@ static __always_inline void keep(struct offcpu_thread *t, struct task_struct *pr
 		.lost = lost,
 	};
 	if (lost && d->is_first)
-		count(WIRE_LOST_VALUE, d->before.ns);
+		count(WIRE_LOST_VALUE, d->previous.ns);
 	else if (lost)
-		w->thread.before = d->before;
+		w->thread.previous = d->previous;
 	if (t)
 		*t = w->thread;
 	else if (bpf_map_update_elem(&threads, &key, &w->thread, BPF_ANY) != 0)
@@ -149,21 +149,21 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 		.details = (const __u64 *)d,
 	};
 	if (t)
-		last_period(t, prev, now, &d->before);
-	if (!t || (!t->left && !d->before.began))
+		last_period(t, prev, now, &d->previous);
+	if (!t || (!t->left && !d->previous.began))
 		first_period(prev, d);
 	if (!d->is_kernel && !e.bare)
 		read_call(prev, d);
 
 	enum event result = EVENT_WRITTEN;
-	if (!e.bare || d->before.began || t)
+	if (!e.bare || d->previous.began || t)
 		result = event_emit_args(ctx, NULL, &e);
 	if (e.bare && result == EVENT_WRITTEN)
 		bpf_map_delete_elem(&threads, &key);
 	else if (result != EVENT_FILTERED)
 		keep(t, prev, w, &e, result == EVENT_LOST);
 	else if (t)
-		unfollow(t, &d->before);
+		unfollow(t, &d->previous);
 }
 
 static __always_inline int switched(__u64 *ctx, bool full)
@@ -208,7 +208,8 @@ static __always_inline int waking(__u64 *ctx, bool full)
 	struct work *w = get_work();
 	if (!w)
 		return 0;
-	w->details = (struct offcpu_details){.syscall = -1, .woken = t->left, .wakee = t->tid};
+	w->details = (struct offcpu_details){
+		.syscall = -1, .woken_period_began = t->left, .wakee = t->tid};
 	struct event_args e = {
 		.time = bpf_ktime_get_ns(),
 		.with_cgroup_and_pidns = full,
@@ -314,8 +315,8 @@ int offcpu_roster(__u64 *ctx)
 	if (!is_wanted(task, &f->event) || d->state == OFFCPU_NONE)
 		return 0;
 	d->is_first = task->nvcsw + task->nivcsw == 0;
-	d->before.began = task->start_time;
-	d->before.ns = d->before.runnable_ns = run_delay(task);
+	d->previous.began = task->start_time;
+	d->previous.ns = d->previous.runnable_ns = run_delay(task);
 	if (task->on_cpu) {
 		d->state = OFFCPU_NONE;
 		follow_running(task, f);

@@ -78,10 +78,10 @@ struct site_thread {
 	__u32 tags[SITES_SLOTS]; /* of slots[i + 1]: what tells it without a look at the stack … */
 	__u8 steady[SITES_SLOTS]; /* … and for how many looks its place has been no other's */
 	__u8 doubts;              /* how often a tag was wrong: see sites.bpf.c */
-	__u8 at;                  /* the slot of the period that is open, or was last */
-	__u8 known;               /* it has had a site, or the iterator a stack of it */
+	__u8 slot_index;          /* of the period that is open, or was last */
+	__u8 has_stack;           /* it has had a site, or the iterator found a stack of it */
 	__u8 pad;
-	__u64 found; /* when the period began whose stack the iterator knows */
+	__u64 found_period_began; /* of the period whose stack the iterator found; 0: none */
 	/* [0]: without a site; its key is the state of the period. */
 	struct site_slot slots[SITES_SLOTS + 1];
 	__u64 walks[SITES_SLOTS]; /* of slots[i + 1] */
@@ -113,12 +113,13 @@ struct site_control {       /* one; what user space sets: shift, by_scheduler. *
 
 /* The details of an event. */
 struct site_details {
-	struct offcpu_details of; /* `before`: the walk that this takes the place of, by `began` */
-	__u64 before_periods;
+	struct offcpu_details of; /* `previous`: the sums of the walk that this one replaces; its
+				     `began` names that walk */
+	__u64 previous_periods;
 	__u64 walk;
 	__u32 tid;
-	__u32 is_end; /* the thread has ended, and had no walk: `before` are its bare sums, and the
-			 event's value is what it ran */
+	__u32 is_end; /* the thread has ended, and had no walk: `previous` are its bare sums, and
+			 the event's value is what it ran */
 };
 
 #define SITES_DETAILS 15

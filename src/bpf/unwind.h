@@ -126,8 +126,8 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 struct unwind_process {
 	__u32 pid;     /* 0: nothing here, nor behind it in the bucket */
 	__u32 version; /* of the mappings: comes back in the sample; 0: being written */
-	__u64 start;   /* as in the sample: with exec, which program this is about */
-	__u64 exec;    /* task->self_exec_id */
+	__u64 start;   /* as process_start and exec_id of an event: */
+	__u64 exec_id; /* which program of which process this is about */
 	__u32 first;   /* in `mappings` */
 	__u32 count;
 };

@@ -770,7 +770,7 @@ __noinline int walk_find_process(__u32 pid)
 		if (p->pid != pid || !version)
 			continue;
 		bool same =
-			p->exec == h->exec_id && (pid != h->pid || p->start == h->process_start);
+			p->exec_id == h->exec_id && (pid != h->pid || p->start == h->process_start);
 		w->first = p->first;
 		w->count = p->count;
 		ARCH_READ_BARRIER();

@@ -257,11 +257,11 @@ static void set_end(struct offcpu *o, uint32_t tid, const struct offcpu_period *
 static void add_first(struct offcpu *o, const struct wire_event *e, const struct offcpu_details *d)
 {
 	struct period x = {
-		.began = d->before.began,
+		.began = d->previous.began,
 		.state = OFFCPU_RUNNABLE,
 		.has_end = true,
-		.ns = d->before.ns,
-		.runnable_ns = d->before.ns,
+		.ns = d->previous.ns,
+		.runnable_ns = d->previous.ns,
 		.stack = stack_edit_mark(o->stacks, 0, "[not started yet]"),
 	};
 
@@ -276,7 +276,7 @@ static void add_first(struct offcpu *o, const struct wire_event *e, const struct
 
 static void note_waker(struct offcpu *o, const struct assembled *a, const struct offcpu_details *d)
 {
-	struct period *x = find(o, d->wakee, d->woken);
+	struct period *x = find(o, d->wakee, d->woken_period_began);
 	if (!x)
 		return;
 
@@ -292,15 +292,15 @@ void offcpu_event(void *ctx, const struct assembled *a)
 
 	if (a->event->details < OFFCPU_DETAILS)
 		return; /* cannot be: it is of another source */
-	if (d->woken) {
+	if (d->woken_period_began) {
 		if (o->wakers)
 			note_waker(o, a, d);
 		return;
 	}
 	if (d->is_first)
 		add_first(o, a->event, d);
-	else if (d->before.began)
-		set_end(o, a->event->tid, &d->before, false);
+	else if (d->previous.began)
+		set_end(o, a->event->tid, &d->previous, false);
 	if (d->state != OFFCPU_NONE)
 		note_begin(o, a, d);
 }
@@ -348,8 +348,8 @@ static void end_thread(void *ctx, const struct offcpu_thread *t)
 	bool is_open = !t->back;
 	struct offcpu_period last = {.began = t->left};
 
-	if (t->before.began)
-		set_end(o, t->tid, &t->before, false);
+	if (t->previous.began)
+		set_end(o, t->tid, &t->previous, false);
 	if (!t->left)
 		return;
 	last.ns = (is_open ? MAX(o->end_ns, t->left) : t->back) - t->left;

@@ -87,7 +87,7 @@ static void add_not_yet(struct wall *w, const struct wire_event *who, uint64_t f
 
 	first.event.kernel_frames = first.event.user_frames = 0;
 	first.details = (struct offcpu_details){
-		.before = {.began = from, .ns = to - from, .runnable_ns = to - from},
+		.previous = {.began = from, .ns = to - from, .runnable_ns = to - from},
 		.syscall = -1,
 		.is_first = 1,
 	};

@@ -345,7 +345,7 @@ static void write_process(struct unwind_process *to, const struct unwind_process
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&to->pid, from->pid, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->start, from->start, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->exec, from->exec, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->exec_id, from->exec_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->first, from->first, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->count, from->count, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->version, from->version, __ATOMIC_RELEASE);

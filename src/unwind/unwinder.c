@@ -469,7 +469,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	struct unwind_process value = {
 		.pid = p->pid,
 		.start = p->start,
-		.exec = s->exec,
+		.exec_id = s->exec,
 		.first = first,
 		.count = (uint32_t)maps->count,
 		.version = ++u->version ? u->version : ++u->version,
@@ -489,7 +489,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	s->first = first;
 	s->count = value.count;
 	s->version = value.version;
-	s->installed_exec = value.exec;
+	s->installed_exec = value.exec_id;
 	s->installed_keeps_fp = s->keeps_fp;
 }
 
