@@ -86,9 +86,13 @@ struct unwind_rule {
 	__s16 fp_offset;
 	__s32 cfa_offset;
 	__s16 kept_offset; /* the caller's `kept` is at CFA + this; 0: as it is; UNWIND_KEPT_LOST */
-	__u16 checked;     /* found by flow.c: what is returned to must follow a call. Of
-			    * UNWIND_UNKNOWN: code of a runtime that keeps frame pointers */
-	__u32 pad;         /* elements of BPF arrays are multiples of 8 bytes */
+	union {            /* by the rule's kind */
+		/* flow.c found it by reading code: the return address must follow a call. */
+		__u16 must_follow_call;
+		/* UNWIND_UNKNOWN: this is code of a runtime that keeps frame pointers. */
+		__u16 keeps_fp;
+	};
+	__u32 pad; /* elements of BPF arrays are multiples of 8 bytes */
 };
 
 #define UNWIND_KEPT_LOST (-0x8000)
@@ -149,8 +153,9 @@ static inline __u32 unwind_bucket(__u32 pid)
 
 struct unwind_mapping {
 	__u64 start, end;
-	__u64 bias; /* an address less this is a virtual address of the file; file 0:
-		       UNWIND_KEEPS_FP */
+	/* With a file: an address less this is a virtual address of the file. Without one (file
+	 * is 0): UNWIND_KEEPS_FP, or 0. */
+	__u64 bias;
 	__u32 file; /* 0: no table, so a frame-pointer step; or UNWIND_PENDING, or UNWIND_LOST */
 	__u32 pad;
 };

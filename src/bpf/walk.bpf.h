@@ -454,7 +454,7 @@ static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *c
 
 	if (w->fp & 7 || w->sp & 7 || distance >= UNWIND_SCAN_BYTES)
 		return false;
-	if (cached->checked)
+	if (cached->keeps_fp)
 		return true;
 	if (cached->fp_offset == place && (__u32)cached->cfa_offset == distance + 1)
 		return true;
@@ -479,7 +479,7 @@ static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
 		return false;
 	__u32 index = walk_find_rule(called - s->walk.bias);
 	const struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
-	return r && r->cfa != UNWIND_UNKNOWN && !r->checked;
+	return r && r->cfa != UNWIND_UNKNOWN && !r->must_follow_call;
 }
 
 /* Where the caller of a runtime's code that keeps frame pointers is, if its frame may not be there.
@@ -516,7 +516,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 	__u64 code, fp = w->fp, sp = w->sp;
 	__u32 shape = ARCH_SHAPE_FRAME, out = 0;
 
-	if ((w->exact || !(cached->cfa_offset | cached->checked)) && read_word(&code, w->pc - 1)) {
+	if ((w->exact || !(cached->cfa_offset | cached->keeps_fp)) && read_word(&code, w->pc - 1)) {
 		out = arch_epilogue(code);
 		if (w->exact)
 			shape = arch_shape(code);
@@ -525,7 +525,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		sp += (out & 0xff) - 1;
 		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == ARCH_SHAPE_FRAME && cached->checked &&
+	if (shape == ARCH_SHAPE_FRAME && cached->keeps_fp &&
 	    (w->exact || sp == open_event(s)->sp + 8))
 		shape = walk_find_shape(w->pc);
 	if (shape >= ARCH_SHAPE_UNKNOWN)
@@ -545,7 +545,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		cached->cfa_offset = sp + 8 - w->sp;
 		cached->fp = out & ARCH_POPS_FP ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME;
 		cached->fp_offset = out & ARCH_POPS_FP ? -16 : 0;
-		cached->checked = 1;
+		cached->must_follow_call = 1;
 	}
 	w->kept_at = UNWIND_NOWHERE;
 	w->sp = sp + 8;
@@ -693,7 +693,7 @@ static __always_inline int look_up(struct scratch *s, struct cached_rule *k, __u
 	k->version = w->version;
 	k->rule = *r;
 	if (!w->file.page_count && w->bias == UNWIND_KEEPS_FP)
-		k->rule.checked = 1;
+		k->rule.keeps_fp = 1;
 	return 0;
 }
 

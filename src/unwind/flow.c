@@ -486,7 +486,7 @@ static struct unwind_rule rule_of_gap(const struct flow *f, uint64_t to)
 	    memcmp(code, syscall, sizeof(code)) != 0)
 		return rule;
 	rule = f->held;
-	rule.checked = 1;
+	rule.must_follow_call = 1;
 	return rule;
 }
 
@@ -550,7 +550,7 @@ static int put_other(struct flow *f, uint64_t start, struct unwind_rule other)
 		return put_row(f, start, other);
 	f->leaf_end = end;
 	rule.kept_offset = UNWIND_KEPT_LOST;
-	rule.checked = 1;
+	rule.must_follow_call = 1;
 	return put_row(f, start, rule);
 }
 

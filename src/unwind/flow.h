@@ -8,7 +8,7 @@
  * two paths to an instruction disagree, or rsp gets an unknown value, the rule is
  * UNWIND_UNSUPPORTED; code that no path reaches stays UNWIND_UNKNOWN. A function that clears rbp
  * without having saved it has no caller: _start, and the entry of a thread. Rules found this way
- * are `checked`: the return address that they find must follow a call.
+ * are marked must_follow_call: the return address that they find must follow a call.
  *
  * The file may be hostile: instructions, functions and bytes are capped. Has no state; thread-safe.
  */

@@ -601,7 +601,7 @@ struct rule_context {
 static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 {
 	static const struct unwind_rule missing = {.cfa = UNWIND_UNSUPPORTED};
-	static const struct unwind_rule by_fp = {.cfa = UNWIND_UNKNOWN, .checked = 1};
+	static const struct unwind_rule by_fp = {.cfa = UNWIND_UNKNOWN, .keeps_fp = 1};
 	struct rule_context *c = ctx;
 	struct unwinder *u = c->u;
 	struct mapping *m = maps_find(c->maps, addr);

@@ -128,7 +128,7 @@ void x86_frame_apply(struct x86_frame *s, const struct x86 *x)
 
 struct unwind_rule x86_frame_rule(const struct x86_frame *s)
 {
-	struct unwind_rule rule = {.checked = 1};
+	struct unwind_rule rule = {.must_follow_call = 1};
 
 	if (s->end)
 		return (struct unwind_rule){.cfa = UNWIND_END};

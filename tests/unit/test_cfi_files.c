@@ -228,7 +228,7 @@ static void check(struct checked *c, uint64_t at, struct unwind_rule ours)
 	c->asked++;
 	c->others += ours.cfa == UNWIND_UNSUPPORTED;
 	/* Where the table says nothing, or what no rule can, flow.c may have found something. */
-	bool by_flow = paged.checked && ours.cfa == UNWIND_UNSUPPORTED;
+	bool by_flow = paged.must_follow_call && ours.cfa == UNWIND_UNSUPPORTED;
 	if (ours.cfa != UNWIND_UNKNOWN && !by_flow)
 		assert_memory_equal(&paged, &ours, sizeof(ours));
 	if (memcmp(&ours, &theirs, sizeof(ours)) == 0)

@@ -133,7 +133,7 @@ static void expect(const struct rows *r, uint64_t at, struct unwind_rule want)
 {
 	struct unwind_rule got = rule_at(r, at);
 
-	want.checked = want.cfa == UNWIND_SP || want.cfa == UNWIND_FP;
+	want.must_follow_call = want.cfa == UNWIND_SP || want.cfa == UNWIND_FP;
 	if (memcmp(&got, &want, sizeof(got)) != 0)
 		fail_msg("at %#lx: cfa %u %+d, rbp %u %+d", (unsigned long)at, got.cfa,
 			 got.cfa_offset, got.fp, got.fp_offset);
@@ -415,7 +415,7 @@ static void a_leaf_that_goes_elsewhere_keeps_its_caller_until_it_leaves(void **s
 	elf_file_done(&e);
 	assert_int_equal(stats.broken, 0);
 	assert_int_equal(rule_at(&rows, 0).cfa, UNWIND_SP);
-	assert_false(rule_at(&rows, 16).checked);
+	assert_false(rule_at(&rows, 16).must_follow_call);
 	still.kept_offset = UNWIND_KEPT_LOST;
 	expect(&rows, 17, still);
 	expect(&rows, 20, still);
