@@ -1,6 +1,7 @@
 /*
- * event: what every source of events does with one: filter it, write who it was of, with the kernel
- * and user stacks, into the CPU's ring. Nothing is woken: user space drains on a timer.
+ * event: what every source of events does with one: filter it, and write a record of it into the
+ * CPU's ring: its process, its kernel and user stacks. Nothing is woken: user space drains on a
+ * timer.
  *
  * A source is a BPF object of its own that includes this file, calls event_emit() where its events
  * happen, and shares with the others only what is read: the tables of the walk (walk.bpf.h) and the
@@ -10,15 +11,14 @@
  * Which can? The kernel runs no perf program (a timer's, or an NMI's) while another perf program, a
  * kprobe's or a plain tracepoint's runs on the same CPU (it counts them: bpf_prog_active): such a
  * tick is skipped, and counted as one that did not come (sampler_ticks()). So an NMI's program is
- * never run inside a timer's. Both may be run inside a program at a raw tracepoint, which is not
- * counted so: tests/unit/test_sources.c shows that of the timer's; of an NMI's it is not tested, as
- * that takes a PMU, which the machines that we test on do not have. That a source interrupts itself
- * is not known to happen: what a program does here triggers none of the tracepoints that a source
- * may be attached to. Should it happen nevertheless, the inner event is given up and counted
- * (WIRE_NESTED), and the outer one stays whole.
+ * never run inside a timer's. Either can interrupt a program at a raw tracepoint, because the
+ * kernel does not count those: tests/unit/test_sources.c proves this for the timer; for NMIs it is
+ * untested (our machines have no PMU). A source is not expected to interrupt itself: what a program
+ * does here reaches none of the tracepoints that a source may be attached to. If it happens
+ * nevertheless, the inner event is dropped and counted (WIRE_NESTED), and the outer one is written.
  *
- * A source whose events say more than that defines EVENT_DETAILS, how many words, before it
- * includes this file, and passes them to event_emit_args().
+ * A source whose events have more to say defines EVENT_DETAILS, the number of its own words, before
+ * it includes this file, and passes the words to event_emit_args().
  */
 #pragma once
 

@@ -25,7 +25,7 @@
 #define OFFCPU_ARGS        6
 
 enum offcpu_state {
-	OFFCPU_NONE, /* no period begins: the thread has ended, or this tells of a waker */
+	OFFCPU_NONE, /* no period begins: the thread has ended, or this is a wake-up */
 	OFFCPU_SLEEPING,
 	OFFCPU_UNINTERRUPTIBLE,
 	OFFCPU_RUNNABLE,
@@ -33,7 +33,8 @@ enum offcpu_state {
 };
 
 enum offcpu_flag {
-	OFFCPU_FOUND = 1,      /* the thread was off its CPU before it was known: see `found` */
+	OFFCPU_FOUND = 1,      /* the thread was off its CPU before it was known: see
+				  struct offcpu_found */
 	OFFCPU_AFTER_LOSS = 2, /* events of the thread were lost just before this one */
 };
 
@@ -53,14 +54,14 @@ struct offcpu_details {
 	__u32 wakee;    /* … and the thread that it woke: tid as that thread's events have it */
 	__u8 state;     /* enum offcpu_state */
 	__u8 is_first;  /* `previous` is from the thread's creation until it first ran: no stack */
-	__u8 is_kernel; /* a thread of the kernel's */
+	__u8 is_kernel; /* a kernel thread */
 	__u8 flags;     /* enum offcpu_flag */
 };
 
 #define OFFCPU_DETAILS 12
 _Static_assert(sizeof(struct offcpu_details) == OFFCPU_DETAILS * sizeof(__u64), "in words");
 
-/* A thread, in the map: one line of the cache. */
+/* A thread, in the map `threads`: one cache line. */
 struct offcpu_thread {
 	struct offcpu_period previous; /* not reported yet, as the ring was full; began 0: none */
 	__u64 left;                    /* when its last period began; 0: it has ended */
@@ -76,10 +77,10 @@ struct offcpu_thread {
 _Static_assert(sizeof(struct offcpu_thread) == 64, "one line of the cache");
 
 /*
- * What the iterators say: offcpu_found of each thread that is off its CPU when a recording begins,
- * and has been since before that; offcpu_roster of every thread there is, all but the frames. There
- * `previous` is from the thread's creation until it first ran, if it did; is_first: it has not left
- * a CPU yet; the state is OFFCPU_NONE if it is on one.
+ * What the iterators write. The program offcpu_found: one of these for each thread that is already
+ * off its CPU when a recording begins. The program offcpu_roster: one for every thread, without the
+ * frames; there `previous` is from the thread's creation until it first ran, if it did; is_first:
+ * it has not left a CPU yet; the state is OFFCPU_NONE if it is on one.
  */
 struct offcpu_found {
 	struct wire_event event; /* the user's stack is left to user space, but for 32-bit code */

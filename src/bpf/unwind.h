@@ -52,23 +52,28 @@ enum unwind_cfa {
 
 /*
  * Code without rows (made at run time, or assembly) may keep frame pointers, or may use fp for
- * anything. A step by fp is taken only where it is proven that it leads to the caller: whatever
- * was called lies below it with its return address on the stack, so
+ * anything. So a step by fp is taken only if it is proven to lead to the caller. A call leaves a
+ * return address on the stack (a word that points just after a call instruction). The conditions:
  *
- *	- what is above the saved fp is a return address: code is mapped there, after a call;
- *	- between sp and fp there is no other: no frame is left out. A stale one in a slot that is
- *	  not used yet looks the same, so some steps are not proven that are true;
- *	- a distance from sp to fp that was proven for an address holds there from then on.
+ *	1. The word above the saved fp is a return address.
+ *	2. No other word between sp and fp is one: else a frame would be skipped. (A stale return
+ *	   address in a slot that is not used yet looks the same, so some correct steps are
+ *	   refused.)
+ *	3. Or 2 was proven before, at the same address with the same distance from sp to fp.
  *
- * The code itself can tell more: where a frame is being made, and on the way to a `ret`.
+ * Where a function sets up its frame, and on the way to its `ret`, its instructions tell where the
+ * return address is (arch_shape(), arch_epilogue()).
  *
- * Of a runtime that is known to keep frame pointers (V8; a JVM that was told to), the second is not
- * asked for; but where a return address is at sp when an instruction runs, its function may not
- * have made its frame yet, and what is around the instruction must tell. Or it was left in a slot
- * that is not used yet: surely so where its call was of a compiler's function, which has rows and
- * does not go on into code that was made at run time. The same goes for the caller of a leaf that
- * has nothing of its own on the stack: V8's baseline code has its frame made by what it calls
- * first.
+ * In code of a runtime that is known to keep frame pointers (V8; a JVM that was told to), 2 is not
+ * required. But fp may still be the caller's. If the word at sp is a return address, there are two
+ * possibilities:
+ *
+ *	a. The function has not set up its frame yet: the code around pc must tell (arch_frame()).
+ *	b. The word is stale. That is certain if its call was of a function with rows, made by a
+ *	   compiler: such a function does not continue in code that was made at run time.
+ *
+ * The same is asked of the caller of a leaf that has nothing of its own on the stack: V8's baseline
+ * code calls a function that sets up the frame for it.
  */
 #define UNWIND_SCAN_BYTES (16 * 1024) /* larger frames are not looked through */
 
@@ -104,9 +109,9 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 /*
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
  * was in use is not written again before a grace period is over, so a walk never sees half of one.
- * Entries of processes are the exception: they are
- * overwritten in place, and guarded by their version. A mapping's file and a process's version are
- * stored with release, after all that they lead to, and loaded with acquire.
+ * Entries of processes are the exception: they are overwritten in place, and guarded by their
+ * version. A mapping's file and a process's version are stored with release, after all that they
+ * lead to, and loaded with acquire.
  *
  *	processes  by pid, which mappings are its; see struct unwind_bucket
  *	mappings   sorted runs of struct unwind_mapping, one run a process
@@ -137,10 +142,10 @@ struct unwind_process {
 };
 
 /*
- * A process is in the bucket that its pid's hash says, most often the first of it: one line of the
- * cache, whose address is known from the start. A hash map's lookup is four of them, one after the
- * other. A version is never used again: what was read between two looks at the same one is whole
- * (the first with acquire, a read barrier before the second).
+ * A process is in the bucket of its pid's hash, most often in the first slot: one cache line, whose
+ * address is known from the start. (A hash map's lookup takes four, one after the other.) A version
+ * is never used again: if it is the same before and after an entry was read, the entry is complete
+ * (the first read with acquire, a read barrier before the second).
  */
 struct unwind_bucket {
 	struct unwind_process at[UNWIND_BUCKET_SLOTS];

@@ -96,8 +96,9 @@ struct walk {
  * The rule that was found for an address. Between two events a CPU runs other things for
  * milliseconds, so each step of the two searches (mapping, then row) is a cache miss: this saves
  * them. It stays true however tables come and go: a version is of one set of mappings, and a file's
- * rows and a rule's number never change. For code without rows it also holds how far above sp fp
- * was found to be, plus 1, in cfa_offset, and for which byte of a leaf, plus 1, in fp_offset.
+ * rows and a rule's number never change. For code without rows (UNWIND_UNKNOWN) two members of the
+ * rule have another meaning: cfa_offset is the proven distance fp - sp, plus 1; fp_offset is the
+ * place of a leaf's pc in its block of code, plus 1, and 0 for a caller.
  */
 struct cached_rule {
 	__u64 addr;
@@ -216,7 +217,8 @@ static __always_inline __u64 *frame_at(struct scratch *s, __u32 i)
 	return (__u64 *)(open_event(s) + 1) + EVENT_DETAILS + (i & WIRE_FRAMES_MASK);
 }
 
-/* Where the walk's frame of that number is: the last of a deep stack take each other's places. */
+/* Where frame i of the walk is written: frames beyond WIRE_LEAF_FRAMES in a circle of
+ * WIRE_ROOT_FRAMES entries. */
 static __always_inline __u64 *user_frame_at(struct scratch *s, __u32 i)
 {
 	if (i >= WIRE_LEAF_FRAMES)

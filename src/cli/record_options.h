@@ -43,11 +43,9 @@ enum {
 		"help", no_argument, NULL, 'h'                                                     \
 	}
 
-enum detail {
-	DETAIL_AUTO,
-	DETAIL_YES,
-	DETAIL_NO
-}; /* what debug info is for: asked for, or as the target is */
+/* Whether to use debug info: YES or NO if an option said so, otherwise decided by what is
+ * recorded. */
+enum detail { DETAIL_AUTO, DETAIL_YES, DETAIL_NO };
 
 struct record_args {
 	struct recording_options recording;

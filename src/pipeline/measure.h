@@ -21,7 +21,7 @@ struct measure {
 	struct window_metric metrics[MEASURE_MAX]; /* as of the last measure_all() */
 	uint32_t count;
 	struct arena names;
-	size_t refused; /* system calls of which it was said that they were refused */
+	size_t refused; /* how many refused system calls have been logged already */
 	bool said[TROUBLES];
 };
 
@@ -43,6 +43,6 @@ struct measured {
 
 void measure_all(struct measure *m, const struct measured *now);
 
-/* Says which system calls were refused since the last time; nothing else is measured. */
+/* Logs which system calls were refused since the last time; nothing else is measured. */
 void measure_refused(struct measure *m);
 void measure_done(struct measure *m);

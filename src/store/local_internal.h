@@ -82,7 +82,8 @@ void local_todo_month(struct local_store *s, int64_t month);
 
 /* What went wrong, for the user. */
 __attribute__((format(printf, 2, 3))) void local_say(struct store_error *e, const char *fmt, ...);
-/* The whole directory may have been deleted: then who writes to it is said anew. */
+/* Checks that the directory still has our lock. If it was deleted, it is created and locked again,
+ * and the partitions start anew. 0 or -errno with *e. */
 int local_check_lock(struct local_store *s, struct store_error *e);
 
 /* Packs the five minutes that begin at `start` (seconds), and adds them to the month's: 0 or

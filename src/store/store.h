@@ -49,9 +49,9 @@ struct store_error {
 };
 
 /*
- * `where` is a directory. 0 or -errno with *ret_err. -EBUSY: there is another writer. For a reader,
- * -ENOENT: it does not exist; -ENOTDIR, -ENODATA: it is not a store; -EACCES: not readable. Readers
- * may be opened in the writer's own process.
+ * `where` names the store; today it is always a directory. 0 or -errno with *ret_err. -EBUSY: there
+ * is another writer. For a reader, -ENOENT: it does not exist; -ENOTDIR, -ENODATA: it is not a
+ * store; -EACCES: not readable. Readers may be opened in the writer's own process.
  */
 int store_open(const char *where, const struct store_options *o, struct store **ret,
 	       struct store_error *ret_err);
