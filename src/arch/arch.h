@@ -11,21 +11,25 @@
  *	leaf        a register that is valid only until the next call, so only in the leaf (x86-64:
  *	            r10, which holds sp from before a realignment; arm64: the link register)
  *
- * A new architecture is src/arch/NAME.h with the following, and two lines at the end of this file.
+ * A new architecture is src/arch/NAME.h with all of the following, two lines at the end of this
+ * file, and its two values of enum syscall_abi in syscall/names.h and in the table of names.c.
  *
  *	ARCH_NAME, ARCH_ELF_MACHINE
- *	ARCH_KERNEL        the oldest Linux that can load the programs: 5.ARCH_KERNEL
+ *	ARCH_MIN_KERNEL_MINOR  the oldest Linux that can load the programs is 5.this
  *	ARCH_HAS_WALK      1: user stacks are walked by unwind tables (bpf/walk.bpf.h).
  *	                   0: not yet: the kernel walks them by frame pointers, without any
  *	                   proof that these are right, and doctor says so
  *	ARCH_USER_BITS     of an address in user space: larger values are no addresses
  *	ARCH_FUTEX         the number of that system call
- *	ARCH_DWARF_…       DWARF numbers of the registers; RA: the return address
+ *	ARCH_DWARF_SP, ARCH_DWARF_FP, ARCH_DWARF_KEPT, ARCH_DWARF_LEAF, ARCH_DWARF_RA
+ *	                   DWARF numbers of the registers; RA: the return address
  *	ARCH_RETURN_AT     where a call puts the return address, relative to the CFA
- *	ARCH_SIGNAL_…      where the kernel saves registers for a signal, relative to sp in
- *	                   the signal frame
+ *	ARCH_SIGNAL_PC, ARCH_SIGNAL_SP, ARCH_SIGNAL_FP, ARCH_SIGNAL_KEPT, ARCH_SIGNAL_LEAF,
+ *	ARCH_SIGNAL_MASK   where the kernel saves registers and the mask of blocked signals,
+ *	                   relative to sp in the signal frame
  *	ARCH_CODE_WORDS    words of code that arch_frame() gets, from 8 bytes before pc on
- *	arch_shape(), …    what instructions tell: declared below
+ *	arch_shape(), arch_epilogue(), arch_frame(), arch_is_call(), arch_called()
+ *	                   what instructions tell: declared below
  *
  * In user space:
  *
@@ -42,10 +46,11 @@
  *	struct arch_regs   the user's registers, as the kernel saves them on entry at the end
  *	                   of its stack, where they take ARCH_REGS_BYTES
  *	ARCH_KERNEL_STACK  size of that stack in bytes
- *	ARCH_PC(regs), …   read such registers, and those of a perf event
+ *	ARCH_PC(regs), ARCH_SP(regs), ARCH_FP(regs), ARCH_KEPT(regs), ARCH_LEAF(regs)
+ *	                   read such registers, and those of a perf event
  *	ARCH_MODE(regs)    the mode of the CPU: ARCH_MODE_IS_USER(), ARCH_MODE_IS_64_BIT()
  *	ARCH_MODE_AT       its offset in struct arch_regs
- *	ARCH_IS_INTERRUPTED(regs)  they are of interrupted code, and not made up
+ *	ARCH_IS_INTERRUPTED(regs)  whether they are really those of interrupted code
  *	ARCH_SYSCALL(regs) the number of the system call; ARCH_EXECVE, ARCH_EXECVEAT
  *	struct pt_regs___call  the members of the kernel's registers that a system call is in:
  *	                   ARCH_CALL its number, or -1, ARCH_CALL_ARG0 to 5, ARCH_CALL_MODE,
@@ -93,9 +98,9 @@ enum arch_shape {
 ARCH_INLINE enum arch_shape arch_shape(__u64 code);
 
 /*
- * If the code is an epilogue, up to its return: 1 + what it adds to sp first, with ARCH_POPS_FP if
- * it then pops fp. 0: it is not. Also for code that is returned to: Python's trampolines (-X perf)
- * have nothing but an epilogue after their call. `code` as above.
+ * 0 if the code is not an epilogue that ends in a return; otherwise 1 + the bytes that it adds to
+ * sp, or'ed with ARCH_POPS_FP if it then pops fp. Also for code that is returned to: trampolines of
+ * Python (-X perf) have nothing but an epilogue after their call. `code` as above.
  */
 #define ARCH_POPS_FP 0x100
 ARCH_INLINE __u32 arch_epilogue(__u64 code);

@@ -1,18 +1,17 @@
 /*
  * arm64: see arch.h. Missing for ARCH_HAS_WALK: a call leaves its return address in the link
- * register
- * (`leaf`) and not on the stack, so unwind rules must be able to say where it was saved; code
- * without tables, JIT code and Go's runtime (which has g in a register) need decoders of their own;
- * and return addresses may be signed (DW_CFA_AARCH64_negate_ra_state).
+ * register (`leaf`) and not on the stack, so unwind rules must be able to say where it was saved;
+ * code without tables, JIT code and Go's runtime (which has g in a register) need decoders of their
+ * own; and return addresses may be signed (DW_CFA_AARCH64_negate_ra_state).
  */
 #pragma once
 
-#define ARCH_NAME        "arm64"
-#define ARCH_ELF_MACHINE 183 /* EM_AARCH64 */
-#define ARCH_KERNEL      18  /* see ARCH_LOAD_ACQUIRE */
-#define ARCH_HAS_WALK    0
-#define ARCH_USER_BITS   52
-#define ARCH_FUTEX       98
+#define ARCH_NAME             "arm64"
+#define ARCH_ELF_MACHINE      183 /* EM_AARCH64 */
+#define ARCH_MIN_KERNEL_MINOR 18  /* see ARCH_LOAD_ACQUIRE */
+#define ARCH_HAS_WALK         0
+#define ARCH_USER_BITS        52
+#define ARCH_FUTEX            98
 
 enum {
 	ARCH_DWARF_KEPT = 19, /* x19 */
@@ -22,9 +21,8 @@ enum {
 	ARCH_DWARF_SP = 31,
 };
 
-#define ARCH_RETURN_AT                                                                             \
-	0 /* calls do not put it on the stack; rules that say so are not accepted                  \
-	   */
+/* Calls do not put it on the stack; rules that say so are not accepted. */
+#define ARCH_RETURN_AT 0
 
 /* Offsets in struct rt_sigframe: siginfo (128 bytes), then struct ucontext: x0 to x30, sp, pc. */
 #define ARCH_SIGNAL_REGISTER(n) (128 + 184 + 8 * (n))

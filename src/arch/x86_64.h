@@ -1,12 +1,12 @@
 /* x86-64: see arch.h. */
 #pragma once
 
-#define ARCH_NAME        "x86-64"
-#define ARCH_ELF_MACHINE 62 /* EM_X86_64 */
-#define ARCH_KERNEL      10
-#define ARCH_HAS_WALK    1
-#define ARCH_USER_BITS   47
-#define ARCH_FUTEX       202
+#define ARCH_NAME             "x86-64"
+#define ARCH_ELF_MACHINE      62 /* EM_X86_64 */
+#define ARCH_MIN_KERNEL_MINOR 10
+#define ARCH_HAS_WALK         1
+#define ARCH_USER_BITS        47
+#define ARCH_FUTEX            202
 
 enum {
 	ARCH_DWARF_KEPT = 3,  /* rbx */
@@ -163,7 +163,7 @@ ARCH_INLINE __u64 arch_called(__u64 addr, __u64 before)
 #define ARCH_EXECVE        59
 #define ARCH_EXECVEAT      322
 
-/* The arguments of the system call, at its entry; of a 32-bit program's call. */
+/* The six arguments of the system call, at its entry; is_32_bit: in the 32-bit convention. */
 ARCH_INLINE void arch_syscall_args(const struct pt_regs *regs, _Bool is_32_bit, __u64 *ret)
 {
 	ret[0] = is_32_bit ? (__u32)regs->rbx : regs->rdi;

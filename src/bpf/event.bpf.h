@@ -1,8 +1,9 @@
 /*
- * event: what every source of events does with one: filter it, write who it was of, with the kernel
- * and user stacks, into the CPU's ring. Nothing is woken: user space drains on a timer.
+ * event: what every source of events does with one: filter it, and write a record of it into the
+ * CPU's ring: its process, its kernel and user stacks. Nothing is woken: user space drains on a
+ * timer.
  *
- * A source is a BPF object of its own that includes this file, calls event_take() where its events
+ * A source is a BPF object of its own that includes this file, calls event_emit() where its events
  * happen, and shares with the others only what is read: the tables of the walk (walk.bpf.h) and the
  * targets of the filter. Its rings, counters and the state of a walk under way are its own, so
  * sources may interrupt each other: both events are written.
@@ -10,15 +11,14 @@
  * Which can? The kernel runs no perf program (a timer's, or an NMI's) while another perf program, a
  * kprobe's or a plain tracepoint's runs on the same CPU (it counts them: bpf_prog_active): such a
  * tick is skipped, and counted as one that did not come (sampler_ticks()). So an NMI's program is
- * never run inside a timer's. Both may be run inside a program at a raw tracepoint, which is not
- * counted so: tests/unit/test_sources.c shows that of the timer's; of an NMI's it is not tested, as
- * that takes a PMU, which the machines that we test on do not have. That a source interrupts itself
- * is not known to happen: what a program does here triggers none of the tracepoints that a source
- * may be attached to. Should it happen nevertheless, the inner event is given up and counted
- * (WIRE_NESTED), and the outer one stays whole.
+ * never run inside a timer's. Either can interrupt a program at a raw tracepoint, because the
+ * kernel does not count those: tests/unit/test_sources.c proves this for the timer; for NMIs it is
+ * untested (our machines have no PMU). A source is not expected to interrupt itself: what a program
+ * does here reaches none of the tracepoints that a source may be attached to. If it happens
+ * nevertheless, the inner event is dropped and counted (WIRE_NESTED), and the outer one is written.
  *
- * A source whose events say more than that defines EVENT_DETAILS, how many words, before it
- * includes this file, and passes them to event_put().
+ * A source whose events have more to say defines EVENT_DETAILS, the number of its own words, before
+ * it includes this file, and passes the words to event_emit_args().
  */
 #pragma once
 
@@ -204,7 +204,7 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 		h->walk = walk_user(w);
 		h->user_frames = MIN(w->frames, WIRE_USER_FRAMES);
 		h->left_out = w->frames - h->user_frames;
-		h->version = w->version;
+		h->mappings_version = w->version;
 	} else {
 		h->walk = WIRE_WALK_NO_MAPPING;
 	}
@@ -217,7 +217,7 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 		else
 			counts->n[WIRE_NOT_COPIED]++;
 	}
-	if (!h->version && !h->bytes)
+	if (!h->mappings_version && !h->bytes)
 		walk_by_frame_pointers(ctx, s, kernel);
 }
 
@@ -310,15 +310,16 @@ static __always_inline void touch(struct scratch *s, struct wire_counts *counts,
 	}
 }
 
-struct taken { /* one event on its way: who it is of */
-	struct task_struct *task;
+/* What the program that an event happens in says of it, and, once it is known, whose it is. */
+struct event_args {
+	struct task_struct *task; /* this and the ids below are set by event_emit_args() */
 	__u64 time, value;
 	__u32 pid, tid, cpu;
-	bool full;
-	bool anyone;          /* whatever the filters say */
-	bool bare;            /* without stacks */
-	bool uncounted;       /* the source itself counts what it takes and loses */
-	const __u64 *details; /* EVENT_DETAILS of them */
+	bool with_cgroup_and_pidns; /* false in NAME_plain: see EVENT_PROGRAM() */
+	bool anyone;                /* whatever the filters say */
+	bool bare;                  /* without stacks */
+	bool uncounted;             /* the source itself counts what it takes and loses */
+	const __u64 *details;       /* EVENT_DETAILS of them */
 };
 
 enum event { EVENT_FILTERED, EVENT_LOST, EVENT_WRITTEN };
@@ -326,7 +327,7 @@ enum event { EVENT_FILTERED, EVENT_LOST, EVENT_WRITTEN };
 /* Writes one into the ring, if the filters let it pass and there is room. */
 static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_t *interrupted,
 					      struct scratch *s, struct wire_counts *counts,
-					      const struct taken *e)
+					      const struct event_args *e)
 {
 	struct wire_ring *ring = &s->ring;
 	struct task_struct *task = e->task, *leader = TASK_READ(task, group_leader);
@@ -337,7 +338,7 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 	struct wire_event *h = open_event(s);
 	read_comm(h->thread, task);
 	read_comm(h->comm, leader);
-	if (!e->anyone && !passes(task, h->comm, e->full))
+	if (!e->anyone && !passes(task, h->comm, e->with_cgroup_and_pidns))
 		return EVENT_FILTERED;
 	if (!e->uncounted)
 		counts->n[WIRE_TAKEN]++;
@@ -350,20 +351,22 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 	bool in_kernel = !interrupted || (long)ARCH_PC(interrupted) < 0;
 	/* Kernel threads, and a process that gave its memory up. */
 	bool no_user = TASK_READ(task, flags) & PF_KTHREAD || !TASK_READ(task, mm);
-	if (e->full && filter.pid_namespace &&
+	if (e->with_cgroup_and_pidns && filter.pid_namespace &&
 	    !e->pid) /* beyond our /proc: nothing could be named */
 		no_user = true;
 	h->time = e->time;
 	h->source = source;
 	h->cpu = e->cpu;
-	h->start = TASK_READ(leader, start_boottime);
-	h->exec = TASK_READ(task, self_exec_id);
+	h->process_start = TASK_READ(leader, start_boottime);
+	h->exec_id = TASK_READ(task, self_exec_id);
 	h->value = e->value;
-	h->cgroup = e->full && filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0;
+	h->cgroup = e->with_cgroup_and_pidns && filter.cgroups
+			    ? BPF_CORE_READ(task_cgroup(task), kn, id)
+			    : 0;
 	h->pc = 0;
 	h->pid = e->pid;
 	h->tid = e->tid;
-	h->version = 0;
+	h->mappings_version = 0;
 	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
 	h->walk = WIRE_WALK_NONE;
 	h->details = EVENT_DETAILS;
@@ -391,11 +394,11 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 }
 
 /*
- * Takes an event of the current task, of which e has time, value and how: see event_take(). For a
- * source that wants to know what became of it.
+ * Writes an event of the current task: as event_emit(), for a source that sets more of struct
+ * event_args than the value, or wants to know what became of the event.
  */
-static __always_inline enum event event_put(void *ctx, const bpf_user_pt_regs_t *interrupted,
-					    struct taken *e)
+static __always_inline enum event event_emit_args(void *ctx, const bpf_user_pt_regs_t *interrupted,
+						  struct event_args *e)
 {
 	struct task_struct *task = current_task();
 	e->task = task;
@@ -409,7 +412,7 @@ static __always_inline enum event event_put(void *ctx, const bpf_user_pt_regs_t 
 	counts->n[WIRE_RUNS]++;
 	if (e->pid == 0 && !filter.idle && !e->anyone)
 		return EVENT_FILTERED;
-	if (e->full && filter.pid_namespace) {
+	if (e->with_cgroup_and_pidns && filter.pid_namespace) {
 		e->pid = inner_pid(TASK_READ(task, group_leader));
 		e->tid = inner_pid(task);
 	}
@@ -434,38 +437,41 @@ static __always_inline enum event event_put(void *ctx, const bpf_user_pt_regs_t 
 	return result;
 }
 
-/*
- * Takes an event of the current task, worth `value` in the source's unit. `interrupted`: the
- * registers that a perf event came upon; NULL where the kernel is at a place of its own, such as a
- * tracepoint. `full`: with control groups and pid namespaces, see EVENT_PROGRAM(). Always 0, for
- * the program to return.
- */
-static __always_inline int take_event(void *ctx, const bpf_user_pt_regs_t *interrupted, __u64 value,
-				      bool full)
+static __always_inline int emit_value(void *ctx, const bpf_user_pt_regs_t *interrupted, __u64 value,
+				      bool with_cgroup_and_pidns)
 {
-	struct taken e = {.time = bpf_ktime_get_ns(), .value = value, .full = full};
+	struct event_args e = {
+		.time = bpf_ktime_get_ns(),
+		.value = value,
+		.with_cgroup_and_pidns = with_cgroup_and_pidns,
+	};
 
-	event_put(ctx, interrupted, &e);
+	event_emit_args(ctx, interrupted, &e);
 	return 0;
 }
 
-static __always_inline int event_take(void *ctx, const bpf_user_pt_regs_t *interrupted, __u64 value)
+/*
+ * Writes an event of the current task, worth `value` in the source's unit, if the filters let it
+ * pass. `interrupted`: the registers of the code that a perf event interrupted; NULL at a
+ * tracepoint. Always 0, for the program to return.
+ */
+static __always_inline int event_emit(void *ctx, const bpf_user_pt_regs_t *interrupted, __u64 value)
 {
-	return take_event(ctx, interrupted, value, true);
+	return emit_value(ctx, interrupted, value, true);
 }
 
 /*
- * A program that does nothing else, in two variants; the loader picks one. NAME_plain leaves out
- * control groups and pid namespaces, for when nobody asks for them: libbpf takes a millisecond for
- * each type of the kernel's that a program reads, and they are seven of eleven. (A program without
- * that variant works as well.)
+ * A program that does nothing else, in two variants; the loader picks one. NAME is the full one.
+ * NAME_plain leaves out control groups and pid namespaces, for when nobody asks for them: libbpf
+ * takes a millisecond for each type of the kernel's that a program reads, and they are seven of
+ * eleven. (A source without that variant works as well.)
  */
 #define EVENT_PROGRAM(section, name, context, interrupted, value)                                  \
 	SEC(section) int name(context *ctx)                                                        \
 	{                                                                                          \
-		return take_event(ctx, interrupted, value, true);                                  \
+		return emit_value(ctx, interrupted, value, true);                                  \
 	}                                                                                          \
 	SEC(section) int name##_plain(context *ctx)                                                \
 	{                                                                                          \
-		return take_event(ctx, interrupted, value, false);                                 \
+		return emit_value(ctx, interrupted, value, false);                                 \
 	}

@@ -104,9 +104,9 @@ static __always_inline bool is_target(__u32 id)
 }
 
 /* The filters other than pid: control group and name. */
-static __always_inline bool passes(struct task_struct *task, const char *comm, bool full)
+static __always_inline bool passes(struct task_struct *task, const char *comm, bool with_cgroup)
 {
-	if (full && filter.by_cgroup && !in_cgroup(task))
+	if (with_cgroup && filter.by_cgroup && !in_cgroup(task))
 		return false;
 	return !filter.by_comm || same_comm(comm);
 }

@@ -3,21 +3,21 @@
  * program reads the words of a thread that begins to wait, user space those of one that waits
  * already.
  *
- * glibc keeps the owner of a mutex two words behind the one that is waited for. Whether it is a
- * mutex is not known: user space checks that the number is one of a thread.
+ * glibc keeps the owner of a mutex two words behind the one that is waited for. Whether it really
+ * is a mutex is not known here: user space checks that the number is a thread's.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "arch/arch.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 #define LOCK_WAIT_WORDS 3 /* from args[0] on */
 
 enum { LOCK_CONTENDED = 2 };
 
-/* Whether the call is as that of a mutex. */
+/* Whether the call looks like glibc waiting for a mutex. */
 static __always_inline bool lock_wait_is_one(const struct offcpu_details *d)
 {
 	enum { COMMAND = 127, WAIT = 0, WAIT_BITSET = 9 }; /* of a futex */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * offcpu: an event is a thread that leaves its CPU: see offcpu.h.
+ * offcpu: an event is a thread that leaves its CPU: see offcpu_wire.h.
  *
  * The tracepoint is in the scheduler, where interrupts are off, and so is the one of wakers: they
  * write into one ring, and do not interrupt each other.
  */
 #include <linux/types.h>
 
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 #define EVENT_DETAILS OFFCPU_DETAILS
 #include "bpf/event.bpf.h"
@@ -53,7 +53,7 @@ static __always_inline __u64 time_off(const struct offcpu_thread *t, struct task
 static __always_inline void last_period(const struct offcpu_thread *t, struct task_struct *prev,
 					__u64 now, struct offcpu_period *ret)
 {
-	*ret = t->before;
+	*ret = t->previous;
 	if (!t->left)
 		return;
 	__u64 ns = time_off(t, prev, now), runnable = run_delay(prev) - t->delay;
@@ -72,8 +72,8 @@ static __always_inline void first_period(struct task_struct *prev, struct offcpu
 	if (!is_first_leave(prev))
 		return;
 	d->is_first = 1;
-	d->before.began = prev->start_time;
-	d->before.ns = d->before.runnable_ns = run_delay(prev);
+	d->previous.began = prev->start_time;
+	d->previous.ns = d->previous.runnable_ns = run_delay(prev);
 }
 
 /*
@@ -82,13 +82,13 @@ static __always_inline void first_period(struct task_struct *prev, struct offcpu
  */
 static __always_inline void unfollow(struct offcpu_thread *t, const struct offcpu_period *last)
 {
-	t->before = *last;
+	t->previous = *last;
 	t->left = 0;
 }
 
 /* What is kept of a thread that has left, once its event was written or lost. */
 static __always_inline void keep(struct offcpu_thread *t, struct task_struct *prev, struct work *w,
-				 const struct taken *e, bool lost)
+				 const struct event_args *e, bool lost)
 {
 	const struct offcpu_details *d = &w->details;
 	__u32 key = prev->pid;
@@ -103,9 +103,9 @@ static __always_inline void keep(struct offcpu_thread *t, struct task_struct *pr
 		.lost = lost,
 	};
 	if (lost && d->is_first)
-		count(WIRE_LOST_VALUE, d->before.ns);
+		count(WIRE_LOST_VALUE, d->previous.ns);
 	else if (lost)
-		w->thread.before = d->before;
+		w->thread.previous = d->previous;
 	if (t)
 		*t = w->thread;
 	else if (bpf_map_update_elem(&threads, &key, &w->thread, BPF_ANY) != 0)
@@ -126,7 +126,8 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 	struct offcpu_thread *t = bpf_map_lookup_elem(&threads, &key);
 	struct work *w = get_work();
 
-	/* As event_put() does; but most threads are others', and should cost no more than this. */
+	/* As event_emit_args() does; but most threads are others', and should cost no more than
+	 * this. */
 	bool is_brief = !t && is_brief_child(prev);
 	if (!w ||
 	    (!t && !is_brief && filter.by_pid && !filter.pid_namespace && !is_target(prev->tgid)))
@@ -138,31 +139,31 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 		.is_kernel = (prev->flags & PF_KTHREAD) != 0,
 		.flags = t && t->lost ? OFFCPU_AFTER_LOSS : 0,
 	};
-	struct taken e = {
+	struct event_args e = {
 		.time = now,
 		.value = prev->se.sum_exec_runtime,
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.bare = d->state == OFFCPU_NONE,
 		/* A process that ends is no target. */
 		.anyone = is_brief || (t && prev->flags & PF_EXITING),
 		.details = (const __u64 *)d,
 	};
 	if (t)
-		last_period(t, prev, now, &d->before);
-	if (!t || (!t->left && !d->before.began))
+		last_period(t, prev, now, &d->previous);
+	if (!t || (!t->left && !d->previous.began))
 		first_period(prev, d);
 	if (!d->is_kernel && !e.bare)
 		read_call(prev, d);
 
 	enum event result = EVENT_WRITTEN;
-	if (!e.bare || d->before.began || t)
-		result = event_put(ctx, NULL, &e);
+	if (!e.bare || d->previous.began || t)
+		result = event_emit_args(ctx, NULL, &e);
 	if (e.bare && result == EVENT_WRITTEN)
 		bpf_map_delete_elem(&threads, &key);
 	else if (result != EVENT_FILTERED)
 		keep(t, prev, w, &e, result == EVENT_LOST);
 	else if (t)
-		unfollow(t, &d->before);
+		unfollow(t, &d->previous);
 }
 
 static __always_inline int switched(__u64 *ctx, bool full)
@@ -207,14 +208,15 @@ static __always_inline int waking(__u64 *ctx, bool full)
 	struct work *w = get_work();
 	if (!w)
 		return 0;
-	w->details = (struct offcpu_details){.syscall = -1, .woken = t->left, .wakee = t->tid};
-	struct taken e = {
+	w->details = (struct offcpu_details){
+		.syscall = -1, .woken_period_began = t->left, .wakee = t->tid};
+	struct event_args e = {
 		.time = bpf_ktime_get_ns(),
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.anyone = true,
 		.details = (const __u64 *)&w->details,
 	};
-	event_put(ctx, NULL, &e);
+	event_emit_args(ctx, NULL, &e);
 	return 0;
 }
 
@@ -313,8 +315,8 @@ int offcpu_roster(__u64 *ctx)
 	if (!is_wanted(task, &f->event) || d->state == OFFCPU_NONE)
 		return 0;
 	d->is_first = task->nvcsw + task->nivcsw == 0;
-	d->before.began = task->start_time;
-	d->before.ns = d->before.runnable_ns = run_delay(task);
+	d->previous.began = task->start_time;
+	d->previous.ns = d->previous.runnable_ns = run_delay(task);
 	if (task->on_cpu) {
 		d->state = OFFCPU_NONE;
 		follow_running(task, f);

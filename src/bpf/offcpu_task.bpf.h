@@ -7,7 +7,7 @@
 
 #include "bpf/event.bpf.h"
 #include "bpf/lock_wait.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 /* What does not fit on the stack, on older kernels: each program has members of its own. */
 struct work;
@@ -161,8 +161,8 @@ static __always_inline void describe(struct task_struct *task, struct offcpu_fou
 	*h = (struct wire_event){
 		.time = bpf_ktime_get_ns(),
 		.source = source,
-		.start = leader->start_boottime,
-		.exec = task->self_exec_id,
+		.process_start = leader->start_boottime,
+		.exec_id = task->self_exec_id,
 		.value = task->se.sum_exec_runtime,
 		.cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0,
 		.pid = filter.pid_namespace ? inner_pid(leader) : (__u32)task->tgid,

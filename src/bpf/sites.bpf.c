@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sites: how long threads are off their CPU, by where they leave it: see sites.h.
+ * sites: how long threads are off their CPU, by where they leave it: see sites_wire.h.
  *
  * A thread that leaves at one of the places where it did lately costs some additions in two lines
  * of its own memory and one of the CPU's. Where caches are cold, what costs is each function of the
@@ -11,7 +11,7 @@
  */
 #include <linux/types.h>
 
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 
 #define EVENT_DETAILS SITES_DETAILS
 #define WALK_RETURNS  6
@@ -197,7 +197,7 @@ static __always_inline void end_period(struct site_thread *t, struct site_cpu *c
 				       struct task_struct *prev, __u64 delay, __u64 now)
 {
 	__u64 back = cpu->since, waited = delay - t->delay;
-	__u32 at = t->at;
+	__u32 at = t->slot_index;
 
 	if (!t->left || at > SITES_SLOTS)
 		return;
@@ -212,7 +212,7 @@ static __always_inline void end_period(struct site_thread *t, struct site_cpu *c
 	if ((slot->key & SITES_STATE) == OFFCPU_RUNNABLE || waited > ns)
 		waited = ns;
 	cpu->taken++;
-	if (at || t->found != t->left)
+	if (at || t->found_period_began != t->left)
 		add_period(slot, ns - waited, waited);
 	else
 		end_found(t, ns - waited, waited);
@@ -299,10 +299,10 @@ static __always_inline void describe_walk(struct work *w, struct task_struct *pr
 	if (!d->of.is_kernel && l->state != OFFCPU_RUNNABLE)
 		read_call(prev, &d->of);
 	if (old) {
-		d->of.before.began = old->walk;
-		d->of.before.ns = old->sums.blocked + old->sums.runnable;
-		d->of.before.runnable_ns = old->sums.runnable;
-		d->before_periods = old->sums.periods;
+		d->of.previous.began = old->walk;
+		d->of.previous.ns = old->sums.blocked + old->sums.runnable;
+		d->of.previous.runnable_ns = old->sums.runnable;
+		d->previous_periods = old->sums.periods;
 	}
 }
 
@@ -312,8 +312,9 @@ static __always_inline void describe_end(struct work *w, const struct site_threa
 
 	w->details = (struct site_details){
 		.of = {.syscall = -1,
-		       .before = {w->leaving.now, bare->blocked + bare->runnable, bare->runnable}},
-		.before_periods = bare->periods,
+		       .previous = {w->leaving.now, bare->blocked + bare->runnable,
+				    bare->runnable}},
+		.previous_periods = bare->periods,
 		.tid = t->tid,
 		.is_end = 1,
 	};
@@ -332,8 +333,8 @@ static __always_inline void fill_slot(struct work *w, struct site_thread *t, __u
 		t->steady[i] = 1;
 	}
 	t->walks[i] = walk;
-	t->at = i + 1;
-	t->known = 1;
+	t->slot_index = i + 1;
+	t->has_stack = 1;
 }
 
 /* The slot of a site; if it has none, the next one but that in use lately. */
@@ -341,7 +342,7 @@ static __always_inline __u32 choose_slot(const struct site_thread *t, const stru
 {
 	__u32 any = (l->now >> 10) & (SITES_SLOTS - 1);
 
-	if (any + 1 == t->at)
+	if (any + 1 == t->slot_index)
 		any = (any + 1) & (SITES_SLOTS - 1);
 	for (__u32 i = 0; i < SITES_SLOTS; i++)
 		if (t->slots[i + 1].key == l->key)
@@ -380,20 +381,20 @@ static __always_inline void enter_walked(struct work *w, struct site_thread *t)
 static __always_inline void end_thread(__u64 *ctx, struct work *w, struct site_thread *t, bool full)
 {
 	__u32 tid = t->tid;
-	bool is_told = !t->known && t->slots[0].periods;
+	bool is_told = !t->has_stack && t->slots[0].periods;
 
 	describe_end(w, t);
-	struct taken e = {
+	struct event_args e = {
 		.time = w->leaving.now,
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.uncounted = true,
 		.bare = true,
 		.value = t->ran,
 		.details = (const __u64 *)&w->details,
 	};
-	bool is_written = is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN;
+	bool is_written = is_told && event_emit_args(ctx, NULL, &e) == EVENT_WRITTEN;
 	t->left = 0;
-	if (t->known || (is_told && !is_written))
+	if (t->has_stack || (is_told && !is_written))
 		ARCH_STORE_RELEASE(&t->tid, tid | SITES_ENDED);
 	else
 		forget_thread(t, tid);
@@ -411,19 +412,19 @@ static __always_inline void move(__u64 *ctx, struct work *w, struct site_thread 
 	struct site_control *c = get_control();
 
 	w->slot = choose_slot(t, l);
-	t->at = 0;
+	t->slot_index = 0;
 	empty_slot(w, t, &t->slots[(w->slot & (SITES_SLOTS - 1)) + 1]);
 	w->key = (struct site_key){.key = l->key, .tid = t->tid};
 	struct site_value *s = bpf_map_lookup_elem(&sites, &w->key);
 	bool is_told = c && (s ? is_due(c, prev, l) : !c->full);
 	describe_walk(w, prev, t, s);
-	struct taken e = {
+	struct event_args e = {
 		.time = bpf_ktime_get_ns(),
-		.full = full,
+		.with_cgroup_and_pidns = full,
 		.uncounted = true,
 		.details = (const __u64 *)&w->details,
 	};
-	if (is_told && event_put(ctx, NULL, &e) == EVENT_WRITTEN) {
+	if (is_told && event_emit_args(ctx, NULL, &e) == EVENT_WRITTEN) {
 		if (s) /* what it had was told */
 			*s = (struct site_value){.walk = l->now};
 		enter_walked(w, t);
@@ -469,14 +470,14 @@ static __noinline bool look(struct work *w, struct site_thread *t, struct task_s
 	if (!at || !c || is_due(c, prev, l))
 		return false;
 	steady(t, l, at);
-	t->at = at;
+	t->slot_index = at;
 	return true;
 }
 
 static __always_inline bool is_young(const struct site_thread *t, struct task_struct *prev,
 				     __u64 now)
 {
-	return !t->known && age_of(prev, now) < SITES_YOUNG_NS;
+	return !t->has_stack && age_of(prev, now) < SITES_YOUNG_NS;
 }
 
 /* Where it leaves; the period that began there the last time has ended. */
@@ -490,7 +491,7 @@ static __always_inline void find_site(__u64 *ctx, struct site_cpu *cpu, struct l
 		find_place(ctx, prev, cpu, l, how);
 		__u32 at = find_tag(t, l);
 		if (at && !is_by_chance(l, cpu->shift)) {
-			t->at = at;
+			t->slot_index = at;
 			return;
 		}
 		w = get_work();
@@ -503,10 +504,10 @@ static __always_inline void find_site(__u64 *ctx, struct site_cpu *cpu, struct l
 			move_full(ctx, w, t);
 		else
 			move_plain(ctx, w, t);
-		if (t->at)
+		if (t->slot_index)
 			return;
 	}
-	t->at = 0;
+	t->slot_index = 0;
 	t->slots[0].key = l->state;
 }
 
@@ -550,7 +551,7 @@ static __always_inline void leave(__u64 *ctx, struct site_cpu *cpu, __u64 now, b
 
 /*
  * To time each switch would cost as much as the switch. So some are timed, by chance, and count for
- * all; but what event_put() took is known already, of all.
+ * all; but what event_emit_args() took is known already, of all.
  */
 static __noinline __u64 begin_timing(struct site_cpu *cpu, __u32 number)
 {
@@ -673,10 +674,10 @@ static __always_inline __u64 waits_since(struct task_struct *task, __u64 now)
 	t = find_thread(task->pid);
 	if (!t)
 		t = begin_off(task, now);
-	if (!t || t->at || t->found == t->left)
+	if (!t || t->slot_index || t->found_period_began == t->left)
 		return 0;
-	t->found = t->left;
-	t->known = 1;
+	t->found_period_began = t->left;
+	t->has_stack = 1;
 	return t->left;
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "bpf/event.bpf.h"
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -27,8 +27,8 @@ static __always_inline struct site_control *get_control(void)
 
 /*
  * The scheduler has read its clock just before the switch, or, if it knew that one would come, some
- * microseconds ago: then the difference is too large. So the least one counts, and it grows in
- * small steps, which are more than clocks that are adjusted run apart.
+ * microseconds ago: then the difference is too large. So we keep the smallest difference, and
+ * let it grow only by STEP_NS at a time, which is faster than adjusted clocks drift apart.
  */
 static __always_inline void compare_clocks(struct site_control *c, __u64 clock)
 {

@@ -6,7 +6,7 @@
 
 #include "bpf/event.bpf.h"
 #include "bpf/offcpu_task.bpf.h"
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 
 #define HASH 0x9e3779b97f4a7c15ull
 

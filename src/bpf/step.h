@@ -105,7 +105,7 @@ ARCH_INLINE int step_by_cfa(STEP_WALKER *s, const struct unwind_rule *r, __u64 c
 		fp = 0;
 	if (!STEP_READ(s, &pc, cfa + ARCH_RETURN_AT))
 		return WIRE_WALK_FAULT;
-	if (r->checked && !STEP_IS_RETURNED_TO(s, pc))
+	if (r->must_follow_call && !STEP_IS_RETURNED_TO(s, pc))
 		return WIRE_WALK_NO_ROW;
 	if (r->kept_offset) /* if it is lost, that is no address, and reading it fails */
 		s->walk.kept_at = r->kept_offset == UNWIND_KEPT_LOST ? UNWIND_NOWHERE

@@ -20,7 +20,7 @@
 
 /* Whose a slot is. */
 enum syscall_by {
-	SYSCALL_BY_NOBODY, /* everybody's */
+	SYSCALL_BY_NOBODY, /* owners are not told apart */
 	SYSCALL_BY_PROCESS,
 	SYSCALL_BY_THREAD,
 	SYSCALL_BY_CGROUP,
@@ -37,7 +37,7 @@ enum syscall_kind {
 struct syscall_slot {
 	__u64 calls;                    /* that returned, and those of SYSCALL_ENDS */
 	__u64 errors;                   /* of calls */
-	__u64 timed;                    /* of calls: those whose begin was seen, too */
+	__u64 timed;                    /* of calls: those whose beginning was seen, too */
 	__u64 unfinished;               /* the thread ended in it; not in calls */
 	__u64 total_ns, min_ns, max_ns; /* of timed */
 	__u32 buckets[SYSCALL_BUCKETS]; /* of timed */
@@ -76,10 +76,11 @@ static inline __u32 syscall_slot_at(__u32 cpu, __u32 generation, __u32 call)
 	return (cpu * 2 + generation) * SYSCALL_CALLS + call;
 }
 
-/* What is counted, beside struct wire_filter: set once, before the programs load. */
+/* What is counted, of what struct wire_filter lets pass: set once, before the programs load. */
 struct syscall_choice {
 	__u32 by;         /* enum syscall_by */
-	__u32 target;     /* of the filter by pid or tid, if there is but one: not looked up */
+	__u32 target;     /* the pid or tid that is filtered by, if there is only one: saves a
+			     lookup */
 	__u32 self;       /* our own pid: never counted */
 	__u32 program;    /* that becomes a target when it is run; 0: none */
 	__u32 cpus;       /* that `slots` has room for */
@@ -87,7 +88,9 @@ struct syscall_choice {
 	__u8 only_failed;
 	__u8 timed;
 	__u8 pad[2];
-	__u32 sigreturn, compat_sigreturn; /* numbers: a call without one at its end is this */
+	/* Numbers of rt_sigreturn, which has lost its number when it ends: a call that ends with a
+	 * negative number is counted as this one. */
+	__u32 sigreturn, compat_sigreturn;
 };
 
 _Static_assert(sizeof(struct syscall_slot) == 216, "no padding");

@@ -15,9 +15,11 @@ int trace_stack(struct bpf_raw_tracepoint_args *ctx)
 	if (!p || !p->written)
 		return 0;
 	/* The filters let it pass already. */
-	struct taken e = {
-		.time = bpf_ktime_get_ns(), .value = p->written, .full = true, .anyone = true};
+	struct event_args e = {.time = bpf_ktime_get_ns(),
+			       .value = p->written,
+			       .with_cgroup_and_pidns = true,
+			       .anyone = true};
 	p->written = 0;
-	event_put(ctx, NULL, &e);
+	event_emit_args(ctx, NULL, &e);
 	return 0;
 }

@@ -20,18 +20,18 @@ struct unwind_row {
 /* Where the canonical frame address (CFA) is. The return address is at CFA + ARCH_RETURN_AT, but
  * for SIGNAL. Registers by the names of arch/arch.h. */
 enum unwind_cfa {
-	UNWIND_UNKNOWN, /* no FDE covers this: a frame-pointer step, if it can be proven */
-	UNWIND_END,     /* the return address is undefined: this is the outermost frame */
-	UNWIND_SP,      /* sp + offset */
-	UNWIND_FP,      /* fp + offset */
-	UNWIND_LEAF,    /* leaf + offset: a prologue that realigns the stack */
-	UNWIND_FP_MEM,  /* *(fp + offset): after such a prologue */
-	UNWIND_SP_MEM,  /* *(sp + offset) */
-	UNWIND_PLT,     /* sp + 8 + ((pc & 15) >= offset ? 8 : 0): lazy binding stubs */
-	UNWIND_SIGNAL,  /* a signal frame: all registers are in the ucontext at sp */
-	UNWIND_OTHER,   /* a rule that cannot be followed: the walk ends here, and says so */
-	UNWIND_FP_MEM8, /* *(fp + offset) + 8: OpenSSL's assembly, with its own aligned stack */
-	UNWIND_SP_MEM8, /* *(sp + offset) + 8 */
+	UNWIND_UNKNOWN,     /* no FDE covers this: a frame-pointer step, if it can be proven */
+	UNWIND_END,         /* the return address is undefined: this is the outermost frame */
+	UNWIND_SP,          /* sp + offset */
+	UNWIND_FP,          /* fp + offset */
+	UNWIND_LEAF,        /* leaf + offset: a prologue that realigns the stack */
+	UNWIND_FP_MEM,      /* *(fp + offset): after such a prologue */
+	UNWIND_SP_MEM,      /* *(sp + offset) */
+	UNWIND_PLT,         /* sp + 8 + ((pc & 15) >= offset ? 8 : 0): lazy binding stubs */
+	UNWIND_SIGNAL,      /* a signal frame: all registers are in the ucontext at sp */
+	UNWIND_UNSUPPORTED, /* a rule that cannot be followed: the walk ends here, and says so */
+	UNWIND_FP_MEM8,     /* *(fp + offset) + 8: OpenSSL's assembly, with its own aligned stack */
+	UNWIND_SP_MEM8,     /* *(sp + offset) + 8 */
 
 	/* Go's runtime, on the stack of the scheduler (g0), called from a goroutine's. The caller's
 	 * fp is as it is. */
@@ -52,23 +52,28 @@ enum unwind_cfa {
 
 /*
  * Code without rows (made at run time, or assembly) may keep frame pointers, or may use fp for
- * anything. A step by fp is taken only where it is proven that it leads to the caller: whatever
- * was called lies below it with its return address on the stack, so
+ * anything. So a step by fp is taken only if it is proven to lead to the caller. A call leaves a
+ * return address on the stack (a word that points just after a call instruction). The conditions:
  *
- *	- what is above the saved fp is a return address: code is mapped there, after a call;
- *	- between sp and fp there is no other: no frame is left out. A stale one in a slot that is
- *	  not used yet looks the same, so some steps are not proven that are true;
- *	- a distance from sp to fp that was proven for an address holds there from then on.
+ *	1. The word above the saved fp is a return address.
+ *	2. No other word between sp and fp is one: else a frame would be skipped. (A stale return
+ *	   address in a slot that is not used yet looks the same, so some correct steps are
+ *	   refused.)
+ *	3. Or 2 was proven before, at the same address with the same distance from sp to fp.
  *
- * The code itself can tell more: where a frame is being made, and on the way to a `ret`.
+ * Where a function sets up its frame, and on the way to its `ret`, its instructions tell where the
+ * return address is (arch_shape(), arch_epilogue()).
  *
- * Of a runtime that is known to keep frame pointers (V8; a JVM that was told to), the second is not
- * asked for; but where a return address is at sp when an instruction runs, its function may not
- * have made its frame yet, and what is around the instruction must tell. Or it was left in a slot
- * that is not used yet: surely so where its call was of a compiler's function, which has rows and
- * does not go on into code that was made at run time. The same goes for the caller of a leaf that
- * has nothing of its own on the stack: V8's baseline code has its frame made by what it calls
- * first.
+ * In code of a runtime that is known to keep frame pointers (V8; a JVM that was told to), 2 is not
+ * required. But fp may still be the caller's. If the word at sp is a return address, there are two
+ * possibilities:
+ *
+ *	a. The function has not set up its frame yet: the code around pc must tell (arch_frame()).
+ *	b. The word is stale. That is certain if its call was of a function with rows, made by a
+ *	   compiler: such a function does not continue in code that was made at run time.
+ *
+ * The same is asked of the caller of a leaf that has nothing of its own on the stack: V8's baseline
+ * code calls a function that sets up the frame for it.
  */
 #define UNWIND_SCAN_BYTES (16 * 1024) /* larger frames are not looked through */
 
@@ -86,9 +91,13 @@ struct unwind_rule {
 	__s16 fp_offset;
 	__s32 cfa_offset;
 	__s16 kept_offset; /* the caller's `kept` is at CFA + this; 0: as it is; UNWIND_KEPT_LOST */
-	__u16 checked;     /* found by flow.c: what is returned to must follow a call. Of
-			    * UNWIND_UNKNOWN: code of a runtime that keeps frame pointers */
-	__u32 pad;         /* elements of BPF arrays are multiples of 8 bytes */
+	union {            /* by the rule's kind */
+		/* flow.c found it by reading code: the return address must follow a call. */
+		__u16 must_follow_call;
+		/* UNWIND_UNKNOWN: this is code of a runtime that keeps frame pointers. */
+		__u16 keeps_fp;
+	};
+	__u32 pad; /* elements of BPF arrays are multiples of 8 bytes */
 };
 
 #define UNWIND_KEPT_LOST (-0x8000)
@@ -100,9 +109,9 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 /*
  * Tables in BPF maps. All are arrays; what is in them is written by user space, and a region that
  * was in use is not written again before a grace period is over, so a walk never sees half of one.
- * Entries of processes are the exception: they are
- * overwritten in place, and guarded by their version. A mapping's file and a process's version are
- * stored with release, after all that they lead to, and loaded with acquire.
+ * Entries of processes are the exception: they are overwritten in place, and guarded by their
+ * version. A mapping's file and a process's version are stored with release, after all that they
+ * lead to, and loaded with acquire.
  *
  *	processes  by pid, which mappings are its; see struct unwind_bucket
  *	mappings   sorted runs of struct unwind_mapping, one run a process
@@ -118,7 +127,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 #define UNWIND_MAPPINGS_MAX (32 * 1024)
 #define UNWIND_BUCKET_BITS  10
 #define UNWIND_BUCKETS      (1 << UNWIND_BUCKET_BITS)
-#define UNWIND_BUCKET       8         /* processes in one */
+#define UNWIND_BUCKET_SLOTS 8         /* processes in one */
 #define UNWIND_PENDING      (~0u)     /* a file whose table is not there (yet, or any more) */
 #define UNWIND_LOST         (~0u - 1) /* a file whose table cannot be had: the walk ends there */
 #define UNWIND_KEEPS_FP     1         /* code of a runtime that is known to keep frame pointers */
@@ -126,20 +135,20 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
 struct unwind_process {
 	__u32 pid;     /* 0: nothing here, nor behind it in the bucket */
 	__u32 version; /* of the mappings: comes back in the sample; 0: being written */
-	__u64 start;   /* as in the sample: with exec, which program this is about */
-	__u64 exec;    /* task->self_exec_id */
+	__u64 start;   /* as process_start and exec_id of an event: */
+	__u64 exec_id; /* which program of which process this is about */
 	__u32 first;   /* in `mappings` */
 	__u32 count;
 };
 
 /*
- * A process is in the bucket that its pid's hash says, most often the first of it: one line of the
- * cache, whose address is known from the start. A hash map's lookup is four of them, one after the
- * other. A version is never used again: what was read between two looks at the same one is whole
- * (the first with acquire, a read barrier before the second).
+ * A process is in the bucket of its pid's hash, most often in the first slot: one cache line, whose
+ * address is known from the start. (A hash map's lookup takes four, one after the other.) A version
+ * is never used again: if it is the same before and after an entry was read, the entry is complete
+ * (the first read with acquire, a read barrier before the second).
  */
 struct unwind_bucket {
-	struct unwind_process at[UNWIND_BUCKET];
+	struct unwind_process at[UNWIND_BUCKET_SLOTS];
 };
 
 static inline __u32 unwind_bucket(__u32 pid)
@@ -149,8 +158,9 @@ static inline __u32 unwind_bucket(__u32 pid)
 
 struct unwind_mapping {
 	__u64 start, end;
-	__u64 bias; /* an address less this is a virtual address of the file; file 0:
-		       UNWIND_KEEPS_FP */
+	/* With a file: an address less this is a virtual address of the file. Without one (file
+	 * is 0): UNWIND_KEEPS_FP, or 0. */
+	__u64 bias;
 	__u32 file; /* 0: no table, so a frame-pointer step; or UNWIND_PENDING, or UNWIND_LOST */
 	__u32 pad;
 };

@@ -96,8 +96,9 @@ struct walk {
  * The rule that was found for an address. Between two events a CPU runs other things for
  * milliseconds, so each step of the two searches (mapping, then row) is a cache miss: this saves
  * them. It stays true however tables come and go: a version is of one set of mappings, and a file's
- * rows and a rule's number never change. For code without rows it also holds how far above sp fp
- * was found to be, plus 1, in cfa_offset, and for which byte of a leaf, plus 1, in fp_offset.
+ * rows and a rule's number never change. For code without rows (UNWIND_UNKNOWN) two members of the
+ * rule have another meaning: cfa_offset is the proven distance fp - sp, plus 1; fp_offset is the
+ * place of a leaf's pc in its block of code, plus 1, and 0 for a caller.
  */
 struct cached_rule {
 	__u64 addr;
@@ -216,7 +217,8 @@ static __always_inline __u64 *frame_at(struct scratch *s, __u32 i)
 	return (__u64 *)(open_event(s) + 1) + EVENT_DETAILS + (i & WIRE_FRAMES_MASK);
 }
 
-/* Where the walk's frame of that number is: the last of a deep stack take each other's places. */
+/* Where frame i of the walk is written: frames beyond WIRE_LEAF_FRAMES in a circle of
+ * WIRE_ROOT_FRAMES entries. */
 static __always_inline __u64 *user_frame_at(struct scratch *s, __u32 i)
 {
 	if (i >= WIRE_LEAF_FRAMES)
@@ -454,7 +456,7 @@ static __always_inline bool prove_frame(struct scratch *s, struct unwind_rule *c
 
 	if (w->fp & 7 || w->sp & 7 || distance >= UNWIND_SCAN_BYTES)
 		return false;
-	if (cached->checked)
+	if (cached->keeps_fp)
 		return true;
 	if (cached->fp_offset == place && (__u32)cached->cfa_offset == distance + 1)
 		return true;
@@ -479,7 +481,7 @@ static __always_inline bool is_left_over(struct scratch *s, __u64 addr)
 		return false;
 	__u32 index = walk_find_rule(called - s->walk.bias);
 	const struct unwind_rule *r = bpf_map_lookup_elem(&rules, &index);
-	return r && r->cfa != UNWIND_UNKNOWN && !r->checked;
+	return r && r->cfa != UNWIND_UNKNOWN && !r->must_follow_call;
 }
 
 /* Where the caller of a runtime's code that keeps frame pointers is, if its frame may not be there.
@@ -516,7 +518,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 	__u64 code, fp = w->fp, sp = w->sp;
 	__u32 shape = ARCH_SHAPE_FRAME, out = 0;
 
-	if ((w->exact || !(cached->cfa_offset | cached->checked)) && read_word(&code, w->pc - 1)) {
+	if ((w->exact || !(cached->cfa_offset | cached->keeps_fp)) && read_word(&code, w->pc - 1)) {
 		out = arch_epilogue(code);
 		if (w->exact)
 			shape = arch_shape(code);
@@ -525,7 +527,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		sp += (out & 0xff) - 1;
 		shape = out & ARCH_POPS_FP ? ARCH_SHAPE_SAVED : ARCH_SHAPE_BARE;
 	}
-	if (shape == ARCH_SHAPE_FRAME && cached->checked &&
+	if (shape == ARCH_SHAPE_FRAME && cached->keeps_fp &&
 	    (w->exact || sp == open_event(s)->sp + 8))
 		shape = walk_find_shape(w->pc);
 	if (shape >= ARCH_SHAPE_UNKNOWN)
@@ -545,7 +547,7 @@ static __always_inline int step_without_row(struct scratch *s, struct unwind_rul
 		cached->cfa_offset = sp + 8 - w->sp;
 		cached->fp = out & ARCH_POPS_FP ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME;
 		cached->fp_offset = out & ARCH_POPS_FP ? -16 : 0;
-		cached->checked = 1;
+		cached->must_follow_call = 1;
 	}
 	w->kept_at = UNWIND_NOWHERE;
 	w->sp = sp + 8;
@@ -693,7 +695,7 @@ static __always_inline int look_up(struct scratch *s, struct cached_rule *k, __u
 	k->version = w->version;
 	k->rule = *r;
 	if (!w->file.page_count && w->bias == UNWIND_KEEPS_FP)
-		k->rule.checked = 1;
+		k->rule.keeps_fp = 1;
 	return 0;
 }
 
@@ -761,7 +763,7 @@ __noinline int walk_find_process(__u32 pid)
 	const struct wire_event *h = open_event(s);
 
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < UNWIND_BUCKET; i++) {
+	for (int i = 0; i < UNWIND_BUCKET_SLOTS; i++) {
 		volatile struct unwind_process *p = &b->at[i];
 		if (!p->pid)
 			return 0;
@@ -769,7 +771,8 @@ __noinline int walk_find_process(__u32 pid)
 		w->version = version;
 		if (p->pid != pid || !version)
 			continue;
-		bool same = p->exec == h->exec && (pid != h->pid || p->start == h->start);
+		bool same =
+			p->exec_id == h->exec_id && (pid != h->pid || p->start == h->process_start);
 		w->first = p->first;
 		w->count = p->count;
 		ARCH_READ_BARRIER();

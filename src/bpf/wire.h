@@ -1,12 +1,17 @@
 /*
  * wire: what passes between the BPF programs and user space. Both sides include this file.
  *
- * What happens is an event: a tick of the CPU's clock, a page fault. Each has a source (bpf/
- * event.bpf.h, collect/source.h), a value in that source's unit, a time, a process, and stacks. It
- * is written as a fixed head and then its frames: the kernel's, leaf first, then the user's, leaf
- * first. An event of a process whose mappings the BPF side does not know yet also carries the
- * user's registers and the top of its stack, for user space to walk; those bytes hold secrets and
- * never leave the collector. A record is as long as it needs to be.
+ *	event   something that happened: a tick of the CPU's clock, a page fault, a wait. It has a
+ *	        source (bpf/event.bpf.h, collect/source.h), a value in that source's unit, a time,
+ *	        a process, and stacks
+ *	record  an event in the bytes of a ring: a fixed head (struct wire_event), then its frames:
+ *	        the kernel's, leaf first, then the user's, leaf first. Its length varies
+ *	sample  an event whose stack has names, or the sum of several with the same stack: what a
+ *	        profile is made of (profile/profile.h). In comments also: an event of a clock
+ *
+ * The record of a process whose mappings the BPF side does not know yet also has the user's
+ * registers and the top of its stack, for user space to walk; those bytes hold secrets and never
+ * leave the collector.
  */
 #pragma once
 
@@ -27,17 +32,17 @@
 #define WIRE_USER_FRAMES  1024
 #define WIRE_ROOT_FRAMES  256
 #define WIRE_LEAF_FRAMES  (WIRE_USER_FRAMES - WIRE_ROOT_FRAMES)
-#define WIRE_WALK_FRAMES  4096 /* further a walk does not go: it takes its time from the program */
+#define WIRE_WALK_FRAMES  4096 /* where a walk gives up: the program waits meanwhile */
 #define WIRE_FRAMES_MASK  2047 /* more than there can be */
-#define WIRE_DETAILS      16   /* words that a source may say for itself, at most */
+#define WIRE_DETAILS      16   /* the most words of its own that a source's record may have */
 #define WIRE_STACK_CHUNK  1024
 #define WIRE_STACK_CHUNKS 64 /* at most 64 KB of stack travel with an event */
 
 enum wire_flag {
 	WIRE_IN_KERNEL = 1,  /* the CPU was in the kernel */
 	WIRE_KERNEL_CUT = 2, /* there were more kernel frames */
-	WIRE_NO_USER =
-		4, /* a kernel's thread, or a process in execve or at its end: no user stack */
+	/* A kernel thread, or a process in execve or at its end: no user stack. */
+	WIRE_NO_USER = 4,
 	WIRE_FRAME_POINTERS = 8, /* user frames are the kernel's own walk */
 	WIRE_NO_TABLE = 16,      /* the walk came to a file whose table was not there */
 	WIRE_SYSCALL = 32,       /* the user leaf's pc stands after the system call it is in */
@@ -55,12 +60,16 @@ enum wire_walk {
 };
 
 /*
- * A frame, by what its value means. The kinds that are addresses travel as such, in two lists, and
- * are given their kind when they are read (assemble.c). A runtime's own functions, which are no
- * addresses, are a kind of their own: its walk is a file in bpf/ that event.bpf.h calls, assemble.c
- * puts its frames in their place among the others, and resolve.c names them. Such frames need a
- * third list here: how many there are in struct wire_event, and behind the user's addresses a
- * struct wire_frame for each, with the number of the user frame (of the interpreter) that runs it.
+ * What the value of a frame means. Both kinds are addresses: a record has them in two lists, and
+ * assemble.c gives each its kind when it reads them. There is no kind yet for functions of an
+ * interpreter, which are not addresses. To add one:
+ *
+ *	1. a kind here, and a third list in a record, behind the user's addresses: a struct
+ *	   wire_frame for each, with the number of the user frame (of the interpreter) that runs
+ *	   it; struct wire_event tells how many there are
+ *	2. a file in bpf/ that walks the interpreter's frames, called in event.bpf.h
+ *	3. in assemble.c: these frames are put in their place among the others
+ *	4. in resolve.c: they are named
  */
 enum wire_frame_kind {
 	WIRE_FRAME_USER,   /* an address in the process; in a caller, of its call instruction */
@@ -79,17 +88,17 @@ struct wire_event {
 	__u32 bytes;  /* of the whole record */
 	__u16 source; /* index in sampler_options.sources */
 	__u16 cpu;
-	__u64 start;  /* when the process started, CLOCK_BOOTTIME: with pid, which process */
-	__u64 exec;   /* how often it ran execve: with that, which program of the process */
+	__u64 process_start; /* CLOCK_BOOTTIME: with pid, which process */
+	__u64 exec_id;       /* task->self_exec_id, which execve increments: which program of it */
 	__u64 value;  /* in the source's unit: ns of CPU time, or how many faults it stands for */
 	__u64 cgroup; /* its control group's kernfs id, where filter.cgroups; else 0 */
 	__u64 pc, sp, fp, kept, leaf; /* the user's registers, where there is a copy of the stack */
 	__u32 pid;
 	__u32 tid;
-	__u32 version; /* of the mappings that the walk used, 0 if none */
-	__u16 flags;   /* enum wire_flag */
-	__u8 walk;     /* enum wire_walk */
-	__u8 details;  /* how many words of the source's own come before the frames */
+	__u32 mappings_version; /* of those that the walk used, 0 if none */
+	__u16 flags;            /* enum wire_flag */
+	__u8 walk;              /* enum wire_walk */
+	__u8 details;           /* how many words of the source's own come before the frames */
 	__u16 kernel_frames;
 	__u16 user_frames;
 	__u16 stack_skip;       /* chunks at sp that could not be read: never written to yet */
@@ -111,7 +120,7 @@ static inline __u64 wire_stack_start(const struct wire_event *s)
 	return (s->sp & ~(WIRE_STACK_CHUNK - 1ull)) + (__u64)s->stack_skip * WIRE_STACK_CHUNK;
 }
 
-/* What a source says beside the stacks: bpf/offcpu.h. */
+/* The words of the source's own: of off-CPU time, struct offcpu_details. */
 static inline const void *wire_details(const struct wire_event *e)
 {
 	return e + 1;
@@ -168,18 +177,18 @@ enum wire_counter {
 	WIRE_TAKEN,      /* events that passed the filters */
 	WIRE_RING_FULL,  /* … and were lost because user space did not keep up */
 	WIRE_LOST_VALUE, /* what those were worth, where that is known only later: ns off the CPU */
-	WIRE_NO_ROOM,    /* events of a thread too many: bpf/offcpu.h */
-	WIRE_UNSEEN,     /* switches for which the kernel did not run its program */
-	WIRE_NESTED, /* came while the same source was writing another one, and given up: never seen
-		      */
+	WIRE_NO_ROOM,    /* events of threads beyond those that the source has room for */
+	WIRE_UNSEEN,     /* switches of threads for which the kernel did not run our program */
+	WIRE_NESTED,     /* dropped: the same source was writing another event on this CPU. Expected
+			    to be 0 */
 	WIRE_NOT_COPIED, /* stacks not copied, as the ring was too full: walked by frame pointers */
 	WIRE_RUN_NS,     /* the programs' own time, by their own clock */
-	WIRE_WALK_NS, /* of that, walking user stacks: one event in WIRE_TIMED is timed, and scaled
-		       */
+	WIRE_WALK_NS,    /* of that, walking user stacks: measured in one event of WIRE_TIMED */
 	WIRE_KERNEL_WALKED,    /* kernel stacks walked by orc.bpf.h … */
 	WIRE_KERNEL_ASKED,     /* … and those that the kernel was asked for */
 	WIRE_KERNEL_COMPARED,  /* of the former, compared with what the kernel says … */
-	WIRE_KERNEL_DIFFERENT, /* … and not the same: should be 0; else this CPU stops using ORC */
+	WIRE_KERNEL_DIFFERENT, /* … and not the same: expected to be 0, else this CPU stops using
+				  ORC */
 	WIRE_COUNTERS,
 };
 

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 #include "cli/cli.h"
 #include "cli/record_options.h"
 #include "cli/wait_options.h"

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 #include "cli/bcc_options.h"
 #include "cli/cli.h"
 #include "collect/offcpu_source.h"

@@ -429,7 +429,8 @@ static int begin_query(struct query_client *c, const struct query_request *q,
 		return EXIT_USAGE;
 	}
 	c->began_ms = clock_ms(CLOCK_MONOTONIC);
-	int r = selector_settle_by(*ret_selector, c->store, q->range.from_ms, q->range.to_ms, &why);
+	int r = selector_resolve_by(*ret_selector, c->store, q->range.from_ms, q->range.to_ms,
+				    &why);
 	*ret = (struct store_query){
 		.from_ms = q->range.from_ms,
 		.to_ms = q->range.to_ms,

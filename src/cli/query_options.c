@@ -125,9 +125,9 @@ bool query_options_cut(struct profile **p, const struct query_options *o)
 	if (!function_of(o))
 		return true;
 	struct profile *cut = callers_new(*p, function_of(o),
-					  !o->callers   ? CALLEES
-					  : o->is_table ? CALLER
-							: CALLERS);
+					  !o->callers   ? CALLERS_CALLEES
+					  : o->is_table ? CALLERS_DIRECT
+							: CALLERS_ALL);
 	if (!cut->sample_count) {
 		profile_free(cut);
 		return false;

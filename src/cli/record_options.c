@@ -86,11 +86,11 @@ static bool set_option(struct record_args *a, const struct record_command *comma
 		return true;
 	case RECORD_INLINES:
 	case RECORD_NO_INLINES:
-		a->inlines = c == RECORD_INLINES ? YES : NO;
+		a->inlines = c == RECORD_INLINES ? DETAIL_YES : DETAIL_NO;
 		return true;
 	case RECORD_LINES:
 	case RECORD_NO_LINES:
-		a->lines = c == RECORD_LINES ? YES : NO;
+		a->lines = c == RECORD_LINES ? DETAIL_YES : DETAIL_NO;
 		return true;
 	case RECORD_OPEN:
 		a->open = a->output.to_invoker = true;
@@ -139,8 +139,8 @@ static void choose_detail(struct record_args *a)
 	bool target = !r->target.machine &&
 		      (r->target.pid_count || r->target.tid_count || r->target.program);
 
-	r->inlines = a->inlines == BY_TARGET ? target : a->inlines == YES;
-	r->lines = a->lines == BY_TARGET ? target : a->lines == YES;
+	r->inlines = a->inlines == DETAIL_AUTO ? target : a->inlines == DETAIL_YES;
+	r->lines = a->lines == DETAIL_AUTO ? target : a->lines == DETAIL_YES;
 }
 
 /* "nginx (1234) on web-1", "web-1" */

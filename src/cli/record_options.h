@@ -43,12 +43,14 @@ enum {
 		"help", no_argument, NULL, 'h'                                                     \
 	}
 
-enum choice { BY_TARGET, YES, NO }; /* what debug info is for: asked for, or as the target is */
+/* Whether to use debug info: YES or NO if an option said so, otherwise decided by what is
+ * recorded. */
+enum detail { DETAIL_AUTO, DETAIL_YES, DETAIL_NO };
 
 struct record_args {
 	struct recording_options recording;
 	struct cli_output output;
-	enum choice inlines, lines;
+	enum detail inlines, lines;
 	bool open;
 	bool help; /* was asked for: nothing else counts */
 };

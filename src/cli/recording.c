@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/report.h"
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 #include "collect/probe.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/trouble.h"
@@ -55,7 +55,7 @@ static void on_tick(void *ctx, int what)
 static void on_progress(void *ctx, int what)
 {
 	struct recording *r = ctx;
-	struct sampler_counts c;
+	struct sampler_stats c;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	char left[32] = "Ctrl-C to stop";
 
@@ -63,7 +63,7 @@ static void on_progress(void *ctx, int what)
 	if (r->until_ns)
 		snprintf(left, sizeof(left), "%.0f s left",
 			 r->until_ns > now ? (double)(r->until_ns - now) / 1e9 : 0.0);
-	sampler_counts_sum(pipeline_sampler(r->pipeline), &c);
+	sampler_stats_sum(pipeline_sampler(r->pipeline), &c);
 	log_progress("recording: %s, %llu samples, %llu lost", left, (unsigned long long)c.taken,
 		     (unsigned long long)c.lost);
 }
@@ -170,9 +170,9 @@ static void describe(struct recording *r, uint64_t end_ns)
 {
 	const struct sampler_source *s = &r->options->sampler.sources[0];
 	struct profile_info *info = &r->profile->info;
-	struct sampler_counts c;
+	struct sampler_stats c;
 
-	sampler_counts_sum(pipeline_sampler(r->pipeline), &c);
+	sampler_stats_sum(pipeline_sampler(r->pipeline), &c);
 	info->type = s->kind->type;
 	info->unit = s->kind->unit;
 	info->period = !s->frequency       ? s->period
@@ -219,7 +219,7 @@ static void say_lines(const struct debug_lines_stats *l)
 			  (unsigned long long)l->too_large, (unsigned long long)l->refused);
 }
 
-static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sampler_counts *c,
+static void finish_offcpu(struct recording *r, uint64_t end_ns, const struct sampler_stats *c,
 			  struct recording_result *ret)
 {
 	struct offcpu_stats *s = &ret->offcpu;
@@ -320,7 +320,7 @@ static void finish(struct recording *r, struct recording_result *ret)
 {
 	struct pipeline_stats stats;
 	const struct assembler_stats *a = &stats.assembler;
-	const struct sampler_counts *c = &stats.counts;
+	const struct sampler_stats *c = &stats.counts;
 
 	sampler_stop(pipeline_sampler(r->pipeline));
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);

@@ -102,7 +102,7 @@ static int make_counters(struct run *r)
 		if (find_counters(r, o.sources[i].kind) ||
 		    r->counters_count == ARRAY_SIZE(r->counters))
 			continue;
-		int fd = sampler_counters();
+		int fd = sampler_counters_create();
 		if (fd < 0) {
 			struct sampler_error why = {.doing = "make a BPF map"};
 			probe_cannot_sample(fd, &why);

@@ -8,27 +8,27 @@
 
 #include <bpf/libbpf.h>
 
-/* Forgets what libbpf said before, and keeps what it says from here on, of this thread. */
+/* Forgets what libbpf said before, and keeps what it says from here on in this thread. */
 void bpf_object_listen(void);
 
 /* The verifier's complaint, else libbpf's last line; "" if there was none. */
 const char *bpf_object_words(void);
 
-/* Sets a `const volatile` variable, before the object is loaded. 0; -ENOENT: none so named and so
- * long. */
+/* Sets a `const volatile` variable, before the object is loaded. 0; -ENOENT: there is none with
+ * this name and size. */
 int bpf_object_set(struct bpf_object *o, const char *name, const void *value, size_t bytes);
 
-/* Uses another one's maps, which are loaded, instead of its own: `names` ends with NULL. 0 or
- * -errno. */
+/* Uses maps of `from`, which is loaded, instead of its own: `names` ends with NULL. 0 or -errno. */
 int bpf_object_share(struct bpf_object *o, const struct bpf_object *from, const char *const *names);
 
 /*
- * Attaches a program behind those that are at its place already, unless it was not to be loaded,
- * and adds the link to `links`, which has room. 0 or -errno.
+ * Attaches a program, to run after those that are attached there already, and adds the link to
+ * `links`, which has room. Does nothing if the program was not to be loaded. 0 or -errno.
  */
 int bpf_object_attach(struct bpf_program *p, struct bpf_link **links, unsigned *count);
 
-/* The programs in this one's own file are read no more for now: their pages are no longer ours. */
+/* Gives back the memory of our own executable that holds the BPF objects. They are read from the
+ * file again if they are needed. */
 void bpf_object_unread(void);
 
 /* Takes them down, the last one first. */

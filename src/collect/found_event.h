@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 struct bpf_program;
 

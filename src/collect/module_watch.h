@@ -1,6 +1,6 @@
 /*
- * module_watch: when modules of the kernel last came or went. From then on, their addresses may be
- * another's.
+ * module_watch: when modules of the kernel were last loaded or unloaded. From then on, their
+ * addresses may belong to another module.
  */
 #pragma once
 
@@ -12,5 +12,6 @@ struct module_watch;
 int module_watch_new(struct module_watch **ret);
 void module_watch_free(struct module_watch *w);
 
-/* CLOCK_MONOTONIC; 0: not yet. What is read later (the kernel's names) is of then, or newer. */
+/* CLOCK_MONOTONIC; 0: not yet. Kernel names read after this time reflect that change or a later
+ * one. */
 uint64_t module_watch_changed_ns(const struct module_watch *w);

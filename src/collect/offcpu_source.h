@@ -1,13 +1,13 @@
 /*
  * offcpu_source: the source of bpf/offcpu.bpf.c: threads that leave their CPU. What is under way
- * when a recording begins, and when it ends, is asked for here. bpf/offcpu.h says what its events
- * mean.
+ * when a recording begins, and when it ends, is asked for here. bpf/offcpu_wire.h says what its
+ * events mean.
  */
 #pragma once
 
 #include <stdbool.h>
 
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 #include "collect/source.h"
 
 extern const struct source_kind offcpu_source;
@@ -22,8 +22,9 @@ extern const struct source_kind offcpu_wakers_source; /* the same, with events o
 int offcpu_source_found(struct source *s, event_fn *fn, void *ctx);
 
 /*
- * Every thread that the filters let pass, as an event without stacks (bpf/offcpu.h: offcpu_found);
- * those on a CPU are followed from now on. Also once the source was stopped. 0 or -errno.
+ * Every thread that the filters let pass, as an event without stacks (bpf/offcpu_wire.h:
+ * offcpu_found); those on a CPU are followed from now on. Also once the source was stopped. 0 or
+ * -errno.
  */
 int offcpu_source_roster(struct source *s, event_fn *fn, void *ctx);
 

@@ -65,12 +65,12 @@ static void judge(const struct probe *p, struct probe_item *it, int err, enum pr
 
 static void check_kernel(const struct probe *p, struct probe_item *it)
 {
-	if (p->facts.kernel >= KERNEL_VERSION(5, ARCH_KERNEL, 0)) {
+	if (p->facts.kernel >= KERNEL_VERSION(5, ARCH_MIN_KERNEL_MINOR, 0)) {
 		say(it, PROBE_OK, "Linux %s", p->facts.release);
 		return;
 	}
 	say(it, PROBE_FAIL, "Linux %s; 5.%d or later is needed on %s", p->facts.release,
-	    ARCH_KERNEL, ARCH_NAME);
+	    ARCH_MIN_KERNEL_MINOR, ARCH_NAME);
 	fix(it, "boot a later kernel");
 }
 

@@ -106,9 +106,9 @@ int probe_explain_facts(const struct probe_facts *f, int err, char *buf, size_t 
 	*buf = '\0';
 	if (err == -EPERM || err == -EACCES)
 		known = explain_refused(f, buf, size);
-	if (!known && f->kernel && f->kernel < KERNEL_VERSION(5, ARCH_KERNEL, 0)) {
+	if (!known && f->kernel && f->kernel < KERNEL_VERSION(5, ARCH_MIN_KERNEL_MINOR, 0)) {
 		add(buf, size, "this kernel is %s, and recording needs 5.%d or later", f->release,
-		    ARCH_KERNEL);
+		    ARCH_MIN_KERNEL_MINOR);
 		known = true;
 	}
 	if (!known && !f->btf) {

@@ -13,8 +13,8 @@
 struct bpf_object;
 
 struct ring_reader {
-	uint64_t read;   /* how far */
-	bool has_stacks; /* … up to there, since the last release */
+	uint64_t read;   /* position behind the last event that was handed over */
+	bool has_stacks; /* some events since the last release have copies of stacks: to be wiped */
 };
 
 struct rings {            /* embedded */
@@ -25,7 +25,7 @@ struct rings {            /* embedded */
 	struct ring_reader *readers; /* by CPU */
 	unsigned count;
 	uint64_t fill;      /* of the fullest, at the last drain */
-	uint64_t malformed; /* records that did not make sense; always 0 */
+	uint64_t malformed; /* records that do not make sense: expected to be 0 */
 };
 
 /* Before the object is loaded: a ring of `ring_bytes`, a power of two, for each of so many CPUs. 0
@@ -41,5 +41,5 @@ void rings_done(struct rings *r);
 typedef void event_fn(void *ctx, const struct wire_event *e);
 void rings_drain(struct rings *r, uint64_t until, event_fn *fn, void *ctx);
 
-/* Makes room for new ones, where those that were handed over are. */
+/* Makes room for new events: those that were handed over are gone. */
 void rings_release(struct rings *r);

@@ -361,7 +361,7 @@ void sampler_stop(struct sampler *s)
 		s->sources[i].kind->driver->stop(&s->sources[i]);
 }
 
-int sampler_counters(void)
+int sampler_counters_create(void)
 {
 	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "counters", sizeof(uint32_t),
 			      sizeof(struct wire_counts), (uint32_t)libbpf_num_possible_cpus() + 1,
@@ -369,7 +369,7 @@ int sampler_counters(void)
 }
 
 /* The last ones are user space's own: those of a CPU its program may be writing just now. */
-void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more)
+void sampler_add_taken(struct sampler *s, unsigned source, uint64_t more)
 {
 	struct wire_counts c = {};
 	int fd = s->sources[source].counters_fd;
@@ -381,7 +381,7 @@ void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more)
 	bpf_map_update_elem(fd, &last, &c, BPF_ANY);
 }
 
-static void add_counters(int fd, struct sampler_counts *to)
+static void add_counters(int fd, struct sampler_stats *to)
 {
 	struct wire_counts c;
 
@@ -402,13 +402,13 @@ static void add_counters(int fd, struct sampler_counts *to)
 	}
 }
 
-void sampler_counters_read(int fd, struct sampler_counts *ret)
+void sampler_counters_sum(int fd, struct sampler_stats *ret)
 {
-	*ret = (struct sampler_counts){};
+	*ret = (struct sampler_stats){};
 	add_counters(fd, ret);
 }
 
-static void add_source(const struct source *src, struct sampler_counts *to)
+static void add_source(const struct source *src, struct sampler_stats *to)
 {
 	add_counters(src->counters_fd, to);
 	to->malformed += src->rings.malformed;
@@ -417,25 +417,25 @@ static void add_source(const struct source *src, struct sampler_counts *to)
 	to->cpus = MAX(to->cpus, src->cpus);
 }
 
-const struct source_kind *sampler_source(const struct sampler *s, unsigned source)
+const struct source_kind *sampler_kind(const struct sampler *s, unsigned source)
 {
 	return source < s->count ? s->sources[source].kind : NULL;
 }
 
-struct source *sampler_running(struct sampler *s, unsigned source)
+struct source *sampler_source(struct sampler *s, unsigned source)
 {
 	return &s->sources[source];
 }
 
-void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret)
+void sampler_stats(const struct sampler *s, unsigned source, struct sampler_stats *ret)
 {
-	*ret = (struct sampler_counts){};
+	*ret = (struct sampler_stats){};
 	add_source(&s->sources[source], ret);
 }
 
-void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret)
+void sampler_stats_sum(const struct sampler *s, struct sampler_stats *ret)
 {
-	*ret = (struct sampler_counts){};
+	*ret = (struct sampler_stats){};
 	for (unsigned i = 0; i < s->count; i++)
 		add_source(&s->sources[i], ret);
 }

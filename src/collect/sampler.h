@@ -20,7 +20,8 @@ struct sampler_source {
 	const struct source_kind *kind;
 	uint64_t frequency; /* per second per CPU; 0: use period */
 	uint64_t period;    /* one in so many events; ns for a clock */
-	int counters_fd; /* from sampler_counters(), to count on where another left off; 0: new */
+	int counters_fd;    /* from sampler_counters_create(): continues the counts of an earlier
+			       sampler; 0: new counters (fd 0 is never passed) */
 };
 
 struct sampler_options {
@@ -54,14 +55,14 @@ int sampler_new(const struct sampler_options *o, struct sampler **ret,
 void sampler_free(struct sampler *s);
 
 /* Counters of one source that outlive a sampler: an fd that its owner closes, or -errno. */
-int sampler_counters(void);
+int sampler_counters_create(void);
 
-/* Counts more that were taken of a source, of which the kernel does not know. */
-void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more);
+/* Adds to what was taken of a source: events that user space makes, not the kernel. */
+void sampler_add_taken(struct sampler *s, unsigned source, uint64_t more);
 
 /* What all samplers that used them have counted together. */
-struct sampler_counts;
-void sampler_counters_read(int fd, struct sampler_counts *ret);
+struct sampler_stats;
+void sampler_counters_sum(int fd, struct sampler_stats *ret);
 
 /* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
 struct sampler_maps {
@@ -88,35 +89,34 @@ uint64_t sampler_fill(const struct sampler *s, uint64_t *ret_room);
 /* No more samples from here on; what is in the rings can still be drained. */
 void sampler_stop(struct sampler *s);
 
-struct sampler_counts {
+struct sampler_stats {
 	uint64_t taken;
 	uint64_t lost;       /* ring full */
-	uint64_t lost_value; /* what they were worth, where a source knows that later */
+	uint64_t lost_value; /* their sum, if the source learns it later: ns off the CPU */
 	uint64_t no_room;    /* events of threads beyond the number that the source can follow */
 	uint64_t unseen;     /* switches of threads for which the kernel did not run its program */
-	uint64_t not_copied; /* stacks of programs not known yet, for want of room: walked less far
-			      */
-	uint64_t malformed;  /* records that did not make sense; always 0 */
-	uint64_t nested;     /* events that came inside their own source's program; always 0 */
+	uint64_t not_copied; /* stacks of new programs, for want of room: walked less far */
+	uint64_t malformed;  /* records that do not make sense: expected to be 0 */
+	uint64_t nested;     /* events inside their own source's program: expected to be 0 */
 	uint64_t run_ns;     /* the BPF programs' own time */
 	uint64_t walk_ns;    /* of that, for user stacks; by sampling */
 	uint64_t kernel_walked;    /* kernel stacks, by the BPF program … */
 	uint64_t kernel_asked;     /* … and by the kernel itself */
 	uint64_t kernel_compared;  /* by both … */
-	uint64_t kernel_different; /* … that were not the same; always 0 */
+	uint64_t kernel_different; /* … that were not the same: expected to be 0 */
 	unsigned cpus;             /* being sampled now */
 	uint64_t failed_cpus;      /* came online but could not be sampled … */
 	uint64_t beyond_cpus; /* … because they were absent at start: restart to sample them */
 };
 
-/* By number: NULL when there are no more. */
-const struct source_kind *sampler_source(const struct sampler *s, unsigned source);
+/* The kind of source number `source`; NULL when there are no more. */
+const struct source_kind *sampler_kind(const struct sampler *s, unsigned source);
 
 /* The source itself, for what only its own kind can do (offcpu_source.h). */
-struct source *sampler_running(struct sampler *s, unsigned source);
+struct source *sampler_source(struct sampler *s, unsigned source);
 
-void sampler_counts(const struct sampler *s, unsigned source, struct sampler_counts *ret);
-void sampler_counts_sum(const struct sampler *s, struct sampler_counts *ret); /* of all sources */
+void sampler_stats(const struct sampler *s, unsigned source, struct sampler_stats *ret);
+void sampler_stats_sum(const struct sampler *s, struct sampler_stats *ret); /* of all sources */
 
 /*
  * Ticks of the clock that were due so far on all CPUs, and those that did not come to one that was

@@ -249,8 +249,8 @@ bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
 	for (uint32_t i = 0; i < SITES_THREADS; i++) {
 		const volatile struct site_thread *t = &m->threads[i];
 		uint64_t left = t->left;
-		if (t->tid && left && left < since_ns && !t->at && t->found != left &&
-		    running_since(m, i, &at) < left)
+		if (t->tid && left && left < since_ns && !t->slot_index &&
+		    t->found_period_began != left && running_since(m, i, &at) < left)
 			return true;
 	}
 	return false;

@@ -1,10 +1,10 @@
 /*
  * sites_source: the source of bpf/sites.bpf.c: how long threads are off their CPU, always on.
- * bpf/sites.h says what its maps hold and its events mean.
+ * bpf/sites_wire.h says what its maps hold and its events mean.
  */
 #pragma once
 
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 #include "collect/source.h"
 
 extern const struct source_kind sites_source;

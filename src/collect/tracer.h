@@ -35,8 +35,8 @@ int tracer_new(const struct tracer_options *o, struct tracer **ret, struct sampl
 void tracer_free(struct tracer *t);
 
 /*
- * Hands over records that wait, in the order in which their calls returned but for microseconds,
- * for at most so many milliseconds. They are borrowed until fn returns. True: more are waiting.
+ * Hands over waiting records for at most `max_ms`, in the order in which their calls returned, give
+ * or take microseconds. They are borrowed until fn returns. True: more are waiting.
  */
 typedef void tracer_fn(void *ctx, const struct trace_record *r, size_t bytes);
 bool tracer_drain(struct tracer *t, uint64_t max_ms, tracer_fn *fn, void *ctx);
@@ -54,7 +54,7 @@ struct tracer_counts {
 	uint64_t lost_notes; /* the same of ends and signals */
 	uint64_t no_thread;  /* calls not seen: more threads than there is room for */
 	uint64_t no_entry;   /* records without what is read at the entry, for want of room */
-	uint64_t nested;     /* given up, as a program interrupted itself: never seen */
+	uint64_t nested;     /* dropped, as a program interrupted itself: expected to be 0 */
 };
 
 void tracer_counts(const struct tracer *t, struct tracer_counts *ret);

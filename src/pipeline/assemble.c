@@ -12,8 +12,8 @@
 
 #define HELD_BYTES (8u << 20)
 #define EVENTS_LATE_NS                                                                             \
-	(STREAM_SETTLE_MAX_NS + 1000000) /* a drain leaves the latest for the next                 \
-					  */
+	(STREAM_REORDER_MAX_NS + 1000000) /* a drain leaves the latest for the next                \
+					   */
 #define HELD_NS_MAX 5000000000ull
 #define NEAR        4 /* most new stacks leave a known one in the last so many steps */
 
@@ -348,7 +348,7 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 		return;
 	}
 	const uint64_t *user_frames = wire_frames(s) + s->kernel_frames;
-	struct process *p = processes_get(a->processes, s->pid, s->start, s->time);
+	struct process *p = processes_get(a->processes, s->pid, s->process_start, s->time);
 	if (p->cgroup != s->cgroup && a->options.cgroups) {
 		/* Now: the sample may have to wait, and its group be gone by then. */
 		cgroups_path(a->options.cgroups, s->cgroup);

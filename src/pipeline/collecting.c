@@ -61,7 +61,7 @@ struct collecting {
 	struct running_stage stages[SOURCES_MAX]; /* by source */
 	bool no_offcpu;                           /* asked for, and not possible */
 	struct sender *sender;
-	struct sampler_counts first[SOURCES_MAX]; /* the kernel's counters when we began */
+	struct sampler_stats first[SOURCES_MAX]; /* the kernel's counters when we began */
 	uint64_t began_ns;
 	uint64_t sent_ns; /* the message on its way; 0: none */
 	uint64_t pause_until_ns, pause_ns;
@@ -131,8 +131,8 @@ static void measure(struct collecting *c)
 static void counts_now(const struct collecting *c, struct window_counts *ret)
 {
 	for (unsigned i = 0; i < c->options->source_count; i++) {
-		struct sampler_counts now;
-		sampler_counts(pipeline_sampler(c->pipeline), i, &now);
+		struct sampler_stats now;
+		sampler_stats(pipeline_sampler(c->pipeline), i, &now);
 		ret[i] = (struct window_counts){.base = c->first[i].taken, .taken = now.taken};
 		ret[i].lost[WINDOW_LOST_RING] = now.lost - c->first[i].lost;
 		ret[i].lost[WINDOW_LOST_MALFORMED] = now.malformed;
@@ -373,7 +373,7 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 			.counters_fd = src->counters_fd,
 		};
 		if (src->counters_fd > 0)
-			sampler_counters_read(src->counters_fd, &c->first[i]);
+			sampler_counters_sum(src->counters_fd, &c->first[i]);
 	}
 	sampler->source_count = o->source_count;
 }

@@ -33,7 +33,7 @@ struct transport {
 
 struct collecting_source {
 	const struct source_kind *kind;
-	int counters_fd; /* that outlive us; 0: none */
+	int counters_fd; /* counters that outlive us; 0: none */
 };
 
 struct collecting_options {
@@ -44,7 +44,8 @@ struct collecting_options {
 	size_t table_bytes;
 	const char *const
 		*lines; /* names of processes whose source lines are kept; ends with NULL */
-	const char *const *threads; /* those each of whose threads is a series; the same, or NULL */
+	const char *const *threads;   /* names of processes whose threads each become a series; the
+					 same; or NULL */
 	struct waiting_options waits; /* which functions decide that a thread is idle or not */
 	const char *cache_dir;        /* NULL: none */
 	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
@@ -53,7 +54,7 @@ struct collecting_options {
 	struct transport transport;
 	/* After all is open, before the first sample is looked at; or NULL. 0 or -errno. */
 	int (*confine)(struct collecting_options *o);
-	unsigned missing_capabilities; /* set by it: how many that it wants it has not */
+	unsigned missing_capabilities; /* set by confine(): how many that are wanted are missing */
 };
 
 void collecting_reply(struct collecting *c, const void *bytes, size_t len);

@@ -87,7 +87,7 @@ static bool wants_threads(const struct labeller *l, const char *comm)
  */
 static bool is_own_series(struct labeller *l, const struct wire_event *s, uint64_t wall_ms)
 {
-	uint32_t hash = index_hash2(s->pid ^ (uint32_t)s->start, s->tid), id;
+	uint32_t hash = index_hash2(s->pid ^ (uint32_t)s->process_start, s->tid), id;
 	uint64_t day = wall_ms / DAY_MS;
 
 	if (day != l->day) {
@@ -96,7 +96,7 @@ static bool is_own_series(struct labeller *l, const struct wire_event *s, uint64
 		index_clear(&l->by_thread);
 	}
 	INDEX_EACH(&l->by_thread, hash, id)
-		if (l->threads[id].start == s->start && l->threads[id].pid == s->pid &&
+		if (l->threads[id].start == s->process_start && l->threads[id].pid == s->pid &&
 		    l->threads[id].tid == s->tid)
 			return true;
 	if (l->thread_count > l->options.threads_max) {
@@ -105,7 +105,7 @@ static bool is_own_series(struct labeller *l, const struct wire_event *s, uint64
 	}
 	while (l->thread_count >= l->thread_cap)
 		MEM_GROW(l->threads, l->thread_cap, l->thread_cap);
-	l->threads[l->thread_count] = (struct thread){s->start, s->pid, s->tid};
+	l->threads[l->thread_count] = (struct thread){s->process_start, s->pid, s->tid};
 	index_put(&l->by_thread, hash, l->thread_count++);
 	return true;
 }
@@ -113,7 +113,7 @@ static bool is_own_series(struct labeller *l, const struct wire_event *s, uint64
 void labeller_owner(struct labeller *l, const struct wire_event *s, uint64_t wall_ms,
 		    struct owner *ret)
 {
-	*ret = (struct owner){.start = s->start, .cgroup = s->cgroup, .pid = s->pid};
+	*ret = (struct owner){.start = s->process_start, .cgroup = s->cgroup, .pid = s->pid};
 	memcpy(ret->comm, s->comm, strnlen(s->comm, WIRE_COMM - 1));
 	if (l->options.threads && wants_threads(l, ret->comm) && is_own_series(l, s, wall_ms)) {
 		ret->tid = s->tid;

@@ -1,12 +1,13 @@
 /*
- * labeller: finds the process or thread that a sample is of, and the labels of its series. A new
- * label is made here, from what process/ knows: container.h has what a control group's path says.
+ * labeller: finds the process or thread that a sample is of, and the labels of its series in `run`
+ * and `agent`. (Those of recordings are made in thread_series.h.) A new label is made here, from
+ * what process/ knows: container.h has what a control group's path says.
  *
- * Labels: host, comm, thread (where it is not comm; a number in it is one #), exe, container, pod,
- * unit, and pid for processes that lived across a window's boundary: the short-lived ones of one
- * program are counted together, since each would be a series of its own. Of processes that are
- * named in `threads`, each thread is a series: its name as it is, and tid. Threads off their CPU
- * have `state` and `reason` as well, which whoever adds them sets.
+ * Labels: host, comm, thread (where it is not comm; digits in it are replaced by a single #), exe,
+ * container, pod, unit, and pid for processes that lived across a window's boundary: the
+ * short-lived ones of one program are counted together, since each would be a series of its own. Of
+ * processes that are named in `threads`, each thread is a series: its name as it is, and tid.
+ * Threads off their CPU have `state` and `reason` as well, which whoever adds them sets.
  *
  * Beyond `threads_max` threads in a day (UTC), further threads get no series of their own; their
  * samples are counted.

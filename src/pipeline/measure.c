@@ -80,8 +80,8 @@ static void measure_sources(struct measure *m, const struct measured *now)
 {
 	for (unsigned i = 0; i < now->pipeline.source_count; i++) {
 		const char *name = now->pipeline.sources[i].kind->name;
-		const struct sampler_counts *c = &now->pipeline.sources[i].counts;
-		const struct sampler_counts *first = &now->first[i];
+		const struct sampler_stats *c = &now->pipeline.sources[i].counts;
+		const struct sampler_stats *first = &now->first[i];
 		metric_label(m, "bpf_seconds_total", "program", i ? name : "sample",
 			     (double)(c->run_ns - first->run_ns) / 1e9);
 		metric_label(m, "collector_events_taken_total", "event", name,

@@ -21,7 +21,7 @@ struct measure {
 	struct window_metric metrics[MEASURE_MAX]; /* as of the last measure_all() */
 	uint32_t count;
 	struct arena names;
-	size_t refused; /* system calls of which it was said that they were refused */
+	size_t refused; /* how many refused system calls have been logged already */
 	bool said[TROUBLES];
 };
 
@@ -30,7 +30,7 @@ struct measured {
 	uint64_t frequency; /* of sampling */
 	uint64_t uptime_ns;
 	struct pipeline_stats pipeline;
-	const struct sampler_counts *first; /* the kernel's counters at the beginning, by source */
+	const struct sampler_stats *first; /* the kernel's counters at the beginning, by source */
 	struct windows_stats windows;
 	struct sender_stats sender;
 	uint64_t drain_ns, window_ns, send_ns; /* CPU time */
@@ -43,6 +43,6 @@ struct measured {
 
 void measure_all(struct measure *m, const struct measured *now);
 
-/* Says which system calls were refused since the last time; nothing else is measured. */
+/* Logs which system calls were refused since the last time; nothing else is measured. */
 void measure_refused(struct measure *m);
 void measure_done(struct measure *m);

@@ -162,7 +162,7 @@ static bool is_complete(const struct offcpu *o, const struct period *x)
 	return x->has_stack && x->has_end && has_waker;
 }
 
-static void settle(struct offcpu *o, struct period *x)
+static void deliver_if_complete(struct offcpu *o, struct period *x)
 {
 	if (!is_complete(o, x))
 		return;
@@ -237,7 +237,7 @@ static void note_begin(struct offcpu *o, const struct assembled *a, const struct
 	}
 	if (o->wakers && d->holder)
 		x->stack = wakers_holder(o->wakers, x->stack, e->pid, d->holder);
-	settle(o, x);
+	deliver_if_complete(o, x);
 }
 
 static void set_end(struct offcpu *o, uint32_t tid, const struct offcpu_period *end, bool is_open)
@@ -250,18 +250,18 @@ static void set_end(struct offcpu *o, uint32_t tid, const struct offcpu_period *
 	x->is_open = is_open;
 	x->ns = end->ns;
 	x->runnable_ns = MIN(end->runnable_ns, end->ns);
-	settle(o, x);
+	deliver_if_complete(o, x);
 }
 
 /* From its creation until it ran: there is no stack, but who it was is known. */
 static void add_first(struct offcpu *o, const struct wire_event *e, const struct offcpu_details *d)
 {
 	struct period x = {
-		.began = d->before.began,
+		.began = d->previous.began,
 		.state = OFFCPU_RUNNABLE,
 		.has_end = true,
-		.ns = d->before.ns,
-		.runnable_ns = d->before.ns,
+		.ns = d->previous.ns,
+		.runnable_ns = d->previous.ns,
 		.stack = stack_edit_mark(o->stacks, 0, "[not started yet]"),
 	};
 
@@ -276,13 +276,13 @@ static void add_first(struct offcpu *o, const struct wire_event *e, const struct
 
 static void note_waker(struct offcpu *o, const struct assembled *a, const struct offcpu_details *d)
 {
-	struct period *x = find(o, d->wakee, d->woken);
+	struct period *x = find(o, d->wakee, d->woken_period_began);
 	if (!x)
 		return;
 
 	x->has_waker = true;
 	x->waker = wakers_stack(o->wakers, a->event, a->stack);
-	settle(o, x);
+	deliver_if_complete(o, x);
 }
 
 void offcpu_event(void *ctx, const struct assembled *a)
@@ -292,15 +292,15 @@ void offcpu_event(void *ctx, const struct assembled *a)
 
 	if (a->event->details < OFFCPU_DETAILS)
 		return; /* cannot be: it is of another source */
-	if (d->woken) {
+	if (d->woken_period_began) {
 		if (o->wakers)
 			note_waker(o, a, d);
 		return;
 	}
 	if (d->is_first)
 		add_first(o, a->event, d);
-	else if (d->before.began)
-		set_end(o, a->event->tid, &d->before, false);
+	else if (d->previous.began)
+		set_end(o, a->event->tid, &d->previous, false);
 	if (d->state != OFFCPU_NONE)
 		note_begin(o, a, d);
 }
@@ -320,7 +320,7 @@ static void on_found(void *ctx, const struct wire_event *e)
 
 int offcpu_find(struct pipeline *p, unsigned source)
 {
-	return offcpu_source_found(sampler_running(pipeline_sampler(p), source), on_found, p);
+	return offcpu_source_found(sampler_source(pipeline_sampler(p), source), on_found, p);
 }
 
 void offcpu_begin(struct offcpu *o, uint64_t begin_ns)
@@ -348,8 +348,8 @@ static void end_thread(void *ctx, const struct offcpu_thread *t)
 	bool is_open = !t->back;
 	struct offcpu_period last = {.began = t->left};
 
-	if (t->before.began)
-		set_end(o, t->tid, &t->before, false);
+	if (t->previous.began)
+		set_end(o, t->tid, &t->previous, false);
 	if (!t->left)
 		return;
 	last.ns = (is_open ? MAX(o->end_ns, t->left) : t->back) - t->left;
@@ -369,7 +369,7 @@ static void end_thread(void *ctx, const struct offcpu_thread *t)
 void offcpu_finish(struct offcpu *o, struct pipeline *p, unsigned source, uint64_t end_ns)
 {
 	o->end_ns = end_ns;
-	offcpu_source_threads(sampler_running(pipeline_sampler(p), source), end_thread, o);
+	offcpu_source_threads(sampler_source(pipeline_sampler(p), source), end_thread, o);
 	periods_flush(o->periods, deliver, o);
 }
 

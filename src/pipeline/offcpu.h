@@ -2,9 +2,9 @@
  * offcpu: the time that threads spend off the CPU becomes samples of a profile, in nanoseconds.
  *
  * It is the sink of an assembler, for events of offcpu_source: it puts together what they say of a
- * period (bpf/offcpu.h). A period becomes two samples, each a series with the labels `state` and
- * `reason` (waiting.h): the time it was blocked (sleeping or uninterruptible; or idle, under the
- * mark [idle]), and the time after that it was runnable, under the mark [runnable].
+ * period (bpf/offcpu_wire.h). A period becomes two samples, each a series with the labels `state`
+ * and `reason` (waiting.h): the time it was blocked (sleeping or uninterruptible; or idle, under
+ * the mark [idle]), and the time after that it was runnable, under the mark [runnable].
  *
  *	offcpu_new(), pipeline_new() with its sink
  *	offcpu_find()    threads that are off their CPU already

@@ -1,8 +1,8 @@
 /*
  * periods: times that threads spent off the CPU of which not all is known yet.
  *
- * What is known of one comes in pieces (bpf/offcpu.h): its stack, its durations, who woke it. They
- * come in any order, since an event may have to wait for an unwind table. Bounded: at the cap
+ * What is known of one comes in pieces (bpf/offcpu_wire.h): its stack, its durations, who woke it.
+ * They come in any order, since an event may have to wait for an unwind table. Bounded: at the cap
  * nothing is added, which the caller counts.
  */
 #pragma once

@@ -259,11 +259,11 @@ void pipeline_stats(const struct pipeline *p, struct pipeline_stats *ret)
 				       .modules_error = p->modules_error,
 				       .priority_error = p->priority_error,
 				       .hotplug_error = p->hotplug_error};
-	sampler_counts_sum(p->sampler, &ret->counts);
+	sampler_stats_sum(p->sampler, &ret->counts);
 	const struct source_kind *kind;
-	for (unsigned i = 0; (kind = sampler_source(p->sampler, i)); i++) {
+	for (unsigned i = 0; (kind = sampler_kind(p->sampler, i)); i++) {
 		ret->sources[i].kind = kind;
-		sampler_counts(p->sampler, i, &ret->sources[i].counts);
+		sampler_stats(p->sampler, i, &ret->sources[i].counts);
 		ret->source_count++;
 	}
 	assembler_stats(p->assembler, &ret->assembler);

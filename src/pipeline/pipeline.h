@@ -30,7 +30,7 @@ int pipeline_watch(struct pipeline *p, struct loop *l);
 
 void pipeline_drain(struct pipeline *p);
 
-/* Whether the last drain, for whatever reason, is about `every_ms` ago. */
+/* Whether the last drain, by the timer or sooner, was about `every_ms` ago or longer. */
 bool pipeline_is_due(const struct pipeline *p, unsigned every_ms);
 
 /* No more samples; what was taken is drained. `wait_ms`: how long unwind tables are waited for. */
@@ -38,25 +38,25 @@ void pipeline_stop(struct pipeline *p, unsigned wait_ms);
 
 /*
  * How often the caller is to drain, in ms, at most every `max`: so that samples of ordinary length
- * alone never fill half of a ring. It is drained in between where what came in the last time says
- * that it would be.
+ * alone never fill half of a ring. If the last drain suggests that a ring will be a quarter full
+ * before the next, because its samples are longer, it is drained in between.
  */
 unsigned pipeline_pace(struct pipeline *p, const struct sampler_options *s, unsigned max);
 
-/* Each event is also handed over here as it comes, before its stack is known: in order of time. */
+/* Calls fn with each event, too, in order of time, before its stack is known. */
 void pipeline_tap(struct pipeline *p, event_fn *fn, void *ctx);
 
-/* One that does not come from a ring, as of now. */
+/* Takes an event that does not come from a ring. */
 void pipeline_event(struct pipeline *p, const struct wire_event *e);
 
 struct sampler *pipeline_sampler(const struct pipeline *p);
 struct processes *pipeline_processes(const struct pipeline *p);
 
 struct pipeline_stats {
-	struct sampler_counts counts; /* of all sources */
+	struct sampler_stats counts; /* of all sources */
 	struct {
 		const struct source_kind *kind;
-		struct sampler_counts counts;
+		struct sampler_stats counts;
 	} sources[SOURCES_MAX];
 	unsigned source_count;
 	struct assembler_stats assembler;

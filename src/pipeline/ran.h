@@ -1,9 +1,9 @@
 /*
  * ran: how long threads ran, always on, becomes rows of windows: the type `oncpu`.
  *
- * The kernel adds up what each thread runs between two waits (bpf/sites.h). Each time the threads
- * are read, what a thread ran since the last report, up to the window's end, becomes one row
- * without a stack (count 1). With the type `offcpu` that is all the time of a thread;
+ * The kernel adds up what each thread runs between two waits (bpf/sites_wire.h). Each time the
+ * threads are read, what a thread ran since the last report, up to the window's end, becomes one
+ * row without a stack (count 1). With the type `offcpu` that is all the time of a thread;
  * query/wall_parts.h puts them together.
  *
  * The kernel has no counter of these rows, so they count as taken when they are sent:
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 #include "pipeline/windows.h"
 
 #define RAN_TYPE "oncpu"

@@ -123,15 +123,15 @@ void running_roster(struct running *r, const struct wire_event *e)
 	/* One that is off its CPU, and not known to be, left it a moment ago: its event is to come.
 	 */
 	if (!find_living(r, e->tid))
-		add(r, e->tid, d->is_first ? end_of(&d->before) : 0);
+		add(r, e->tid, d->is_first ? end_of(&d->previous) : 0);
 }
 
 /* It leaves a CPU, having been off one before. */
 static void add_slice(struct running *r, const struct thread *t, const struct wire_event *e,
 		      const struct offcpu_details *d)
 {
-	bool is_next = d->before.began == t->since;
-	uint64_t back = is_next ? end_of(&d->before) : t->since, ran = e->value - t->ran;
+	bool is_next = d->previous.began == t->since;
+	uint64_t back = is_next ? end_of(&d->previous) : t->since, ran = e->value - t->ran;
 
 	if (is_next && !(d->flags & OFFCPU_AFTER_LOSS)) {
 		emit(r, e, RUNNING_RAN, back, e->time);
@@ -147,19 +147,19 @@ void running_event(struct running *r, const struct wire_event *e)
 	const struct offcpu_details *d = wire_details(e);
 	struct thread *t = find_living(r, e->tid);
 
-	if (e->details < OFFCPU_DETAILS || d->woken)
+	if (e->details < OFFCPU_DETAILS || d->woken_period_began)
 		return;
 	/* Found off its CPU, it may have come and left once more before it was told of here. */
 	if (t && d->flags & OFFCPU_FOUND)
 		return;
 	if (!t && d->is_first)
-		t = add(r, e->tid, end_of(&d->before));
+		t = add(r, e->tid, end_of(&d->previous));
 	if (!t) /* it was not listed yet, or is one of those asked for only now */
 		t = add(r, e->tid, e->time);
 	if (t->is_off)
 		add_slice(r, t, e, d);
 	else
-		emit(r, e, RUNNING_RAN, d->is_first ? end_of(&d->before) : t->since, e->time);
+		emit(r, e, RUNNING_RAN, d->is_first ? end_of(&d->previous) : t->since, e->time);
 	t->is_off = true;
 	t->since = e->time;
 	t->ran = e->value;
@@ -177,7 +177,7 @@ void running_back(struct running *r, const struct offcpu_thread *in_kernel)
 		return;
 	t->back = in_kernel->back;
 	if (in_kernel->lost)
-		t->lost = MAX(t->since, end_of(&in_kernel->before));
+		t->lost = MAX(t->since, end_of(&in_kernel->previous));
 }
 
 void running_end(struct running *r, const struct wire_event *e, uint64_t end_ns)
@@ -194,8 +194,8 @@ void running_end(struct running *r, const struct wire_event *e, uint64_t end_ns)
 			ran_from = t->back;
 	} else if (d->is_first) {
 		if (d->state == OFFCPU_NONE)
-			ran_from = MIN(end_of(&d->before), end_ns);
-		emit(r, e, RUNNING_NOT_YET, d->before.began, ran_from);
+			ran_from = MIN(end_of(&d->previous), end_ns);
+		emit(r, e, RUNNING_NOT_YET, d->previous.began, ran_from);
 	} else if (t) {
 		ran_from = t->since;
 	}

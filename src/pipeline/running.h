@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#include "bpf/offcpu.h"
+#include "bpf/offcpu_wire.h"
 
 enum running_kind {
 	RUNNING_RAN,

@@ -217,9 +217,9 @@ static void sites_event(void *self, struct processes *ps, const struct assembled
 {
 	struct sites *s = self;
 	const struct site_details *d = wire_details(a->event);
-	const struct offcpu_period *before = &d->of.before;
+	const struct offcpu_period *before = &d->of.previous;
 	struct totals told = {before->ns - before->runnable_ns, before->runnable_ns,
-			      d->before_periods};
+			      d->previous_periods};
 
 	if (a->event->details < SITES_DETAILS)
 		return; /* cannot be: it is of another source */
@@ -274,7 +274,7 @@ static uint64_t open_ns(const struct sites *s, const struct site_thread *t, uint
 static void add_open(const struct sites *s, const struct site_thread *t, uint64_t back,
 		     struct site_walk *w)
 {
-	if ((t->slots[t->at].key & SITES_STATE) == OFFCPU_RUNNABLE)
+	if ((t->slots[t->slot_index].key & SITES_STATE) == OFFCPU_RUNNABLE)
 		w->now.runnable += open_ns(s, t, back);
 	else
 		w->now.blocked += open_ns(s, t, back);
@@ -285,18 +285,20 @@ static struct site_walk *add_slot(struct sites *s, const struct site_thread *t, 
 				  uint64_t back)
 {
 	const struct site_slot *slot = &t->slots[i];
-	bool has_walk = i ? slot->key != 0 : t->at == 0 && t->left && t->found == t->left;
+	bool has_walk = i ? slot->key != 0
+			  : t->slot_index == 0 && t->left && t->found_period_began == t->left;
 
 	if (!has_walk)
 		return NULL;
-	struct site_walk *w = walk_of(s, t->tid & ~SITES_ENDED, i ? t->walks[i - 1] : t->found);
+	struct site_walk *w =
+		walk_of(s, t->tid & ~SITES_ENDED, i ? t->walks[i - 1] : t->found_period_began);
 	w->is_met = w->is_current = true;
 	if (i) {
 		w->now.blocked += slot->blocked;
 		w->now.runnable += slot->runnable;
 		w->now.periods += slot->periods;
 	}
-	if (t->at == i)
+	if (t->slot_index == i)
 		add_open(s, t, back, w);
 	return w;
 }
@@ -330,12 +332,12 @@ static void on_thread(void *ctx, uint32_t place, const struct site_thread *t, ui
 	struct owner owner;
 	bool has_owner = false;
 
-	if (t->at > SITES_SLOTS)
+	if (t->slot_index > SITES_SLOTS)
 		return; /* cannot be */
 	for (uint32_t i = 0; i <= SITES_SLOTS; i++) {
 		const struct site_walk *w = add_slot(s, t, i, back);
 		/* It may have become another program: its last stack tells. */
-		if (w && w->has_stack && (!has_owner || i == t->at)) {
+		if (w && w->has_stack && (!has_owner || i == t->slot_index)) {
 			has_owner = true;
 			owner = w->blocked;
 		}
@@ -456,13 +458,13 @@ static void sites_begin(void *self, struct pipeline *p)
 	struct sites *s = self;
 
 	s->stats.begin_error =
-		sites_source_found(sampler_running(pipeline_sampler(p), s->source), on_found, p);
+		sites_source_found(sampler_source(pipeline_sampler(p), s->source), on_found, p);
 }
 
 static void sites_report(void *self, struct pipeline *p, uint64_t end_ns, bool is_last)
 {
 	struct sites *s = self;
-	struct source *src = sampler_running(pipeline_sampler(p), s->source);
+	struct source *src = sampler_source(pipeline_sampler(p), s->source);
 	struct sites_reader r = {on_site, on_thread, s};
 
 	if (sites_source_waits_unknown(src, clock_ns(CLOCK_MONOTONIC) - LONG_NS))
@@ -478,7 +480,7 @@ static void sites_report(void *self, struct pipeline *p, uint64_t end_ns, bool i
 	remove_sites(s, src);
 	remove_walks(s);
 	uint64_t taken = sites_source_taken(src);
-	sampler_count_taken(pipeline_sampler(p), s->source, s->slices + taken - s->taken);
+	sampler_add_taken(pipeline_sampler(p), s->source, s->slices + taken - s->taken);
 	s->taken = taken;
 }
 
@@ -503,7 +505,7 @@ static void adapt(struct sites *s, struct source *src)
 static void sites_settle(void *self, struct pipeline *p)
 {
 	struct sites *s = self;
-	struct source *src = sampler_running(pipeline_sampler(p), s->source);
+	struct source *src = sampler_source(pipeline_sampler(p), s->source);
 	bool is_full = !s->is_held && sites_source_is_full(src), is_held = s->fresh > NEW_MAX;
 
 	adapt(s, src);

@@ -1,12 +1,12 @@
 /*
  * sites: the time that threads spend off their CPU, always on, becomes rows of windows.
  *
- * The kernel adds up durations by walk (bpf/sites.h). At the end of each window, and when somebody
- * asks for what there is so far, all sums are read, and what a walk has more than was reported
- * before is a row: with its stack, and the labels `state` (sleeping, uninterruptible, idle,
- * runnable) and `reason` (waiting.h). A wait that is open counts up to the window's end: so one
- * that lasts is in each window, and needs no care of its own. What moves from one place to another
- * while it is read is missed, not counted twice, and comes with the next window.
+ * The kernel adds up durations by walk (bpf/sites_wire.h). At the end of each window, and when
+ * somebody asks for what there is so far, all sums are read, and what a walk has more than was
+ * reported before is a row: with its stack, and the labels `state` (sleeping, uninterruptible,
+ * idle, runnable) and `reason` (waiting.h). A wait that is open counts up to the window's end: so
+ * one that lasts is in each window, and needs no care of its own. What moves from one place to
+ * another while it is read is missed, not counted twice, and comes with the next window.
  *
  * A row counts the waits that have ended, or 1 if it has only a part of one that is open.
  */

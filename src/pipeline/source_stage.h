@@ -28,9 +28,9 @@ struct source_stage_options {
 
 struct source_stage {
 	const struct source_kind *of;
-	const char *what; /* is not recorded where the source cannot run: "off-CPU time" */
-	/* Of another profile, in nanoseconds, that it makes rows of; NULL: there is none. The
-	 * kernel does not count these rows: they are taken when they are sent. */
+	const char *what; /* "off-CPU time": named in messages if the source cannot run */
+	/* The type of a second profile, in nanoseconds, that it makes rows of; NULL: none. The
+	 * kernel does not count these rows: they count as taken when they are sent. */
 	const char *second_type;
 
 	void *(*new)(const struct source_stage_options *o); /* `self` of the others */
@@ -43,7 +43,7 @@ struct source_stage {
 	/* After each drain. */
 	void (*settle)(void *self, struct pipeline *p);
 	/* Adds all there is up to `end_ns` (CLOCK_MONOTONIC, not after now) to the window that ends
-	 * then. `is_last`: what is not known whose it is waits no longer. */
+	 * then. `is_last`: report even time whose owner is still unknown. */
 	void (*report)(void *self, struct pipeline *p, uint64_t end_ns, bool is_last);
 	/* Its part of what the collector tells of itself (measure.h); borrowed by *ret. */
 	void (*measure)(void *self, struct measured *ret);

@@ -2,10 +2,10 @@
  * stack_cache: stacks that were resolved before.
  *
  * A program is mostly where it was before, or calls something else from there. So the profile's id
- * of a stack is kept here under two hashes of 64 bits: one of its frames in this process, and
- * one of the sites (resolve.h) that it and its callers are at, the same in every process, so that
- * only the end of a stack that is new has to be looked up. The table has a fixed size: a new stack
- * takes the place of the one in its set that was not met for longest.
+ * of a stack is kept here under two hashes of 64 bits: one of the addresses of its frames in this
+ * process, and one of the locations of its frames (struct frame_location, resolve.h). A location is
+ * the same in every process, so only the new end of a stack has to be looked up. The table has a
+ * fixed size: a new stack takes the place of the one in its set that was not met for longest.
  */
 #pragma once
 

@@ -8,8 +8,8 @@
  * From a program's time stamp to its record being in the ring. Longer where a host takes a CPU away
  * in between: as long as was seen, and for a while after it.
  */
-#define SETTLE_NS     1000000
-#define SETTLE_DRAINS 64 /* to forget most of what was seen */
+#define REORDER_NS     1000000
+#define REORDER_DRAINS 64 /* to forget most of what was seen */
 
 struct item {
 	uint64_t key; /* its time, doubled: at the same time, records come first */
@@ -19,7 +19,7 @@ struct item {
 struct stream {
 	uint64_t lost;      /* records, as of the last drain */
 	uint64_t passed_ns; /* all before this was handed out, but for what is late */
-	uint64_t settle_ns;
+	uint64_t reorder_ns;
 	struct stream_stats stats;
 	struct sampler *sampler;
 	struct sideband *sideband;
@@ -35,7 +35,7 @@ struct stream *stream_new(struct sampler *sampler, struct sideband *sideband)
 
 	s->sampler = sampler;
 	s->sideband = sideband;
-	s->settle_ns = SETTLE_NS;
+	s->reorder_ns = REORDER_NS;
 	return s;
 }
 
@@ -101,9 +101,10 @@ static void note_late(struct stream *s)
 		else
 			s->stats.late_events++;
 	}
-	s->settle_ns -= (s->settle_ns - SETTLE_NS) / SETTLE_DRAINS;
+	s->reorder_ns -= (s->reorder_ns - REORDER_NS) / REORDER_DRAINS;
 	if (latest)
-		s->settle_ns = MIN(MAX(s->settle_ns, 2 * latest + SETTLE_NS), STREAM_SETTLE_MAX_NS);
+		s->reorder_ns =
+			MIN(MAX(s->reorder_ns, 2 * latest + REORDER_NS), STREAM_REORDER_MAX_NS);
 }
 
 void stream_stats(const struct stream *s, struct stream_stats *ret)
@@ -113,7 +114,7 @@ void stream_stats(const struct stream *s, struct stream_stats *ret)
 
 void stream_drain(struct stream *s, const struct stream_handler *h, bool last)
 {
-	uint64_t until = last ? UINT64_MAX >> 1 : clock_ns(CLOCK_MONOTONIC) - s->settle_ns;
+	uint64_t until = last ? UINT64_MAX >> 1 : clock_ns(CLOCK_MONOTONIC) - s->reorder_ns;
 
 	sampler_drain(s->sampler, until, put_event, s);
 	if (s->sideband)

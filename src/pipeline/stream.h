@@ -3,7 +3,7 @@
  *
  * Both come from rings of their own. What is newer than the beginning of a drain is left to the
  * next one, since something older may still be on its way from another ring, by up to
- * STREAM_SETTLE_MAX_NS where that was seen to happen. So an event is seen with the mappings its
+ * STREAM_REORDER_MAX_NS where that was seen to happen. So an event is seen with the mappings its
  * process had when it was taken; one that is late nevertheless is counted.
  */
 #pragma once
@@ -24,7 +24,7 @@ struct stream_handler {
 struct stream *stream_new(struct sampler *sampler, struct sideband *sideband);
 void stream_free(struct stream *s);
 
-#define STREAM_SETTLE_MAX_NS 50000000
+#define STREAM_REORDER_MAX_NS 50000000
 
 /* What came after later things had been handed out; it is handed out all the same. */
 struct stream_stats {

@@ -81,7 +81,7 @@ void trace_stacks_free(struct trace_stacks *s)
 
 struct source *trace_stacks_source(struct trace_stacks *s)
 {
-	return sampler_running(pipeline_sampler(s->pipeline), 0);
+	return sampler_source(pipeline_sampler(s->pipeline), 0);
 }
 
 const struct profile *trace_stacks_profile(const struct trace_stacks *s)
@@ -124,8 +124,8 @@ bool trace_stacks_find(struct trace_stacks *s, const struct trace_record *r, uin
 
 uint64_t trace_stacks_lost(const struct trace_stacks *s)
 {
-	struct sampler_counts c;
+	struct sampler_stats c;
 
-	sampler_counts_sum(pipeline_sampler(s->pipeline), &c);
+	sampler_stats_sum(pipeline_sampler(s->pipeline), &c);
 	return c.lost + c.malformed + c.nested;
 }

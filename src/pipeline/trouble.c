@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "bpf/sites.h"
+#include "bpf/sites_wire.h"
 #include "process/maps.h"
 
 #define DIGITS(n) #n

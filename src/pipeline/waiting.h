@@ -24,7 +24,7 @@
 
 enum wait_reason {
 	WAIT_OTHER,
-	WAIT_CPU, /* it does not wait, but for a CPU */
+	WAIT_CPU, /* it is runnable: it waits only for a CPU */
 	WAIT_DISK,
 	WAIT_LOCK, /* also condition variables and semaphores */
 	WAIT_TIMER,

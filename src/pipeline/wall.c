@@ -87,7 +87,7 @@ static void add_not_yet(struct wall *w, const struct wire_event *who, uint64_t f
 
 	first.event.kernel_frames = first.event.user_frames = 0;
 	first.details = (struct offcpu_details){
-		.before = {.began = from, .ns = to - from, .runnable_ns = to - from},
+		.previous = {.began = from, .ns = to - from, .runnable_ns = to - from},
 		.syscall = -1,
 		.is_first = 1,
 	};
@@ -137,7 +137,7 @@ int wall_find(struct wall *w, struct pipeline *p, unsigned source)
 	pipeline_tap(p, on_tap, w);
 	int r = offcpu_find(p, source);
 	return r ? r
-		 : offcpu_source_roster(sampler_running(pipeline_sampler(p), source), on_roster, w);
+		 : offcpu_source_roster(sampler_source(pipeline_sampler(p), source), on_roster, w);
 }
 
 void wall_begin(struct wall *w, uint64_t begin_ns)
@@ -169,13 +169,13 @@ static void on_end(void *ctx, const struct wire_event *e)
 int wall_end(struct wall *w, struct pipeline *p, uint64_t end_ns)
 {
 	w->end_ns = end_ns;
-	int r = offcpu_source_roster(sampler_running(pipeline_sampler(p), w->source), on_end, w);
+	int r = offcpu_source_roster(sampler_source(pipeline_sampler(p), w->source), on_end, w);
 	return r == 0 && w->listed_full ? -ENOBUFS : r;
 }
 
 void wall_finish(struct wall *w, struct pipeline *p)
 {
-	offcpu_source_threads(sampler_running(pipeline_sampler(p), w->source), on_thread, w);
+	offcpu_source_threads(sampler_source(pipeline_sampler(p), w->source), on_thread, w);
 	for (uint32_t i = 0; i < w->listed_count; i++)
 		running_end(w->running, &w->listed[i].event, w->end_ns);
 }

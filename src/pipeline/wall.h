@@ -22,8 +22,8 @@
 
 struct wall;
 
-/* The profile, and what takes the events of the second source, are borrowed and outlive it; so is
- * what weighs time, which may be NULL, and which the options of `o` name as well. */
+/* All three are borrowed and outlive it. `o` takes the events of offcpu_roster_source. `l` weighs
+ * time by how few threads run; NULL: time is not weighed. The options of `o` have the same `l`. */
 struct wall *wall_new(struct profile *p, struct offcpu *o, struct latency *l);
 void wall_free(struct wall *w);
 
@@ -37,9 +37,10 @@ int wall_find(struct wall *w, struct pipeline *p, unsigned source);
 void wall_begin(struct wall *w, uint64_t begin_ns);
 
 /*
- * At the end of the recording, once there are no more events: who there is. pipeline_stop() comes
- * only then, as it may take seconds, in which threads end. 0, or -errno: what they ran last is
- * missing, of those beyond OFFCPU_THREADS_MAX if it is -ENOBUFS.
+ * At the end of the recording, once there are no more events: asks which threads there are, and
+ * what each ran last. To be called before pipeline_stop(), which may take seconds, in which threads
+ * end. 0, or -errno: what they ran last is missing (-ENOBUFS: only of threads beyond
+ * OFFCPU_THREADS_MAX).
  */
 int wall_end(struct wall *w, struct pipeline *p, uint64_t end_ns);
 

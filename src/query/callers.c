@@ -31,8 +31,9 @@ static void cut_sample(struct cutting *c, const struct sample *s, enum callers_s
 	}
 	if (at == UINT32_MAX)
 		return;
-	if (side != CALLEES)
-		for (uint32_t i = at; i < (side == CALLER ? MIN(at + 2, depth) : depth); i++)
+	if (side != CALLERS_CALLEES)
+		for (uint32_t i = at; i < (side == CALLERS_DIRECT ? MIN(at + 2, depth) : depth);
+		     i++)
 			stack = profile_stack(c->out, stack, copy_frame(c, c->path[i]));
 	else
 		for (uint32_t i = at + 1; i-- > 0;)

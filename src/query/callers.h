@@ -12,9 +12,9 @@
 #include "profile/profile.h"
 
 enum callers_side {
-	CALLERS, /* the function, above it its callers, above those theirs, … */
-	CALLER,  /* the function and its direct callers: for tables of functions */
-	CALLEES, /* the function, above it what it called */
+	CALLERS_ALL,     /* the function, above it its callers, above those theirs, … */
+	CALLERS_DIRECT,  /* the function and its direct callers: for tables of functions */
+	CALLERS_CALLEES, /* the function, above it what it called */
 };
 
 /* By exact name, in any module. Keeps labels and info. Caller frees; empty if not found. */

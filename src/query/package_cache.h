@@ -1,6 +1,6 @@
 /*
- * package_cache: which package has a file, kept on disk: a look through all of dpkg's lists takes
- *10 to 20 ms, and each recording would need one.
+ * package_cache: which package has a file, kept on disk: searching all of dpkg's lists takes 10 to
+ * 20 ms, and each recording would have to.
  *
  *	smolder packages 1 STAMP
  *	/usr/sbin/nginx	nginx

@@ -13,7 +13,7 @@ struct selector {
 	char type[WINDOW_TYPE_MAX];
 	struct matcher *matchers;
 	uint32_t count, cap;
-	char *word;      /* it is this alone; NULL: it has braces, or is settled */
+	char *word;      /* it is this alone; NULL: it has braces, or is resolved */
 	bool is_process; /* a word was taken for the name of a process */
 };
 
@@ -335,7 +335,7 @@ static void put_first(struct selector *s, const char *label, enum matcher_op op,
 		insert(s, 0, &m);
 }
 
-void selector_settle(struct selector *s, const struct store_names *types)
+void selector_resolve(struct selector *s, const struct store_names *types)
 {
 	CLEANUP(freep) char *word = TAKE_PTR(s->word);
 
@@ -346,8 +346,8 @@ void selector_settle(struct selector *s, const struct store_names *types)
 	s->is_process = true;
 }
 
-int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms,
-		       struct store_error *ret_err)
+int selector_resolve_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms,
+			struct store_error *ret_err)
 {
 	struct store_query q = {.from_ms = from_ms, .to_ms = to_ms, .max = TYPES_MAX};
 	struct store_names types = {};
@@ -357,7 +357,7 @@ int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms
 	int r = computed_names(store, &q, STORE_TYPES, &types, ret_err);
 	if (r)
 		return r;
-	selector_settle(s, &types);
+	selector_resolve(s, &types);
 	store_names_done(&types);
 	return 0;
 }

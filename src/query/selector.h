@@ -11,7 +11,7 @@
  * [a-zA-Z_][a-zA-Z0-9_]* must be quoted too.
  *
  * A word alone is a type if something of that type is stored, else the name of a process, cut to 15
- * bytes as the kernel does. Only the store knows, so its reader decides: selector_settle().
+ * bytes as the kernel does. Only the store knows, so its reader decides: selector_resolve().
  */
 #pragma once
 
@@ -39,11 +39,11 @@ DEFINE_CLEANUP(struct selector *, selector_free)
  * Decides what a word alone means; to be called before a selector is used. `types` are the stored
  * types; "cpu" is always one. A word that is none of them is taken for a process name.
  */
-void selector_settle(struct selector *s, const struct store_names *types);
+void selector_resolve(struct selector *s, const struct store_names *types);
 
 /* The same, with the types stored in a range. 0 or the store's error; reads only if needed. */
-int selector_settle_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms,
-		       struct store_error *ret_err);
+int selector_resolve_by(struct selector *s, struct store *store, uint64_t from_ms, uint64_t to_ms,
+			struct store_error *ret_err);
 
 /* Whether a word was taken for a process name. */
 bool selector_is_process(const struct selector *s);
@@ -53,7 +53,7 @@ void selector_require(struct selector *s, const char *label, const char *value);
 void selector_require_prefix(struct selector *s, const char *label, const char *value);
 void selector_require_comm(struct selector *s, const char *name); /* cut as the kernel cuts names */
 
-/* Sets type and matchers of a query, borrowed until selector_free(). Settle it first. */
+/* Sets type and matchers of a query, borrowed until selector_free(). Resolve it first. */
 void selector_query(const struct selector *s, struct store_query *q);
 
 /*

@@ -2,8 +2,8 @@
  * wall_parts: wall-clock time, divided into its parts.
  *
  * What threads ran and what they waited for, of one range of time, becomes one profile: all time of
- * all threads. How long they ran is known exactly, or only by samples; where it is, the samples of
- * an owner (a thread, or a process) only divide the time that it ran, in their proportions. The
+ * all threads. How long they ran is known exactly, or only by samples. Where it is known exactly,
+ * the samples of an owner (a thread, or a process) only decide how that time is divided. The
  * root of each stack is a mark that says which part it belongs to: [running: user], [running:
  * kernel], [running: not sampled], [waiting for a CPU], [blocked: disk] …, [idle], and [lost],
  * time of which events were lost.

@@ -44,10 +44,10 @@ const char *describe_kind(enum frame_kind kind);
 /* flamegraph.pl's mark after a name: "_[k]", "_[i]", "_[j]" or "". */
 const char *describe_annotation(enum frame_kind kind);
 
-/* Whether all samples stand for the same time, whatever a file says of its period. */
+/* Whether all samples stand for the same time, ignoring the period that an input file claims. */
 bool describe_is_counted(const struct profile *p);
 
-/* Tree options for formats whose lines end in a number: see `counted`. */
+/* Tree options for formats whose lines end in a number: see render_options.counted. */
 struct tree_options describe_lines(const struct profile *p, const struct render_options *o);
 
 /* How many bytes of s fit into `columns` columns, and how many columns those take. */

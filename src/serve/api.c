@@ -38,7 +38,7 @@
 struct ask {              /* one selector and range */
 	const char *text; /* the selector's, borrowed from the request; NULL: none was given */
 	struct selector *selector;
-	struct store_query query; /* type and matchers are the selector's, once that is settled */
+	struct store_query query; /* type and matchers are the selector's, once that is resolved */
 	struct store_answer answer;
 };
 
@@ -278,7 +278,7 @@ static struct profile *sum(struct api_job *a, struct store *s, struct ask *ask)
 	}
 	if (a->callers || a->callees) {
 		struct profile *cut = callers_new(p, a->callers ? a->callers : a->callees,
-						  a->callers ? CALLERS : CALLEES);
+						  a->callers ? CALLERS_ALL : CALLERS_CALLEES);
 		profile_free(p);
 		p = cut;
 	}
@@ -481,14 +481,15 @@ static void finish_body(struct query_job *q)
 		a->packs && !binary && q->len >= GZIP_LEAST && gzip_pack(&q->body, &q->len) == 0;
 }
 
-/* A word alone is a type or a process: what is stored tells. Then the query is whole. */
-static bool settle(struct api_job *a, struct store *s, struct ask *ask)
+/* Whether a word alone is a type or a process depends on what is stored. Then the query is
+ * complete. */
+static bool resolve_selector(struct api_job *a, struct store *s, struct ask *ask)
 {
 	struct store_query *q = &ask->query;
 
 	if (!ask->selector)
 		return true;
-	int r = selector_settle_by(ask->selector, s, q->from_ms, q->to_ms, &a->q.store_error);
+	int r = selector_resolve_by(ask->selector, s, q->from_ms, q->to_ms, &a->q.store_error);
 	if (r)
 		return query_job_went_well(&a->q, r);
 	selector_query(ask->selector, q);
@@ -501,7 +502,7 @@ static void read_store(struct query_job *q, struct store *s, FILE *out)
 {
 	struct api_job *a = (struct api_job *)q;
 
-	if (settle(a, s, &a->ask) && settle(a, s, &a->base))
+	if (resolve_selector(a, s, &a->ask) && resolve_selector(a, s, &a->base))
 		a->work(a, s, out);
 }
 

@@ -154,7 +154,7 @@ static void take_disk_snapshot(struct cost *c, double at, const struct store_sta
 	if (c->disk_count && at - c->disk[(c->disk_count - 1) % DISK_SNAPSHOTS].at < DISK_EVERY)
 		return;
 	c->disk[c->disk_count++ % DISK_SNAPSHOTS] = (struct disk_snapshot){
-		.at = at, .written = store->settled_bytes + store->removed_bytes};
+		.at = at, .written = store->bytes_without_wal + store->removed_bytes};
 }
 
 void cost_snapshot(struct cost *c)
@@ -344,7 +344,8 @@ static void write_recent(const struct cost *c, const struct store_stats *store,
 	fputs(",\n\"recent\":{", out);
 	write_used(out, &u);
 	write_disk(out,
-		   (double)(store->settled_bytes + store->removed_bytes) - (double)disk->written,
+		   (double)(store->bytes_without_wal + store->removed_bytes) -
+			   (double)disk->written,
 		   now->at - disk->at);
 	fprintf(out, ",\"disk_seconds\":%.0f}", now->at - disk->at);
 }
@@ -361,7 +362,7 @@ void cost_write(struct cost *c, const struct store_stats *store, FILE *out)
 	};
 	fputs("\"cost\":{", out);
 	write_used(out, &all);
-	write_disk(out, (double)store->settled_bytes,
+	write_disk(out, (double)store->bytes_without_wal,
 		   (double)(store->last_ms - store->first_ms) / 1000);
 	write_recent(c, store, &now, out);
 	fputs("}", out);

@@ -197,7 +197,7 @@ static void write_profile(struct live_request *a, struct store *s, FILE *out)
 	struct render_options options = {};
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 
-	int r = selector_settle_by(a->selector, s, a->from_ms, a->to_ms, &a->q.store_error);
+	int r = selector_resolve_by(a->selector, s, a->from_ms, a->to_ms, &a->q.store_error);
 	selector_query(a->selector, &q);
 	q.exact = computed_has_times(q.type);
 	q.unrounded = !q.exact;

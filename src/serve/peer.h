@@ -14,8 +14,8 @@
 struct peer {   /* embedded */
 	int fd; /* netlink; -1: this kernel cannot be asked */
 	uint32_t sequence;
-	bool is_partial; /* this user namespace knows not all users: one of them stands for others
-			  */
+	bool is_partial; /* not all users are mapped in this user namespace: the others appear as
+			    one, the overflow uid */
 };
 
 void peer_init(struct peer *p);

@@ -31,7 +31,9 @@ struct account {
 };
 
 struct accounts_day {
-	int64_t day, id, through;
+	int64_t day;     /* since 1970 */
+	int64_t id;      /* of the day's file */
+	int64_t through; /* its windows up to this row are counted */
 	bool changed;
 };
 
@@ -46,8 +48,8 @@ struct accounts { /* embedded */
 	bool changed;
 };
 
-/* Opens or makes the file: 0, -EUCLEAN or -errno. The memory is empty then, and of use all the
- * same. */
+/* Opens or makes the file: 0, -EUCLEAN or -errno. After an error the accounts are empty, but can
+ * still be used. */
 int accounts_open(struct accounts *a, const char *path, enum sql_mode mode);
 void accounts_done(struct accounts *a);
 int accounts_sync(struct accounts *a); /* 0 or -errno */

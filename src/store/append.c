@@ -67,7 +67,7 @@ static uint64_t translate(struct local_store *s, const struct profile *dict, con
 			times += r->count;
 		*ret_samples += r->count;
 	}
-	columns_settle(c);
+	columns_sort_merge(c);
 	return other;
 }
 

@@ -108,7 +108,7 @@ static void order_windows(struct columns *c)
 	}
 }
 
-void columns_settle(struct columns *c)
+void columns_sort_merge(struct columns *c)
 {
 	size_t n = 0;
 
@@ -237,7 +237,7 @@ uint64_t columns_cut(struct columns *c, uint32_t other)
 		r->key = COLUMNS_KEY(other, 0, COLUMNS_WINDOW(r->key));
 		r->known = 0;
 	}
-	columns_settle(c);
+	columns_sort_merge(c);
 	return moved;
 }
 

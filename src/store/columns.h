@@ -80,12 +80,13 @@ void columns_add(struct columns *c, uint32_t series, uint32_t stack, uint32_t wi
 		 uint64_t count, uint64_t value, const uint16_t *times, uint32_t known);
 
 /* Sorts windows by time and rows by key, and merges duplicates. */
-void columns_settle(struct columns *c);
+void columns_sort_merge(struct columns *c);
 
 /* Merges the smaller half of the rows, by window, into `other`; returns their samples. */
 uint64_t columns_cut(struct columns *c, uint32_t other);
 
-/* Append a settled table to `out` as a blob. 0; -EFBIG past COLUMNS_BYTES_MAX: unchanged. */
+/* Append a sorted and merged table to `out` as a blob. 0; -EFBIG past COLUMNS_BYTES_MAX: unchanged.
+ */
 int columns_write(const struct columns *c, uint64_t period, int level, struct compressor *z,
 		  struct pack *out);
 int columns_write_times(const struct columns *c, int level, struct compressor *z, struct pack *out);

@@ -12,7 +12,7 @@
  *
  *	local.c       opening
  *	append.c      a window becomes a row of its day
- *	settle.c      five minutes are packed, and added to sums over longer times
+ *	pack_slot.c   five minutes are packed, and added to sums over longer times
  *	maintain.c    when and of what that is done
  *	retain.c      deleting what is too old or too much, and measuring the store
  *	range_scan.c  which parts of which files make up a time range
@@ -82,16 +82,17 @@ void local_todo_month(struct local_store *s, int64_t month);
 
 /* What went wrong, for the user. */
 __attribute__((format(printf, 2, 3))) void local_say(struct store_error *e, const char *fmt, ...);
-/* The whole directory may have been deleted: then who writes to it is said anew. */
+/* Checks that the directory still has our lock. If it was deleted, it is created and locked again,
+ * and the partitions start anew. 0 or -errno with *e. */
 int local_check_lock(struct local_store *s, struct store_error *e);
 
 /* Packs the five minutes that begin at `start` (seconds), and adds them to the month's: 0 or
  * -errno. */
-int local_settle(struct local_store *s, int64_t day_number, int64_t start, uint64_t now_ms);
+int local_pack_slot(struct local_store *s, int64_t day_number, int64_t start, uint64_t now_ms);
 /* Makes the sums over an hour of those over its five minutes: 0 or -errno. */
 int local_roll_hour(struct local_store *s, struct partition *month, int64_t hour);
 /* Packs and rolls up everything of a day, so that it can be deleted: 0 or -errno. */
-int local_settle_day(struct local_store *s, int64_t day);
+int local_pack_day(struct local_store *s, int64_t day);
 
 char *local_times_path(const char *dir, int64_t hour); /* hours since 1970; caller frees */
 int64_t local_times_number(const char *name);          /* or -1 */

@@ -1,6 +1,6 @@
 /*
  * What is to be done as time passes, one step at a time: which five minutes are over and quiet,
- * what the month does not have yet, which hours are to be summed up; settle.c does it.
+ * what the month does not have yet, which hours are to be summed up; pack_slot.c does it.
  */
 #include <errno.h>
 
@@ -48,7 +48,7 @@ static bool pack_step(struct local_store *s, uint64_t now_ms)
 				local_drop(s, b, r);
 		}
 		if (r > 0)
-			return local_settle(s, day, slot, now_ms) == 0;
+			return local_pack_slot(s, day, slot, now_ms) == 0;
 		if (r < 0)
 			return false; /* later */
 		if (!slot)
@@ -103,7 +103,7 @@ static bool audit_step(struct local_store *s, uint64_t now_ms)
 	int64_t day = s->audit_days.numbers[0], slot = 0;
 	int r = unrolled(s, day, &slot);
 	if (r > 0)
-		return local_settle(s, day, slot, now_ms) == 0;
+		return local_pack_slot(s, day, slot, now_ms) == 0;
 	todo_remove(&s->audit_days, 0);
 	return r == 0;
 }
@@ -157,7 +157,7 @@ static bool join_step(struct local_store *s)
 	return false;
 }
 
-int local_settle_day(struct local_store *s, int64_t day)
+int local_pack_day(struct local_store *s, int64_t day)
 {
 	struct partition *b;
 	int64_t slot = 0;
@@ -170,12 +170,12 @@ int local_settle_day(struct local_store *s, int64_t day)
 		r = sql_number(&b->db, "SELECT min(slot) FROM windows", -1, &slot);
 		if (!r && slot < 0)
 			break;
-		r = r ? r : local_settle(s, day, slot, UINT64_MAX / 2);
+		r = r ? r : local_pack_slot(s, day, slot, UINT64_MAX / 2);
 		if (r)
 			return r;
 	}
 	while ((r = unrolled(s, day, &slot)) > 0)
-		if ((r = local_settle(s, day, slot, UINT64_MAX / 2)) < 0)
+		if ((r = local_pack_slot(s, day, slot, UINT64_MAX / 2)) < 0)
 			break;
 	return r;
 }

@@ -2,8 +2,8 @@
  * range_scan: visits the blobs that make up a time range, file by file, each sample once.
  *
  * For each five minutes it uses one of: the sum over their hour, their own sum, or their windows. A
- * sum is used only if it is complete with regard to the day (settle.c says how that is known), so
- * the answer does not depend on which one was used. Where a range begins or ends inside five
+ * sum is used only if it is complete with regard to the day (pack_slot.c says how that is known),
+ * so the answer does not depend on which one was used. Where a range begins or ends inside five
  * minutes, their windows are used; if those are gone, the whole five minutes.
  *
  * A window belongs to the range it begins in: adjacent ranges share no window.

@@ -29,10 +29,10 @@ static bool is_ahead(const char *name)
 }
 
 /*
- * Bytes of the files of a folder, and those of them that are settled, added up; the oldest that was
- * set aside, if asked for (caller frees).
+ * Bytes of the files of a folder, and the same without write-ahead logs, added up; the oldest that
+ * was set aside, if asked for (caller frees).
  */
-static uint64_t folder_bytes(const char *dir, const char *folder, uint64_t *settled,
+static uint64_t folder_bytes(const char *dir, const char *folder, uint64_t *without_wal,
 			     char **ret_aside)
 {
 	CLEANUP(freep) char *path = mem_printf("%s/%s", dir, folder);
@@ -46,7 +46,7 @@ static uint64_t folder_bytes(const char *dir, const char *folder, uint64_t *sett
 		    !S_ISREG(st.st_mode))
 			continue;
 		sum += (uint64_t)st.st_size;
-		*settled += is_ahead(e->d_name) ? 0 : (uint64_t)st.st_size;
+		*without_wal += is_ahead(e->d_name) ? 0 : (uint64_t)st.st_size;
 		if (!ret_aside || !strstr(e->d_name, ".db.damaged-"))
 			continue;
 		if (!*ret_aside || st.st_mtime < oldest) {
@@ -203,7 +203,7 @@ static bool make_room(struct local_store *s, uint64_t now_ms)
 		if (aside)
 			return unlink(aside) == 0;
 	}
-	if (day_count > 1 && local_settle_day(s, days[0]) == 0) {
+	if (day_count > 1 && local_pack_day(s, days[0]) == 0) {
 		accounts_set_floor(&s->accounts, (uint64_t)(days[0] + 1) * DAY_MS);
 		if (accounts_sync(&s->accounts) == 0) {
 			remove_partition(s, PARTITION_RAW, days[0]);
@@ -231,23 +231,23 @@ static bool make_room(struct local_store *s, uint64_t now_ms)
 
 static void measure(struct local_store *s)
 {
-	uint64_t settled = 0;
+	uint64_t without_wal = 0;
 
-	s->stats.raw_bytes = folder_bytes(s->dir, "raw", &settled, NULL);
-	s->stats.roll_bytes = folder_bytes(s->dir, "roll", &settled, NULL);
-	s->stats.times_bytes = folder_bytes(s->dir, "times", &settled, NULL);
+	s->stats.raw_bytes = folder_bytes(s->dir, "raw", &without_wal, NULL);
+	s->stats.roll_bytes = folder_bytes(s->dir, "roll", &without_wal, NULL);
+	s->stats.times_bytes = folder_bytes(s->dir, "times", &without_wal, NULL);
 	s->stats.bytes = s->stats.raw_bytes + s->stats.roll_bytes + s->stats.times_bytes +
-			 folder_bytes(s->dir, ".", &settled, NULL);
-	s->stats.settled_bytes = settled;
+			 folder_bytes(s->dir, ".", &without_wal, NULL);
+	s->stats.bytes_without_wal = without_wal;
 }
 
 /* Measures, and takes note of what went since it was last done. */
 static void measure_removed(struct local_store *s)
 {
-	uint64_t before = s->stats.settled_bytes;
+	uint64_t before = s->stats.bytes_without_wal;
 
 	measure(s);
-	s->stats.removed_bytes += before - MIN(before, s->stats.settled_bytes);
+	s->stats.removed_bytes += before - MIN(before, s->stats.bytes_without_wal);
 }
 
 bool local_retain(struct local_store *s, uint64_t now_ms)

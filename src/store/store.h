@@ -49,9 +49,9 @@ struct store_error {
 };
 
 /*
- * `where` is a directory. 0 or -errno with *ret_err. -EBUSY: there is another writer. For a reader,
- * -ENOENT: it does not exist; -ENOTDIR, -ENODATA: it is not a store; -EACCES: not readable. Readers
- * may be opened in the writer's own process.
+ * `where` names the store; today it is always a directory. 0 or -errno with *ret_err. -EBUSY: there
+ * is another writer. For a reader, -ENOENT: it does not exist; -ENOTDIR, -ENODATA: it is not a
+ * store; -EACCES: not readable. Readers may be opened in the writer's own process.
  */
 int store_open(const char *where, const struct store_options *o, struct store **ret,
 	       struct store_error *ret_err);
@@ -198,18 +198,17 @@ void store_names_done(struct store_names *n);
 struct store_stats {    /* 0: this kind of store does not have it */
 	uint64_t bytes; /* on disk, all files */
 	uint64_t raw_bytes, roll_bytes, times_bytes;
-	uint64_t settled_bytes; /* of all files, without SQLite's write-ahead logs, which are reused
-				 */
-	uint64_t removed_bytes; /* deleted for age or size by this process */
-	uint64_t windows;       /* appended by this process */
-	uint64_t samples;       /* in those windows */
-	uint64_t known;         /* messages that had been stored already */
-	uint64_t refused;       /* messages out of range */
-	uint64_t failed;        /* appends that could not be written */
-	uint64_t other_samples; /* stored as (other) because of a cap */
-	uint64_t rolled_other;  /* rolled up as (other) because of a month's cap */
-	uint64_t untimed_packs; /* packs without sample times, because there were too many */
-	uint64_t damaged_files; /* set aside */
+	uint64_t bytes_without_wal; /* SQLite reuses its write-ahead logs */
+	uint64_t removed_bytes;     /* deleted for age or size by this process */
+	uint64_t windows;           /* appended by this process */
+	uint64_t samples;           /* in those windows */
+	uint64_t known;             /* messages that had been stored already */
+	uint64_t refused;           /* messages out of range */
+	uint64_t failed;            /* appends that could not be written */
+	uint64_t other_samples;     /* stored as (other) because of a cap */
+	uint64_t rolled_other;      /* rolled up as (other) because of a month's cap */
+	uint64_t untimed_packs;     /* packs without sample times, because there were too many */
+	uint64_t damaged_files;     /* set aside */
 	uint64_t packs, rolls, expired_files;
 	uint64_t first_ms, last_ms; /* of the stored data; first_ms is rounded to five minutes */
 	uint64_t writer_ms; /* for a reader: since when there has been a writer; 0: there is none */

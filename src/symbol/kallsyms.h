@@ -34,8 +34,8 @@ int kallsyms_find(struct kallsyms *k, uint64_t ip, struct symbol *ret, const cha
 int kallsyms_find_fixed(struct kallsyms *k, uint64_t ip, struct symbol *ret,
 			const char **ret_module);
 
-/* Code of modules or BPF programs came or went in [start, end): what a file told of it is so no
- * more, and it has no names until the file is read again. */
+/* Code of modules or BPF programs came or went in [start, end): names read from the file for this
+ * range are dropped, and it has none until the file is read again. */
 void kallsyms_forget(struct kallsyms *k, uint64_t start, uint64_t end);
 
 /* Whether names come from the running kernel at each lookup, and not from a file read once. */

@@ -39,13 +39,14 @@ struct syscall_totals *syscall_totals_new(bool by_owner, bool by_call);
 void syscall_totals_free(struct syscall_totals *t); /* NULL is fine */
 void syscall_totals_clear(struct syscall_totals *t);
 
-/* Parts of it, as struct syscall_sink (collect/syscall_counter.h) takes them: ctx is the totals. */
+/* The functions of a struct syscall_sink (collect/syscall_counter.h): ctx is the totals. */
 void syscall_totals_slot(void *ctx, uint64_t id, uint32_t call, const struct syscall_slot *slot,
 			 const char *comm);
-/* Of calls that were added before; more of them than the row has are those of others. */
+/* Says with which error `count` of the calls failed that syscall_totals_slot() has added. If the
+ * row has fewer errors than that, the rest is counted in the row of SYSCALL_COUNTER_OTHERS. */
 void syscall_totals_error(void *ctx, uint64_t id, uint32_t call, int error, uint64_t count);
 
-/* One call more that has not returned, for so long. */
+/* One more call, which has lasted for `ns` and has not returned. */
 void syscall_totals_open(struct syscall_totals *t, uint64_t id, uint32_t call, uint64_t ns);
 
 /* What the rows are sorted by, largest first. */

@@ -74,7 +74,8 @@ int bpf_tables_new(const struct sampler_maps *maps, size_t max_bytes, struct bpf
 		bpf_tables_free(t);
 		return -ENOMEM;
 	}
-	t->rules[RULES_OTHER].cfa = UNWIND_OTHER; /* rule 0, all zeroes, is UNWIND_UNKNOWN */
+	t->rules[RULES_UNSUPPORTED].cfa =
+		UNWIND_UNSUPPORTED; /* rule 0, all zeroes, is UNWIND_UNKNOWN */
 	*ret = t;
 	return 0;
 }
@@ -328,7 +329,7 @@ static struct unwind_process *find_process(struct bpf_tables *t, uint32_t pid)
 {
 	struct unwind_bucket *b = &t->processes[unwind_bucket(pid)];
 
-	for (size_t i = 0; i < UNWIND_BUCKET; i++)
+	for (size_t i = 0; i < UNWIND_BUCKET_SLOTS; i++)
 		if (b->at[i].pid == pid || b->at[i].pid == 0)
 			return &b->at[i];
 	return NULL;
@@ -344,7 +345,7 @@ static void write_process(struct unwind_process *to, const struct unwind_process
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&to->pid, from->pid, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->start, from->start, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->exec, from->exec, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->exec_id, from->exec_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->first, from->first, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->count, from->count, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->version, from->version, __ATOMIC_RELEASE);
@@ -368,7 +369,7 @@ void bpf_tables_remove_process(struct bpf_tables *t, uint32_t pid)
 
 	if (!gone || gone->pid == 0)
 		return;
-	while (last + 1 < b->at + UNWIND_BUCKET && last[1].pid)
+	while (last + 1 < b->at + UNWIND_BUCKET_SLOTS && last[1].pid)
 		last++;
 	if (last != gone)
 		write_process(gone, last);

@@ -81,7 +81,7 @@ static unsigned cfa_expression(const struct cfa_place *p, int64_t *ret_offset)
 	unsigned reg;
 
 	if (!is_breg(p, &reg, ret_offset, &rest) || (reg != ARCH_DWARF_SP && reg != ARCH_DWARF_FP))
-		return UNWIND_OTHER;
+		return UNWIND_UNSUPPORTED;
 	if (equals(&rest, deref, sizeof(deref)))
 		return reg == ARCH_DWARF_SP ? UNWIND_SP_MEM : UNWIND_FP_MEM;
 	if (equals(&rest, deref8, sizeof(deref8)))
@@ -90,7 +90,7 @@ static unsigned cfa_expression(const struct cfa_place *p, int64_t *ret_offset)
 		return UNWIND_PLT;
 	if (byte_reader_left(&rest) == 0)
 		return reg == ARCH_DWARF_SP ? UNWIND_SP : UNWIND_FP;
-	return UNWIND_OTHER;
+	return UNWIND_UNSUPPORTED;
 }
 
 static unsigned cfa_kind(const struct cfa_state *s, int64_t *ret_offset)
@@ -99,7 +99,7 @@ static unsigned cfa_kind(const struct cfa_state *s, int64_t *ret_offset)
 	if (s->cfa.how == PLACE_EXPR)
 		return cfa_expression(&s->cfa, ret_offset);
 	if (s->cfa.how != PLACE_REGISTER)
-		return UNWIND_OTHER;
+		return UNWIND_UNSUPPORTED;
 	switch (s->cfa_register) {
 	case ARCH_DWARF_SP:
 		return UNWIND_SP;
@@ -110,7 +110,7 @@ static unsigned cfa_kind(const struct cfa_state *s, int64_t *ret_offset)
 	case ARCH_DWARF_KEPT:
 		return UNWIND_KEPT;
 	default:
-		return UNWIND_OTHER;
+		return UNWIND_UNSUPPORTED;
 	}
 }
 
@@ -158,7 +158,7 @@ static void set_kept(const struct cfa_place *p, struct unwind_rule *rule)
 
 static struct unwind_rule rule_of(const struct machine *m)
 {
-	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
+	const struct unwind_rule other = {.cfa = UNWIND_UNSUPPORTED};
 	const struct cfa_state *s = &m->now;
 	const struct cfa_place *ra = &s->regs[SLOT_RA], *sp = &s->regs[SLOT_SP];
 	struct unwind_rule rule = {};
@@ -175,7 +175,7 @@ static struct unwind_rule rule_of(const struct machine *m)
 	if (sp->how != PLACE_SAME && (sp->how != PLACE_VAL_OFFSET || sp->offset != 0))
 		return other;
 	rule.cfa = (uint8_t)cfa_kind(s, &offset);
-	if (rule.cfa == UNWIND_OTHER || offset != (int32_t)offset)
+	if (rule.cfa == UNWIND_UNSUPPORTED || offset != (int32_t)offset)
 		return other;
 	rule.cfa_offset = (int32_t)offset;
 	set_fp(&s->regs[SLOT_FP], &rule);
@@ -433,6 +433,6 @@ int cfa_run(const struct cfa_fde *f, uint64_t *budget, cfa_row_fn *row, void *ar
 	}
 	return row(arg, at, rule_of(&m));
 bad:;
-	int r = row(arg, at, (struct unwind_rule){.cfa = UNWIND_OTHER});
+	int r = row(arg, at, (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED});
 	return r ? r : -EBADMSG;
 }

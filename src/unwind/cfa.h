@@ -8,9 +8,9 @@
  *
  *	fp not at a fixed distance from the CFA or from fp: UNWIND_FP_LOST
  *	kept not at a fixed distance from the CFA: UNWIND_KEPT_LOST
- *	sp not the CFA, or return address not at CFA + ARCH_RETURN_AT: UNWIND_OTHER
+ *	sp not the CFA, or return address not at CFA + ARCH_RETURN_AT: UNWIND_UNSUPPORTED
  *	expressions other than those of gcc, clang, binutils' PLT, glibc's signal return and
- *	OpenSSL: UNWIND_OTHER
+ *	OpenSSL: UNWIND_UNSUPPORTED
  *
  * Has no state; thread-safe.
  */
@@ -69,6 +69,6 @@ int cfa_run_cie(struct cfa_cie *cie, uint64_t *budget);
 /*
  * Calls `row` for the rows of f, the first at f->start. Consecutive rows may have the same rule. 0;
  * what `row` returned; -E2BIG; or -EBADMSG for a malformed program: the rows before the error are
- * valid and are followed by one of UNWIND_OTHER.
+ * valid and are followed by one of UNWIND_UNSUPPORTED.
  */
 int cfa_run(const struct cfa_fde *f, uint64_t *budget, cfa_row_fn *row, void *arg);

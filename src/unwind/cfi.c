@@ -250,7 +250,7 @@ static int list_fdes(struct cfi_reader *r, const struct cfi_section *t)
 }
 
 /* Removes overlaps, so that at most one function covers an address. */
-static void settle(struct cfi_reader *r)
+static void remove_overlaps(struct cfi_reader *r)
 {
 	uint32_t kept = 0;
 	uint64_t described = 0; /* what .eh_frame covers ends here */
@@ -292,7 +292,7 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 	}
 	r->last = rule;
 	r->stats->rows++;
-	r->stats->other += rule.cfa == UNWIND_OTHER;
+	r->stats->other += rule.cfa == UNWIND_UNSUPPORTED;
 	return r->row(r->arg, start, rule);
 }
 
@@ -350,7 +350,7 @@ static int run(struct cfi_reader *r)
 		if (error)
 			return error;
 	}
-	settle(r);
+	remove_overlaps(r);
 	return put_all(r);
 }
 

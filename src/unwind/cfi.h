@@ -28,7 +28,7 @@
 struct cfi_stats {
 	uint32_t functions;
 	uint32_t rows;
-	uint32_t other;   /* rows of UNWIND_OTHER */
+	uint32_t other;   /* rows of UNWIND_UNSUPPORTED */
 	uint32_t broken;  /* malformed records and programs */
 	uint32_t ignored; /* functions without size, not executable, or overridden by another */
 	const char *why;  /* the first problem, as static text for the user; NULL: none */

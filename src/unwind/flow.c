@@ -40,7 +40,7 @@ struct flow {
 	struct cfi_stats *stats;
 
 	struct function *symbols; /* sorted; read when first needed */
-	uint32_t symbol_count, symbol_cap, settled;
+	uint32_t symbol_count, symbol_cap, sorted_symbols;
 	bool has_symbols;
 
 	uint64_t gap; /* start of the code that no table describes … */
@@ -48,7 +48,8 @@ struct flow {
 	struct unwind_rule last, held; /* the last row that was given, and the next one */
 	uint64_t held_at;
 	bool any, holds;
-	uint64_t leaf_end; /* where the rule in front of one of UNWIND_OTHER ends; 0: none does */
+	uint64_t leaf_end; /* where the rule in front of one of UNWIND_UNSUPPORTED ends; 0: none
+			      does */
 
 	uint8_t *code; /* … and its bytes */
 	uint64_t from, to;
@@ -134,7 +135,7 @@ static void read_symbols(struct flow *f, uint32_t type)
 }
 
 /* Sorts, and merges functions with the same start. */
-static void settle(struct function *list, uint32_t *count)
+static void sort_functions(struct function *list, uint32_t *count)
 {
 	uint32_t kept = 0;
 
@@ -326,7 +327,7 @@ static int put_function(struct flow *f, uint64_t start, uint32_t size)
 	for (uint32_t at = 0; at < size;) {
 		const struct code_byte *p = &f->bytes[at];
 		struct unwind_rule rule = p->len ? x86_frame_rule(&p->state) : unknown;
-		f->stats->other += rule.cfa == UNWIND_OTHER;
+		f->stats->other += rule.cfa == UNWIND_UNSUPPORTED;
 		int err = put_row(f, start + at, rule);
 		if (err)
 			return err;
@@ -384,7 +385,7 @@ static void find_functions(struct flow *f)
 	fn = !fn ? f->symbols : fn->start < f->from ? fn + 1 : fn;
 	for (; fn < f->symbols + f->symbol_count && fn->start < f->to; fn++)
 		take_symbol(f, fn);
-	settle(f->functions, &f->count);
+	sort_functions(f->functions, &f->count);
 	f->sorted = f->count;
 	read_pointers(f);
 	for (uint64_t at = f->from; at < f->to; at++)
@@ -392,7 +393,7 @@ static void find_functions(struct flow *f)
 			discover(f, at);
 	f->sorted = 0;
 	for (int round = 0; round < 8; round++) {
-		settle(f->functions, &f->count);
+		sort_functions(f->functions, &f->count);
 		if (f->count == f->sorted)
 			return;
 		f->sorted = f->count;
@@ -403,7 +404,7 @@ static void find_functions(struct flow *f)
 			follow_function(f, &at, (uint32_t)(end - at.start));
 		}
 	}
-	settle(f->functions, &f->count);
+	sort_functions(f->functions, &f->count);
 }
 
 static int put_functions(struct flow *f)
@@ -445,10 +446,10 @@ static int put_gap(struct flow *f, uint64_t from, uint64_t to)
 	if (to - from < GAP_MIN || to - from > FLOW_GAP_MAX || f->steps >= FLOW_STEPS_MAX)
 		return err;
 	find_symbols(f);
-	if (f->symbol_count != f->settled) { /* counts as that many steps */
+	if (f->symbol_count != f->sorted_symbols) { /* counts as that many steps */
 		f->steps += f->symbol_count;
-		settle(f->symbols, &f->symbol_count);
-		f->settled = f->symbol_count;
+		sort_functions(f->symbols, &f->symbol_count);
+		f->sorted_symbols = f->symbol_count;
 	}
 	if ((is_unnamed(f, from, to) && to - from < PADDED_GAP_MIN) ||
 	    !elf_file_offset(f->e, from, &offset))
@@ -485,7 +486,7 @@ static struct unwind_rule rule_of_gap(const struct flow *f, uint64_t to)
 	    memcmp(code, syscall, sizeof(code)) != 0)
 		return rule;
 	rule = f->held;
-	rule.checked = 1;
+	rule.must_follow_call = 1;
 	return rule;
 }
 
@@ -513,10 +514,10 @@ static int close_gap(struct flow *f, uint64_t to)
 }
 
 /*
- * How far the rule in front of one of UNWIND_OTHER holds, at `from`, all the same. The table of
- * glibc's __longjmp says, from the middle on, that its caller is the one that it goes to, which is
- * in registers by then. Yet who called it is still found at sp, until rsp is set: and that is the
- * truer answer, since what it goes to never called it.
+ * How far the rule in front of one of UNWIND_UNSUPPORTED holds, at `from`, all the same. The table
+ * of glibc's __longjmp says, from the middle on, that its caller is the one that it goes to, which
+ * is in registers by then. Yet who called it is still found at sp, until rsp is set: and that is
+ * the truer answer, since what it goes to never called it.
  */
 static uint64_t end_of_leaf(const struct flow *f, uint64_t from)
 {
@@ -538,7 +539,7 @@ static uint64_t end_of_leaf(const struct flow *f, uint64_t from)
 	return reached ? f->held_at + at : from;
 }
 
-/* A row of UNWIND_OTHER: the one before it may go on. */
+/* A row of UNWIND_UNSUPPORTED: the one before it may go on. */
 static int put_other(struct flow *f, uint64_t start, struct unwind_rule other)
 {
 	struct unwind_rule rule = f->held;
@@ -549,7 +550,7 @@ static int put_other(struct flow *f, uint64_t start, struct unwind_rule other)
 		return put_row(f, start, other);
 	f->leaf_end = end;
 	rule.kept_offset = UNWIND_KEPT_LOST;
-	rule.checked = 1;
+	rule.must_follow_call = 1;
 	return put_row(f, start, rule);
 }
 
@@ -559,7 +560,8 @@ static int end_leaf(struct flow *f, uint64_t start)
 	uint64_t end = f->leaf_end;
 
 	f->leaf_end = 0;
-	return end && end < start ? put_row(f, end, (struct unwind_rule){.cfa = UNWIND_OTHER}) : 0;
+	return end && end < start ? put_row(f, end, (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED})
+				  : 0;
 }
 
 static int take_row(void *arg, uint64_t start, struct unwind_rule rule)
@@ -580,7 +582,7 @@ static int take_row(void *arg, uint64_t start, struct unwind_rule rule)
 	f->in_gap = false;
 	if (err)
 		return err;
-	return rule.cfa == UNWIND_OTHER ? put_other(f, start, rule) : put_row(f, start, rule);
+	return rule.cfa == UNWIND_UNSUPPORTED ? put_other(f, start, rule) : put_row(f, start, rule);
 }
 
 int flow_each(const struct elf_file *e, cfa_row_fn *row, void *arg, struct cfi_stats *stats)

@@ -5,10 +5,10 @@
  * musl's libc, V8's builtins and assembly have no call frame information. From the start of each
  * function (known by symbols or by calls to it), instructions are followed along all branches,
  * tracking the depth of the stack, where rbp was saved, and whether rbp points to the frame. Where
- * two paths to an instruction disagree, or rsp gets an unknown value, the rule is UNWIND_OTHER;
- * code that no path reaches stays UNWIND_UNKNOWN. A function that clears rbp without having saved
- * it has no caller: _start, and the entry of a thread. Rules found this way are `checked`: the
- * return address that they find must follow a call.
+ * two paths to an instruction disagree, or rsp gets an unknown value, the rule is
+ * UNWIND_UNSUPPORTED; code that no path reaches stays UNWIND_UNKNOWN. A function that clears rbp
+ * without having saved it has no caller: _start, and the entry of a thread. Rules found this way
+ * are marked must_follow_call: the return address that they find must follow a call.
  *
  * The file may be hostile: instructions, functions and bytes are capped. Has no state; thread-safe.
  */

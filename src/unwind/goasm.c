@@ -46,7 +46,7 @@ bool goasm_is_special(const char *name, bool writes_sp)
 struct unwind_rule goasm_rule(int64_t depth)
 {
 	if (depth < 0 || depth > INT32_MAX - 8)
-		return (struct unwind_rule){.cfa = UNWIND_OTHER};
+		return (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED};
 	struct unwind_rule rule = {.cfa = UNWIND_SP, .cfa_offset = (int32_t)depth + 8};
 	if (depth >= 8) {
 		rule.fp = UNWIND_FP_AT_CFA;
@@ -140,7 +140,7 @@ struct rows {
 	void *arg;
 };
 
-static const struct unwind_rule OTHER = {.cfa = UNWIND_OTHER};
+static const struct unwind_rule OTHER = {.cfa = UNWIND_UNSUPPORTED};
 
 static int put(const struct rows *r, size_t at, struct unwind_rule rule)
 {
@@ -212,7 +212,7 @@ static int put_grow(const struct goasm *a, const struct rows *r)
 {
 	struct unwind_rule rule = a->system;
 
-	rule.cfa = rule.cfa == UNWIND_GO_SYSTEM ? UNWIND_GO_GROW : UNWIND_OTHER;
+	rule.cfa = rule.cfa == UNWIND_GO_SYSTEM ? UNWIND_GO_GROW : UNWIND_UNSUPPORTED;
 	int err = put(r, 0, goasm_rule(0));
 	return err ? err : put(r, after_switch(r->code, 0), rule);
 }

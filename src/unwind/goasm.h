@@ -10,7 +10,7 @@
  *	sigreturn               registers that the kernel saved for a signal
  *	with a frame of its own (cgocallback, nanotime1): a frame-pointer step
  *
- * If the instructions are not the expected ones, the rule is UNWIND_OTHER, never a guess.
+ * If the instructions are not the expected ones, the rule is UNWIND_UNSUPPORTED, never a guess.
  */
 #pragma once
 

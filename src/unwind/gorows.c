@@ -47,7 +47,7 @@ static int put_row(void *arg, uint64_t start, struct unwind_rule rule)
 	r->last_at = start;
 	r->last = rule;
 	r->stats->rows++;
-	r->stats->other += rule.cfa == UNWIND_OTHER;
+	r->stats->other += rule.cfa == UNWIND_UNSUPPORTED;
 	return r->row(r->arg, start, rule);
 }
 
@@ -118,7 +118,7 @@ static int put_plain(struct go_reader *r, struct depths *d, uint64_t end, uint64
 	if (more >= 0 && d->begun)
 		return 0;
 	broken(r, record, "malformed stack depths of a function");
-	return put_row(r, d->pc, (struct unwind_rule){.cfa = UNWIND_OTHER});
+	return put_row(r, d->pc, (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED});
 }
 
 static int put_special(struct go_reader *r, struct depths *d, struct goasm_func *f)
@@ -158,7 +158,7 @@ static int put_func(void *arg, uint64_t start, uint64_t size, uint64_t record)
 	struct go_reader *r = arg;
 	struct gopclntab_func func;
 	char name[NAME_MAX_LEN];
-	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
+	const struct unwind_rule other = {.cfa = UNWIND_UNSUPPORTED};
 
 	if (start < r->end || start == 0 || size > UINT32_MAX) {
 		broken(r, record, "a function is out of order");

@@ -20,7 +20,7 @@ void rules_init(struct rules *r)
 	*r = (struct rules){.file_end = 2};
 	MEM_GROW(r->all, r->count, r->cap);
 	r->all[r->count++] = (struct unwind_rule){.cfa = UNWIND_UNKNOWN};
-	rules_put(r, (struct unwind_rule){.cfa = UNWIND_OTHER});
+	rules_put(r, (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED});
 }
 
 void rules_done(struct rules *r)
@@ -46,7 +46,7 @@ uint16_t rules_put(struct rules *r, struct unwind_rule rule)
 			return (uint16_t)id;
 	if (r->count >= r->file_end) {
 		r->refused++;
-		return RULES_OTHER;
+		return RULES_UNSUPPORTED;
 	}
 	MEM_GROW(r->all, r->count, r->cap);
 	r->all[r->count] = rule;

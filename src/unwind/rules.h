@@ -2,9 +2,9 @@
  * rules: the distinct unwind rules of all files, each with a small number that rows refer to.
  *
  * Compilers produce few: 300 to 1,500 on a whole machine. Rule 0 is UNWIND_UNKNOWN, rule 1
- * UNWIND_OTHER. A number is never reused, since rows of any file, also in the kernel, may refer to
- * it. When the table is full, or a file adds more than RULES_PER_FILE, its new rules become rule 1,
- * which is counted. Embedded; not thread-safe.
+ * UNWIND_UNSUPPORTED. A number is never reused, since rows of any file, also in the kernel, may
+ * refer to it. When the table is full, or a file adds more than RULES_PER_FILE, its new rules
+ * become rule 1, which is counted. Embedded; not thread-safe.
  */
 #pragma once
 
@@ -13,9 +13,9 @@
 #include "base/index.h"
 #include "bpf/unwind.h"
 
-#define RULES_UNKNOWN  0
-#define RULES_OTHER    1
-#define RULES_PER_FILE 2048 /* new rules; more would be an attempt to fill the table */
+#define RULES_UNKNOWN     0
+#define RULES_UNSUPPORTED 1
+#define RULES_PER_FILE    2048 /* new rules; more would be an attempt to fill the table */
 
 struct rules {
 	struct unwind_rule *all; /* read-only for others; moves when it grows */

@@ -48,7 +48,7 @@ static int add_row(void *arg, uint64_t start, struct unwind_rule rule)
 	uint16_t low = (uint16_t)(start & (PAGE_BYTES - 1));
 	uint16_t id = rules_put(b->rules, rule);
 
-	/* Two different rules may both have become RULES_OTHER. */
+	/* Two different rules may both have become RULES_UNSUPPORTED. */
 	if (id == b->rule)
 		return 0;
 	/* The end of the last function needs no page of its own. */

@@ -469,7 +469,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	struct unwind_process value = {
 		.pid = p->pid,
 		.start = p->start,
-		.exec = s->exec,
+		.exec_id = s->exec,
 		.first = first,
 		.count = (uint32_t)maps->count,
 		.version = ++u->version ? u->version : ++u->version,
@@ -489,7 +489,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	s->first = first;
 	s->count = value.count;
 	s->version = value.version;
-	s->installed_exec = value.exec;
+	s->installed_exec = value.exec_id;
 	s->installed_keeps_fp = s->keeps_fp;
 }
 
@@ -562,7 +562,7 @@ static uint64_t frame_of(const struct wire_event *s, const uint64_t *user, unsig
 static void check_walk(struct unwinder *u, struct space *space, struct maps *maps,
 		       const struct wire_event *s, const uint64_t *user, struct unwound *ret)
 {
-	struct maps *installed = maps_of_version(u, space, s->version);
+	struct maps *installed = maps_of_version(u, space, s->mappings_version);
 	const struct mapping *m = NULL;
 	unsigned good = 0;
 
@@ -600,8 +600,8 @@ struct rule_context {
 
 static int find_rule(void *ctx, uint64_t addr, const struct unwind_rule **ret)
 {
-	static const struct unwind_rule missing = {.cfa = UNWIND_OTHER};
-	static const struct unwind_rule by_fp = {.cfa = UNWIND_UNKNOWN, .checked = 1};
+	static const struct unwind_rule missing = {.cfa = UNWIND_UNSUPPORTED};
+	static const struct unwind_rule by_fp = {.cfa = UNWIND_UNKNOWN, .keeps_fp = 1};
 	struct rule_context *c = ctx;
 	struct unwinder *u = c->u;
 	struct mapping *m = maps_find(c->maps, addr);
@@ -737,13 +737,13 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 	int r = 0;
 
 	ret->left_out = 0;
-	space->exec = s->exec;
+	space->exec = s->exec_id;
 	if (wire_stack_bytes(s)) {
 		if (!space->wanted)
 			check_jit(u, space);
 		space->wanted = true;
 		r = walk_copy(&c, s, user, ret);
-	} else if (s->version) {
+	} else if (s->mappings_version) {
 		u->stats.in_kernel++;
 		check_walk(u, space, maps, s, user, ret);
 	} else {

@@ -41,7 +41,7 @@ static enum returns is_return(const struct state *s, uint64_t addr)
 		return IS_RETURN;
 	if (s->rule(s->ctx, addr - 1, &r) != 0 || !r)
 		return NOT_RETURN;
-	if (r->cfa == UNWIND_UNKNOWN && r->checked)
+	if (r->cfa == UNWIND_UNKNOWN && r->keeps_fp)
 		return MAYBE_RETURN;
 	return r->cfa == UNWIND_SIGNAL ? IS_RETURN : NOT_RETURN;
 }
@@ -76,7 +76,7 @@ static bool is_left_over(const struct state *s, uint64_t addr)
 		return false;
 	uint64_t called = arch_called(addr, before);
 	return called && s->rule(s->ctx, called, &r) == 0 && r && r->cfa != UNWIND_UNKNOWN &&
-	       !r->checked;
+	       !r->must_follow_call;
 }
 
 static enum arch_shape find_shape(const struct state *s, bool keeps_fp)
@@ -159,7 +159,7 @@ static int step_rule(struct state *s, const struct unwind_rule *r)
 static int step(struct state *s, const struct unwind_rule *r)
 {
 	if (!r || r->cfa == UNWIND_UNKNOWN)
-		return step_without_row(s, r && r->checked);
+		return step_without_row(s, r && r->keeps_fp);
 	if (step_has_cfa(r))
 		return step_rule(s, r);
 	switch (r->cfa) {

@@ -128,12 +128,12 @@ void x86_frame_apply(struct x86_frame *s, const struct x86 *x)
 
 struct unwind_rule x86_frame_rule(const struct x86_frame *s)
 {
-	struct unwind_rule rule = {.checked = 1};
+	struct unwind_rule rule = {.must_follow_call = 1};
 
 	if (s->end)
 		return (struct unwind_rule){.cfa = UNWIND_END};
 	if (s->bad || (!s->frame && !s->depth))
-		return (struct unwind_rule){.cfa = UNWIND_OTHER};
+		return (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED};
 	rule.cfa = s->frame ? UNWIND_FP : UNWIND_SP;
 	rule.cfa_offset = s->frame ? s->frame : s->depth;
 	rule.fp = s->bp == 0                ? UNWIND_FP_SAME

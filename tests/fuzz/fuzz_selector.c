@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	if (selector_parse(text, &s, &err) == 0) {
-		selector_settle(s, &(struct store_names){});
+		selector_resolve(s, &(struct store_names){});
 		selector_query(s, &q);
 		matching_init(&m, q.matchers, q.matcher_count);
 		for (size_t n = 0; n <= 2; n++)

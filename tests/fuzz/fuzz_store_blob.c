@@ -31,7 +31,7 @@ static void rows(const struct pack *blob)
 				    COLUMNS_WINDOW(row.key), row.count, row.value, NULL, 0);
 		}
 		/* What is sorted is written and read as it is. */
-		columns_settle(&all);
+		columns_sort_merge(&all);
 		columns_write(&all, 10101010, 1, &r.compressor, &out);
 		if (columns_open(&r, out.bytes, out.len, 10101010) < 0)
 			abort();

@@ -47,8 +47,8 @@ static inline int check_row(void *arg, uint64_t start, struct unwind_rule rule)
 		__builtin_trap();
 	w->last = start;
 	w->rule = rule;
-	uint16_t found = w->table ? unwind_table_find(w->table, start) : RULES_OTHER;
-	if (found != RULES_OTHER && memcmp(&w->rules->all[found], &rule, sizeof(rule)) != 0)
+	uint16_t found = w->table ? unwind_table_find(w->table, start) : RULES_UNSUPPORTED;
+	if (found != RULES_UNSUPPORTED && memcmp(&w->rules->all[found], &rule, sizeof(rule)) != 0)
 		__builtin_trap();
 	return 0;
 }

@@ -15,7 +15,7 @@ int syscall(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	if (number % 16 == 0)
 		s->ring.writing = 1;
-	event_take(ctx, NULL, number);
+	event_emit(ctx, NULL, number);
 	if (number % 16 == 0)
 		s->ring.writing = 0;
 	return 0;

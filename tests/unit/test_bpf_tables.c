@@ -57,7 +57,7 @@ static uint32_t find(const struct fixture *f, uint32_t pid)
 {
 	const struct unwind_bucket *b = &f->buckets[unwind_bucket(pid)];
 
-	for (size_t i = 0; i < UNWIND_BUCKET && b->at[i].pid; i++) {
+	for (size_t i = 0; i < UNWIND_BUCKET_SLOTS && b->at[i].pid; i++) {
 		if (b->at[i].pid != pid)
 			continue;
 		assert_int_equal(b->at[i].start, pid * 10ull);
@@ -89,18 +89,18 @@ static void a_full_bucket_says_so(void **state)
 {
 	(void)state;
 	struct fixture f = begin();
-	uint32_t pids[UNWIND_BUCKET + 1], count = 0;
+	uint32_t pids[UNWIND_BUCKET_SLOTS + 1], count = 0;
 
-	for (uint32_t pid = 1; count <= UNWIND_BUCKET; pid++)
+	for (uint32_t pid = 1; count <= UNWIND_BUCKET_SLOTS; pid++)
 		if (unwind_bucket(pid) == unwind_bucket(1))
 			pids[count++] = pid;
-	for (uint32_t i = 0; i < UNWIND_BUCKET; i++)
+	for (uint32_t i = 0; i < UNWIND_BUCKET_SLOTS; i++)
 		assert_int_equal(name(&f, pids[i], 1), 0);
-	assert_int_equal(name(&f, pids[UNWIND_BUCKET], 1), -ENOSPC);
+	assert_int_equal(name(&f, pids[UNWIND_BUCKET_SLOTS], 1), -ENOSPC);
 	assert_int_equal(name(&f, pids[0], 2), 0); /* one that is there has its place */
 	bpf_tables_remove_process(f.tables, pids[3]);
-	assert_int_equal(name(&f, pids[UNWIND_BUCKET], 1), 0);
-	for (uint32_t i = 0; i <= UNWIND_BUCKET; i++)
+	assert_int_equal(name(&f, pids[UNWIND_BUCKET_SLOTS], 1), 0);
+	for (uint32_t i = 0; i <= UNWIND_BUCKET_SLOTS; i++)
 		assert_int_equal(find(&f, pids[i]), i == 3 ? 0 : i == 0 ? 2 : 1);
 	end(&f);
 }

@@ -138,7 +138,7 @@ static enum saved oracle_register(Dwarf_Frame *frame, int reg, unsigned *ret_bre
 
 static struct unwind_rule oracle_frame(Dwarf_Frame *frame)
 {
-	const struct unwind_rule other = {.cfa = UNWIND_OTHER};
+	const struct unwind_rule other = {.cfa = UNWIND_UNSUPPORTED};
 	struct unwind_rule rule = {};
 	unsigned ra_breg = 0, rbp_breg = 0, rsp_breg = 0, rbx_breg = 0;
 	int64_t ra_at = 0, rbp_at = 0, rsp_at = 0, rbx_at = 0;
@@ -207,7 +207,7 @@ static bool is_known_difference(struct checked *c, struct unwind_rule ours,
 	switch (ours.cfa) {
 	case UNWIND_FRAME:
 	case UNWIND_END:
-	case UNWIND_OTHER:
+	case UNWIND_UNSUPPORTED:
 	case UNWIND_SIGNAL:
 	case UNWIND_SP_MEM8:
 	case UNWIND_GO_CGO:
@@ -226,9 +226,9 @@ static void check(struct checked *c, uint64_t at, struct unwind_rule ours)
 	struct unwind_rule theirs = oracle(c, at);
 
 	c->asked++;
-	c->others += ours.cfa == UNWIND_OTHER;
+	c->others += ours.cfa == UNWIND_UNSUPPORTED;
 	/* Where the table says nothing, or what no rule can, flow.c may have found something. */
-	bool by_flow = paged.checked && ours.cfa == UNWIND_OTHER;
+	bool by_flow = paged.must_follow_call && ours.cfa == UNWIND_UNSUPPORTED;
 	if (ours.cfa != UNWIND_UNKNOWN && !by_flow)
 		assert_memory_equal(&paged, &ours, sizeof(ours));
 	if (memcmp(&ours, &theirs, sizeof(ours)) == 0)

@@ -68,12 +68,12 @@ static void on_event(void *ctx, const struct sideband_record *e)
 
 static void spin_until_taken(struct sampler *s, uint64_t wanted)
 {
-	struct sampler_counts c;
+	struct sampler_stats c;
 
 	do {
 		for (volatile int i = 0; i < 1000000; i++)
 			;
-		sampler_counts(s, 0, &c);
+		sampler_stats(s, 0, &c);
 	} while (c.taken < wanted);
 }
 
@@ -88,14 +88,14 @@ static void a_full_ring_is_counted_to_the_sample(void **state)
 	o.target_count = 1;
 	struct sampler *s = start(&o);
 	struct seen seen = {};
-	struct sampler_counts c;
+	struct sampler_stats c;
 
 	spin_until_taken(s, 500);
 	drain(s, &seen);
 	spin_until_taken(s, 1000);
 	sampler_stop(s);
 	drain(s, &seen);
-	sampler_counts(s, 0, &c);
+	sampler_stats(s, 0, &c);
 	assert_true(c.lost > 0);
 	assert_true(seen.samples > 0);
 	assert_int_equal(c.taken, seen.samples + c.lost);
@@ -115,7 +115,7 @@ static void a_ring_that_is_never_empty_goes_round(void **state)
 	o.sources[0].frequency = 4000;
 	struct sampler *s = start(&o);
 	struct seen seen = {};
-	struct sampler_counts c;
+	struct sampler_stats c;
 	uint64_t until = 0;
 
 	do {
@@ -124,11 +124,11 @@ static void a_ring_that_is_never_empty_goes_round(void **state)
 		sampler_drain(s, until, on_sample, &seen);
 		sampler_release(s);
 		until = clock_ns(CLOCK_MONOTONIC) - 1000000;
-		sampler_counts(s, 0, &c);
+		sampler_stats(s, 0, &c);
 	} while (c.taken < WANTED);
 	sampler_stop(s);
 	drain(s, &seen);
-	sampler_counts(s, 0, &c);
+	sampler_stats(s, 0, &c);
 	assert_int_equal(c.malformed, 0);
 	assert_int_equal(c.taken, seen.samples + c.lost);
 	assert_true(seen.samples > 10 * o.ring_bytes / WIRE_PLAIN_MAX);
@@ -157,8 +157,8 @@ static void samples_and_events_come_in_order(void **state)
 	}
 	sampler_stop(s);
 	stream_drain(stream, &h, true);
-	struct sampler_counts c;
-	sampler_counts(s, 0, &c);
+	struct sampler_stats c;
+	sampler_stats(s, 0, &c);
 	/* What is late, as a host had the CPU, is counted. */
 	struct stream_stats late;
 	stream_stats(stream, &late);
@@ -263,7 +263,7 @@ static void kernel_stacks_are_what_the_kernel_says(void **state)
 	o.sources[0].frequency = 5000;
 	struct sampler *s = start(&o);
 	struct seen seen = {};
-	struct sampler_counts c = {};
+	struct sampler_stats c = {};
 	pid_t children[2] = {start_syscalls(), start_syscalls()};
 	for (size_t i = 0; i < ARRAY_SIZE(children); i++)
 		assert_int_equal(sampler_add_target(s, (uint32_t)children[i]), 0);
@@ -272,7 +272,7 @@ static void kernel_stacks_are_what_the_kernel_says(void **state)
 	while (c.kernel_walked + c.kernel_asked < WANTED && time(NULL) - began < SECONDS_MAX) {
 		usleep(50000);
 		drain(s, &seen);
-		sampler_counts(s, 0, &c);
+		sampler_stats(s, 0, &c);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(children); i++) {
 		kill(children[i], SIGKILL);

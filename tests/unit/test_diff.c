@@ -173,8 +173,8 @@ static void callers_and_callees_have_the_same_sum(void **state)
 	(void)state;
 	struct profile *p =
 		SAMPLE("comm=x|main;f;g 3", "comm=x|main;h;f;f;k 2", "comm=y|f 4", "main;g 100");
-	struct profile *callers = callers_new(p, "f", CALLERS);
-	struct profile *callees = callers_new(p, "f", CALLEES);
+	struct profile *callers = callers_new(p, "f", CALLERS_ALL);
+	struct profile *callees = callers_new(p, "f", CALLERS_CALLEES);
 
 	assert_tree(callers, "all 9/0 0/0\n"
 			     "  f 9/4 0/0\n"
@@ -191,7 +191,7 @@ static void callers_and_callees_have_the_same_sum(void **state)
 	profile_free(callees);
 
 	const char *near[4];
-	callers = callers_new(p, "nothing", CALLERS);
+	callers = callers_new(p, "nothing", CALLERS_ALL);
 	assert_int_equal(callers->sample_count, 0);
 	assert_int_equal(callers_suggest(p, "MAI", near, 4), 1);
 	assert_string_equal(near[0], "main");

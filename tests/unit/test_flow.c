@@ -133,7 +133,7 @@ static void expect(const struct rows *r, uint64_t at, struct unwind_rule want)
 {
 	struct unwind_rule got = rule_at(r, at);
 
-	want.checked = want.cfa == UNWIND_SP || want.cfa == UNWIND_FP;
+	want.must_follow_call = want.cfa == UNWIND_SP || want.cfa == UNWIND_FP;
 	if (memcmp(&got, &want, sizeof(got)) != 0)
 		fail_msg("at %#lx: cfa %u %+d, rbp %u %+d", (unsigned long)at, got.cfa,
 			 got.cfa_offset, got.fp, got.fp_offset);
@@ -219,9 +219,9 @@ static void what_cannot_be_told_is_not(void **state)
 
 	assert_int_equal(read_code(code, sizeof(code), (uint64_t[]){0, 8, 16, 24}, 4, 0, &rows), 0);
 	expect(&rows, 0, RSP(8));
-	expect(&rows, 3, KIND(UNWIND_OTHER));
+	expect(&rows, 3, KIND(UNWIND_UNSUPPORTED));
 	expect(&rows, 8, RSP(8));
-	expect(&rows, 11, KIND(UNWIND_OTHER));
+	expect(&rows, 11, KIND(UNWIND_UNSUPPORTED));
 	expect(&rows, 16, RSP(8));
 	expect(&rows, 18, KIND(UNWIND_END));
 	expect(&rows, 21, KIND(UNWIND_END));
@@ -415,14 +415,14 @@ static void a_leaf_that_goes_elsewhere_keeps_its_caller_until_it_leaves(void **s
 	elf_file_done(&e);
 	assert_int_equal(stats.broken, 0);
 	assert_int_equal(rule_at(&rows, 0).cfa, UNWIND_SP);
-	assert_false(rule_at(&rows, 16).checked);
+	assert_false(rule_at(&rows, 16).must_follow_call);
 	still.kept_offset = UNWIND_KEPT_LOST;
 	expect(&rows, 17, still);
 	expect(&rows, 20, still);
-	expect(&rows, 23, KIND(UNWIND_OTHER));
-	expect(&rows, 26, KIND(UNWIND_OTHER));
+	expect(&rows, 23, KIND(UNWIND_UNSUPPORTED));
+	expect(&rows, 26, KIND(UNWIND_UNSUPPORTED));
 	assert_int_equal(rule_at(&rows, 28).cfa, UNWIND_SP);
-	expect(&rows, 29, KIND(UNWIND_OTHER));
+	expect(&rows, 29, KIND(UNWIND_UNSUPPORTED));
 	expect(&rows, 31, KIND(UNWIND_UNKNOWN));
 }
 

@@ -206,7 +206,7 @@ static void depths_of_every_layout(void **state)
 		make_table(&table, layout, f, ARRAY_SIZE(f));
 		read_rows(&table, "", 0, &rows);
 		EXPECT(&rows, {0, RSP(8)}, {4, FRAMED(40)}, {0x20, RSP(8)},
-		       {0x60, KIND(UNWIND_END)}, {0x80, KIND(UNWIND_OTHER)},
+		       {0x60, KIND(UNWIND_END)}, {0x80, KIND(UNWIND_UNSUPPORTED)},
 		       {0xa0, KIND(UNWIND_UNKNOWN)});
 		assert_int_equal(rows.stats.functions, 4);
 		assert_int_equal(rows.stats.broken, 0);
@@ -245,12 +245,12 @@ static void c_is_left_by_the_depth_that_was_saved(void **state)
 
 	(void)state;
 	read_one("runtime.asmcgocall", code, sizeof(code), &rows);
-	EXPECT(&rows, {0, RSP(8)}, {4, KIND(UNWIND_OTHER)}, {8, cgo}, {27, RSP(8)}, {32, in_place},
-	       {42, RSP(8)}, {sizeof(code), KIND(UNWIND_UNKNOWN)});
+	EXPECT(&rows, {0, RSP(8)}, {4, KIND(UNWIND_UNSUPPORTED)}, {8, cgo}, {27, RSP(8)},
+	       {32, in_place}, {42, RSP(8)}, {sizeof(code), KIND(UNWIND_UNKNOWN)});
 
 	code[17] = 0x78; /* hi of another structure: not what is known */
 	read_one("runtime.asmcgocall", code, sizeof(code), &rows);
-	EXPECT(&rows, {0, RSP(8)}, {4, KIND(UNWIND_OTHER)}, {27, RSP(8)}, {32, in_place},
+	EXPECT(&rows, {0, RSP(8)}, {4, KIND(UNWIND_UNSUPPORTED)}, {27, RSP(8)}, {32, in_place},
 	       {42, RSP(8)}, {sizeof(code), KIND(UNWIND_UNKNOWN)});
 
 	/* A wrapper, which changes no stacks. */
@@ -289,7 +289,7 @@ static void the_goroutine_is_found_by_its_thread(void **state)
 	memcpy(changed, systemstack, sizeof(changed));
 	changed[17] = 0x28;
 	read_one("runtime.systemstack", changed, sizeof(changed), &rows);
-	EXPECT(&rows, {0, RSP(8)}, {3, KIND(UNWIND_OTHER)}, {29, RSP(8)},
+	EXPECT(&rows, {0, RSP(8)}, {3, KIND(UNWIND_UNSUPPORTED)}, {29, RSP(8)},
 	       {sizeof(changed), KIND(UNWIND_UNKNOWN)});
 }
 
@@ -316,7 +316,7 @@ static void a_stack_that_grows_is_left_as_systemstack_says(void **state)
 	assert_memory_equal(&rows.all[3].rule, &rule, sizeof(rule));
 
 	read_one("runtime.morestack", grow, sizeof(grow), &rows);
-	assert_int_equal(rows.all[1].rule.cfa, UNWIND_OTHER);
+	assert_int_equal(rows.all[1].rule.cfa, UNWIND_UNSUPPORTED);
 }
 
 static void a_function_with_a_frame_keeps_rbp_while_it_moves(void **state)
@@ -386,8 +386,8 @@ static void lies_are_counted_and_nothing_is_guessed(void **state)
 	(void)state;
 	make_table(&table, GO_1_18, f, ARRAY_SIZE(f));
 	read_rows(&table, "", 0, &rows);
-	EXPECT(&rows, {0, RSP(8)}, {4, KIND(UNWIND_OTHER)}, {0x20, RSP(8)},
-	       {0x40, KIND(UNWIND_OTHER)}, {0x60, RSP(8)}, {0x80, KIND(UNWIND_OTHER)},
+	EXPECT(&rows, {0, RSP(8)}, {4, KIND(UNWIND_UNSUPPORTED)}, {0x20, RSP(8)},
+	       {0x40, KIND(UNWIND_UNSUPPORTED)}, {0x60, RSP(8)}, {0x80, KIND(UNWIND_UNSUPPORTED)},
 	       {0xa0, KIND(UNWIND_UNKNOWN)});
 	assert_int_equal(rows.stats.broken, 2);
 	assert_non_null(rows.stats.why);

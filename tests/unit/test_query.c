@@ -158,8 +158,8 @@ static void a_word_that_is_no_type_is_a_process(void **state)
 		struct store_query q;
 		struct selector *s;
 		assert_int_equal(selector_parse(cases[i].text, &s, &err), 0);
-		selector_settle(s, &types);
-		selector_settle(s, &types); /* once more changes nothing */
+		selector_resolve(s, &types);
+		selector_resolve(s, &types); /* once more changes nothing */
 		selector_query(s, &q);
 		assert_string_equal(q.type, cases[i].type);
 		assert_int_equal(selector_is_process(s), cases[i].process != NULL);

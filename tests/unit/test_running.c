@@ -44,7 +44,7 @@ static struct made leaves_after(uint32_t tid, uint64_t time, uint64_t ran, uint6
 {
 	struct made m = leaves(tid, time, ran);
 
-	m.details.before = (struct offcpu_period){.began = began, .ns = ns};
+	m.details.previous = (struct offcpu_period){.began = began, .ns = ns};
 	return m;
 }
 
@@ -148,7 +148,7 @@ static void new_threads_begin_with_their_first_turn(void **state)
 	running_event(r, &first.event);
 	assert_int_equal(s.ns[RUNNING_RAN], 80);
 	end.event.value = 85;
-	end.details.before = (struct offcpu_period){.began = 1300, .ns = 15};
+	end.details.previous = (struct offcpu_period){.began = 1300, .ns = 15};
 	end.details.state = OFFCPU_NONE;
 	running_event(r, &end.event);
 	assert_int_equal(s.ns[RUNNING_RAN], 85);
@@ -201,7 +201,7 @@ static void the_last_events_may_be_lost(void **state)
 	struct running *r = begun(&s);
 	struct made left = leaves(7, 1100, 500), listed = leaves(7, 3000, 800);
 	struct offcpu_thread lost = {
-		.before = {.began = 1100, .ns = 100},
+		.previous = {.began = 1100, .ns = 100},
 		.left = 1300,
 		.back = 1900,
 		.tid = 7,

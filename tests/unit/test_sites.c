@@ -40,13 +40,13 @@ void pipeline_event(struct pipeline *p, const struct wire_event *e)
 	(void)e;
 }
 
-struct source *sampler_running(struct sampler *s, unsigned source)
+struct source *sampler_source(struct sampler *s, unsigned source)
 {
 	(void)source;
 	return (void *)s;
 }
 
-void sampler_count_taken(struct sampler *s, unsigned source, uint64_t more)
+void sampler_add_taken(struct sampler *s, unsigned source, uint64_t more)
 {
 	(void)s;
 	(void)source;
@@ -237,7 +237,7 @@ static void assert_found(struct found have, uint64_t count, uint64_t ns)
 /* A thread that leaves, or left last, at one site. */
 static struct site_thread at_site(uint64_t key, uint64_t walk, uint64_t blocked, uint32_t periods)
 {
-	struct site_thread t = {.tid = TID, .at = 1, .known = 1};
+	struct site_thread t = {.tid = TID, .slot_index = 1, .has_stack = 1};
 
 	t.slots[1] = (struct site_slot){.key = key, .blocked = blocked, .periods = periods};
 	t.walks[0] = walk;
@@ -323,7 +323,7 @@ static void each_site_at_hand_has_its_own_and_what_is_open_is_of_one(void **stat
 	*t = at_site(SITE, 7, 2 * SECOND, 20);
 	t->slots[3] = (struct site_slot){.key = SITE << 1, .blocked = 3 * SECOND, .periods = 30};
 	t->walks[2] = 8;
-	t->at = 3;
+	t->slot_index = 3;
 	t->left = START + 9 * SECOND;
 	kernel.taken = 50;
 	pass(&f, false, &w);
@@ -345,12 +345,12 @@ static void each_site_at_hand_has_its_own_and_what_is_open_is_of_one(void **stat
 static void a_walk_takes_over_from_the_one_before(void **state)
 {
 	struct fixture f = make();
-	struct site_details again = {.walk = 9, .before_periods = 4};
+	struct site_details again = {.walk = 9, .previous_periods = 4};
 	struct window w;
 
 	(void)state;
 	put(&f, "main;first", (struct site_details){.walk = 7});
-	again.of.before =
+	again.of.previous =
 		(struct offcpu_period){.began = 7, .ns = 4 * SECOND, .runnable_ns = SECOND};
 	put(&f, "main;second", again);
 	kernel.sites[0].key = (struct site_key){.key = SITE, .tid = TID};
@@ -400,8 +400,8 @@ static void a_thread_that_ends_is_read_once_more_and_removed(void **state)
 	assert_found(next(&f, "nap"), 0, 0);
 
 	/* One that never had a walk tells of itself. */
-	struct site_details d = {.is_end = 1, .before_periods = 5};
-	d.of.before = (struct offcpu_period){.began = f.now, .ns = SECOND};
+	struct site_details d = {.is_end = 1, .previous_periods = 5};
+	d.of.previous = (struct offcpu_period){.began = f.now, .ns = SECOND};
 	put(&f, "main", d);
 	assert_found(next(&f, "[no stack]"), 5, SECOND);
 	done(&f);
@@ -430,7 +430,7 @@ static void walks_are_as_many_as_is_affordable(void **state)
 	unsigned before = kernel.shift;
 	for (uint64_t i = 1; i <= 100; i++) {
 		struct site_details again = {.walk = 1000 + i};
-		again.of.before.began = 999 + i;
+		again.of.previous.began = 999 + i;
 		put(&f, "main;nap", again);
 	}
 	sites_stage.settle(f.sites, pipeline);

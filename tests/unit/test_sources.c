@@ -147,7 +147,7 @@ static void a_timer_inside_a_system_calls_program_harms_neither(void **state)
 	pid_t pid = start_caller(PLAIN_CALL);
 	struct sampler *s = start(&pid);
 	struct seen seen = {.pid = pid, .value = {PERIOD_NS, PLAIN_CALL}};
-	struct sampler_counts c[SOURCES], all;
+	struct sampler_stats c[SOURCES], all;
 	if (kallsyms_load(NULL, &seen.names) != 0) {
 		end(pid);
 		skip();
@@ -161,13 +161,13 @@ static void a_timer_inside_a_system_calls_program_harms_neither(void **state)
 	end(pid);
 	drain(s, &seen);
 	for (unsigned i = 0; i < SOURCES; i++) {
-		sampler_counts(s, i, &c[i]);
+		sampler_stats(s, i, &c[i]);
 		assert_int_equal(c[i].taken, seen.events[i] + c[i].lost);
 		assert_int_equal(c[i].malformed, 0);
 		assert_int_equal(c[i].nested, 0);
 		assert_true(seen.events[i] > ENOUGH);
 	}
-	sampler_counts_sum(s, &all);
+	sampler_stats_sum(s, &all);
 	assert_int_equal(all.taken, c[TIMER].taken + c[SYSCALLS].taken);
 	assert_int_equal(all.lost, c[TIMER].lost + c[SYSCALLS].lost);
 	assert_int_equal(seen.wrong, 0);
@@ -182,16 +182,16 @@ static void an_event_inside_its_own_program_is_refused_and_counted(void **state)
 	pid_t pid = start_caller(NESTED_CALL);
 	struct sampler *s = start(&pid);
 	struct seen seen = {.pid = pid, .value = {PERIOD_NS, 0}};
-	struct sampler_counts c = {};
+	struct sampler_stats c = {};
 
 	for (int i = 0; i < 2000 && c.nested < ENOUGH; i++) {
 		usleep(5000);
 		drain(s, &seen);
-		sampler_counts(s, SYSCALLS, &c);
+		sampler_stats(s, SYSCALLS, &c);
 	}
 	sampler_stop(s);
 	end(pid);
-	sampler_counts(s, SYSCALLS, &c);
+	sampler_stats(s, SYSCALLS, &c);
 	assert_true(c.nested >= ENOUGH);
 	assert_int_equal(c.taken, 0);
 	assert_int_equal(seen.events[SYSCALLS], 0);

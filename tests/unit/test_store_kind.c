@@ -109,7 +109,7 @@ static const char *ask(const char *text, const char *container)
 	assert_int_equal(selector_parse(text, &selector, &err), 0);
 	if (container)
 		selector_require_prefix(selector, "container", container);
-	assert_int_equal(selector_settle_by(selector, s, q.from_ms, q.to_ms, NULL), 0);
+	assert_int_equal(selector_resolve_by(selector, s, q.from_ms, q.to_ms, NULL), 0);
 	selector_query(selector, &q);
 	assert_int_equal(store_sum(s, &q, NULL, &a, NULL), 0);
 	assert_int_equal(a.samples, 7);

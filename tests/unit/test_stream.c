@@ -187,7 +187,7 @@ static void after_something_late_more_time_is_left_for_it(void **state)
 	/* Never more than there is a bound for. */
 	put_sample(rings.until - 10000 * MS);
 	drain(s, &t, false);
-	assert_in_range(drain(s, &t, false), STREAM_SETTLE_MAX_NS, 10000 * MS);
+	assert_in_range(drain(s, &t, false), STREAM_REORDER_MAX_NS, 10000 * MS);
 	/* And for a while only. */
 	for (int i = 0; i < 1000; i++)
 		least = MIN(least, drain(s, &t, false));

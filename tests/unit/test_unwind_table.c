@@ -25,7 +25,8 @@ static void a_rule_has_one_number(void **state)
 	rules_init(&r);
 	rules_begin_file(&r);
 	assert_int_equal(rules_put(&r, (struct unwind_rule){.cfa = UNWIND_UNKNOWN}), RULES_UNKNOWN);
-	assert_int_equal(rules_put(&r, (struct unwind_rule){.cfa = UNWIND_OTHER}), RULES_OTHER);
+	assert_int_equal(rules_put(&r, (struct unwind_rule){.cfa = UNWIND_UNSUPPORTED}),
+			 RULES_UNSUPPORTED);
 	assert_int_equal(rules_put(&r, rule_no(8)), 2);
 	assert_int_equal(rules_put(&r, rule_no(16)), 3);
 	assert_int_equal(rules_put(&r, rule_no(8)), 2);
@@ -43,7 +44,7 @@ static void one_file_cannot_use_up_the_rules(void **state)
 	rules_begin_file(&r);
 	for (int i = 0; i < 2 * RULES_PER_FILE; i++)
 		assert_int_equal(rules_put(&r, rule_no(i)),
-				 i < RULES_PER_FILE ? i + 2 : RULES_OTHER);
+				 i < RULES_PER_FILE ? i + 2 : RULES_UNSUPPORTED);
 	assert_int_equal(r.refused, RULES_PER_FILE);
 	rules_begin_file(&r);
 	assert_int_equal(rules_put(&r, rule_no(-1)), RULES_PER_FILE + 2);
@@ -54,7 +55,7 @@ static void one_file_cannot_use_up_the_rules(void **state)
 			rules_put(&r, rule_no((i + 2) * RULES_PER_FILE + j));
 	}
 	assert_int_equal(r.count, UNWIND_RULES_MAX);
-	assert_int_equal(rules_put(&r, rule_no(-2)), RULES_OTHER);
+	assert_int_equal(rules_put(&r, rule_no(-2)), RULES_UNSUPPORTED);
 	assert_int_equal(rules_put(&r, rule_no(-1)), RULES_PER_FILE + 2);
 	rules_done(&r);
 }

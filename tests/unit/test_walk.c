@@ -120,7 +120,7 @@ static void rules_are_followed(void **state)
 				{.cfa = UNWIND_PLT, .cfa_offset = 11},
 				{.cfa = UNWIND_END},
 				{.cfa = UNWIND_UNKNOWN},
-				{.cfa = UNWIND_OTHER},
+				{.cfa = UNWIND_UNSUPPORTED},
 				{.cfa = UNWIND_LEAF, .cfa_offset = 0},
 			},
 	};
@@ -209,7 +209,8 @@ static void a_step_without_a_row_is_proven(void **state)
 	w.epilogue = 0;
 
 	/* A rule found by reading code is checked in the same way. */
-	w.rules[4] = (struct unwind_rule){.cfa = UNWIND_SP, .cfa_offset = 16, .checked = 1};
+	w.rules[4] =
+		(struct unwind_rule){.cfa = UNWIND_SP, .cfa_offset = 16, .must_follow_call = 1};
 	w.stack[1] = RA(1);
 	assert_int_equal(walk(&w, CODE + 16 * 4, 0, true, frames, &count), WIRE_WALK_COMPLETE);
 	w.stack[1] = RA(1) - 1;
@@ -220,9 +221,10 @@ static void a_step_without_a_row_is_proven(void **state)
 static void a_frame_that_a_callee_makes_is_not_there_yet(void **state)
 {
 	(void)state;
-	struct world w = {.rules = {[1] = {.cfa = UNWIND_END},
-				    [4] = {.cfa = UNWIND_SP, .cfa_offset = 8, .checked = 1},
-				    [5] = {.cfa = UNWIND_UNKNOWN, .checked = 1}}};
+	struct world w = {
+		.rules = {[1] = {.cfa = UNWIND_END},
+			  [4] = {.cfa = UNWIND_SP, .cfa_offset = 8, .must_follow_call = 1},
+			  [5] = {.cfa = UNWIND_UNKNOWN, .keeps_fp = 1}}};
 	uint64_t frames[16], bp = STACK + 8 * 10;
 	size_t count;
 
@@ -250,7 +252,7 @@ static void a_frame_that_is_being_made_is_not_believed(void **state)
 		0x10c58348ec,   /* add $0x10,%rbp */
 	};
 	struct world w = {
-		.rules = {[1] = {.cfa = UNWIND_END}, [5] = {.cfa = UNWIND_UNKNOWN, .checked = 1}},
+		.rules = {[1] = {.cfa = UNWIND_END}, [5] = {.cfa = UNWIND_UNKNOWN, .keeps_fp = 1}},
 		.epilogue = CODE + 16 * 5};
 	uint64_t frames[16], bp = STACK + 8 * 10;
 	size_t count;
@@ -396,7 +398,7 @@ static void walks_are_bounded(void **state)
 	for (int i = 0; i < 100000; i++) {
 		for (int k = 0; k < 8; k++)
 			w.rules[k] = (struct unwind_rule){
-				.cfa = (uint8_t)(rand_r(&seed) % (UNWIND_OTHER + 1)),
+				.cfa = (uint8_t)(rand_r(&seed) % (UNWIND_UNSUPPORTED + 1)),
 				.fp = (uint8_t)(rand_r(&seed) % (UNWIND_FP_LOST + 1)),
 				.cfa_offset =
 					rand_r(&seed) % 2 ? rand_r(&seed) : rand_r(&seed) % 128,

@@ -309,7 +309,7 @@ static void blobs_hold_what_was_put_in(void **state)
 	columns_add(&c, 7, 9, late, 1, 100, two, 1);
 	c.windows[late].restarted = true;
 	c.windows[late].lost = 77;
-	columns_settle(&c);
+	columns_sort_merge(&c);
 	assert_int_equal(c.row_count, 3);
 	columns_write(&c, 100, 3, &z, &blob);
 	columns_write_times(&c, 3, &z, &when);

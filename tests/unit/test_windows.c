@@ -57,7 +57,7 @@ static void settle(struct fixture *f)
 static void put(struct fixture *f, uint32_t pid, const char *comm, uint32_t stack, uint64_t at)
 {
 	struct wire_event s = {
-		.time = at, .pid = pid, .tid = pid, .value = 10, .start = f->monotonic};
+		.time = at, .pid = pid, .tid = pid, .value = 10, .process_start = f->monotonic};
 
 	snprintf(s.comm, sizeof(s.comm), "%s", comm);
 	snprintf(s.thread, sizeof(s.thread), "%s", comm);
@@ -267,7 +267,7 @@ static void short_lived_processes_share_a_series(void **state)
 				       .pid = pid,
 				       .tid = pid,
 				       .value = 10,
-				       .start = f.monotonic + pid,
+				       .process_start = f.monotonic + pid,
 				       .comm = "ls",
 				       .thread = "ls"};
 		windows_add(f.windows, f.processes,
@@ -353,8 +353,11 @@ static void live_windows_are_a_second(void **state)
 
 static void put_thread(struct fixture *f, const char *comm, uint32_t tid, const char *thread)
 {
-	struct wire_event s = {
-		.time = f->monotonic, .pid = 7, .tid = tid, .value = 10, .start = 5 * SECOND};
+	struct wire_event s = {.time = f->monotonic,
+			       .pid = 7,
+			       .tid = tid,
+			       .value = 10,
+			       .process_start = 5 * SECOND};
 
 	snprintf(s.comm, sizeof(s.comm), "%s", comm);
 	snprintf(s.thread, sizeof(s.thread), "%s", thread);

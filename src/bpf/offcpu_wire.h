@@ -1,5 +1,5 @@
 /*
- * offcpu: what passes between bpf/offcpu.bpf.c and user space beside the events themselves.
+ * offcpu_wire: what passes between bpf/offcpu.bpf.c and user space beside the events themselves.
  *
  * A thread that leaves its CPU begins a period off it, until it is back: blocked first, then, once
  * it was woken, runnable, which is to wait for a CPU. One that was made to leave is runnable from
@@ -25,7 +25,7 @@
 #define OFFCPU_ARGS        6
 
 enum offcpu_state {
-	OFFCPU_NONE, /* no period begins: the thread has ended, or this tells of a waker */
+	OFFCPU_NONE, /* no period begins: the thread has ended, or this is a wake-up */
 	OFFCPU_SLEEPING,
 	OFFCPU_UNINTERRUPTIBLE,
 	OFFCPU_RUNNABLE,
@@ -33,7 +33,8 @@ enum offcpu_state {
 };
 
 enum offcpu_flag {
-	OFFCPU_FOUND = 1,      /* the thread was off its CPU before it was known: see `found` */
+	OFFCPU_FOUND = 1,      /* the thread was off its CPU before it was known: see
+				  struct offcpu_found */
 	OFFCPU_AFTER_LOSS = 2, /* events of the thread were lost just before this one */
 };
 
@@ -45,41 +46,41 @@ struct offcpu_period { /* one that has ended */
 
 /* The details of an event. */
 struct offcpu_details {
-	struct offcpu_period before; /* the thread's last one */
-	__u64 args[OFFCPU_ARGS];     /* of the system call */
-	__s32 syscall;               /* -1: none, or one of a 32-bit program */
-	__u32 holder;   /* tid, in its own pid namespace, of who has the lock; 0: not known */
-	__u64 woken;    /* when the period began that this event's stacks ended; 0: of no waker */
-	__u32 wakee;    /* … and whose it was: tid as the events of its thread have it */
+	struct offcpu_period previous; /* the thread's last period that has ended */
+	__u64 args[OFFCPU_ARGS];       /* of the system call */
+	__s32 syscall;                 /* -1: none, or one of a 32-bit program */
+	__u32 holder; /* tid, in its own pid namespace, of who has the lock; 0: not known */
+	__u64 woken_period_began; /* of a wake-up: the start of the period that it ended; else 0 */
+	__u32 wakee;    /* … and the thread that it woke: tid as that thread's events have it */
 	__u8 state;     /* enum offcpu_state */
-	__u8 is_first;  /* `before` is from the thread's creation until it first ran: no stack */
-	__u8 is_kernel; /* a thread of the kernel's */
+	__u8 is_first;  /* `previous` is from the thread's creation until it first ran: no stack */
+	__u8 is_kernel; /* a kernel thread */
 	__u8 flags;     /* enum offcpu_flag */
 };
 
 #define OFFCPU_DETAILS 12
 _Static_assert(sizeof(struct offcpu_details) == OFFCPU_DETAILS * sizeof(__u64), "in words");
 
-/* A thread, in the map: one line of the cache. */
+/* A thread, in the map `threads`: one cache line. */
 struct offcpu_thread {
-	struct offcpu_period before; /* not reported yet, as the ring was full; began 0: none */
-	__u64 left;                  /* when its last period began; 0: it has ended */
-	__u64 back;                  /* … and ended; 0: not yet */
-	__u64 delay;                 /* sched_info.run_delay when it left */
-	__u64 ran;                   /* … and se.sum_exec_runtime */
-	__u32 tid;                   /* as its events have it */
-	__u8 state;                  /* of that period: enum offcpu_state */
-	__u8 lost;                   /* that period has no stack */
-	__u16 switches;              /* how often it had left a CPU by then: the last bits of it */
+	struct offcpu_period previous; /* not reported yet, as the ring was full; began 0: none */
+	__u64 left;                    /* when its last period began; 0: it has ended */
+	__u64 back;                    /* … and ended; 0: not yet */
+	__u64 delay;                   /* sched_info.run_delay when it left */
+	__u64 ran;                     /* … and se.sum_exec_runtime */
+	__u32 tid;                     /* as its events have it */
+	__u8 state;                    /* of that period: enum offcpu_state */
+	__u8 lost;                     /* that period has no stack */
+	__u16 switches; /* how often it had left a CPU by then: the last bits of it */
 };
 
 _Static_assert(sizeof(struct offcpu_thread) == 64, "one line of the cache");
 
 /*
- * What the iterators say: offcpu_found of each thread that is off its CPU when a recording begins,
- * and has been since before that; offcpu_roster of every thread there is, all but the frames. There
- * `before` is from the thread's creation until it first ran, if it did; is_first: it has not left a
- * CPU yet; the state is OFFCPU_NONE if it is on one.
+ * What the iterators write. The program offcpu_found: one of these for each thread that is already
+ * off its CPU when a recording begins. The program offcpu_roster: one for every thread, without the
+ * frames; there `previous` is from the thread's creation until it first ran, if it did; is_first:
+ * it has not left a CPU yet; the state is OFFCPU_NONE if it is on one.
  */
 struct offcpu_found {
 	struct wire_event event; /* the user's stack is left to user space, but for 32-bit code */

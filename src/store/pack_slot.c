@@ -285,7 +285,7 @@ static int write_rows(struct local_store *s, struct partition *b, struct columns
 static int write_roll(struct local_store *s, struct partition *month, int64_t span, int64_t start,
 		      int64_t type, uint64_t period, struct columns *c)
 {
-	columns_settle(c);
+	columns_sort_merge(c);
 	int r = write_rows(s, month, c, period, &s->stats.rolled_other);
 	if (r)
 		return r;
@@ -452,7 +452,7 @@ static int pack_type(struct local_store *s, struct partition *day, struct slot *
 	r = slot_gather(day, slot, type, slot->packed, 0, r ? old : NULL, times, c);
 	if (r)
 		return r;
-	columns_settle(c);
+	columns_sort_merge(c);
 	s->more.len = 0;
 	r = write_rows(s, day, c, t->period, &s->stats.other_samples);
 	r = r ? r
@@ -534,7 +534,7 @@ static int pack_slot(struct local_store *s, struct partition *day, struct slot *
 	return r;
 }
 
-int local_settle(struct local_store *s, int64_t day_number, int64_t start, uint64_t now_ms)
+int local_pack_slot(struct local_store *s, int64_t day_number, int64_t start, uint64_t now_ms)
 {
 	struct partition *day, *month;
 	struct slot slot = {};
