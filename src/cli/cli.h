@@ -32,6 +32,7 @@ int cmd_offcpu(int argc, char **argv);
 int cmd_offcputime(int argc, char **argv);
 int cmd_syscalls(int argc, char **argv);
 int cmd_syscount(int argc, char **argv);
+int cmd_stat(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_query(int argc, char **argv);
