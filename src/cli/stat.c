@@ -122,6 +122,7 @@ static bool parse_option(struct stat_args *a, int c)
 
 	switch (c) {
 	case 'p':
+		return target_ids("-p", optarg, s->target.pids, &s->target.pid_count);
 	case 'a':
 		return target_set(&s->target, c);
 	case 't':

@@ -70,13 +70,13 @@ static void say_refused(int err, const struct counters_error *why)
 		log_error("cannot count %s: kernel.perf_event_paranoid=%d allows that only to "
 			  "those with CAP_PERFMON: %s",
 			  name, f.paranoid, remedy);
-	else if (why->event->attr.exclude_kernel)
-		log_error("cannot count %s of the thread %u, which belongs to another user: %s",
-			  name, why->thread, remedy);
-	else
+	else if (name[why->event->base] && !why->event->attr.exclude_kernel)
 		log_error("cannot count %s: kernel.perf_event_paranoid=%d allows what happens in "
 			  "the kernel only to those with CAP_PERFMON: %s",
 			  name, f.paranoid, remedy);
+	else
+		log_error("cannot count %s of the thread %u, which belongs to another user: %s",
+			  name, why->thread, remedy);
 }
 
 static void say_not_opened(const struct session *s, int err, const struct counters_error *why)

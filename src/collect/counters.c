@@ -179,12 +179,14 @@ static int open_all(struct counters *c, struct counters_error *ret_why)
 	struct counter_events *events = c->options->events;
 
 	for (size_t i = 0; i < events->count; i++) {
-		struct counter_event *e = &events->list[i];
+		struct counter_event *e = &events->list[i], asked = *e;
 		size_t slot;
 		int err = open_event(c, i, &slot);
 		if ((err == -EACCES || err == -EPERM) && counter_event_only_user(e)) {
 			close_event(c, i);
 			err = open_event(c, i, &slot);
+			if (err == -EACCES || err == -EPERM)
+				*e = asked;
 		}
 		c->supported[i] = err == 0;
 		if (err)
