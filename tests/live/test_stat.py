@@ -17,7 +17,7 @@ from tap import SMOLDER, main, skip, test
 
 PAGES, SLEEPS, SPIN_MS = 2000, 300, 30
 WORK = 3  # threads and processes of `counted` that do as much each
-STRAY = 400  # page faults, switches of starting a program: loading it, a new thread's stack, others' turns
+STRAY = 200  # page faults and switches beside that: loading a program, a new thread's stack
 SOFTWARE = "task-clock,page-faults,context-switches,cpu-migrations"
 
 
@@ -62,7 +62,8 @@ def counts_of_a_program_are_its_own_and_those_of_perf():
         truth, got = json.loads(said), values(text)
         # From exec on: loading the program is counted, but came before its own beginning.
         assert 0 <= got["page-faults"] - truth["faults"] <= STRAY, (name, got, truth)
-        assert 0 <= got["context-switches"] - truth["switches"] <= STRAY, (name, got, truth)
+        # A thread's last switch, out of its end, is one of getrusage alone.
+        assert -WORK <= got["context-switches"] - truth["switches"] <= STRAY, (name, got, truth)
         assert truth["faults"] >= WORK * PAGES and truth["switches"] >= WORK * SLEEPS, truth
         assert 0.9 < got["task-clock"] * 1000 / truth["cpu_us"] < 1.2, (name, got, truth)
         seen[name] = got
@@ -88,8 +89,9 @@ def tracepoints_and_groups_are_counted():
 
 
 def shape(line):
-    """A line with its numbers, which differ from run to run, as N: words, units and columns are left."""
-    line = re.sub(r"\d+\.\d+(?=,\d|,<| )|\b\d[\d.]*", "N", line)
+    """A line with its numbers, which differ from run to run, as N, with as many decimals: words, units and
+    columns are left."""
+    line = re.sub(r"\b\d+(\.\d+)?", lambda m: "N" + (f".{len(m[1]) - 1}" if m[1] else ""), line)
     return re.sub(r"\b[KMG]/sec", "/sec", line)
 
 
@@ -97,7 +99,6 @@ def shapes(text):
     return [shape(line.strip()) for line in text.splitlines() if line.strip()]
 
 
-# Options, and whether a row of perf's may be there or not: how many intervals there are is luck.
 FORMS = [
     ((), ["sleep", "0.2"]),
     (("-r", 3), ["sleep", "0.1"]),
@@ -129,7 +130,6 @@ def fields_are_those_of_perf():
             text, _ = stat(tool, "-x,", *options, *argv)
             rows.append(shapes("\n".join(first_interval(text.splitlines(), options))))
         mine, theirs = rows
-        # The first run of a program may be off by nothing, the next not: both are a number.
         assert mine == theirs, f"{options}:\n" + "\n".join(mine) + "\nperf:\n" + "\n".join(theirs)
 
 
@@ -188,7 +188,8 @@ def what_a_process_and_its_threads_do_is_told_apart():
                     text, _ = stat(tool, "-x,", "-e", "page-faults,context-switches", *options, *step)
                     got = values(text)
                     assert 0 <= got["page-faults"] - parts * PAGES <= STRAY, (options, got)
-                    assert 0 <= got["context-switches"] - parts * SLEEPS <= STRAY, (options, got)
+                    # A busy machine has others take turns with it.
+                    assert parts <= got["context-switches"] / SLEEPS <= 2 * parts, (options, got)
             text, _ = stat(ours(), "-p", w.pid, *step)
             assert f"Performance counter stats for process id '{w.pid}':" in text, text
             assert "seconds user" not in text, text
@@ -305,13 +306,11 @@ def ctrl_c_ends_the_counting_but_waits_for_the_program():
 
 @live
 def a_process_that_ends_ends_the_counting():
-    with workloads.start("counted", 1, 0, 0, "/dev/null") as w:
-        p = subprocess.Popen([SMOLDER, "stat", "-x,", "-e", "task-clock", "-p", str(w.pid)], stderr=subprocess.PIPE)
-        while not any("perf_event" in os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{p.pid}/fd")):
-            pass
+    with workloads.start("counted", 1, 0, 0, "/dev/null") as w, \
+            Terminal("stat", "-x,", "-e", "task-clock", "-p", w.pid) as t:
+        t.read_until("counting")
         os.kill(w.pid, signal.SIGTERM)
-        _, err = p.communicate(timeout=60)
-    assert p.returncode == 0 and err.count(b"\n") == 1, err
+        assert t.end() == 0 and t.text.count(",task-clock,") == 1, t.text
 
 
 @live
