@@ -312,52 +312,32 @@ static void print(const struct stat_args *a)
 	stat_print_end(&a->view, &a->table, r->user, r->kernel);
 }
 
-static int open_output(struct stat_args *a)
+/* When it was, for those who find the file later. */
+static void stamp(FILE *out)
 {
-	FILE **out = &a->view.out;
 	time_t now = time(NULL);
 	char text[32];
 
-	if (!a->path || strcmp(a->path, "-") == 0) {
-		int fd = dup(a->path ? STDOUT_FILENO : STDERR_FILENO);
-		*out = fd < 0 ? NULL : fdopen(fd, "w");
-	} else {
-		*out = fopen(a->path, a->append ? "ae" : "we");
-	}
-	if (!*out) {
-		log_error("cannot write %s: %m", a->path ? a->path : "standard error");
-		return 1;
-	}
-	if (a->path && strcmp(a->path, "-") != 0)
-		fprintf(*out, "# started on %s\n", ctime_r(&now, text));
-	return 0;
-}
-
-static int close_output(struct stat_args *a)
-{
-	bool failed = ferror(a->view.out);
-
-	failed |= fclose(TAKE_PTR(a->view.out)) != 0;
-	if (failed && errno == EPIPE)
-		return 0;
-	if (failed)
-		log_error("cannot write %s: %m", a->path ? a->path : "standard error");
-	return failed ? 1 : 0;
+	fprintf(out, "# started on %s\n", ctime_r(&now, text));
 }
 
 static int count(struct stat_args *a)
 {
-	int code = open_output(a);
+	int code = 0;
 
-	if (code)
-		return code;
+	a->view.out = cli_open_lines(a->path, a->append ? "ae" : "we", stderr);
+	if (!a->view.out)
+		return 1;
+	setvbuf(a->view.out, NULL, _IOLBF, 0); /* a line is written at once */
+	if (a->path && strcmp(a->path, "-") != 0)
+		stamp(a->view.out);
 	a->session.report = report;
 	a->session.ctx = a;
 	for (uint64_t i = 0; !code && i < MAX(a->runs, 1) && !a->result.is_interrupted; i++)
 		code = stat_session_run(&a->session, &a->result);
 	if (!code && !a->view.at_intervals)
 		print(a);
-	int written = close_output(a);
+	int written = cli_close_lines(a->view.out, a->path);
 	return code ? code : written ? written : a->result.exit_code;
 }
 

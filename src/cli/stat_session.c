@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "cli/cli.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
 
@@ -204,15 +205,10 @@ static void on_interval(void *ctx, int what)
 
 static void on_progress(void *ctx, int what)
 {
-	struct session *s = ctx;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const struct session *s = ctx;
 
 	(void)what;
-	if (s->until_ns)
-		log_progress("counting: %.0f s left",
-			     s->until_ns > now ? (double)(s->until_ns - now) / 1e9 : 0.0);
-	else
-		log_progress("counting for %.0f s: Ctrl-C to stop", seconds(s));
+	cli_progress("counting", s->began_ns, s->until_ns);
 }
 
 /* Ctrl-C is for the program as well, and what it does then is counted; the second is for us. */

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import peers
 import workloads
 from control_groups import cgroup, hierarchies
-from recording import NOBODY, Terminal, live, public_copy, run, undisturbed
+from recording import NOBODY, PATIENCE, Terminal, live, public_copy, run, undisturbed
 from tap import SMOLDER, main, skip, test
 
 PAGES, SLEEPS, SPIN_MS = 2000, 300, 30
@@ -69,6 +69,53 @@ def counts_of_a_program_are_its_own_and_those_of_perf():
         seen[name] = got
     a, b = seen["smolder"]["page-faults"], seen["perf"]["page-faults"]
     assert abs(a - b) <= 20, seen
+
+
+class Perf:
+    """perf stat on a process, counting from `with` until the process ends; then .text()"""
+
+    def __init__(self, directory, *args):
+        ctl, ack, self.out = (os.path.join(directory, n) for n in ("ctl", "ack", "perf"))
+        os.mkfifo(ctl)
+        os.mkfifo(ack)
+        self.process = subprocess.Popen([*perf(), "-D", "-1", f"--control=fifo:{ctl},{ack}", "-o", self.out, *args],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        with open(ctl, "w") as control, open(ack) as reply:
+            control.write("enable\n")
+            control.flush()
+            reply.readline()
+
+    def text(self):
+        err = self.process.communicate(timeout=PATIENCE)[1]
+        assert self.process.returncode == 0, err
+        with open(self.out) as f:
+            return "".join(f.readlines()[2:])
+
+
+@live
+@undisturbed
+def of_the_same_run_they_say_the_same():
+    with tempfile.TemporaryDirectory() as d:
+        fifo, out = os.path.join(d, "fifo"), os.path.join(d, "ours")
+        os.mkfifo(fifo)
+        with workloads.start("counted", PAGES, SLEEPS, SPIN_MS, fifo) as w:
+            args = ("-x,", "-e", SOFTWARE, "-p", str(w.pid))
+            theirs = Perf(d, *args)
+            with Terminal("stat", "-o", out, *args) as t:
+                t.read_until("counting")
+                for _ in range(3):
+                    os.kill(w.pid, signal.SIGUSR1)
+                    with open(fifo) as f:
+                        f.read()
+                w.stop()
+                assert t.end() == 0, t.text
+            with open(out) as f:
+                a = values("".join(f.readlines()[2:]))
+            b = values(theirs.text())
+    assert a["page-faults"] == b["page-faults"] >= 3 * WORK * PAGES, (a, b)
+    assert a["context-switches"] == b["context-switches"] >= 3 * WORK * SLEEPS, (a, b)
+    assert a["cpu-migrations"] == b["cpu-migrations"], (a, b)
+    assert 0.99 < a["task-clock"] / b["task-clock"] < 1.01, (a, b)
 
 
 @live
