@@ -17,7 +17,7 @@ struct row {
 	const struct stat_table *table;
 	size_t event, place;
 	const struct stat_cell *cell;
-	bool is_clock; /* shown in milliseconds */
+	const struct counter_event *of; /* what is counted */
 	double at;
 };
 
@@ -73,12 +73,22 @@ static int columns(const char *s)
 
 static double shown_value(const struct row *r)
 {
-	return r->is_clock ? r->cell->value.mean / 1e6 : r->cell->value.mean;
+	return r->cell->value.mean * r->of->scale;
 }
 
-static const char *unit(const struct row *r)
+static int decimals(const struct row *r)
 {
-	return r->is_clock ? "msec" : "";
+	return r->of->scale == 1 ? 0 : 2;
+}
+
+/* So wide that any event's unit has room. */
+static int unit_columns(const struct stat_table *t)
+{
+	int most = 4;
+
+	for (size_t i = 0; i < t->events->count; i++)
+		most = MAX(most, columns(t->events->list[i].unit));
+	return most;
 }
 
 static const char *missing(const struct row *r)
@@ -119,12 +129,13 @@ static void put_value(struct line *l, const struct row *r)
 	char number[64], grouped[128];
 
 	if (stat_cell_is_counted(r->cell)) {
-		snprintf(number, sizeof(number), "%.*f", r->is_clock ? 2 : 0, shown_value(r));
+		snprintf(number, sizeof(number), "%.*f", decimals(r), shown_value(r));
 		group_digits(number, r->view->thousands, grouped, sizeof(grouped));
 	} else {
 		snprintf(grouped, sizeof(grouped), "%s", missing(r));
 	}
-	put(l, "%*s%s %-4s ", MAX(VALUE_COLUMNS - columns(grouped), 0), "", grouped, unit(r));
+	put(l, "%*s%s %-*s ", MAX(VALUE_COLUMNS - columns(grouped), 0), "", grouped,
+	    unit_columns(r->table), r->of->unit);
 }
 
 static void put_metric(struct line *l, const struct stat_metric *m)
@@ -154,7 +165,7 @@ static void put_metrics(struct line *l, const struct row *r)
 	put_out(l, r->view->out);
 	if (count > 1) {
 		struct line more = {};
-		put(&more, "%*s", (int)(VALUE_COLUMNS + 6 + 32), "");
+		put(&more, "%*s", VALUE_COLUMNS + 2 + unit_columns(r->table) + 32, "");
 		put_metric(&more, &metrics[1]);
 		put_out(&more, r->view->out);
 	}
@@ -162,14 +173,14 @@ static void put_metrics(struct line *l, const struct row *r)
 
 static void print_text(const struct row *r)
 {
-	const char *name = r->table->events->list[r->event].name, *cgroup = r->view->cgroup;
+	const char *cgroup = r->view->cgroup;
 	struct line l = {};
 
 	if (r->view->at_intervals)
 		put(&l, "%16.9f ", r->at);
 	put_place(&l, r);
 	put_value(&l, r);
-	put(&l, "%-32s", name);
+	put(&l, "%-32s", r->of->name);
 	if (cgroup)
 		put(&l, " %s", cgroup);
 	put_metrics(&l, r);
@@ -199,10 +210,10 @@ static void print_separated(const struct row *r)
 
 	put_separated_place(&l, r);
 	if (stat_cell_is_counted(r->cell))
-		put(&l, "%.*f", r->is_clock ? 2 : 0, shown_value(r));
+		put(&l, "%.*f", decimals(r), shown_value(r));
 	else
 		put(&l, "%s", missing(r));
-	put(&l, "%s%s%s%s", sep, unit(r), sep, r->table->events->list[r->event].name);
+	put(&l, "%s%s%s%s", sep, r->of->unit, sep, r->of->name);
 	if (cgroup)
 		put(&l, "%s%s", sep, cgroup);
 	if (r->view->has_runs)
@@ -265,8 +276,8 @@ static void print_json(const struct row *r)
 		fprintf(out, "\"counter-value\" : \"%f\", ", shown_value(r));
 	else
 		fprintf(out, "\"counter-value\" : \"%s\", ", missing(r));
-	json_text(out, "unit", unit(r));
-	json_text(out, "event", r->table->events->list[r->event].name);
+	json_text(out, "unit", r->of->unit);
+	json_text(out, "event", r->of->name);
 	if (r->view->cgroup)
 		json_text(out, "cgroup", r->view->cgroup);
 	if (r->view->has_runs)
@@ -289,8 +300,9 @@ static void print_row(const struct stat_view *v, const struct stat_table *t, siz
 	struct row r = {.view = v, .table = t, .event = event, .place = place, .at = at};
 
 	r.cell = &t->cells[event * t->place_count + place];
-	r.is_clock = counter_event_is_clock(&t->events->list[event]);
-	print[v->format](&r);
+	r.of = &t->events->list[event];
+	if (!r.cell->is_elsewhere)
+		print[v->format](&r);
 }
 
 void stat_print_rows(const struct stat_view *v, const struct stat_table *t, double at)

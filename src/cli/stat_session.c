@@ -183,6 +183,7 @@ static bool report(struct session *s, double to)
 			s->now[i].enabled - s->before[i].enabled,
 			s->now[i].running - s->before[i].running,
 			s->now[i].is_supported,
+			s->now[i].is_elsewhere,
 		};
 		s->before[i] = s->now[i];
 	}

@@ -50,6 +50,7 @@ void stat_table_add(struct stat_table *t, const struct counter_value *values, do
 	for (size_t i = 0; i < t->events->count * t->place_count; i++) {
 		struct stat_cell *c = &t->cells[i];
 		c->is_supported = values[i].is_supported;
+		c->is_elsewhere = values[i].is_elsewhere;
 		stat_mean_add(&c->value, counter_value_scaled(&values[i]));
 		stat_mean_add(&c->enabled, (double)values[i].enabled);
 		stat_mean_add(&c->running, (double)values[i].running);
@@ -179,5 +180,5 @@ size_t stat_table_metrics(const struct stat_table *t, size_t event, size_t place
 		return say_instructions(t, e, place, value, ret);
 	if (say_share(t, e, place, value, ret))
 		return 1;
-	return ran ? say_rate(ret, value * 1e9 / ran) : 0;
+	return ran ? say_rate(ret, value * e->scale * 1e9 / ran) : 0;
 }

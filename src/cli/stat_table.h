@@ -21,7 +21,7 @@ double stat_mean_error(const struct stat_mean *m);
 double stat_mean_percent(const struct stat_mean *m);
 
 struct stat_cell {
-	bool is_supported;
+	bool is_supported, is_elsewhere;          /* as of struct counter_value */
 	struct stat_mean value, enabled, running; /* nanoseconds for clocks and the latter two */
 };
 

@@ -1,18 +1,14 @@
 #include "collect/counter_event.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/text.h"
-
-#define TRACEPOINTS_MAX 4096 /* of a subsystem, when one is looked for that is near */
+#include "collect/tracepoint.h"
 
 struct known {
 	const char *name;
@@ -160,83 +156,29 @@ static bool parse_modifiers(const char *word, struct perf_event_attr *attr)
 	return true;
 }
 
-static const char *tracefs(void)
+/* "msr/tsc/", "cpu/event=0x3c/u" */
+static int parse_pmu(struct counter_events *e, struct counter_event *event, char *name)
 {
-	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-	char path[64];
+	char *terms = strchr(name, '/'), *end = strrchr(name, '/');
+	struct pmu_event found;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		snprintf(path, sizeof(path), "%s/events", places[i]);
-		if (access(path, F_OK) == 0)
-			return places[i];
-	}
-	return NULL;
-}
-
-static int is_visible(const struct dirent *d)
-{
-	return d->d_name[0] != '.';
-}
-
-/* One that is near to it in a directory of events. Caller frees; NULL: none. */
-static char *nearest_in(const char *dir, const char *word)
-{
-	const char *names[TRACEPOINTS_MAX + 1] = {};
-	struct dirent **found = NULL;
-	int count = scandir(dir, &found, is_visible, alphasort);
-
-	for (int i = 0; i < count && i < TRACEPOINTS_MAX; i++)
-		names[i] = found[i]->d_name;
-	const char *meant = nearest_word(word, names);
-	char *copy = meant ? mem_strdup(meant) : NULL;
-	for (int i = 0; i < count; i++)
-		free(found[i]);
-	free(found);
-	return copy;
-}
-
-static int no_tracepoint(struct counter_events *e, const char *dir, const char *system,
-			 const char *name)
-{
-	CLEANUP(freep) char *in = mem_printf("%s/events/%s", dir, system);
-	bool is_system = access(in, F_OK) == 0;
-	CLEANUP(freep) char *events = mem_printf("%s/events", dir);
-	CLEANUP(freep) char *meant = is_system ? nearest_in(in, name) : nearest_in(events, system);
-
-	if (is_system)
-		return refuse(e, -ENOENT, "this kernel has no tracepoint '%s:%s'%s%s%s%s%s", system,
-			      name, meant ? "; did you mean " : "", meant ? system : "",
-			      meant ? ":" : "", meant ? meant : "", meant ? "?" : "");
-	return refuse(e, -ENOENT, "this kernel has no tracepoints of '%s'%s%s%s", system,
-		      meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
-}
-
-/* "sched:sched_switch": the kernel tells its number. */
-static int find_tracepoint(struct counter_events *e, const char *system, const char *name,
-			   struct perf_event_attr *attr)
-{
-	const char *dir = tracefs();
-	CLEANUP(freep) char *text = NULL;
-
-	if (strchr(system, '/') || strchr(name, '/') || system[0] == '.' || name[0] == '.')
-		return refuse(e, -EINVAL, "'%s:%s' is not the name of a tracepoint", system, name);
-	if (!dir)
-		return refuse(e, -ENOENT, "cannot find the tracepoint '%s:%s': %s", system, name,
-			      geteuid() == 0 ? "tracefs is not mounted; 'mount -t tracefs tracefs "
-					       "/sys/kernel/tracing'"
-					     : "tracefs is only for root, or not mounted; run it "
-					       "with sudo");
-	CLEANUP(freep) char *path = mem_printf("%s/events/%s/%s/id", dir, system, name);
-	int err = file_read(path, 64, &text, NULL);
-	if (err == -EACCES || err == -EPERM)
-		return refuse(e, err,
-			      "cannot find the tracepoint '%s:%s': tracefs is only for "
-			      "root; run it with sudo",
-			      system, name);
+	if (terms == end || (end[1] && !parse_modifiers(end + 1, &event->attr)))
+		return refuse(e, -EINVAL,
+			      "'%s' is not an event; one of a unit is as in msr/tsc/ or "
+			      "cpu/event=0x3c/u",
+			      name);
+	event->base = (size_t)(end + 1 - name);
+	*terms = *end = '\0';
+	int err = pmu_find(name, terms + 1, &found, e->error, sizeof(e->error));
 	if (err)
-		return no_tracepoint(e, dir, system, name);
-	attr->type = PERF_TYPE_TRACEPOINT;
-	attr->config = strtoull(text, NULL, 10);
+		return err;
+	event->attr.type = found.attr.type;
+	event->attr.config = found.attr.config;
+	event->attr.config1 = found.attr.config1;
+	event->attr.config2 = found.attr.config2;
+	event->scale = found.scale;
+	memcpy(event->unit, found.unit, sizeof(event->unit));
+	memcpy(event->pmu, found.pmu, sizeof(event->pmu));
 	return 0;
 }
 
@@ -244,9 +186,12 @@ static int find_tracepoint(struct counter_events *e, const char *system, const c
 static int parse_one(struct counter_events *e, struct counter_event *event)
 {
 	CLEANUP(freep) char *name = mem_strdup(event->name);
-	struct perf_event_attr *attr = &event->attr;
+	struct perf_event_attr *attr = &event->attr, plain;
 	char *last = strrchr(name, ':');
+	uint64_t id;
 
+	if (strchr(name, '/') && !last)
+		return parse_pmu(e, event, name);
 	if (last && parse_modifiers(last + 1, attr)) {
 		*last = '\0';
 		event->base = (size_t)(last - name);
@@ -255,18 +200,22 @@ static int parse_one(struct counter_events *e, struct counter_event *event)
 	if (!colon)
 		return find_known(name, attr) || find_raw(name, attr) ? 0 : unknown(e, name);
 	*colon = '\0';
-	struct perf_event_attr plain;
 	if (find_known(name, &plain) || find_raw(name, &plain))
 		return refuse(e, -EINVAL,
 			      "'%s' does not say where to count %s; u, k, h, G and H do, as in "
 			      "%s:u",
 			      colon + 1, name, name);
-	return find_tracepoint(e, name, colon + 1, attr);
+	int err = tracepoint_find(name, colon + 1, &id, e->error, sizeof(e->error));
+	if (err)
+		return err;
+	attr->type = PERF_TYPE_TRACEPOINT;
+	attr->config = id;
+	return 0;
 }
 
 static int add_one(struct counter_events *e, const char *name, size_t len, size_t leader)
 {
-	struct counter_event event = {.attr = {.size = sizeof(event.attr)}};
+	struct counter_event event = {.attr = {.size = sizeof(event.attr)}, .scale = 1};
 	char clean[TEXT_MAX + 1];
 
 	if (len == 0)
@@ -283,9 +232,26 @@ static int add_one(struct counter_events *e, const char *name, size_t len, size_
 	int err = parse_one(e, &event);
 	if (err)
 		return err;
+	if (counter_event_is_clock(&event)) {
+		event.scale = 1e-6;
+		snprintf(event.unit, sizeof(event.unit), "msec");
+	}
 	MEM_GROW(e->list, e->count, e->cap);
 	e->list[e->count++] = event;
 	return 0;
+}
+
+/* Where the name of an event ends: the commas of its unit's fields are part of it. */
+static size_t name_length(const char *at)
+{
+	size_t len = strcspn(at, ",{}/");
+
+	if (at[len] == '/') {
+		len++;
+		len += strcspn(at + len, "{}/");
+		len += strcspn(at + len, ",{}");
+	}
+	return len;
 }
 
 int counter_events_add(struct counter_events *e, const char *list)
@@ -297,7 +263,7 @@ int counter_events_add(struct counter_events *e, const char *list)
 			leader = e->count;
 			at++;
 		}
-		size_t len = strcspn(at, ",{}");
+		size_t len = name_length(at);
 		int err = add_one(e, at, len, leader);
 		if (err)
 			return err;
@@ -348,6 +314,6 @@ bool counter_event_only_user(struct counter_event *e)
 	if (e->name[e->base] || e->attr.type == PERF_TYPE_TRACEPOINT)
 		return false;
 	e->attr.exclude_kernel = e->attr.exclude_hv = 1;
-	snprintf(e->name + e->base, sizeof(e->name) - e->base, ":u");
+	snprintf(e->name + e->base, sizeof(e->name) - e->base, "%s", *e->pmu ? "u" : ":u");
 	return true;
 }

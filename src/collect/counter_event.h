@@ -6,6 +6,7 @@
  *	L1-dcache-load-misses, LLC-loads …              of its caches
  *	r1a8                                            of the processor, by number
  *	sched:sched_switch                              a tracepoint
+ *	msr/tsc/, cpu/event=0x3c/u                      of a unit of the machine: see pmu.h
  *
  * After a colon may stand where to count: u in user space, k in the kernel, h in the hypervisor
  * (these add up); G only in guests, H only outside of them. {a,b} are counted at the same time, or
@@ -17,6 +18,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "collect/pmu.h"
+
 #define COUNTER_EVENTS_MAX 256
 #define COUNTER_NAME_MAX   128
 
@@ -25,6 +28,9 @@ struct counter_event {
 	size_t base;                 /* so many bytes of the name stand before the modifiers */
 	struct perf_event_attr attr; /* type, config and what is excluded */
 	size_t leader;               /* the first of its group: its own index if it is in none */
+	double scale;                /* a count times this is shown, as so many … */
+	char unit[PMU_UNIT_MAX];     /* … of these; "": it is a number */
+	char pmu[PMU_NAME_MAX];      /* the unit of the machine, if it was named; else "" */
 };
 
 struct counter_events { /* zero-initialised is empty */

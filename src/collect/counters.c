@@ -137,6 +137,27 @@ static int open_slot(struct counters *c, size_t event, size_t slot)
 	return 0;
 }
 
+struct wanted_cpu {
+	int cpu;
+	bool found;
+};
+
+static void look_for_cpu(void *ctx, unsigned cpu, bool online)
+{
+	struct wanted_cpu *w = ctx;
+
+	(void)online;
+	w->found |= (int)cpu == w->cpu;
+}
+
+/* Whether a unit is counted by that CPU; some are by one for each socket. */
+static bool counts_there(const struct counter_event *e, int cpu)
+{
+	struct wanted_cpu w = {.cpu = cpu};
+
+	return !*e->pmu || cpu < 0 || pmu_cpus(e->pmu, look_for_cpu, &w) != 0 || w.found;
+}
+
 static void close_event(struct counters *c, size_t event)
 {
 	for (size_t i = 0; i < c->slot_count; i++) {
@@ -159,6 +180,8 @@ static int open_event(struct counters *c, size_t event, size_t *ret_slot)
 	int gone = 0;
 
 	for (size_t i = 0; i < c->slot_count; i++) {
+		if (!counts_there(&c->options->events->list[event], c->slots[i].cpu))
+			continue;
 		int err = open_slot(c, event, i);
 		if (err == -ESRCH || err == -ENODEV) {
 			gone = err;
@@ -270,6 +293,7 @@ static int add_slot(const struct counters *c, size_t event, size_t slot, struct 
 
 	if (fd < 0)
 		return 0;
+	v->is_elsewhere = false;
 	if (read(fd, &now, sizeof(now)) != sizeof(now))
 		return errno ? -errno : -EIO;
 	v->value += now.value;
@@ -283,7 +307,10 @@ int counters_read(const struct counters *c, struct counter_value *ret)
 	for (size_t i = 0; i < c->options->events->count; i++) {
 		struct counter_value *of_event = &ret[i * c->place_count];
 		for (size_t p = 0; p < c->place_count; p++)
-			of_event[p] = (struct counter_value){.is_supported = c->supported[i]};
+			of_event[p] = (struct counter_value){
+				.is_supported = c->supported[i],
+				.is_elsewhere = c->supported[i] && *c->options->events->list[i].pmu,
+			};
 		for (size_t s = 0; s < c->slot_count; s++) {
 			errno = 0;
 			int err = add_slot(c, i, s, &of_event[c->slots[s].place]);

@@ -38,6 +38,7 @@ struct counters_error { /* what could not be opened */
 struct counter_value {
 	uint64_t value, enabled, running; /* the latter two in nanoseconds */
 	bool is_supported;                /* false: there is no such counter here */
+	bool is_elsewhere; /* its unit is counted by another CPU, for several of them */
 };
 
 struct counters_place {        /* what is added up: all, a CPU, or a core */

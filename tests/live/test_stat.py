@@ -135,6 +135,14 @@ def tracepoints_and_groups_are_counted():
     assert WORK <= float(lines[2][0]) < STRAY, text
 
 
+@live
+def events_of_a_unit_are_counted_as_by_name():
+    text, _ = stat(ours(), "-x;", "-e", "page-faults,software/config=0x2/,{faults:u,software/config=2,config1=0/u}", *program())
+    got = [line.split(";") for line in text.splitlines()]
+    assert got[0][0] == got[1][0] and got[2][0] == got[3][0] and int(got[3][0]) >= WORK * PAGES, text
+    assert [g[2] for g in got[1::2]] == ["software/config=0x2/", "software/config=2,config1=0/u"], text
+
+
 def shape(line):
     """A line with its numbers, which differ from run to run, as N, with as many decimals: words, units and
     columns are left."""
@@ -158,6 +166,14 @@ FORMS = [
     (("-e", "cs,page-faults"), ["true"]),
     (("-e", "task-clock:u,faults:k,L1-dcache-load-misses"), ["true"]),
 ]
+
+
+UNITS = "/sys/bus/event_source/devices"
+for unit in ("msr", "power"):  # a clock; energy, with a unit, counted once for all CPUs
+    if os.path.isdir(f"{UNITS}/{unit}/events"):
+        one = sorted(os.listdir(f"{UNITS}/{unit}/events"), key=lambda name: name == "smi")[0]  # perf has a form for that
+        FORMS.append((("-a", "-A", "-e", f"cs,{unit}/{one}/,software/config=2/u"), ["sleep", "0.1"]))
+        FORMS.append((("-a", "-e", f"{unit}/{one}/,cpu-clock"), ["sleep", "0.1"]))
 
 
 def first_interval(lines, options):
@@ -201,7 +217,7 @@ def columns(text):
     """Where on a line its parts end or begin: the value, its unit, the event, the ratio and its unit."""
     found = []
     for line in text.splitlines():
-        m = re.match(r"(.*?[\d>]) (msec|    ) (\S+)(?: +(#) +\S+ +(\S.*?))?(  \(.*\))?\s*$", line)
+        m = re.match(r"(.*?[\d>]) (msec *|Joules|    +) (\S+)(?: +(#) +\S+ +(\S.*?))?(  \(.*\))?\s*$", line)
         if m and "elapsed" not in line:
             found.append((m.end(1), m[2], m[3], m.start(4), re.sub(r"^[KMG]/", "/", m[5] or ""), m.start(6)))
         elif "elapsed" in line or line.startswith("#") or "Performance" in line:
@@ -383,6 +399,7 @@ def wrong_words_are_told_with_the_right_ones():
             (["-e", 2000 * "x", "true"], ["no name is so long"]),
             (["-e", ",".join(300 * ["cs"]), "true"], ["at most 256"]),
             (["-e", "../..:x", "true"], ["not the name of a tracepoint"]),
+            (["-e", "msr/tsc", "true"], ["msr/tsc/"]),
             (["-p", "1", "-t", "1"], ["-p and -t"]),
             (["-A", "true"], ["-a"]), (["-r", "3"], ["-r needs a program"]),
             (["-r", "3", "-I", "10", "true"], ["-r and -I"]), (["-x,", "-j", "true"], ["-x and -j"]),
@@ -397,7 +414,9 @@ def what_is_not_there_or_not_allowed_is_said():
     for args, words in ((["-p", "999999999"], ["there is no process 999999999"]),
                         (["-t", "999999999"], ["there is no thread 999999999"]),
                         (["-e", "sched:schd_switch", "true"], ["sched:schd_switch", "sched:sched_switch?"]),
-                        (["-e", "shed:sched_switch", "true"], ["'shed'", "sched?"])):
+                        (["-e", "shed:sched_switch", "true"], ["'shed'", "sched?"]),
+                        (["-e", "softwar/config=2/", "true"], ["no unit 'softwar'", "software?"]),
+                        (["-e", "software/faults/", "true"], ["'software' has no event or field 'faults'"])):
         r = run("stat", *args).refused(*words)
         assert r.code == 1 and r.err.count("\n") == 1, r.err
     with open("/proc/sys/kernel/perf_event_paranoid") as f:
