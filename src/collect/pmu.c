@@ -54,53 +54,74 @@ static int put_bits(struct perf_event_attr *attr, const char *format, uint64_t v
 	return config && value == 0 ? 0 : -EINVAL;
 }
 
-static int add_terms(struct pmu_event *e, const char *terms, bool is_named, char *why, size_t size);
-
-/* "event=0x3c", "edge" (which is 1), or the name of an event. */
-static int add_term(struct pmu_event *e, char *term, bool is_named, char *why, size_t size)
+/* The fields that the name of an event stands for, with its scale and unit. Caller frees; NULL: it
+ * is no name. */
+static char *find_event(struct pmu_event *e, const char *name)
 {
-	char *value_text = strchr(term, '='), *end = NULL;
-	uint64_t value = 1;
+	/* A dot is in the names of files that say more of an event. */
+	char *fields = strchr(name, '.') ? NULL : read_line(e->pmu, "events/", name, "");
 
-	if (value_text) {
-		*value_text++ = '\0';
-		value = strtoull(value_text, &end, 0);
-	}
-	bool is_number = !value_text || (end != value_text && !*end);
-	__u64 *config = config_of(&e->attr, term, strlen(term));
-	CLEANUP(freep) char *format = read_line(e->pmu, "format/", term, "");
-	CLEANUP(freep)
-	char *alias = !value_text && !is_named ? read_line(e->pmu, "events/", term, "") : NULL;
-	if (alias) {
-		CLEANUP(freep) char *scale = read_line(e->pmu, "events/", term, ".scale");
-		CLEANUP(freep) char *unit = read_line(e->pmu, "events/", term, ".unit");
-		e->scale = scale ? strtod(scale, NULL) : 1;
-		snprintf(e->unit, sizeof(e->unit), "%s", unit ? unit : "");
-		return add_terms(e, alias, true, why, size);
-	}
-	if (is_number && config && value_text) {
-		*config = value;
-		return 0;
-	}
-	if (is_number && format && put_bits(&e->attr, format, value) == 0)
-		return 0;
-	CLEANUP(freep) char *events = mem_printf(DEVICES "/%s/events", e->pmu);
-	CLEANUP(freep) char *meant = format ? NULL : nearest_file(term, events);
-	snprintf(why, size, "the unit '%s' has no event or field '%s%s%s'%s%s%s", e->pmu, term,
-		 value_text ? "=" : "", value_text ? value_text : "",
-		 meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
-	return -EINVAL;
+	if (!fields)
+		return NULL;
+	CLEANUP(freep) char *scale = read_line(e->pmu, "events/", name, ".scale");
+	CLEANUP(freep) char *unit = read_line(e->pmu, "events/", name, ".unit");
+	e->scale = scale ? strtod(scale, NULL) : 1;
+	snprintf(e->unit, sizeof(e->unit), "%s", unit ? unit : "");
+	return fields;
 }
 
-static int add_terms(struct pmu_event *e, const char *terms, bool is_named, char *why, size_t size)
+/* "tsc,edge": with the names of events replaced by what they stand for. Caller frees. */
+static char *replace_events(struct pmu_event *e, const char *terms)
 {
 	CLEANUP(freep) char *copy = mem_strdup(terms);
-	char *save = NULL;
-	int err = 0;
+	char *all = mem_strdup(""), *save = NULL;
 
-	for (char *t = strtok_r(copy, ",", &save); t && !err; t = strtok_r(NULL, ",", &save))
-		err = add_term(e, t, is_named, why, size);
-	return err;
+	for (char *t = strtok_r(copy, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
+		CLEANUP(freep) char *fields = find_event(e, t);
+		CLEANUP(freep) char *before = all;
+		all = mem_printf("%s%s%s", before, *before ? "," : "", fields ? fields : t);
+	}
+	return all;
+}
+
+/* "event=0x3c", or "edge", which is 1. */
+static int set_field(struct pmu_event *e, const char *term)
+{
+	const char *value_text = strchr(term, '=');
+	size_t len = value_text ? (size_t)(value_text - term) : strlen(term);
+	CLEANUP(freep) char *name = mem_strndup(term, len);
+	CLEANUP(freep) char *format = read_line(e->pmu, "format/", name, "");
+	__u64 *config = config_of(&e->attr, name, len);
+	uint64_t value = 1;
+	char *end;
+
+	if (value_text) {
+		value = strtoull(value_text + 1, &end, 0);
+		if (end == value_text + 1 || *end)
+			return -EINVAL;
+	}
+	if (format)
+		return put_bits(&e->attr, format, value);
+	if (config && value_text)
+		*config = value;
+	return config && value_text ? 0 : -EINVAL;
+}
+
+static int set_fields(struct pmu_event *e, const char *terms, char *why, size_t size)
+{
+	CLEANUP(freep) char *copy = replace_events(e, terms);
+	char *save = NULL;
+
+	for (char *t = strtok_r(copy, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
+		if (set_field(e, t) == 0)
+			continue;
+		CLEANUP(freep) char *events = mem_printf(DEVICES "/%s/events", e->pmu);
+		CLEANUP(freep) char *meant = nearest_file(t, events);
+		snprintf(why, size, "the unit '%s' has no event or field '%s'%s%s%s", e->pmu, t,
+			 meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+		return -ENOENT; /* another machine may have it */
+	}
+	return 0;
 }
 
 int pmu_find(const char *pmu, const char *terms, struct pmu_event *ret, char *why, size_t size)
@@ -117,11 +138,10 @@ int pmu_find(const char *pmu, const char *terms, struct pmu_event *ret, char *wh
 	}
 	snprintf(e.pmu, sizeof(e.pmu), "%s", pmu);
 	e.attr.type = (__u32)strtoul(type, NULL, 10);
-	int err = add_terms(&e, terms, false, why, size);
-	if (err)
-		return err == -EINVAL ? -ENOENT : err; /* another machine may have it */
-	*ret = e;
-	return 0;
+	int err = set_fields(&e, terms, why, size);
+	if (!err)
+		*ret = e;
+	return err;
 }
 
 int pmu_cpus(const char *pmu, cpus_fn *fn, void *ctx)

@@ -171,7 +171,7 @@ FORMS = [
 UNITS = "/sys/bus/event_source/devices"
 for unit in ("msr", "power"):  # a clock; energy, with a unit, counted once for all CPUs
     if os.path.isdir(f"{UNITS}/{unit}/events"):
-        one = sorted(os.listdir(f"{UNITS}/{unit}/events"), key=lambda name: name == "smi")[0]  # perf has a form for that
+        one = [e for e in os.listdir(f"{UNITS}/{unit}/events") if "." not in e and e != "smi"][0]
         FORMS.append((("-a", "-A", "-e", f"cs,{unit}/{one}/,software/config=2/u"), ["sleep", "0.1"]))
         FORMS.append((("-a", "-e", f"{unit}/{one}/,cpu-clock"), ["sleep", "0.1"]))
 
