@@ -20,9 +20,9 @@
 
 enum counters_by { COUNTERS_TOGETHER, COUNTERS_BY_CPU, COUNTERS_BY_CORE };
 
-struct counters_options {
-	struct counter_events *events; /* borrowed; see counter_event_only_user() */
-	const uint32_t *threads;       /* borrowed; none: all CPUs */
+struct counters_options {              /* borrowed, and what it points to, until counters_free() */
+	struct counter_events *events; /* see counter_event_only_user() */
+	const uint32_t *threads;       /* none: all CPUs */
 	size_t thread_count;
 	int cgroup_fd;       /* only this control group, on all CPUs; -1: any */
 	bool from_exec;      /* counts from the next exec of the threads on */

@@ -27,21 +27,38 @@ def perf():
     return [peers.perf(), "stat"]
 
 
-def ours(*_):
+def ours():
     return [SMOLDER, "stat"]
 
 
-def stat(tool, *args, code=0, **popen):
-    """What it wrote to its file, and what the program printed."""
-    with tempfile.TemporaryDirectory() as d:
-        out = os.path.join(d, "out")
-        p = subprocess.run([*tool, "-o", out, *map(str, args)], capture_output=True, text=True,
-                           stdin=subprocess.DEVNULL, **popen)
-        assert p.returncode == code, (p.returncode, p.stderr)
-        with open(out) as f:
+class Stat:
+    """One run: .text is what it wrote to its file, .said what the program printed."""
+
+    def __init__(self, tool, *args):
+        self.dir = tempfile.TemporaryDirectory()
+        self.out = os.path.join(self.dir.name, "out")
+        self.process = subprocess.Popen([*tool, "-o", self.out, *map(str, args)], text=True, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def end(self, code=0):
+        self.said, err = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == code, (self.process.returncode, err)
+        with self.dir, open(self.out) as f:
             lines = f.read().split("\n")
-    assert lines[0].startswith("# started on ") and lines[1] == "", lines[:2]
-    return "\n".join(lines[2:]), p.stdout
+        assert lines[0].startswith("# started on ") and lines[1] == "", lines[:2]
+        self.text = "\n".join(lines[2:])
+        return self
+
+
+def stat(tool, *args, code=0):
+    run = Stat(tool, *args).end(code)
+    return run.text, run.said
+
+
+def both(*args):
+    """What we and perf write, at the same time."""
+    runs = [Stat(tool, *args) for tool in (ours(), perf())]
+    return [run.end().text for run in runs]
 
 
 def values(text):
@@ -188,11 +205,8 @@ def first_interval(lines, options):
 @live
 def fields_are_those_of_perf():
     for options, argv in FORMS:
-        rows = []
-        for tool in (ours(), perf()):
-            text, _ = stat(tool, "-x,", *options, *argv)
-            rows.append(shapes("\n".join(first_interval(text.splitlines(), options))))
-        mine, theirs = rows
+        mine, theirs = (shapes("\n".join(first_interval(text.splitlines(), options)))
+                        for text in both("-x,", *options, *argv))
         assert mine == theirs, f"{options}:\n" + "\n".join(mine) + "\nperf:\n" + "\n".join(theirs)
 
 
@@ -200,8 +214,7 @@ def fields_are_those_of_perf():
 def json_is_that_of_perf():
     for options, argv in FORMS:
         rows = []
-        for tool in (ours(), perf()):
-            text, _ = stat(tool, "-j", *options, *argv)
+        for text in both("-j", *options, *argv):
             parsed = []
             for line in first_interval([t for t in text.splitlines() if t], options):
                 one = json.loads(line)
@@ -230,8 +243,7 @@ def text_has_the_columns_of_perf():
     for options, argv in FORMS:
         if options == ("-r", 3):  # whether a value is off at all is luck
             continue
-        mine, theirs = ("\n".join(first_interval(stat(tool, *options, *argv)[0].splitlines(), options))
-                        for tool in (ours(), perf()))
+        mine, theirs = ("\n".join(first_interval(text.splitlines(), options)) for text in both(*options, *argv))
         assert columns(mine) == columns(theirs), f"{options}:\n{mine}\nperf:\n{theirs}"
         assert len(columns(mine)) >= 2, mine
 
