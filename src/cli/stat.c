@@ -93,7 +93,8 @@ struct stat_args {
 	struct stat_table table; /* of all runs; of intervals not used */
 	uint64_t runs;
 	unsigned intervals;
-	const char *path; /* -o */
+	const char *path;          /* -o */
+	char cgroup[TEXT_MAX + 1]; /* its name, safe to show */
 	bool detailed, append, plain_numbers, json, help;
 	int refused; /* the exit code when an event was */
 };
@@ -244,7 +245,10 @@ static void prepare(struct stat_args *a)
 		counter_events_add_default(&a->events, stat_session_counts_cpus(&a->session),
 					   a->detailed);
 	v->format = a->json ? STAT_JSON : v->separator ? STAT_SEPARATED : STAT_TEXT;
-	v->cgroup = a->session.cgroup;
+	if (a->session.cgroup) {
+		text_clean(a->session.cgroup, strlen(a->session.cgroup), a->cgroup);
+		v->cgroup = a->cgroup;
+	}
 	v->by = a->session.by;
 	v->has_runs = a->runs > 1;
 	v->at_intervals = a->session.interval_ms != 0;
@@ -352,7 +356,7 @@ int cmd_stat(int argc, char **argv)
 		code = a->refused ? a->refused : cli_usage("stat");
 	} else if (a->help) {
 		help();
-		code = 0;
+		code = cli_printed();
 	} else {
 		a->view.thousands = a->plain_numbers ? "" : separator;
 		prepare(a);
