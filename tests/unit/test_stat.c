@@ -31,7 +31,7 @@ static void table(struct stat_table *t, struct counter_events *e, const char *li
 	*e = (struct counter_events){};
 	assert_int_equal(counter_events_add(e, list), 0);
 	for (size_t i = 0; i < e->count; i++)
-		v[i] = (struct counter_value){values[i], 1000, running, true};
+		v[i] = (struct counter_value){values[i], 1000, running, true, false};
 	stat_table_init(t, e, &place, 1);
 	stat_table_add(t, v, 2.0);
 }
