@@ -51,6 +51,7 @@ PROGRAMS = {
     "epolls": ("epolls.c", C),
     "nested_calls": ("nested_calls.c", C + NO_FP),
     "faults": ("faults.c", C),
+    "counted": ("counted.c", C),
     "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),
     "whole": ("whole.c", C + ["-pthread"]),

@@ -1,5 +1,6 @@
 #include "base/nearest.h"
 
+#include <dirent.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -43,4 +44,21 @@ const char *nearest_word(const char *word, const char *const *words)
 		}
 	}
 	return best;
+}
+
+char *nearest_file(const char *word, const char *dir)
+{
+	CLEANUP(freep) const char **names = mem_alloc_array(NEAREST_FILES_MAX + 1, sizeof(*names));
+	struct dirent **found = NULL;
+	int count = scandir(dir, &found, NULL, alphasort);
+
+	for (int i = 0, at = 0; i < count && at < NEAREST_FILES_MAX; i++)
+		if (found[i]->d_name[0] != '.')
+			names[at++] = found[i]->d_name;
+	const char *meant = nearest_word(word, names);
+	char *copy = meant ? mem_strdup(meant) : NULL;
+	for (int i = 0; i < count; i++)
+		free(found[i]);
+	free(found);
+	return copy;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -171,6 +172,46 @@ int cli_printed(void)
 		return 0;
 	say_unwritable("-", err);
 	return 1;
+}
+
+FILE *cli_open_lines(const char *path, const char *mode, FILE *usual)
+{
+	if (!path)
+		return usual;
+	if (strcmp(path, "-") == 0)
+		return stdout;
+	FILE *f = fopen(path, mode);
+	if (!f)
+		say_unwritable(path, -errno);
+	return f;
+}
+
+int cli_close_lines(FILE *f, const char *path)
+{
+	const char *name = f == stdout ? "-" : path;
+	struct file_out out = {.f = f};
+
+	if (f == stderr) { /* who cannot write there cannot be told so */
+		fflush(f);
+		return 0;
+	}
+	int err = file_out_commit(&out);
+	if (!err || err == -EPIPE)
+		return 0;
+	say_unwritable(name, err);
+	return 1;
+}
+
+void cli_progress(const char *doing, uint64_t began_ns, uint64_t until_ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (until_ns)
+		log_progress("%s: %.0f s left", doing,
+			     until_ns > now ? (double)(until_ns - now) / 1e9 : 0.0);
+	else
+		log_progress("%s for %.0f s: Ctrl-C to stop", doing,
+			     (double)(now - began_ns) / 1e9);
 }
 
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret)

@@ -32,6 +32,7 @@ int cmd_offcpu(int argc, char **argv);
 int cmd_offcputime(int argc, char **argv);
 int cmd_syscalls(int argc, char **argv);
 int cmd_syscount(int argc, char **argv);
+int cmd_stat(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_query(int argc, char **argv);
@@ -79,6 +80,18 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 
 /* Flushes what a command printed with stdio: 0, or 1 after reporting why that failed. */
 int cli_printed(void);
+
+/*
+ * A file that is read while it is written, and so is written in place: "-" is stdout, NULL is
+ * `usual`, which is stdout or stderr. `mode` as of fopen. NULL after reporting why not.
+ */
+FILE *cli_open_lines(const char *path, const char *mode, FILE *usual);
+/* Ends the use of it: 0, or 1 after reporting what failed; not that a pipe's reader is gone. */
+int cli_close_lines(FILE *f, const char *path);
+
+/* "DOING: 3 s left" or "DOING for 3 s: Ctrl-C to stop", as a line that the next one overwrites.
+ * Times are of CLOCK_MONOTONIC; `until_ns` 0: no end. */
+void cli_progress(const char *doing, uint64_t began_ns, uint64_t until_ns);
 
 /* Width of the terminal on standard output; 0 if that is not a terminal. */
 unsigned cli_terminal_columns(void);

@@ -16,6 +16,7 @@ const struct command commands[] = {
 	{"offcputime", cmd_offcputime, "the same, with the flags and output of BCC's offcputime"},
 	{"syscalls", cmd_syscalls, "count and time system calls, by call, process or thread"},
 	{"syscount", cmd_syscount, "the same, with the flags and output of BCC's syscount"},
+	{"stat", cmd_stat, "count events, as perf stat does: time, switches, faults, cycles"},
 	{"trace", cmd_trace, "show each system call, as strace does, without stopping the process"},
 	{"run", cmd_run, "sample every process continuously, and store and serve the profiles"},
 	{"agent", cmd_agent, "sample continuously, and send the profiles to a server"},

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "cli/cli.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
 #include "syscall/errors.h"
@@ -128,16 +129,10 @@ static void on_end(void *ctx, int what)
 
 static void on_progress(void *ctx, int what)
 {
-	struct session *s = ctx;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const struct session *s = ctx;
 
 	(void)what;
-	if (s->until_ns)
-		log_progress("counting system calls: %.0f s left",
-			     s->until_ns > now ? (double)(s->until_ns - now) / 1e9 : 0.0);
-	else
-		log_progress("counting system calls for %.0f s: Ctrl-C to stop",
-			     (double)(now - s->began_ns) / 1e9);
+	cli_progress("counting system calls", s->began_ns, s->until_ns);
 }
 
 static int watch(struct session *s)

@@ -317,29 +317,6 @@ static bool prepare(struct syscalls_args *a, const struct syscall_calls *calls)
 	return true;
 }
 
-static int open_output(struct syscalls_args *a)
-{
-	a->out = stdout;
-	if (!a->path || strcmp(a->path, "-") == 0)
-		return 0;
-	a->out = fopen(a->path, "we");
-	if (a->out)
-		return 0;
-	log_error("cannot write %s: %m", a->path);
-	return 1;
-}
-
-static int close_output(struct syscalls_args *a)
-{
-	if (a->out == stdout)
-		return cli_printed();
-	bool failed = ferror(a->out);
-	failed |= fclose(a->out) != 0;
-	if (failed)
-		log_error("cannot write %s: %m", a->path);
-	return failed ? 1 : 0;
-}
-
 DEFINE_CLEANUP(struct syscall_calls *, syscall_calls_free)
 DEFINE_CLEANUP(struct cgroups *, cgroups_free)
 
@@ -361,13 +338,13 @@ int cmd_syscalls(int argc, char **argv)
 		return cli_usage("syscalls");
 	if (a->view.by == SYSCALL_BY_CGROUP)
 		a->view.cgroups = cgroups = cgroups_new();
-	int code = open_output(a);
-	if (code)
-		return code;
+	a->out = cli_open_lines(a->path, "we", stdout);
+	if (!a->out)
+		return 1;
 
 	struct syscall_session_result result;
-	code = syscall_session_run(&a->session, &result);
-	int written = close_output(a);
+	int code = syscall_session_run(&a->session, &result);
+	int written = cli_close_lines(a->out, a->path);
 	if (code || written)
 		return code ? code : written;
 	say_result(a, &result);

@@ -2,7 +2,6 @@
  * trace: each call of chosen system calls, with its arguments and its result, as strace shows them;
  * without ever stopping the process.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -310,26 +309,14 @@ static bool choose(struct trace_args *a, const struct syscall_calls *calls)
 	return true;
 }
 
-/* Lines appear where they are read while they are written, so the file is written in place. */
-static FILE *open_output(const struct trace_args *a)
-{
-	if (!a->output)
-		return a->tracing.target.program ? stderr : stdout;
-	if (strcmp(a->output, "-") == 0)
-		return stdout;
-	FILE *f = fopen(a->output, "we");
-	if (!f)
-		log_error("cannot write %s: %s", a->output, strerror(errno));
-	return f;
-}
-
 static int run(struct trace_args *a)
 {
 	struct tracing_options *t = &a->tracing;
 	struct syscall_session_options *s = &a->summary.session;
 	CLEANUP(freep) char *buffer = mem_alloc(BUFSIZ * 16);
 
-	t->out = a->summary.out = open_output(a);
+	t->out = cli_open_lines(a->output, "we", t->target.program ? stderr : stdout);
+	a->summary.out = t->out;
 	if (!t->out)
 		return 1;
 	setvbuf(t->out, buffer, _IOFBF, BUFSIZ * 16);

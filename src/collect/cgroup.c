@@ -103,6 +103,46 @@ int cgroup_resolve(const char *path, uint64_t *ret_id, int32_t *ret_subsys)
 	return r;
 }
 
+/* Where the hierarchy that counts events is mounted; caller frees. NULL: nowhere. */
+static char *counting_mount(void)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	char *v1 = NULL, *v2 = NULL;
+	struct mntent *m;
+
+	while (mounts && !v1 && (m = getmntent(mounts))) {
+		if (strcmp(m->mnt_type, "cgroup") == 0 && hasmntopt(m, "perf_event"))
+			v1 = mem_strdup(m->mnt_dir);
+		else if (strcmp(m->mnt_type, "cgroup2") == 0 && !v2)
+			v2 = mem_strdup(m->mnt_dir);
+	}
+	if (mounts)
+		endmntent(mounts);
+	if (!v1)
+		return v2;
+	free(v2);
+	return v1;
+}
+
+int cgroup_open(const char *path, int *ret_fd)
+{
+	CLEANUP(freep) char *mount = counting_mount();
+	struct stat root, st;
+	uint64_t id;
+	int32_t subsys;
+
+	if (!mount || stat(mount, &root) != 0)
+		return -ENOTSUP;
+	CLEANUP(freep) char *full = mem_printf("%s/%s", mount, path);
+	const char *dir = stat(path, &st) == 0 && st.st_dev == root.st_dev ? path : full;
+	CLEANUP(fd_closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT && cgroup_resolve(path, &id, &subsys) == 0 ? -ENOTSUP
+										  : -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
 #define PATHS_MAX     4096 /* then all are forgotten and asked again */
 #define HANDLE_KERNFS 0xfe /* FILEID_KERNFS */
 

@@ -15,6 +15,13 @@
 int cgroup_resolve(const char *path, uint64_t *ret_id, int32_t *ret_subsys);
 
 /*
+ * Opens the directory of a group whose events are to be counted: of the v2 hierarchy, or of v1's
+ * perf_event where that is mounted. `path` as above. 0; -ENOENT: no such group; -ENOTSUP: it is one
+ * of another hierarchy, which counts no events; else -errno. The caller closes it.
+ */
+int cgroup_open(const char *path, int *ret_fd);
+
+/*
  * From id to path, each id looked up once, by its file handle: no directory is ever walked. Ids are
  * of one hierarchy: v2's, or on hosts that still put their containers into v1, that of a v1
  * controller.

@@ -16,11 +16,11 @@ def shortened(line, pid, seconds):
     line = re.sub(r"\b1234\b", str(pid), line)
     line = re.sub(r"-d \d+", "-d 1", line)
     line = re.sub(r"^(smolder (?:profile|offcputime) .*) \d+ >", r"\1 1 >", line)
-    line = re.sub(r"^(smolder syscalls .*[^-]\S) \d+$", r"\1 1", line)
+    line = re.sub(r"^(smolder (?:syscalls|stat) .*[^-]\S) \d+$", r"\1 1", line)
     if " -- " in line:
         return line
     # What would go on until Ctrl-C: one, as a second soon after it would break it off.
-    return re.sub(r"^smolder (trace|syscalls|syscount)\b", rf"timeout --foreground --preserve-status -s INT {seconds} \g<0>", line)
+    return re.sub(r"^smolder (trace|syscalls|syscount|stat)\b", rf"timeout --foreground --preserve-status -s INT {seconds} \g<0>", line)
 
 
 @test
@@ -39,7 +39,7 @@ def recordings_that_are_shown_work():
             env = dict(os.environ, PATH=f"{folder}:{os.path.dirname(SMOLDER)}:{os.environ['PATH']}")
             ran = 0
             for where, line in examples():
-                if not re.search(r"smolder (record|profile|doctor|offcpu|offcputime|syscalls|syscount|trace)\b", line):
+                if not re.search(r"smolder (record|profile|doctor|offcpu|offcputime|syscalls|syscount|stat|trace)\b", line):
                     continue
                 for seconds in (2, 20):  # a busy machine may take longer than that to begin
                     short = shortened(line, busy.pid, seconds)
