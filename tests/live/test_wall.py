@@ -291,8 +291,8 @@ def where_the_last_events_are_lost_all_the_time_is_there():
     assert w.lost > 1000, w.err
     tids = {p.pid} | {p.pid for p in busy}
     have_all_the_time(w, tids)
-    for tid in tids:
-        assert w.parts[tid]["[lost]"] > 0.1e9, w.parts[tid]
+    # On a CPU whose ring was full: the other's may have had room for all.
+    assert any(w.parts[tid]["[lost]"] > 0.1e9 for tid in tids), [w.parts[tid] for tid in tids]
 
 
 @live
