@@ -292,7 +292,7 @@ def where_the_last_events_are_lost_all_the_time_is_there():
     tids = {p.pid} | {p.pid for p in busy}
     have_all_the_time(w, tids)
     # On a CPU whose ring was full: the other's may have had room for all.
-    assert any(w.parts[tid]["[lost]"] > 0.1e9 for tid in tids), [w.parts[tid] for tid in tids]
+    assert any(w.parts[tid]["[lost]"] > 0.01e9 for tid in tids), [w.parts[tid] for tid in tids]
 
 
 @live
