@@ -7,6 +7,18 @@
 #define REPLACEMENT "\xef\xbf\xbd"
 #define ELLIPSIS    "\xe2\x80\xa6"
 
+void text_clean_to(const char *s, size_t len, char *ret, size_t size)
+{
+	char clean[TEXT_MAX + 1];
+	size_t n = text_clean(s, len, clean);
+
+	if (n >= size)
+		for (n = size - 1; n && ((unsigned char)clean[n] & 0xc0) == 0x80;)
+			n--;
+	memcpy(ret, clean, n);
+	ret[n] = '\0';
+}
+
 int text_is_plain(const char *s, size_t len)
 {
 	if (len > TEXT_MAX)

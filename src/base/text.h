@@ -15,6 +15,9 @@
 /* Writes at most TEXT_MAX bytes and a NUL to `ret`; returns the length. */
 size_t text_clean(const char *s, size_t len, char ret[static TEXT_MAX + 1]);
 
+/* The same for less room: cut between two characters, to less than `size` bytes. */
+void text_clean_to(const char *s, size_t len, char *ret, size_t size);
+
 /* Whether it is printable ASCII that text_clean() would not change: a quick test. */
 int text_is_plain(const char *s, size_t len);
 

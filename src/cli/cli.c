@@ -229,6 +229,26 @@ bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max,
 	return true;
 }
 
+bool cli_word(const char *option, const char *arg, const struct cli_word *words, int *ret)
+{
+	const char *names[16] = {};
+	char known[128] = "";
+
+	for (size_t i = 0; words[i].name; i++) {
+		size_t n = strlen(known);
+		if (strcmp(words[i].name, arg) == 0) {
+			*ret = words[i].value;
+			return true;
+		}
+		names[i] = words[i].name;
+		snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", words[i].name);
+	}
+	const char *meant = nearest_word(arg, names);
+	log_error("%s takes one of %s, not '%s'%s%s%s", option, known, arg,
+		  meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+	return false;
+}
+
 bool cli_seconds(const char *command, const char *arg, uint64_t *ret_ms)
 {
 	uint64_t ms;

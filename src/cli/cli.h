@@ -33,6 +33,7 @@ int cmd_offcputime(int argc, char **argv);
 int cmd_syscalls(int argc, char **argv);
 int cmd_syscount(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
+int cmd_bpf(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_query(int argc, char **argv);
@@ -98,6 +99,14 @@ unsigned cli_terminal_columns(void);
 
 /* Parses the number given to an option; false after reporting what is wrong with it. */
 bool cli_number(const char *option, const char *arg, uint64_t min, uint64_t max, uint64_t *ret);
+
+/* The value of the word given to an option, in a table of at most 15 that ends with a NULL name;
+ * false after reporting that it is none of them. */
+struct cli_word {
+	const char *name;
+	int value;
+};
+bool cli_word(const char *option, const char *arg, const struct cli_word *words, int *ret);
 
 /*
  * Parses seconds, with a fraction if need be, or with a unit: "5", "0.5", "2m"; false after

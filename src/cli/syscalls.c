@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/syscall_session.h"
 #include "cli/syscall_table.h"
@@ -86,40 +85,14 @@ struct syscalls_args {
 	uint64_t errors, unfinished, longest_open_ns, others;
 };
 
-/* The value of the word in a table of {name, value}; false after reporting that it is none. */
-struct word {
-	const char *name;
-	int value;
-};
-
-static bool find_word(const char *option, const char *arg, const struct word *words, int *ret)
-{
-	const char *names[16] = {};
-	char known[128] = "";
-
-	for (size_t i = 0; words[i].name; i++) {
-		size_t n = strlen(known);
-		if (strcmp(words[i].name, arg) == 0) {
-			*ret = words[i].value;
-			return true;
-		}
-		names[i] = words[i].name;
-		snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", words[i].name);
-	}
-	const char *meant = nearest_word(arg, names);
-	log_error("%s takes one of %s, not '%s'%s%s%s", option, known, arg,
-		  meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
-	return false;
-}
-
 /* "process", "process,call" */
 static bool parse_by(const char *arg, struct syscall_view *v)
 {
-	static const struct word words[] = {{"call", SYSCALL_BY_NOBODY},
-					    {"process", SYSCALL_BY_PROCESS},
-					    {"thread", SYSCALL_BY_THREAD},
-					    {"cgroup", SYSCALL_BY_CGROUP},
-					    {}};
+	static const struct cli_word words[] = {{"call", SYSCALL_BY_NOBODY},
+						{"process", SYSCALL_BY_PROCESS},
+						{"thread", SYSCALL_BY_THREAD},
+						{"cgroup", SYSCALL_BY_CGROUP},
+						{}};
 	CLEANUP(freep) char *copy = mem_strdup(arg);
 	char *save = NULL;
 
@@ -127,7 +100,7 @@ static bool parse_by(const char *arg, struct syscall_view *v)
 	v->by_call = false;
 	for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
 		int by;
-		if (!find_word("--by", w, words, &by))
+		if (!cli_word("--by", w, words, &by))
 			return false;
 		if (by == SYSCALL_BY_NOBODY) {
 			v->by_call = true;
@@ -145,13 +118,13 @@ static bool parse_by(const char *arg, struct syscall_view *v)
 
 static bool parse_sort(const char *arg, struct syscalls_args *a)
 {
-	static const struct word words[] = {
+	static const struct cli_word words[] = {
 		{"total", SYSCALL_ORDER_TOTAL},   {"calls", SYSCALL_ORDER_CALLS},
 		{"errors", SYSCALL_ORDER_ERRORS}, {"avg", SYSCALL_ORDER_AVERAGE},
 		{"max", SYSCALL_ORDER_MAX},       {}};
 	int order;
 
-	if (!find_word("--sort", arg, words, &order))
+	if (!cli_word("--sort", arg, words, &order))
 		return false;
 	a->view.order = (enum syscall_order)order;
 	a->is_sorted = true;
@@ -160,10 +133,10 @@ static bool parse_sort(const char *arg, struct syscalls_args *a)
 
 static bool parse_format(const char *arg, struct syscalls_args *a)
 {
-	static const struct word words[] = {{"text", false}, {"json", true}, {}};
+	static const struct cli_word words[] = {{"text", false}, {"json", true}, {}};
 	int json;
 
-	if (!find_word("-f", arg, words, &json))
+	if (!cli_word("-f", arg, words, &json))
 		return false;
 	a->json = json;
 	return true;
