@@ -105,6 +105,10 @@ static void add_event(struct bpf_uses *u, uint32_t program, uint32_t type, uint6
 		"migrations",       "minor-faults", "major-faults", "alignment-faults",
 		"emulation-faults", "dummy",        "bpf-output",   "cgroup-switches"};
 
+	/* The kernel has made kinds of their own, without names, of its two clocks (Linux 6.4). */
+	if ((type == PERF_TYPE_MAX || type == PERF_TYPE_MAX + 1) &&
+	    config <= PERF_COUNT_SW_TASK_CLOCK)
+		type = PERF_TYPE_SOFTWARE;
 	if (type == PERF_TYPE_HARDWARE && config < ARRAY_SIZE(hardware))
 		bpf_uses_add_place(u, program, "perf:%s", hardware[config]);
 	else if (type == PERF_TYPE_SOFTWARE && config < ARRAY_SIZE(software))

@@ -2,12 +2,11 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
 #include "base/mem.h"
+#include "collect/perf_ring.h"
 
 #include <bpf/libbpf.h>
 
@@ -15,21 +14,14 @@
 #define CPUS_FEW    8    /* have twice as much each: 512 KB is what any user may map */
 #define WAKE_SHARE  4    /* of a ring: so much more in it wakes whoever waits */
 #define RECORD_ROOM 4400 /* bytes: a path, and what goes with it */
-#define RECORD_MAX  8192 /* a path is at most 4096 */
-
-struct ring {
-	int fd; /* -1: this CPU has none */
-	struct perf_event_mmap_page *page;
-};
 
 struct sideband {
-	struct ring *rings; /* by CPU */
+	struct perf_ring *rings; /* by CPU */
 	unsigned count;
-	size_t page_size;
 	size_t pages; /* of a ring */
 	uint64_t lost;
 	struct perf_event_attr attr;
-	uint64_t record[RECORD_MAX / 8]; /* a record that wraps around is put together here */
+	struct perf_ring_room record;
 };
 
 /* The records that are read; each is followed by struct sample_id, as attr.sample_type says. */
@@ -72,37 +64,6 @@ struct sample_id { /* PERF_SAMPLE_TID | PERF_SAMPLE_TIME */
 	uint64_t time;
 };
 
-static int open_cpu(struct sideband *s, unsigned cpu)
-{
-	struct ring *r = &s->rings[cpu];
-	int fd =
-		(int)syscall(SYS_perf_event_open, &s->attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-
-	void *page = mmap(NULL, (s->pages + 1) * s->page_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  fd, 0);
-	if (page == MAP_FAILED) {
-		int err = -errno;
-		close(fd);
-		return err;
-	}
-	r->fd = fd;
-	r->page = page;
-	return 0;
-}
-
-static void close_cpu(struct sideband *s, unsigned cpu)
-{
-	struct ring *r = &s->rings[cpu];
-
-	if (r->fd < 0)
-		return;
-	munmap(r->page, (s->pages + 1) * s->page_size);
-	close(r->fd);
-	r->fd = -1;
-}
-
 int sideband_new(struct sideband **ret)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -111,7 +72,6 @@ int sideband_new(struct sideband **ret)
 
 	struct sideband *s = mem_alloc(sizeof(*s));
 	s->count = (unsigned)cpus;
-	s->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	s->pages = s->count <= CPUS_FEW ? 2 * RING_PAGES : RING_PAGES;
 	s->rings = mem_alloc_array(s->count, sizeof(*s->rings));
 	for (unsigned i = 0; i < s->count; i++)
@@ -131,12 +91,13 @@ int sideband_new(struct sideband **ret)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = (uint32_t)(s->pages * s->page_size / WAKE_SHARE),
+		.wakeup_watermark =
+			(uint32_t)(s->pages * (size_t)sysconf(_SC_PAGESIZE) / WAKE_SHARE),
 	};
 
 	int opened = 0, r = 0;
 	for (unsigned cpu = 0; cpu < s->count; cpu++) {
-		r = open_cpu(s, cpu);
+		r = perf_ring_open(&s->rings[cpu], &s->attr, cpu, s->pages);
 		if (r == 0)
 			opened++;
 		else if (r != -ENODEV) /* ENODEV: offline */
@@ -155,7 +116,7 @@ void sideband_free(struct sideband *s)
 	if (!s)
 		return;
 	for (unsigned i = 0; i < s->count; i++)
-		close_cpu(s, i);
+		perf_ring_close(&s->rings[i]);
 	free(s->rings);
 	free(s);
 }
@@ -164,8 +125,8 @@ void sideband_cpu(struct sideband *s, unsigned cpu, bool online)
 {
 	if (cpu >= s->count || !online)
 		return; /* the ring of a CPU that went is still drained */
-	close_cpu(s, cpu);
-	open_cpu(s, cpu);
+	perf_ring_close(&s->rings[cpu]);
+	perf_ring_open(&s->rings[cpu], &s->attr, cpu, s->pages);
 	s->lost++; /* what has happened on that CPU was not told: mappings are read instead */
 }
 
@@ -269,35 +230,30 @@ static bool parse(struct sideband *s, struct perf_event_header *h, struct sideba
 	}
 }
 
-static void drain_ring(struct sideband *s, struct ring *r, sideband_fn *fn, void *ctx)
+struct draining {
+	struct sideband *sideband;
+	sideband_fn *fn;
+	void *ctx;
+};
+
+static void on_record(void *ctx, struct perf_event_header *h)
 {
-	char *data = (char *)r->page + s->page_size;
-	uint64_t size = s->pages * s->page_size;
-	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = r->page->data_tail;
-	if (head - tail + RECORD_ROOM > size)
+	const struct draining *d = ctx;
+	struct sideband_record e;
+
+	if (parse(d->sideband, h, &e))
+		d->fn(d->ctx, &e);
+}
+
+static void drain_ring(struct sideband *s, struct perf_ring *r, sideband_fn *fn, void *ctx)
+{
+	struct draining d = {s, fn, ctx};
+	uint64_t used;
+
+	if (perf_ring_drain(r, &s->record, on_record, &d, &used) != 0)
+		s->lost++;
+	if (used + RECORD_ROOM > r->bytes)
 		s->lost++; /* the kernel tells of what did not fit only with the next that does */
-
-	while (tail < head) {
-		struct perf_event_header *h = (void *)(data + tail % size);
-		uint64_t len = h->size;
-		if (len < sizeof(*h) || len > head - tail || len > RECORD_MAX) {
-			tail = head; /* cannot be: give up on what is in there */
-			s->lost++;
-			break;
-		}
-
-		/* Copied out always: a record is patched (NUL ends) and may wrap around. */
-		uint64_t first = MIN(len, size - tail % size);
-		memcpy(s->record, h, first);
-		memcpy((char *)s->record + first, data, len - first);
-		tail += len;
-
-		struct sideband_record e;
-		if (parse(s, (void *)s->record, &e))
-			fn(ctx, &e);
-	}
-	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
 void sideband_drain(struct sideband *s, sideband_fn *fn, void *ctx)
