@@ -71,26 +71,46 @@ static bool is_meant(const struct loaded_program *l, const char *word)
 	return strcmp(l->name, word) == 0 || strcmp(l->tag, word) == 0;
 }
 
+/* Whether someone has it open, or it is attached. The kernel takes its time to unload others. */
+static bool is_used(const struct detail *d, uint32_t id)
+{
+	size_t owners, places;
+
+	bpf_uses_owners(&d->uses, id, &owners);
+	bpf_uses_places(&d->uses, id, &places);
+	return owners || places;
+}
+
+/* How many are meant, and their ids; the last one is taken. */
+static size_t choose(struct detail *d, bool used, char *ret_ids, size_t size)
+{
+	size_t count, found = 0;
+	const struct loaded_program *list = bpf_programs_list(d->programs, &count);
+
+	ret_ids[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		if (!is_meant(&list[i], d->options->program) || is_used(d, list[i].id) != used)
+			continue;
+		size_t n = strlen(ret_ids);
+		if (found++ < NAMES_MAX)
+			snprintf(ret_ids + n, size - n, "%s%u", n ? ", " : "", list[i].id);
+		d->program = list[i];
+	}
+	return found;
+}
+
 /* 0, or 1 after reporting that there is none, or several. */
 static int find_program(struct detail *d)
 {
 	const char *word = d->options->program;
-	size_t count, found = 0;
-	const struct loaded_program *list = bpf_programs_list(d->programs, &count);
-	char ids[128] = "";
+	char ids[128];
+	size_t found = choose(d, true, ids, sizeof(ids));
 
-	for (size_t i = 0; i < count; i++) {
-		if (!is_meant(&list[i], word))
-			continue;
-		size_t n = strlen(ids);
-		if (found++ < NAMES_MAX)
-			snprintf(ids + n, sizeof(ids) - n, "%s%u", n ? ", " : "", list[i].id);
-		d->program = list[i];
-	}
+	if (!found)
+		found = choose(d, false, ids, sizeof(ids));
 	if (!found)
 		log_error("there is no BPF program with the id, name or tag '%s'; 'smolder bpf -b "
-			  "-n 1' "
-			  "lists those that are there",
+			  "-n 1' lists those that are there",
 			  word);
 	else if (found > 1)
 		log_error("%zu BPF programs are called '%s': give the id of one of them (%s%s)",
@@ -306,10 +326,8 @@ static int run(struct detail *d)
 		bpf_detail_cannot(err);
 		return 1;
 	}
-	if (find_program(d) != 0)
-		return 1;
 	bpf_uses_read(&d->uses);
-	if (look(d) != 0)
+	if (find_program(d) != 0 || look(d) != 0)
 		return 1;
 	if (d->is_gone)
 		log_warn("the program was unloaded after %.1f s",
