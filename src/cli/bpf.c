@@ -44,6 +44,9 @@ static void help(void)
 	     "  -n N              end after so many tables\n"
 	     "  -d SECONDS        end after so long; for PROGRAM, how long to look at it (5)\n"
 	     "  -F HZ             for PROGRAM: samples a second and CPU (1999)\n"
+	     "  --each            for PROGRAM: then look once more, and time each run, for an "
+	     "exact\n"
+	     "                    histogram; makes each run some 100 ns longer meanwhile\n"
 	     "Output:\n"
 	     "  -s COLUMN         sort by cpu (default), avg, runs, time, maps, id or name\n"
 	     "  -b, --batch       tables one after the other, not a screen; the default if\n"
@@ -53,12 +56,13 @@ static void help(void)
 	     "  -h, --help        print this help");
 }
 
-enum { OPT_NAME = 256, OPT_TYPE, OPT_ID, OPT_JSON };
+enum { OPT_NAME = 256, OPT_TYPE, OPT_ID, OPT_EACH, OPT_JSON };
 
 static const struct option long_options[] = {
 	{"name", required_argument, NULL, OPT_NAME},
 	{"type", required_argument, NULL, OPT_TYPE},
 	{"id", required_argument, NULL, OPT_ID},
+	{"each", no_argument, NULL, OPT_EACH},
 	{"batch", no_argument, NULL, 'b'},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, 'h'},
@@ -69,7 +73,7 @@ struct bpf_args {
 	struct bpf_view view;
 	const char *program; /* NULL: all of them */
 	uint64_t interval_ms, duration_ms, tables, frequency;
-	bool batch, json, help;
+	bool batch, each, json, help;
 };
 
 struct session {
@@ -130,6 +134,9 @@ static bool parse_option(struct bpf_args *a, int c)
 		return cli_number("-F", optarg, 1, 20000, &a->frequency);
 	case 's':
 		return parse_sort(optarg, &a->view.order);
+	case OPT_EACH:
+		a->each = true;
+		return true;
 	case 'b':
 		a->batch = true;
 		return true;
@@ -325,8 +332,8 @@ int cmd_bpf(int argc, char **argv)
 	}
 	if (!a->program)
 		return watch_all(a);
-	const struct bpf_detail_options o = {a->program,
-					     a->duration_ms ? a->duration_ms : DETAIL_MS,
-					     a->frequency ? a->frequency : FREQUENCY, a->json};
+	const struct bpf_detail_options o = {
+		a->program, a->duration_ms ? a->duration_ms : DETAIL_MS,
+		a->frequency ? a->frequency : FREQUENCY, a->each, a->json};
 	return bpf_detail_run(&o);
 }

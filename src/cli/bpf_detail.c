@@ -12,6 +12,7 @@
 #include "cli/bpf_times.h"
 #include "cli/bpf_where.h"
 #include "cli/cli.h"
+#include "collect/bpf_run_times.h"
 #include "collect/kernel_samples.h"
 #include "collect/probe.h"
 #include "render/describe.h"
@@ -33,7 +34,8 @@ struct detail {
 	int where_error, samples_error;
 	struct bpf_times *times;
 	uint64_t until_ns;
-	bool is_gone;
+	bool is_gone, is_ended;
+	uint64_t lost; /* samples */
 };
 
 void bpf_detail_cannot(int err)
@@ -146,7 +148,7 @@ static void on_end(void *ctx, int what)
 {
 	struct detail *d = ctx;
 
-	(void)what;
+	d->is_ended = what != 0; /* by a signal, and not by the time */
 	loop_stop(d->loop);
 }
 
@@ -160,29 +162,65 @@ static void on_progress(void *ctx, int what)
 		     d->until_ns > now ? (double)(d->until_ns - now) / 1e9 : 0.0);
 }
 
-static int look(struct detail *d)
+/* Until the time is up: 0, or 1 after reporting why not. */
+static int wait(struct detail *d, bool first)
 {
-	d->where_error = bpf_where_new(d->program.id, &d->where);
-	if (!d->where_error)
-		d->samples_error = kernel_samples_new(d->options->frequency, &d->samples);
 	d->until_ns = clock_ns(CLOCK_MONOTONIC) + d->options->duration_ms * 1000000;
 	d->loop = loop_new();
 	int err = loop_end_signals(d->loop, 0, on_end, d);
-	err = err ? err : loop_timer(d->loop, POLL_MS, on_poll, d);
-	if (d->samples)
+	if (first)
+		err = err ? err : loop_timer(d->loop, POLL_MS, on_poll, d);
+	if (first && d->samples)
 		err = err ? err : loop_timer(d->loop, DRAIN_MS, on_drain, d);
 	err = err ? err : loop_timer(d->loop, 500, on_progress, d);
 	err = err ? err : loop_after(d->loop, d->options->duration_ms, on_end, d);
-	on_poll(d, 0);
 	err = err ? err : loop_run(d->loop);
+	loop_free(TAKE_PTR(d->loop));
 	log_progress_done();
-	if (err) {
+	if (err)
 		log_error("cannot wait for events: %s", strerror(-err));
-		return 1;
-	}
-	if (d->samples)
+	return err ? 1 : 0;
+}
+
+static int look(struct detail *d)
+{
+	struct bpf_runs runs;
+
+	d->where_error = bpf_where_new(d->program.id, &d->where);
+	if (!d->where_error)
+		d->samples_error = kernel_samples_new(d->options->frequency, &d->samples);
+	if (bpf_programs_runs(d->program.id, &runs) == 0)
+		bpf_times_add(d->times, &runs);
+	int code = wait(d, true);
+	if (d->samples) {
 		on_drain(d, 0);
-	return 0;
+		d->lost = kernel_samples_lost(d->samples);
+		kernel_samples_free(
+			TAKE_PTR(d->samples)); /* they would be in the way of a second look */
+	}
+	return code;
+}
+
+/* Another look, after the first, whose figures are not to be changed by it. 0, or 1. */
+static int look_at_each(struct detail *d)
+{
+	struct bpf_run_times *each;
+	int err = bpf_run_times_new(d->program.id, &each);
+
+	if (err) {
+		log_warn("each run cannot be timed, so that means are shown: %s",
+			 err == -ENODATA ? "the program came without types (clang -g)"
+					 : "the kernel lets nobody attach to this program");
+		log_debug("attaching to program %u: %s", d->program.id, strerror(-err));
+		return 0;
+	}
+	int code = wait(d, false);
+	err = bpf_run_times_read(each, &d->times->each);
+	d->times->has_each = !err;
+	bpf_run_times_free(each);
+	if (err)
+		log_error("cannot read the times of runs: %s", strerror(-err));
+	return code || err ? 1 : 0;
 }
 
 /* ---- what was seen -------------------------------------------------------------------------- */
@@ -282,8 +320,8 @@ static void print_text(const struct detail *d)
 		       (unsigned long long)bpf_where_seen(d->where),
 		       (unsigned long long)samples_due(d),
 		       (unsigned long long)d->options->frequency);
-		if (d->samples && kernel_samples_lost(d->samples))
-			printf(", %llu lost", (unsigned long long)kernel_samples_lost(d->samples));
+		if (d->lost)
+			printf(", %llu lost", (unsigned long long)d->lost);
 		putchar('\n');
 	}
 	if (unseen)
@@ -297,11 +335,10 @@ static void print_json(const struct detail *d)
 	char room[512];
 	const char *unseen = say_unseen(d, room, sizeof(room));
 	json_t *o = bpf_table_row(&d->program, d->programs, &d->uses);
-	json_t *samples =
-		json_pack("{s:I,s:I,s:I,s:I}", "frequency", (json_int_t)d->options->frequency,
-			  "due", (json_int_t)samples_due(d), "seen",
-			  (json_int_t)(d->where ? bpf_where_seen(d->where) : 0), "lost",
-			  (json_int_t)(d->samples ? kernel_samples_lost(d->samples) : 0));
+	json_t *samples = json_pack(
+		"{s:I,s:I,s:I,s:I}", "frequency", (json_int_t)d->options->frequency, "due",
+		(json_int_t)samples_due(d), "seen",
+		(json_int_t)(d->where ? bpf_where_seen(d->where) : 0), "lost", (json_int_t)d->lost);
 
 	json_object_set_new(
 		o, "seconds",
@@ -328,6 +365,8 @@ static int run(struct detail *d)
 	}
 	bpf_uses_read(&d->uses);
 	if (find_program(d) != 0 || look(d) != 0)
+		return 1;
+	if (d->options->each && !d->is_ended && !d->is_gone && look_at_each(d) != 0)
 		return 1;
 	if (d->is_gone)
 		log_warn("the program was unloaded after %.1f s",

@@ -10,6 +10,7 @@ struct bpf_detail_options {
 	const char *program; /* its id, name or tag */
 	uint64_t duration_ms;
 	uint64_t frequency; /* of samples, a second and CPU */
+	bool each;          /* also time each run, by attaching to the program */
 	bool json;
 };
 

@@ -1,28 +1,14 @@
 #include "cli/bpf_times.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "render/describe.h"
 
-#define PER_DOUBLING 4
-#define ROWS         16
-#define BAR          40
-#define SHOWN        10        /* seconds on a line */
-#define SECOND_NS    990000000 /* a little less: the last one counts, too */
-
-static unsigned bucket_of(double ns)
-{
-	double at = ns > 1 ? log2(ns) * PER_DOUBLING : 0;
-
-	return (unsigned)MIN(at, (double)(BPF_TIMES_BUCKETS - 1));
-}
-
-static uint64_t bucket_start(unsigned bucket)
-{
-	return bucket ? (uint64_t)ceil(exp2((double)bucket / PER_DOUBLING)) : 0;
-}
+#define ROWS      16
+#define BAR       40
+#define SHOWN     10        /* seconds on a line */
+#define SECOND_NS 990000000 /* a little less: the last one counts, too */
 
 void bpf_times_add(struct bpf_times *t, const struct bpf_runs *now)
 {
@@ -32,8 +18,8 @@ void bpf_times_add(struct bpf_times *t, const struct bpf_runs *now)
 	}
 	uint64_t runs = now->count - MIN(now->count, t->last.count);
 	if (runs && now->time_ns >= t->last.time_ns) {
-		double mean = (double)(now->time_ns - t->last.time_ns) / (double)runs;
-		t->buckets[bucket_of(mean)] += runs;
+		uint64_t mean = (now->time_ns - t->last.time_ns) / runs;
+		t->buckets[run_times_bucket(mean)] += runs;
 		t->runs += runs;
 		t->alone += runs == 1;
 		t->intervals++;
@@ -70,13 +56,13 @@ static void print_time(uint64_t ns, int width, FILE *out)
 }
 
 /* Rows of `step` buckets each, so that there are not too many. */
-static void print_buckets(const struct bpf_times *t, FILE *out)
+static void print_buckets(const __u64 *buckets, FILE *out)
 {
-	unsigned first = BPF_TIMES_BUCKETS, last = 0, step = 1;
+	unsigned first = RUN_TIMES_BUCKETS, last = 0, step = 1;
 	uint64_t most = 1;
 
-	for (unsigned i = 0; i < BPF_TIMES_BUCKETS; i++) {
-		if (!t->buckets[i])
+	for (unsigned i = 0; i < RUN_TIMES_BUCKETS; i++) {
+		if (!buckets[i])
 			continue;
 		first = MIN(first, i);
 		last = i;
@@ -85,7 +71,7 @@ static void print_buckets(const struct bpf_times *t, FILE *out)
 		step *= 2;
 	uint64_t sums[ROWS + 1] = {};
 	for (unsigned i = first; i <= last; i++)
-		sums[i / step - first / step] += t->buckets[i];
+		sums[i / step - first / step] += buckets[i];
 	for (unsigned i = 0; i <= last / step - first / step; i++)
 		most = MAX(most, sums[i]);
 	for (unsigned i = first / step; i <= last / step; i++) {
@@ -95,17 +81,45 @@ static void print_buckets(const struct bpf_times *t, FILE *out)
 			continue;
 		}
 		int bar = (int)((runs * BAR + most - 1) / most);
-		print_time(bucket_start(i * step), 12, out);
+		print_time(run_times_start(i * step), 12, out);
 		fputs(" .. ", out);
-		print_time(bucket_start((i + 1) * step), -9, out);
+		print_time(run_times_start((i + 1) * step), -9, out);
 		fprintf(out, "%12llu |%.*s%*s|\n", (unsigned long long)runs, bar,
 			"****************************************", BAR - bar, "");
 	}
 }
 
+static uint64_t add_up(const __u64 *buckets)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < RUN_TIMES_BUCKETS; i++)
+		sum += buckets[i];
+	return sum;
+}
+
+static void print_each(const struct bpf_times *t, FILE *out)
+{
+	uint64_t runs = add_up(t->each.buckets);
+	char amount[DESCRIBE_MAX];
+
+	fprintf(out, "\nTime of a run, each of %s timed in a second look:",
+		describe_quantity(runs, "runs", amount));
+	if (t->each.lost)
+		fprintf(out, " (%s more were not seen whole)",
+			describe_amount(t->each.lost, "", amount));
+	fputc('\n', out);
+	if (runs)
+		print_buckets(t->each.buckets, out);
+}
+
 void bpf_times_text(const struct bpf_times *t, FILE *out)
 {
 	print_seconds(t, out);
+	if (t->has_each) {
+		print_each(t, out);
+		return;
+	}
 	if (!t->runs)
 		return;
 	double alone = 100.0 * (double)t->alone / (double)t->runs;
@@ -120,24 +134,32 @@ void bpf_times_text(const struct bpf_times *t, FILE *out)
 			"have been shorter or longer):\n",
 			(double)(t->last.at_ns - t->first.at_ns) / 1e6 / (double)t->readings,
 			(double)t->runs / (double)t->intervals, alone);
-	print_buckets(t, out);
+	print_buckets(t->buckets, out);
 }
 
 json_t *bpf_times_json(const struct bpf_times *t)
 {
+	const __u64 *from = t->has_each ? t->each.buckets : t->buckets;
 	json_t *buckets = json_array(), *seconds = json_array();
 
-	for (unsigned i = 0; i < BPF_TIMES_BUCKETS; i++)
-		if (t->buckets[i])
+	for (unsigned i = 0; i < RUN_TIMES_BUCKETS; i++)
+		if (from[i])
 			json_array_append_new(buckets,
 					      json_pack("{s:I,s:I,s:I}", "from_ns",
-							(json_int_t)bucket_start(i), "to_ns",
-							(json_int_t)bucket_start(i + 1), "runs",
-							(json_int_t)t->buckets[i]));
+							(json_int_t)run_times_start(i), "to_ns",
+							(json_int_t)run_times_start(i + 1), "runs",
+							(json_int_t)from[i]));
 	for (unsigned i = 0; i < t->second_count; i++)
 		json_array_append_new(seconds, json_real(100 * (double)t->seconds[i]));
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:o,s:o}", "of", "means of the runs in an interval",
-			 "runs", (json_int_t)t->runs, "alone", (json_int_t)t->alone, "intervals",
-			 (json_int_t)t->intervals, "readings", (json_int_t)t->readings, "buckets",
-			 buckets, "cpu_percent_by_second", seconds);
+	json_t *o = json_pack("{s:s,s:I,s:o,s:o}", "of",
+			      t->has_each ? "runs" : "means of the runs in an interval", "runs",
+			      (json_int_t)add_up(from), "buckets", buckets, "cpu_percent_by_second",
+			      seconds);
+	if (t->has_each)
+		json_object_set_new(o, "lost", json_integer((json_int_t)t->each.lost));
+	else
+		json_object_update_new(o, json_pack("{s:I,s:I,s:I}", "alone", (json_int_t)t->alone,
+						    "intervals", (json_int_t)t->intervals,
+						    "readings", (json_int_t)t->readings));
+	return o;
 }

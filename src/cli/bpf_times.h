@@ -8,23 +8,26 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include <jansson.h>
 
+#include "bpf/run_times.h"
 #include "collect/bpf_programs.h"
 
-#define BPF_TIMES_BUCKETS 256 /* four for each doubling */
 #define BPF_TIMES_SECONDS 3600
 
 struct bpf_times { /* zero-initialised is empty */
 	struct bpf_runs first, last, second;
-	uint64_t buckets[BPF_TIMES_BUCKETS]; /* runs */
-	uint64_t runs, alone;                /* in intervals of their own */
-	uint64_t readings, intervals;        /* with runs in them */
-	float seconds[BPF_TIMES_SECONDS];    /* shares of a CPU, second by second */
+	__u64 buckets[RUN_TIMES_BUCKETS]; /* runs */
+	uint64_t runs, alone;             /* in intervals of their own */
+	uint64_t readings, intervals;     /* with runs in them */
+	float seconds[BPF_TIMES_SECONDS]; /* shares of a CPU, second by second */
 	unsigned second_count;
+	struct run_times each; /* of a second look that timed each run, if there was one */
+	bool has_each;
 };
 
 void bpf_times_add(struct bpf_times *t, const struct bpf_runs *now);

@@ -253,22 +253,23 @@ static void add_link(struct reading *r, const struct link_info *own, const char 
 }
 
 /* Where the kernel writes a name depends on the kind, which it has told. */
-static void give_room(const struct link_info *told, struct link_info *i, char *name, uint32_t size)
+static void give_room(const struct link_info *told, struct link_info *i, uint64_t name,
+		      uint32_t size)
 {
 	struct bpf_link_info *known = (void *)i;
 	uint32_t type = told->head.type;
 
 	if (type == BPF_LINK_TYPE_RAW_TRACEPOINT) {
-		known->raw_tracepoint.tp_name = (uintptr_t)name;
+		known->raw_tracepoint.tp_name = name;
 		known->raw_tracepoint.tp_name_len = size;
 	} else if (type == BPF_LINK_TYPE_ITER) {
-		known->iter.target_name = (uintptr_t)name;
+		known->iter.target_name = name;
 		known->iter.target_name_len = size;
 	} else if (type == BPF_LINK_TYPE_PERF_EVENT && told->event.type != EVENT) {
-		i->event.name = (uintptr_t)name;
+		i->event.name = name;
 		i->event.name_len = size;
 	} else if (type == LINK_UPROBE_MULTI) {
-		i->multi.uprobe.path = (uintptr_t)name;
+		i->multi.uprobe.path = name;
 		i->multi.uprobe.path_size = size;
 	}
 }
@@ -282,7 +283,7 @@ static void read_link(struct reading *r, uint32_t id)
 
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &told, &len) != 0)
 		return;
-	give_room(&told, &info, name, sizeof(name) - 1);
+	give_room(&told, &info, (uintptr_t)name, sizeof(name) - 1);
 	len = sizeof(info);
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0)
 		add_link(r, &info, name);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "collect/bpf_object.h"
 
 #define INFO_MAX 16384 /* bytes of /proc/self/fdinfo/N */
 
@@ -26,6 +27,8 @@ struct bpf_programs {
 
 int bpf_programs_new(struct bpf_programs **ret)
 {
+	bpf_object_listen(); /* what libbpf says of programs that go meanwhile is not for the user
+			      */
 	int fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (fd < 0)
 		return -errno;
@@ -47,8 +50,7 @@ void bpf_programs_free(struct bpf_programs *p)
 	free(p);
 }
 
-/* The kernel cuts a name to 15 bytes; that of the function, if types came with it, is whole. */
-static void set_whole_name(int fd, struct loaded_program *l)
+int bpf_program_function(int fd, char ret[static BPF_PROGRAM_NAME])
 {
 	struct bpf_func_info func = {};
 	struct bpf_prog_info info = {.func_info = (uintptr_t)&func,
@@ -56,20 +58,30 @@ static void set_whole_name(int fd, struct loaded_program *l)
 				     .func_info_rec_size = sizeof(func)};
 	uint32_t len = sizeof(info);
 
-	if (!l->btf_id || bpf_obj_get_info_by_fd(fd, &info, &len) != 0)
-		return;
-	struct btf *btf = btf__load_from_kernel_by_id(l->btf_id);
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) != 0)
+		return -errno;
+	struct btf *btf = info.btf_id ? btf__load_from_kernel_by_id(info.btf_id) : NULL;
 	const struct btf_type *t = btf ? btf__type_by_id(btf, func.type_id) : NULL;
 	const char *name = t ? btf__name_by_offset(btf, t->name_off) : NULL;
-	if (name && strncmp(name, l->name, BPF_OBJ_NAME_LEN - 1) == 0)
-		text_clean_to(name, strlen(name), l->name, sizeof(l->name));
+	int err = name && name[0] ? 0 : -ENODATA;
+	if (!err)
+		text_clean_to(name, strlen(name), ret, BPF_PROGRAM_NAME);
 	btf__free(btf);
+	return err;
+}
+
+/* The kernel cuts a name to 15 bytes; that of the function, if types came with it, is whole. */
+static void set_whole_name(int fd, struct loaded_program *l)
+{
+	char name[BPF_PROGRAM_NAME];
+
+	if (bpf_program_function(fd, name) == 0 && strncmp(name, l->name, strlen(l->name)) == 0)
+		memcpy(l->name, name, sizeof(name));
 }
 
 static void describe(int fd, const struct bpf_prog_info *info, struct loaded_program *l)
 {
 	l->type = info->type;
-	l->btf_id = info->btf_id;
 	l->uid = info->created_by_uid;
 	l->code_bytes = info->jited_prog_len;
 	l->loaded_ns = info->load_time;
@@ -110,11 +122,11 @@ static struct loaded_program *place(struct bpf_programs *p, uint32_t id, size_t 
 static void read_runs(struct bpf_programs *p, struct loaded_program *l,
 		      const struct bpf_prog_info *info, bool is_new)
 {
-	struct bpf_runs runs = runs_of(info);
+	struct bpf_runs runs = runs_of(info), none = {.at_ns = p->read_ns};
 
 	/* What came after the first reading has run only since. */
 	if (is_new)
-		l->first = l->now = p->turn > 1 ? (struct bpf_runs){.at_ns = p->read_ns} : runs;
+		l->first = l->now = p->turn > 1 ? none : runs;
 	l->last = l->now;
 	l->now = runs;
 	if (p->turn == 1)

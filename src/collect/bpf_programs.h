@@ -23,7 +23,7 @@ struct bpf_runs { /* sums since the program was loaded, while statistics were on
 };
 
 struct loaded_program {
-	uint32_t id, type, btf_id, uid;
+	uint32_t id, type, uid;
 	uint32_t code_bytes; /* compiled; 0: it is interpreted */
 	char tag[17];        /* of its instructions, in hex */
 	char name[BPF_PROGRAM_NAME];
@@ -67,3 +67,6 @@ double bpf_runs_share(const struct bpf_runs *from, const struct bpf_runs *to);
 
 /* "raw_tracepoint"; "type 99" of one that is newer than this program. */
 const char *bpf_program_type(uint32_t type, char ret[static 16]);
+
+/* The name of its main function: 0; -ENODATA: it came without types; or -errno. */
+int bpf_program_function(int fd, char ret[static BPF_PROGRAM_NAME]);

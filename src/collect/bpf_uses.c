@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <stdarg.h>
 
@@ -157,22 +157,19 @@ static void look_at_pin(struct bpf_uses *u, const char *path)
 				   path);
 }
 
-static void look_at_pins(struct bpf_uses *u, const char *folder, int levels)
+static void look_at_pins(struct bpf_uses *u)
 {
-	DIR *dir = levels ? opendir(folder) : NULL;
+	char root[] = PINS;
+	FTS *walk = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_XDEV | FTS_NOCHDIR, NULL);
 
-	if (!dir)
-		return;
-	for (struct dirent *e; (e = readdir(dir));) {
-		if (e->d_name[0] == '.')
-			continue;
-		CLEANUP(freep) char *path = mem_printf("%s/%s", folder, e->d_name);
-		if (e->d_type == DT_DIR)
-			look_at_pins(u, path, levels - 1);
-		else if (e->d_type == DT_REG)
-			look_at_pin(u, path);
+	for (FTSENT *e; walk && (e = fts_read(walk));) {
+		if (e->fts_level > PIN_LEVELS)
+			fts_set(walk, e, FTS_SKIP);
+		else if (e->fts_info == FTS_F)
+			look_at_pin(u, e->fts_path);
 	}
-	closedir(dir);
+	if (walk)
+		fts_close(walk);
 }
 
 /* ---- all ------------------------------------------------------------------------------------ */
@@ -218,7 +215,7 @@ void bpf_uses_read(struct bpf_uses *u)
 	u->linked = u->place_count;
 	look_at_processes(u);
 	merge_places(u);
-	look_at_pins(u, PINS, PIN_LEVELS);
+	look_at_pins(u);
 	if (u->owner_count)
 		qsort(u->owners, u->owner_count, sizeof(*u->owners), compare_owners);
 }
