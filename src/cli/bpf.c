@@ -83,7 +83,8 @@ struct session {
 	struct bpf_uses uses;
 	struct bpf_screen screen;
 	uint64_t turns, read_ns;
-	double seconds; /* of the last interval */
+	bool had_changed; /* programs had come or gone at the last reading */
+	double seconds;   /* of the last interval */
 	int error;
 };
 
@@ -183,8 +184,11 @@ static int read_all(struct session *s)
 
 	s->seconds = s->read_ns ? (double)(now - s->read_ns) / 1e9 : 0;
 	s->read_ns = now;
-	if (!err && (bpf_programs_changed(s->programs) || s->turns % USES_EVERY == 0))
+	/* Once more after those that were new: they may have been attached only since. */
+	bool changed = bpf_programs_changed(s->programs);
+	if (!err && (changed || s->had_changed || s->turns % USES_EVERY == 0))
 		bpf_uses_read(&s->uses);
+	s->had_changed = changed;
 	s->turns++;
 	return err;
 }

@@ -68,7 +68,7 @@ bool bpf_screen_show(const char *text, size_t len)
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		size_t line = newline ? (size_t)(newline - at) : (size_t)(end - at);
 		fwrite(at, 1, line, f);
-		fputs(REST_LINE "\r\n", f);
+		fputs(REST_LINE "\n", f);
 		at += line + (newline != NULL);
 	}
 	fputs(REST_BELOW, f);

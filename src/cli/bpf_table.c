@@ -7,9 +7,11 @@
 #include "base/mem.h"
 #include "render/describe.h"
 
-#define NAME_COLUMNS  24
-#define OWNER_COLUMNS 22
-#define PAST_COLUMNS  20
+#define NAME_COLUMNS   24
+#define OWNER_COLUMNS  22
+#define PAST_COLUMNS   20
+#define NARROW         120 /* columns of the terminal */
+#define NARROW_COLUMNS 16
 
 enum column { ID, CPU, AVERAGE, MOST, RUNS, TIME, MAPS, PAST, TYPE, NAME, OWNER, PLACE, COLUMNS };
 
@@ -17,18 +19,18 @@ static const struct {
 	const char *title;
 	int width; /* less than 0: text, which stands on the left */
 } columns[COLUMNS] = {
-	[ID] = {"ID", 7},
+	[ID] = {"ID", 6},
 	[CPU] = {"CPU %", 8},
 	[AVERAGE] = {"AVG %", 8},
 	[MOST] = {"MAX %", 8},
-	[RUNS] = {"RUNS/S", 11},
-	[TIME] = {"NS/RUN", 10},
+	[RUNS] = {"RUNS/S", 10},
+	[TIME] = {"NS/RUN", 8},
 	[MAPS] = {"MAPS", 10},
 	[PAST] = {"BEFORE", -PAST_COLUMNS},
 	[TYPE] = {"TYPE", -16},
 	[NAME] = {"NAME", -NAME_COLUMNS},
 	[OWNER] = {"OWNER", -OWNER_COLUMNS},
-	[PLACE] = {"ATTACHED TO", -12},
+	[PLACE] = {"ATTACHED TO", -11},
 };
 
 /* ---- figures -------------------------------------------------------------------------------- */
@@ -212,6 +214,14 @@ const char *bpf_table_past(const struct loaded_program *l, unsigned intervals,
 	return ret;
 }
 
+/* On a narrow terminal, text gives way first. */
+static unsigned width_of(const struct bpf_view *v, enum column c)
+{
+	if (v->columns && v->columns < NARROW && (c == NAME || c == OWNER))
+		return NARROW_COLUMNS;
+	return (unsigned)abs(columns[c].width);
+}
+
 /* Which columns fit: the last one, of text, is cut. */
 static void choose_columns(const struct bpf_view *v, bool ret[static COLUMNS])
 {
@@ -220,13 +230,13 @@ static void choose_columns(const struct bpf_view *v, bool ret[static COLUMNS])
 
 	for (int c = 0; c < COLUMNS; c++) {
 		ret[c] = c != PAST || v->columns;
-		width += (unsigned)abs(columns[c].width) + 1;
+		width += width_of(v, (enum column)c) + (columns[c].width < 0);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(first_to_go) && v->columns && width > v->columns; i++) {
 		if (!ret[first_to_go[i]])
 			continue;
 		ret[first_to_go[i]] = false;
-		width -= (unsigned)abs(columns[first_to_go[i]].width) + 1;
+		width -= width_of(v, first_to_go[i]) + (columns[first_to_go[i]].width < 0);
 	}
 }
 
@@ -234,7 +244,7 @@ static void choose_columns(const struct bpf_view *v, bool ret[static COLUMNS])
 static void print_text(const struct bpf_view *v, enum column c, const char *text, unsigned *used,
 		       FILE *out)
 {
-	size_t room = (size_t)-columns[c].width, taken, len = strlen(text);
+	size_t room = width_of(v, c), taken, len = strlen(text);
 
 	if (c == PLACE) {
 		if (v->columns)
@@ -260,7 +270,8 @@ static void print_cell(const struct bpf_view *v, const struct loaded_program *l,
 	if (c == ID)
 		fprintf(out, "%*u", width, l->id);
 	else if (c == MAPS)
-		fprintf(out, "%*s", width, describe_amount(l->map_bytes, "bytes", amount));
+		fprintf(out, "%*s", width,
+			l->map_bytes ? describe_amount(l->map_bytes, "bytes", amount) : "-");
 	else if (c == RUNS)
 		fprintf(out, "%*.*f", width, value > 0 && value < 10 ? 1 : 0, value);
 	else if (c == TIME && !runs_in(l))
@@ -285,7 +296,11 @@ static void print_summary(const struct bpf_view *v, const struct loaded_program 
 {
 	struct tm local;
 	time_t now = time(NULL);
-	char clock[16], line[160], lost[64] = "";
+	static const char *const orders[BPF_ORDERS] = {
+		[BPF_ORDER_CPU] = "cpu",   [BPF_ORDER_AVERAGE] = "avg", [BPF_ORDER_RUNS] = "runs",
+		[BPF_ORDER_TIME] = "time", [BPF_ORDER_MAPS] = "maps",   [BPF_ORDER_ID] = "id",
+		[BPF_ORDER_NAME] = "name"};
+	char clock[16], line[256], lost[64] = "", keys[64] = "";
 	double all = 0;
 	size_t running = 0, taken;
 
@@ -297,8 +312,10 @@ static void print_summary(const struct bpf_view *v, const struct loaded_program 
 	if (bpf_programs_left_out(p))
 		snprintf(lost, sizeof(lost), ", %llu more left out",
 			 (unsigned long long)bpf_programs_left_out(p));
-	snprintf(line, sizeof(line), "%s  %zu BPF program%s, %zu of them ran: %.3f %% of a CPU%s",
-		 clock, count, count == 1 ? "" : "s", running, all, lost);
+	if (v->lines)
+		snprintf(keys, sizeof(keys), "; s: sort (%s), q: end", orders[v->order]);
+	snprintf(line, sizeof(line), "%s  %zu BPF program%s, %zu of them ran: %.3f %% of a CPU%s%s",
+		 clock, count, count == 1 ? "" : "s", running, all, lost, keys);
 	fprintf(out, "%.*s\n",
 		(int)describe_fit(line, strlen(line), v->columns ? v->columns : SIZE_MAX, &taken),
 		line);

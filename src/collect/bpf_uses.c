@@ -227,28 +227,33 @@ void bpf_uses_done(struct bpf_uses *u)
 	*u = (struct bpf_uses){};
 }
 
+/* Where the entries of a program begin, each of which begins with its id, and how many they are. */
+static size_t find(const void *list, size_t count, size_t size, uint32_t program, size_t *ret_count)
+{
+	const char *bytes = list;
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (*(const uint32_t *)(bytes + mid * size) < program)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (high = low; high < count && *(const uint32_t *)(bytes + high * size) == program;)
+		high++;
+	*ret_count = high - low;
+	return low;
+}
+
 const struct bpf_owner *bpf_uses_owners(const struct bpf_uses *u, uint32_t program,
 					size_t *ret_count)
 {
-	size_t first = 0, end;
-
-	while (first < u->owner_count && u->owners[first].program < program)
-		first++;
-	for (end = first; end < u->owner_count && u->owners[end].program == program; end++)
-		;
-	*ret_count = end - first;
-	return u->owners + first;
+	return u->owners + find(u->owners, u->owner_count, sizeof(*u->owners), program, ret_count);
 }
 
 const struct bpf_place *bpf_uses_places(const struct bpf_uses *u, uint32_t program,
 					size_t *ret_count)
 {
-	size_t first = 0, end;
-
-	while (first < u->place_count && u->places[first].program < program)
-		first++;
-	for (end = first; end < u->place_count && u->places[end].program == program; end++)
-		;
-	*ret_count = end - first;
-	return u->places + first;
+	return u->places + find(u->places, u->place_count, sizeof(*u->places), program, ret_count);
 }
