@@ -155,11 +155,11 @@ static void on_end(void *ctx, int what)
 static void on_progress(void *ctx, int what)
 {
 	const struct detail *d = ctx;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	char doing[64];
 
 	(void)what;
-	log_progress("looking at BPF program %u: %.0f s left", d->program.id,
-		     d->until_ns > now ? (double)(d->until_ns - now) / 1e9 : 0.0);
+	snprintf(doing, sizeof(doing), "looking at BPF program %u", d->program.id);
+	cli_progress(doing, 0, d->until_ns);
 }
 
 /* Until the time is up: 0, or 1 after reporting why not. */
