@@ -7,18 +7,6 @@
 #define REPLACEMENT "\xef\xbf\xbd"
 #define ELLIPSIS    "\xe2\x80\xa6"
 
-void text_clean_to(const char *s, size_t len, char *ret, size_t size)
-{
-	char clean[TEXT_MAX + 1];
-	size_t n = text_clean(s, len, clean);
-
-	if (n >= size)
-		for (n = size - 1; n && ((unsigned char)clean[n] & 0xc0) == 0x80;)
-			n--;
-	memcpy(ret, clean, n);
-	ret[n] = '\0';
-}
-
 int text_is_plain(const char *s, size_t len)
 {
 	if (len > TEXT_MAX)
@@ -112,4 +100,15 @@ char *text_hex_bytes(const uint8_t *bytes, size_t len, char *ret)
 	}
 	ret[2 * len] = '\0';
 	return ret;
+}
+
+void text_clean_to(const char *s, size_t len, char *ret, size_t size)
+{
+	char clean[TEXT_MAX + 1] = "";
+	size_t all = text_clean(s, len, clean), n = all < size ? all : size - 1;
+
+	while (n && n < all && n <= TEXT_MAX && ((unsigned char)clean[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(ret, clean, n);
+	ret[n] = '\0';
 }

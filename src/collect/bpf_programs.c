@@ -140,7 +140,7 @@ static void read_runs(struct bpf_programs *p, struct loaded_program *l,
 static int read_one(struct bpf_programs *p, uint32_t id, size_t at)
 {
 	CLEANUP(fd_closep) int fd = bpf_prog_get_fd_by_id(id);
-	uint32_t maps[BPF_PROGRAM_MAPS];
+	uint32_t maps[BPF_PROGRAM_MAPS] = {};
 	struct bpf_prog_info info = {.map_ids = (uintptr_t)maps, .nr_map_ids = BPF_PROGRAM_MAPS};
 	uint32_t len = sizeof(info);
 	bool is_new;
