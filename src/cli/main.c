@@ -10,6 +10,7 @@
 
 const struct command commands[] = {
 	{"record", cmd_record, "profile the machine, a process or a program now"},
+	{"top", cmd_top, "what processes do, live: CPU, waiting, and the hottest functions"},
 	{"profile", cmd_profile, "the same, with the flags and output of BCC's profile"},
 	{"offcpu", cmd_offcpu,
 	 "what threads wait for now, and how long: time off the CPU by stack"},
