@@ -42,11 +42,11 @@ static __always_inline __u64 waiting_now(struct task_struct *task)
 	return since && now > since ? now - since : 0;
 }
 
-static __always_inline bool is_dead(struct task_struct *task)
+static __always_inline long state_of(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->__state))
-		return task->__state & TASK_STATE_DEAD;
-	return ((struct task_struct___before_5_14 *)task)->state & TASK_STATE_DEAD;
+		return task->__state;
+	return ((struct task_struct___before_5_14 *)task)->state;
 }
 
 static __always_inline bool is_wanted(struct task_struct *task, const struct task_account *a)
@@ -72,11 +72,13 @@ int tasks_each(__u64 *ctx)
 		.start = task->start_time,
 		.ran = task->se.sum_exec_runtime,
 		.switches = task->nvcsw + task->nivcsw,
+		.blocks = task->nvcsw,
 		.pid = filter.pid_namespace ? inner_pid(leader) : (__u32)task->tgid,
 		.tid = filter.pid_namespace ? inner_pid(task) : (__u32)task->pid,
 		.is_kernel = (task->flags & PF_KTHREAD) != 0,
 		.is_running = task->on_cpu != 0,
-		.is_dead = is_dead(task),
+		.is_dead = (state_of(task) & TASK_STATE_DEAD) != 0,
+		.is_ready = state_of(task) == TASK_STATE_RUNNING,
 	};
 	bpf_probe_read_kernel_str(a.thread, WIRE_COMM, &task->comm);
 	bpf_probe_read_kernel_str(a.comm, WIRE_COMM, &leader->comm);

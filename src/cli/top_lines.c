@@ -29,6 +29,8 @@ static bool is_shown(const struct top_view *v, const struct column *c)
 {
 	if (c->sort == TOP_SORT_ID)
 		return v->options.by != TOP_BY_CONTAINER;
+	if (c->sort == TOP_SORT_THREADS)
+		return v->options.by != TOP_BY_THREAD;
 	return c->sort != TOP_SORT_IDLE || v->interval->has_idle;
 }
 
@@ -78,7 +80,7 @@ void top_lines_title(const struct top_view *v, const struct top_header *h,
 	if (v->interval->seconds > 1.5 * h->every || v->interval->seconds < 0.5 * h->every)
 		put(ret, &n, ", %.1f s", v->interval->seconds);
 	if (v->options.search[0])
-		put(ret, &n, ", search: %s", v->options.search);
+		put(ret, &n, ", %u of %u: %s", v->row_count, v->all_count, v->options.search);
 	if (h->is_paused)
 		put(ret, &n, "  [paused]");
 }
@@ -93,7 +95,7 @@ void top_lines_sum(const struct top_view *v, char ret[static TOP_LINE])
 	if (i->cpus)
 		put(ret, &n, " of %u%%", 100 * i->cpus);
 	if (s->runnable >= 0)
-		put(ret, &n, ", waiting for a CPU %.1f%%", s->runnable);
+		put(ret, &n, ", runnable %.1f%%", s->runnable);
 	if (s->switches >= 0)
 		put(ret, &n, ", %.0f switches/s", s->switches);
 	if (s->threads)
@@ -101,8 +103,6 @@ void top_lines_sum(const struct top_view *v, char ret[static TOP_LINE])
 	put(ret, &n, ", %llu samples", (unsigned long long)i->sampled);
 	if (i->lost)
 		put(ret, &n, ", %llu LOST", (unsigned long long)i->lost);
-	if (v->row_count != v->all_count)
-		put(ret, &n, ", %u of %u shown", v->row_count, v->all_count);
 }
 
 void top_lines_columns(const struct top_view *v, char ret[static TOP_LINE],

@@ -86,21 +86,40 @@ static double more(uint64_t now, uint64_t before)
 	return now > before ? (double)(now - before) : 0;
 }
 
-/* What a thread did since the last time; one that is new, since it began. */
+struct shares { /* of the time that a thread lived, ns */
+	double ran, runnable, blocked;
+};
+
+/*
+ * What a thread did since then. The kernel does not count as run what interrupts, or the host of a
+ * virtual machine, took from it: a thread that did not block was on its CPU nevertheless.
+ */
+static struct shares share(const struct task_account *a, const struct task_account *b)
+{
+	double lived = more(a->time, b->time), ran = MIN(more(a->ran, b->ran), lived);
+	double runnable = MIN(more(a->waited, b->waited), lived - ran);
+
+	if (a->is_dead)
+		return (struct shares){ran, runnable, 0};
+	if (a->has_waited && a->is_ready && b->is_ready && a->blocks == b->blocks)
+		return (struct shares){lived - runnable, runnable, 0};
+	return (struct shares){ran, runnable, lived - ran - runnable};
+}
+
+/* One that is new is told of since it began. */
 static void add_account(struct top_live *l, const struct task_account *a)
 {
-	const struct task_account none = {.time = a->start}, *b = find_before(l, a);
+	const struct task_account new = {.time = a->start, .is_ready = 1}, *b = find_before(l, a);
 	struct container c = {};
 	char comm[WIRE_COMM + 1] = "", thread[WIRE_COMM + 1] = "";
 
 	if (!b) /* or it was no target before: then nothing is known of its last second */
-		b = a->start >= l->before_ns ? &none : a;
+		b = a->start >= l->before_ns ? &new : a;
 	if (a->cgroup && l->cgroups)
 		container_of_cgroup(cgroups_path(l->cgroups, a->cgroup), &c);
 	memcpy(comm, a->comm, strnlen(a->comm, WIRE_COMM));
 	memcpy(thread, a->thread, strnlen(a->thread, WIRE_COMM));
-	double lived = more(a->time, b->time), ran = MIN(more(a->ran, b->ran), lived);
-	double runnable = MIN(more(a->waited, b->waited), lived - ran);
+	struct shares shares = share(a, b);
 	struct top_account account = {
 		.pid = a->pid,
 		.tid = a->tid,
@@ -109,9 +128,9 @@ static void add_account(struct top_live *l, const struct task_account *a)
 		.thread = thread,
 		.container = c.container[0] ? c.container : c.unit,
 		.host = "",
-		.ran = ran + more(a->past_ran, b->past_ran),
-		.runnable = a->has_waited ? runnable : TOP_UNKNOWN,
-		.blocked = a->is_dead ? 0 : lived - ran - runnable,
+		.ran = shares.ran + more(a->past_ran, b->past_ran),
+		.runnable = a->has_waited ? shares.runnable : TOP_UNKNOWN,
+		.blocked = shares.blocked,
 		.idle = TOP_UNKNOWN,
 		.switches =
 			more(a->switches, b->switches) + more(a->past_switches, b->past_switches),

@@ -29,26 +29,26 @@ struct top_screen {
 };
 
 static const char help_line[] =
-	"q quit  / search  P R B S sort  t threads  c containers  w wall/cpu  space pause  h help";
+	"q quit  / search  PRBS sort  t threads  c containers  w wall  p pause  h help";
 
 static const char *const help_screen[] = {
 	"",
-	"  Each row is a process, thread or container; below are the functions and stacks in",
-	"  which the selected one spent its time. 100 % is one thread all the time.",
+	"  A row is a process, a thread or a container; below are the functions and stacks",
+	"  in which the selected one spent its time. 100 % is one thread all the time.",
 	"",
-	"    CPU%        time on a CPU, as the kernel counts it",
-	"    RUNNABLE%   time waiting for a CPU",
-	"    BLOCKED%    time neither running nor waiting for a CPU",
-	"    IDLE%       with w: of that, waiting for work; BLOCKED% is then without it",
-	"    SWITCH/s    how often its threads left a CPU",
+	"    CPU%       time on a CPU",
+	"    RUNNABLE%  time waiting for a CPU",
+	"    BLOCKED%   time neither running nor waiting for a CPU",
+	"    IDLE%      with w: of that, waiting for work; BLOCKED% is then without it",
+	"    SWITCH/s   how often its threads left a CPU",
+	"    -          not known, such as of a process that has ended",
 	"",
-	"  up down PgUp PgDn Home End  select         enter  more room for the selected one",
-	"  /  search: name, number, container         Esc    end the search",
-	"  t  by thread                               c      by container",
-	"  w  wall: all time, or only time on CPUs    p, space  pause",
-	"  P  sort by CPU%        R  by RUNNABLE%     B  by BLOCKED%     S  by SWITCH/s",
-	"  N  by number           A  by name          < >  by the column beside   I  reverse",
-	"  h, ?  this help                            q, Ctrl-C  quit",
+	"  arrows, PgUp, PgDn, Home, End  select      Enter  more room for the selected",
+	"  /  search: a name, number or container     Esc    end the search",
+	"  t  by thread      c  by container          w      all time, or that on CPUs",
+	"  P  sort by CPU%   R  by RUNNABLE%   B  by BLOCKED%   S  by SWITCH/s",
+	"  N  by number      A  by name        < >  by the column beside   I  reverse",
+	"  p, space  pause   h, ?  this help   q, Ctrl-C  quit",
 	"",
 	"  Any key goes back.",
 };

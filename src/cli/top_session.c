@@ -31,11 +31,18 @@ struct session {
 	bool searching;
 	char before_search[TOP_SEARCH];
 	char message[256];
-	bool again; /* the source is to be started anew */
-	bool failed;
+	bool is_over; /* the loop has been stopped … */
+	bool again;   /* … and the source is to be started anew … */
+	bool failed;  /* … or we end, with 1 */
 	uint64_t taken;
 	uint64_t began_ms;
 };
+
+static void stop(struct session *s)
+{
+	s->is_over = true;
+	loop_stop(s->loop);
+}
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
@@ -92,7 +99,7 @@ static void print(struct session *s)
 		putchar('\n');
 	top_lines_print(&s->view, &h, s->options->rows, stdout);
 	if (fflush(stdout) != 0)
-		loop_stop(s->loop); /* said at the end, unless nobody reads it any more */
+		stop(s); /* said at the end, unless nobody reads it any more */
 }
 
 /* ---- intervals ------------------------------------------------------------------------------- */
@@ -105,7 +112,7 @@ static void say_failed(struct session *s)
 		return;
 	}
 	s->failed = true;
-	loop_stop(s->loop);
+	stop(s);
 }
 
 static void say_waiting(struct session *s)
@@ -119,7 +126,7 @@ static void say_waiting(struct session *s)
 		  "still send to it?",
 		  s->source->name, WAIT_FIRST_MS / 1000);
 	s->failed = true;
-	loop_stop(s->loop);
+	stop(s);
 }
 
 static void take(struct session *s)
@@ -141,7 +148,7 @@ static void take(struct session *s)
 	if (taken == TOP_ANEW)
 		s->again = true;
 	if (s->again || (s->options->count && s->taken >= s->options->count))
-		loop_stop(s->loop);
+		stop(s);
 }
 
 static void on_interval(void *ctx, int what)
@@ -192,7 +199,7 @@ static void toggle_wall(struct session *s)
 	s->is_paused = false;
 	snprintf(s->message, sizeof(s->message), "%s",
 		 s->wall ? "beginning to record what threads wait for" : "");
-	loop_stop(s->loop);
+	stop(s);
 }
 
 static void begin_search(struct session *s)
@@ -276,7 +283,7 @@ static void command_key(struct session *s, int key)
 {
 	switch (key) {
 	case 'q':
-		loop_stop(s->loop);
+		stop(s);
 		break;
 	case 'h':
 	case '?':
@@ -344,7 +351,7 @@ static void on_input(void *ctx, int fd)
 	if (any)
 		show(s);
 	else if (poll(&gone, 1, 0) > 0 && gone.revents & (POLLHUP | POLLERR))
-		loop_stop(s->loop); /* the terminal was closed */
+		stop(s); /* the terminal was closed */
 }
 
 static void on_resize(void *ctx, int signo)
@@ -364,7 +371,7 @@ static void on_end(void *ctx, int signo)
 
 	(void)signo;
 	s->again = false;
-	loop_stop(s->loop);
+	stop(s);
 }
 
 static int watch(struct session *s)
@@ -385,7 +392,7 @@ static int watch(struct session *s)
 /* Until it ends, or the source has to begin anew. */
 static int run_once(struct session *s)
 {
-	s->again = false;
+	s->again = s->is_over = false;
 	if (s->screen)
 		show(s);
 	int code = s->source->start(s->source->self, s->wall);
@@ -393,7 +400,8 @@ static int run_once(struct session *s)
 	if (!code) {
 		if (s->source->is_stored)
 			take(s);
-		loop_run(s->loop);
+		if (!s->is_over)
+			loop_run(s->loop);
 	}
 	loop_free(TAKE_PTR(s->loop));
 	s->source->stop(s->source->self);

@@ -30,7 +30,7 @@ struct top_source {
 	void (*free)(void *self);
 	void *self;
 	bool is_stored; /* there may be an interval already when it begins */
-	char *name; /* "this machine", "http://…"; the owner frees it */
+	char *name;     /* "this machine", "http://…"; the owner frees it */
 };
 
 static inline void top_source_done(struct top_source *s)

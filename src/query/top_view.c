@@ -8,6 +8,7 @@
 #include "query/top_hot.h"
 
 #define NO_CONTAINER "(none)"
+#define LEAST        0.05 /* %: what would be shown as 0.0 is left out */
 
 const char *const top_by_names[TOP_BYS] = {
 	[TOP_BY_PROCESS] = "process",
@@ -341,6 +342,8 @@ static void list_hot(struct top_view *v, const struct top_hot *h)
 	for (uint32_t i = 0; i < h->function_count; i++) {
 		const struct hot_function *f = &h->functions[i];
 		const struct frame *frame = &p->frames[f->frame];
+		if ((double)f->total * unit < LEAST)
+			continue;
 		v->functions[v->function_count++] = (struct top_function){
 			.name = profile_str(p, frame->name),
 			.module = profile_str(p, p->modules[frame->module].name),
@@ -349,7 +352,7 @@ static void list_hot(struct top_view *v, const struct top_hot *h)
 		};
 	}
 	v->stacks = mem_alloc_array(h->stack_count + 1, sizeof(*v->stacks));
-	for (uint32_t i = 0; i < h->stack_count; i++)
+	for (uint32_t i = 0; i < h->stack_count && (double)h->stacks[i].value * unit >= LEAST; i++)
 		v->stacks[v->stack_count++] =
 			(struct top_stack){(double)h->stacks[i].value * unit, h->stacks[i].stack};
 	v->selected_samples = h->count;
