@@ -10,7 +10,6 @@
 
 const struct command commands[] = {
 	{"record", cmd_record, "profile the machine, a process or a program now"},
-	{"top", cmd_top, "what processes do, live: CPU, waiting, and the hottest functions"},
 	{"profile", cmd_profile, "the same, with the flags and output of BCC's profile"},
 	{"offcpu", cmd_offcpu,
 	 "what threads wait for now, and how long: time off the CPU by stack"},
@@ -19,6 +18,7 @@ const struct command commands[] = {
 	{"syscount", cmd_syscount, "the same, with the flags and output of BCC's syscount"},
 	{"stat", cmd_stat, "count events, as perf stat does: time, switches, faults, cycles"},
 	{"trace", cmd_trace, "show each system call, as strace does, without stopping the process"},
+	{"top", cmd_top, "what processes do, live: CPU, waiting, and the hottest functions"},
 	{"run", cmd_run, "sample every process continuously, and store and serve the profiles"},
 	{"agent", cmd_agent, "sample continuously, and send the profiles to a server"},
 	{"serve", cmd_serve, "store what agents send, and answer queries over HTTP"},
