@@ -44,6 +44,7 @@ PROGRAMS = {
     "shares-packed": ("shares.c", C + ["-Wl,--build-id=0x" + 10 * "deb3"]),
     "shares-32": ("shares.c", C + ["-m32"]),
     "threads": ("threads.c", C),
+    "states": ("states.c", C),
     "syscalls": ("syscalls.c", C),
     "calls": ("calls.c", C),
     "every": ("every.c", C + ["-D_GNU_SOURCE", "-Wno-unused-result", "-Wno-nonnull"]),
