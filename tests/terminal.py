@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
-from always import until
+from always import tree, until
 from tap import skip
 
 
@@ -24,7 +24,7 @@ class Terminal:
         words = " ".join(f"'{w}'" for w in argv)
         script = os.path.join(self.dir, "script")
         with open(script, "w") as f:
-            f.write(f"stty -g > {self.dir}/before\nstty size > /dev/null\n"
+            f.write(f"trap : INT HUP\nstty -g > {self.dir}/before\n"
                     f"{words}\necho $? > {self.dir}/code\nstty -g > {self.dir}/after\n"
                     f"mv {self.dir}/after {self.status}\nexec sleep 1000\n")
         self.height = height
@@ -80,12 +80,11 @@ class Terminal:
             return b""
 
     def program(self):
-        """The pid of the program."""
-        shell = self.ask("pane_pid")
+        """The pid of the program: the last one that was started."""
         def look():
-            with open(f"/proc/{shell}/task/{shell}/children") as f:
-                return f.read().split()
-        return int(until("the program to start", look)[0])
+            pids = tree(int(self.ask("pane_pid")))
+            return pids[-1] if len(pids) > 1 else None
+        return until("the program to start", look)
 
     def ended(self):
         """Waits for its end: (exit code, settings before, settings after)."""

@@ -292,10 +292,11 @@ static double sort_value(const struct top_row *r, enum top_sort sort)
 	}
 }
 
+/* Those without a number come last. */
 static int by_id(const struct top_row *a, const struct top_row *b)
 {
 	if (a->key.id != b->key.id)
-		return a->key.id < b->key.id ? -1 : 1;
+		return a->key.id - 1 < b->key.id - 1 ? -1 : 1;
 	return strcmp(a->key.name, b->key.name);
 }
 

@@ -16,6 +16,7 @@ from terminal import Terminal  # noqa: E402
 
 COLUMNS = ["PID", "CPU%", "RUNNABLE%", "BLOCKED%", "SWITCH/s", "THR", "COMMAND", "@CONTAINER"]
 THREADS = ["TID", "CPU%", "RUNNABLE%", "BLOCKED%", "SWITCH/s", "THREAD", "(PROCESS)", "@CONTAINER"]
+BURN = "burn_here states"
 HELP = "q quit  / search  PRBS sort  t threads  c containers  w wall  p pause  h help"
 
 
@@ -82,7 +83,7 @@ def threads_are_shown_as_they_are_on_any_size():
                 rows = t.wait("its threads", lambda lines: has_rows(
                     lines, "st-burner", "st-sleeper", "st-blocked"))
                 check_threads(rows)
-                lines = t.wait("its function", lambda lines: "burn_here  states" in below(lines) and lines)
+                lines = t.wait("its function", lambda lines: BURN in below(lines) and lines)
                 assert lines[0].startswith("smolder top") and "by thread" in lines[0], lines[0]
                 assert lines[1] == "", "the line of findings"
                 assert re.match(r"CPU [\d.]+% of \d+%, runnable .* switches/s, 4 threads, \d+ samples$",
@@ -92,7 +93,7 @@ def threads_are_shown_as_they_are_on_any_size():
                 assert max(map(len, lines)) <= width
                 # All of the burner's time is in one function, and in its stack.
                 rows, hot = table(lines), below(lines)
-                share, total = hot["burn_here  states"]
+                share, total = hot[BURN]
                 cpu = rows["st-burner"]["CPU%"]
                 assert share <= total <= cpu + 0.1 and share > 0.8 * cpu, (hot, rows)
                 stack = next(line for line in lines if "burn_here < " in line)
@@ -119,7 +120,7 @@ def keys_do_what_the_help_says():
             t.wait("the second one selected", lambda lines: any(
                 line.startswith(f"waits ({other.pid}):") for line in lines))
             t.keys("Home")
-            t.wait("the first one's functions", lambda lines: "burn_here  states" in below(lines))
+            t.wait("the first one's functions", lambda lines: BURN in below(lines))
 
             t.keys("t")
             t.wait("threads", lambda lines: has_rows(lines, "st-burner", "st-blocked", "waits"))
@@ -185,7 +186,7 @@ def a_new_size_is_followed():
         for width, height in ((200, 60), (40, 10), (100, 30)):
             t.resize(width, height)
             lines = t.wait(f"{width}x{height}", lambda lines: lines[-1] == HELP[:width].rstrip()
-                           and lines[0].startswith("smolder top") and "states" in "".join(lines) and lines)
+                           and lines[0].startswith("smolder top") and str(w.pid) in "".join(lines) and lines)
             assert sum(line == HELP[:width].rstrip() for line in lines) == 1, lines
             assert max(map(len, lines)) <= width
         for width, height in ((12, 3), (1, 1), (80, 24)):
@@ -223,7 +224,7 @@ def plain_text_is_plain():
         for part in text.split("smolder top  ")[1:]:
             rows = table(part.splitlines())
             check_threads(rows)
-            share, _ = below(part.splitlines())["burn_here  states"]
+            share, _ = below(part.splitlines())[BURN]
             assert share > 0.8 * rows["st-burner"]["CPU%"], part
         r = run("top", "-b", "-n", "1", "-p", w.pid, "--search", "no such name").ok()
         assert "nothing matches" in r.out.decode(), r.out
@@ -275,7 +276,7 @@ def wrong_uses_are_told():
     run("top", "--server", "127.0.0.1:1", "-b").refused("127.0.0.1:1", "refused")
     run("top", "--server", "127.0.0.1:1", "-p", "1").refused("--search")
     run("top", "-b", "--token-file", "/dev/null").refused("--server")
-    run("top", "-b", "-n", "1", user=NOBODY, group=NOBODY, extra_groups=[]).refused("root")
+    run("top", "-b", "-n", "1", user=NOBODY, group=NOBODY, extra_groups=[]).refused("CAP_BPF", "sudo")
     for term, word in (("no-such-terminal", "TERM=no-such-terminal"), ("", "TERM is not set")):
         with Terminal(["env", f"TERM={term}", SMOLDER, "top"], 80, 24) as t:
             code, before, after = t.ended()
@@ -301,7 +302,7 @@ def a_server_is_shown_like_the_kernel():
             t.keys("/", "s", "t", "a", "t", "e", "s", "Enter")
             t.wait("its parts", lambda lines: {"[blocked: lock]", "[running: user]"} <= set(below(lines)))
             t.keys("w")
-            t.wait("its functions", lambda lines: "burn_here  states" in below(lines))
+            t.wait("its functions", lambda lines: BURN in below(lines))
             assert a.stop() == 0, a.err
             t.wait("that the server is gone", lambda lines: "cannot ask" in lines[-1])
             t.keys("q")
