@@ -106,6 +106,18 @@ static struct shares share(const struct task_account *a, const struct task_accou
 	return (struct shares){ran, runnable, lived - ran - runnable};
 }
 
+/*
+ * Threads are read one after another, and on a busy machine we may have to wait in between: what is
+ * known of a thread is of its own interval, and is scaled to the one that is shown.
+ */
+static double stretch(const struct top_live *l, const struct task_account *a,
+		      const struct task_account *b)
+{
+	double lived = more(a->time, b->time);
+
+	return b->tid && lived > 0 ? l->interval.seconds * 1e9 / lived : 1;
+}
+
 /* One that is new is told of since it began. */
 static void add_account(struct top_live *l, const struct task_account *a)
 {
@@ -120,6 +132,7 @@ static void add_account(struct top_live *l, const struct task_account *a)
 	memcpy(comm, a->comm, strnlen(a->comm, WIRE_COMM));
 	memcpy(thread, a->thread, strnlen(a->thread, WIRE_COMM));
 	struct shares shares = share(a, b);
+	double by = stretch(l, a, b);
 	struct top_account account = {
 		.pid = a->pid,
 		.tid = a->tid,
@@ -128,9 +141,9 @@ static void add_account(struct top_live *l, const struct task_account *a)
 		.thread = thread,
 		.container = c.container[0] ? c.container : c.unit,
 		.host = "",
-		.ran = shares.ran + more(a->past_ran, b->past_ran),
-		.runnable = a->has_waited ? shares.runnable : TOP_UNKNOWN,
-		.blocked = shares.blocked,
+		.ran = by * (shares.ran + more(a->past_ran, b->past_ran)),
+		.runnable = a->has_waited ? by * shares.runnable : TOP_UNKNOWN,
+		.blocked = by * shares.blocked,
 		.idle = TOP_UNKNOWN,
 		.switches =
 			more(a->switches, b->switches) + more(a->past_switches, b->past_switches),
@@ -329,9 +342,9 @@ static enum top_take live_take(void *self, const struct top_interval **ret)
 	struct wall_parts_list lists[KINDS];
 
 	drain(l);
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	if (l->stage)
-		sites_stage.report(l->stage, l->pipeline, now_ns, false);
+		sites_stage.report(l->stage, l->pipeline, clock_ns(CLOCK_MONOTONIC), false);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	int r = read_tasks(l);
 	for (int i = 0; i < KINDS; i++)
 		lists[i] = take_samples(l, i);

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import workloads  # noqa: E402
 from always import always, until  # noqa: E402
 from recording import NOBODY, live, run  # noqa: E402
-from tap import SMOLDER, main  # noqa: E402
+from tap import SMOLDER, SOAK, main  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 COLUMNS = ["PID", "CPU%", "RUNNABLE%", "BLOCKED%", "SWITCH/s", "THR", "COMMAND", "@CONTAINER"]
@@ -30,7 +30,7 @@ def table(lines):
     for line in lines:
         words = line.split()
         if "CPU%" in words and "BLOCKED%" in words:
-            columns = [w for w in words if w not in ("(PROCESS)", "@CONTAINER")]
+            columns = [w for w in words if w[0] not in "(@"]
         elif columns and (not words or not re.fullmatch(r"-|[\d.]+", words[0])):
             break
         elif columns and len(words) >= len(columns):
@@ -197,7 +197,7 @@ def a_new_size_is_followed():
 @live
 def the_terminal_is_as_it_was_after_any_end():
     with workloads.start("states") as w:
-        for how in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, "q", "C-c", "target"):
+        for how in (signal.SIGTERM, *((signal.SIGINT, signal.SIGHUP, "q") if SOAK else ()), "C-c", "target"):
             with top("-p", w.pid) as t:
                 t.record()
                 t.wait("the process", lambda lines: has_rows(lines, "states"))
@@ -295,8 +295,9 @@ def a_server_is_shown_like_the_kernel():
             rows = table(r.out.decode().splitlines())
             return rows if rows.get("states", {}).get("CPU%", 0) and rows["states"]["BLOCKED%"] > 150 else None
         row = until("the program", look)["states"]
+        # A wait may be counted in a window beside its own.
         assert row["SWITCH/s"] is None and row["THR"] is None and row["PID"] == w.pid, row
-        assert 390 < row["CPU%"] + row["RUNNABLE%"] + row["BLOCKED%"] + row["IDLE%"] < 410, row
+        assert 360 < row["CPU%"] + row["RUNNABLE%"] + row["BLOCKED%"] + row["IDLE%"] < 440, row
         with top("--server", url, "--wall") as t:
             t.wait("the program", lambda lines: has_rows(lines, "states"))
             t.keys("/", "s", "t", "a", "t", "e", "s", "Enter")
