@@ -57,9 +57,9 @@ struct making {
 	struct top_view *view;
 	const struct top_interval *interval;
 	struct index by_key;
-	bool *has_account; /* by row */
-	uint32_t account_cap;
-	uint32_t *row_of; /* by series: row + 1; 0: none yet */
+	struct index accounts; /* number + 1 of each in the interval, by account_key() */
+	uint32_t *row_of;      /* by series: row + 1; 0: none yet */
+	bool *is_accounted;    /* by series: it is in an account, which knows better */
 };
 
 static double add(double a, double b)
@@ -94,13 +94,8 @@ static uint32_t new_row(struct making *m, const struct top_key *key, const struc
 {
 	struct top_view *v = m->view;
 	enum top_by by = v->options.by;
-	uint32_t before = v->row_cap;
 
 	MEM_GROW(v->rows, v->row_count, v->row_cap);
-	if (v->row_cap != before)
-		m->has_account =
-			mem_resize_array(m->has_account, v->row_cap, sizeof(*m->has_account));
-	m->has_account[v->row_count] = false;
 	struct top_row *r = &v->rows[v->row_count];
 	*r = (struct top_row){
 		.key = *key,
@@ -121,10 +116,15 @@ static uint32_t new_row(struct making *m, const struct top_key *key, const struc
 	return v->row_count++;
 }
 
+static uint32_t key_hash(const struct top_key *k)
+{
+	return index_hash2(k->id, index_hash_bytes(k->name, strlen(k->name)));
+}
+
 static uint32_t row_for(struct making *m, const struct top_account *a)
 {
 	struct top_key key = key_of(m->view->options.by, a);
-	uint32_t hash = index_hash2(key.id, index_hash_bytes(key.name, strlen(key.name))), id;
+	uint32_t hash = key_hash(&key), id;
 
 	INDEX_EACH(&m->by_key, hash, id)
 		if (same_key(&m->view->rows[id - 1].key, &key))
@@ -176,6 +176,27 @@ static struct top_account owner_of(const struct profile *p, uint32_t series)
 	return a;
 }
 
+/* The account of a process has all that its threads ran, also of those that have ended. */
+static struct top_key account_key(const struct making *m, const struct top_account *a)
+{
+	bool is_thread = m->view->options.by == TOP_BY_THREAD;
+
+	return key_of(is_thread ? TOP_BY_THREAD : TOP_BY_PROCESS, a);
+}
+
+static bool has_account(const struct making *m, const struct top_account *a)
+{
+	struct top_key key = account_key(m, a);
+	uint32_t id;
+
+	INDEX_EACH(&m->accounts, key_hash(&key), id) {
+		struct top_key of = account_key(m, &m->interval->accounts[id - 1]);
+		if (same_key(&of, &key))
+			return true;
+	}
+	return false;
+}
+
 /* What samples say of those that have no account: they have ended since. */
 static void add_sample(struct making *m, const struct sample *s)
 {
@@ -184,11 +205,11 @@ static void add_sample(struct making *m, const struct sample *s)
 	if (!m->row_of[s->series]) {
 		struct top_account a = owner_of(p, s->series);
 		m->row_of[s->series] = row_for(m, &a) + 1;
+		m->is_accounted[s->series] = has_account(m, &a);
 	}
-	uint32_t row = m->row_of[s->series] - 1;
+	struct top_row *r = &m->view->rows[m->row_of[s->series] - 1];
 	const char *state = profile_label(p, s->series, "state");
-	struct top_row *r = &m->view->rows[row];
-	if (m->has_account[row])
+	if (m->is_accounted[s->series])
 		return;
 	double *to = !state                           ? &r->cpu
 		     : strcmp(state, "runnable") == 0 ? &r->runnable
@@ -224,9 +245,11 @@ static void make_rows(struct making *m)
 	const struct top_interval *i = m->interval;
 
 	for (uint32_t n = 0; n < i->account_count; n++) {
-		uint32_t row = row_for(m, &i->accounts[n]);
-		m->has_account[row] = true;
-		add_account(&v->rows[row], &i->accounts[n]);
+		const struct top_account *a = &i->accounts[n];
+		struct top_key key = account_key(m, a);
+		index_put(&m->accounts, key_hash(&key), n + 1);
+		uint32_t row = row_for(m, a); /* which may move the rows */
+		add_account(&v->rows[row], a);
 	}
 	for (uint32_t n = 0; !i->only_accounts && n < i->sample_count; n++)
 		add_sample(m, &i->samples[n]);
@@ -386,14 +409,18 @@ void top_view_make(struct top_view *v, const struct top_interval *i, const struc
 	v->interval = i;
 	v->options = *o;
 	struct making m = {.view = v, .interval = i};
-	if (i->of)
+	if (i->of) {
 		m.row_of = mem_alloc_array(i->of->series_count + 1, sizeof(*m.row_of));
+		m.is_accounted = mem_alloc_array(i->of->series_count + 1, sizeof(bool));
+	}
 	make_rows(&m);
 	index_done(&m.by_key);
-	free(m.has_account);
+	index_done(&m.accounts);
 	free(m.row_of);
+	free(m.is_accounted);
 	search_rows(v);
-	qsort_r(v->rows, v->row_count, sizeof(*v->rows), compare, &v->options);
+	if (v->row_count)
+		qsort_r(v->rows, v->row_count, sizeof(*v->rows), compare, &v->options);
 	find_selected(v);
 	make_hot(v);
 }
