@@ -314,9 +314,9 @@ static void forget_interval(struct top_live *l)
 
 static uint64_t count_lost(struct top_live *l)
 {
-	struct sampler_counts c;
+	struct sampler_stats c;
 
-	sampler_counts_sum(pipeline_sampler(l->pipeline), &c);
+	sampler_stats_sum(pipeline_sampler(l->pipeline), &c);
 	return c.lost;
 }
 
