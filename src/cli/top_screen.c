@@ -82,15 +82,38 @@ static void release_stderr(struct top_screen *s)
 	close(s->held_fd);
 }
 
+/* As <term.h> has it, which also has macros by the name of many a plain word, such as columns. */
+extern int setupterm(const char *type, int fd, int *ret_error);
+
+/* Whether descriptions of terminals are on this machine at all: Debian's ncurses-base has these. */
+static bool has_terminfo(void)
+{
+	int error;
+
+	return setupterm("xterm", STDOUT_FILENO, &error) == OK ||
+	       setupterm("vt100", STDOUT_FILENO, &error) == OK;
+}
+
 static int say_no_terminal(void)
 {
 	const char *term = getenv("TERM");
 
-	log_error("cannot draw on this terminal: %s%s%s; 'smolder top -b' prints plain text, and "
-		  "TERM=xterm or TERM=vt100 work on most terminals",
-		  term && *term ? "there is no description (terminfo) of the type TERM=" : "",
-		  term && *term ? term : "TERM is not set",
-		  term && *term ? " on this machine" : "");
+	if (!term || !*term)
+		log_error("cannot draw on this terminal: TERM is not set, which says of what type "
+			  "it is; TERM=xterm is right for most, and 'smolder top -b' prints plain "
+			  "text");
+	else if (has_terminfo())
+		log_error("cannot draw on this terminal: there is no description (terminfo) of its "
+			  "type, TERM=%s, on this machine; TERM=xterm is right for most, and "
+			  "'smolder top -b' prints plain text",
+			  term);
+	else
+		log_error("cannot draw on this terminal: there is no description (terminfo) of any "
+			  "type, such as TERM=%s, on this machine; install them (Debian: "
+			  "ncurses-base), or name a directory that has them in TERMINFO; 'smolder "
+			  "top "
+			  "-b' prints plain text",
+			  term);
 	return 1;
 }
 
