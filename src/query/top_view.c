@@ -251,7 +251,7 @@ static void make_rows(struct making *m)
 		uint32_t row = row_for(m, a); /* which may move the rows */
 		add_account(&v->rows[row], a);
 	}
-	for (uint32_t n = 0; !i->only_accounts && n < i->sample_count; n++)
+	for (uint32_t n = 0; i->of && !i->only_accounts && n < i->sample_count; n++)
 		add_sample(m, &i->samples[n]);
 	v->sum = (struct top_row){
 		.cpu = TOP_UNKNOWN,
