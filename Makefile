@@ -35,7 +35,7 @@ ALL_CFLAGS := -std=gnu17 $(CFLAGS) $(WARN) $(HARDEN) $(CPPFLAGS) -MMD -MP
 LDFLAGS  += -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=$(SAN))
 # Third-party code is linked statically where Debian has the archives: one file to copy to a host.
 LDLIBS := -Wl,-Bstatic -lbpf -ldw -lelf -lsqlite3 -lprotobuf-c -liberty -lz -llzma -lbz2 -lzstd -lcap \
-	-lseccomp -lyaml -lpcre2-8 -lmicrohttpd -lnettle -ljansson \
+	-lseccomp -lyaml -lpcre2-8 -lmicrohttpd -lnettle -ljansson -lncursesw -ltinfo \
 	-Wl,-Bdynamic -lpthread -lm
 
 SRC   := $(sort $(wildcard src/*/*.c))

@@ -47,6 +47,7 @@ PROGRAMS = {
     "bpf_load": ("bpf_load.c", C + ["-D_GNU_SOURCE", "-Wl,--no-as-needed", "-lbpf"]),
     "bpf_load.bpf.o": ("bpf_load.bpf.c", ["clang", "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-c",
                                           f"-I/usr/include/{os.uname().machine}-linux-gnu"]),
+    "states": ("states.c", C),
     "syscalls": ("syscalls.c", C),
     "calls": ("calls.c", C),
     "every": ("every.c", C + ["-D_GNU_SOURCE", "-Wno-unused-result", "-Wno-nonnull"]),

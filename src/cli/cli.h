@@ -28,6 +28,7 @@ extern const struct command commands[]; /* ends with a NULL name */
 
 int cmd_record(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_offcpu(int argc, char **argv);
 int cmd_offcputime(int argc, char **argv);
 int cmd_syscalls(int argc, char **argv);

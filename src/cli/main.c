@@ -19,6 +19,7 @@ const struct command commands[] = {
 	{"stat", cmd_stat, "count events, as perf stat does: time, switches, faults, cycles"},
 	{"trace", cmd_trace, "show each system call, as strace does, without stopping the process"},
 	{"bpf", cmd_bpf, "what each BPF program in the kernel costs, and where its time goes"},
+	{"top", cmd_top, "what processes do, live: CPU, waiting, and the hottest functions"},
 	{"run", cmd_run, "sample every process continuously, and store and serve the profiles"},
 	{"agent", cmd_agent, "sample continuously, and send the profiles to a server"},
 	{"serve", cmd_serve, "store what agents send, and answer queries over HTTP"},

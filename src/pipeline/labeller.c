@@ -80,7 +80,7 @@ static bool wants_threads(const struct labeller *l, const char *comm)
 	for (const char *const *name = l->options.threads; name && *name; name++)
 		if (strncmp(*name, comm, WIRE_COMM - 1) == 0)
 			return true;
-	return false;
+	return l->options.every_thread;
 }
 
 /* Whether a thread is one of those of the day that are series of their own; a new one is made so.
@@ -115,7 +115,7 @@ void labeller_owner(struct labeller *l, const struct wire_event *s, uint64_t wal
 {
 	*ret = (struct owner){.start = s->process_start, .cgroup = s->cgroup, .pid = s->pid};
 	memcpy(ret->comm, s->comm, strnlen(s->comm, WIRE_COMM - 1));
-	if (l->options.threads && wants_threads(l, ret->comm) && is_own_series(l, s, wall_ms)) {
+	if (wants_threads(l, ret->comm) && is_own_series(l, s, wall_ms)) {
 		ret->tid = s->tid;
 		memcpy(ret->thread, s->thread, strnlen(s->thread, WIRE_COMM - 1));
 	} else if (memcmp(s->comm, s->thread, WIRE_COMM) != 0) {

@@ -28,6 +28,7 @@ struct labeller_options {
 	const char *host;
 	struct cgroups *cgroups;    /* borrowed; NULL: none */
 	const char *const *threads; /* names of processes, ends with NULL; borrowed; NULL: none */
+	bool every_thread;          /* as if all names were in `threads` */
 	uint32_t threads_max;       /* 0: 4,096 */
 };
 

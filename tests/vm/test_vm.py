@@ -150,6 +150,15 @@ def system_calls_are_counted(report):
     assert re.search(r"\d ms .*nanosleep$", report["timed"], re.M), report["timed"]
 
 
+def accounts_of_threads_are_read(report):
+    assert report.code("top") == 0 and report.code("top_wall") == 0, report.err("top") + report.err("top_wall")
+    rows = [list(map(float, m)) for m in re.findall(r"^ +\d+ +([\d.]+) +([\d.]+) +([\d.]+) +\d+  chain", report["top"], re.M)]
+    # It never waits for anything but a CPU.
+    assert len(rows) == 2 and rows[1][0] > 20 and rows[1][0] + rows[1][1] > 90, report["top"]
+    assert re.search(r"[\d.]+  (spin|compare|read_zeros|ask_time)  chain$", report["top"], re.M), report["top"]
+    assert "IDLE%" in report["top_wall"] and "[running: user]" in report["top_wall"], report["top_wall"]
+
+
 def waits_are_kept_always(report):
     assert report.code("always") == 0, report.err("always")
     assert "is not recorded" not in report.err("always"), report.err("always")
@@ -235,7 +244,7 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
-          waits_have_their_lengths, all_the_time_has_its_parts, system_calls_are_counted,
+          waits_have_their_lengths, all_the_time_has_its_parts, system_calls_are_counted, accounts_of_threads_are_read,
           system_calls_are_traced, traced_calls_have_stacks, waits_are_kept_always,
           a_module_is_not_named_by_another_that_was_in_its_place,
           memory_is_by_the_cpus_that_are_there,

@@ -1,0 +1,17 @@
+/*
+ * top_live: intervals from this machine's kernel: its own accounts of each thread
+ * (collect/tasks.h), samples of what runs, as `record` takes them, and, for all time of threads,
+ * what they wait for, as `run --offcpu yes` takes it.
+ */
+#pragma once
+
+#include "cli/target.h"
+#include "cli/top_source.h"
+
+struct top_live_options {
+	struct target_options target; /* no program */
+	uint64_t frequency;           /* samples per second per CPU */
+};
+
+/* The options are borrowed and outlive it. */
+void top_live_new(const struct top_live_options *o, struct top_source *ret);

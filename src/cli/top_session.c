@@ -1,0 +1,430 @@
+#include "cli/top_session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#define NCURSES_NOMACROS
+#include <curses.h> /* names of keys */
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/top_lines.h"
+#include "cli/top_screen.h"
+
+#define KEY_ESCAPE          27
+#define KEY_BACKSPACE_ASCII 127
+#define WAIT_FIRST_MS       25000 /* until a server's first window is there: then that is said */
+
+struct session {
+	const struct top_session_options *options;
+	struct top_source *source;
+	struct loop *loop;
+	struct top_screen *screen;           /* NULL: plain text */
+	const struct top_interval *interval; /* borrowed from the source */
+	struct top_interval empty;
+	struct top_options shown;
+	struct top_view view;
+	bool wall, is_paused, is_zoomed, has_help;
+	bool searching;
+	char before_search[TOP_SEARCH];
+	char message[256];
+	bool is_over; /* the loop has been stopped … */
+	bool again;   /* … and the source is to be started anew … */
+	bool failed;  /* … or we end, with 1 */
+	uint64_t taken;
+	uint64_t began_ms;
+};
+
+static void stop(struct session *s)
+{
+	s->is_over = true;
+	loop_stop(s->loop);
+}
+
+/* ---- showing --------------------------------------------------------------------------------- */
+
+/*
+ * The line on top that says what is wrong with the machine, unasked: to be filled with what
+ * GET /api/v1/findings answers, or with what a local `run` found. Nothing fills it yet.
+ */
+static const char *find_finding(const struct session *s)
+{
+	(void)s;
+	return "";
+}
+
+static struct top_header header_of(const struct session *s)
+{
+	return (struct top_header){
+		.source = s->source->name,
+		.wall = s->wall,
+		.is_paused = s->is_paused,
+		.finding = find_finding(s),
+		.every = (double)s->options->every_ms / 1e3,
+	};
+}
+
+static void draw(struct session *s)
+{
+	struct top_drawing d = {
+		.view = &s->view,
+		.header = header_of(s),
+		.prompt = s->searching ? TOP_PROMPT_SEARCH : TOP_NO_PROMPT,
+		.prompt_text = s->shown.search,
+		.message = s->message,
+		.has_help = s->has_help,
+		.is_zoomed = s->is_zoomed,
+	};
+
+	if (s->screen)
+		top_screen_draw(s->screen, &d);
+}
+
+/* From the interval at hand, as the options are now. */
+static void show(struct session *s)
+{
+	top_view_make(&s->view, s->interval ? s->interval : &s->empty, &s->shown);
+	draw(s);
+}
+
+static void print(struct session *s)
+{
+	struct top_header h = header_of(s);
+
+	top_view_make(&s->view, s->interval, &s->shown);
+	if (s->taken > 1)
+		putchar('\n');
+	top_lines_print(&s->view, &h, s->options->rows, stdout);
+	if (fflush(stdout) != 0)
+		stop(s); /* said at the end, unless nobody reads it any more */
+}
+
+/* ---- intervals ------------------------------------------------------------------------------- */
+
+/* One that the server cannot answer now may come later; what never came is an error. */
+static void say_failed(struct session *s)
+{
+	if (s->screen && s->interval) {
+		snprintf(s->message, sizeof(s->message), "%s", top_screen_held(s->screen));
+		return;
+	}
+	s->failed = true;
+	stop(s);
+}
+
+static void say_waiting(struct session *s)
+{
+	if (s->interval)
+		return;
+	snprintf(s->message, sizeof(s->message), "waiting for %s", s->source->name);
+	if (clock_ms(CLOCK_MONOTONIC) < s->began_ms + WAIT_FIRST_MS)
+		return;
+	log_error("%s has stored nothing in the last %d seconds: does 'smolder run' or an agent "
+		  "still send to it?",
+		  s->source->name, WAIT_FIRST_MS / 1000);
+	s->failed = true;
+	stop(s);
+}
+
+static void take(struct session *s)
+{
+	enum top_take taken = s->source->take(s->source->self, s->is_paused ? NULL : &s->interval);
+
+	if (taken == TOP_FAILED) {
+		say_failed(s);
+	} else if (taken == TOP_SAME) {
+		say_waiting(s);
+	} else {
+		s->taken++;
+		s->message[0] = '\0';
+		if (!s->screen)
+			print(s);
+	}
+	if (s->screen)
+		show(s);
+	if (taken == TOP_ANEW)
+		s->again = true;
+	if (s->again || (s->options->count && s->taken >= s->options->count))
+		stop(s);
+}
+
+static void on_interval(void *ctx, int what)
+{
+	(void)what;
+	take(ctx);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void select_row(struct session *s, int64_t row)
+{
+	if (!s->view.row_count)
+		return;
+	row = MIN(MAX(row, 0), (int64_t)s->view.row_count - 1);
+	s->shown.selected = s->view.rows[row].key;
+	s->shown.has_selected = true;
+}
+
+static void sort_by(struct session *s, enum top_sort sort)
+{
+	s->shown.reversed = s->shown.sort == sort && !s->shown.reversed;
+	s->shown.sort = sort;
+}
+
+static void sort_beside(struct session *s, int step)
+{
+	bool has_idle = s->interval && s->interval->has_idle;
+	int sort = (int)s->shown.sort + step;
+
+	if (sort == TOP_SORT_IDLE && !has_idle)
+		sort += step;
+	if (sort >= 0 && sort < TOP_SORTS)
+		s->shown.sort = (enum top_sort)sort;
+	s->shown.reversed = false;
+}
+
+static void group_by(struct session *s, enum top_by by)
+{
+	s->shown.by = s->shown.by == by ? TOP_BY_PROCESS : by;
+	s->shown.has_selected = false;
+}
+
+static void toggle_wall(struct session *s)
+{
+	s->wall = !s->wall;
+	s->again = true;
+	s->is_paused = false;
+	snprintf(s->message, sizeof(s->message), "%s",
+		 s->wall ? "beginning to record what threads wait for" : "");
+	stop(s);
+}
+
+static void begin_search(struct session *s)
+{
+	memcpy(s->before_search, s->shown.search, sizeof(s->before_search));
+	s->shown.search[0] = '\0';
+	s->searching = true;
+}
+
+/* What is typed is searched for at once. */
+static void search_key(struct session *s, int key)
+{
+	size_t len = strlen(s->shown.search);
+
+	if (key == '\r' || key == '\n' || key == KEY_ENTER) {
+		s->searching = false;
+	} else if (key == KEY_ESCAPE) {
+		s->searching = false;
+		s->shown.search[0] = '\0';
+	} else if (key == KEY_BACKSPACE || key == KEY_BACKSPACE_ASCII || key == '\b') {
+		if (len)
+			s->shown.search[len - 1] = '\0';
+	} else if (key >= ' ' && key < 127 && len + 1 < sizeof(s->shown.search)) {
+		s->shown.search[len] = (char)key;
+		s->shown.search[len + 1] = '\0';
+	}
+}
+
+static bool move_key(struct session *s, int key)
+{
+	int64_t at = s->view.selected, page = top_screen_rows(s->screen);
+
+	switch (key) {
+	case KEY_UP:
+	case 'k':
+		select_row(s, at - 1);
+		return true;
+	case KEY_DOWN:
+	case 'j':
+		select_row(s, at + 1);
+		return true;
+	case KEY_PPAGE:
+		select_row(s, at - page);
+		return true;
+	case KEY_NPAGE:
+		select_row(s, at + page);
+		return true;
+	case KEY_HOME:
+	case 'g':
+		s->shown.has_selected = false; /* whatever is first */
+		return true;
+	case KEY_END:
+	case 'G':
+		select_row(s, s->view.row_count);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool sort_key(struct session *s, int key)
+{
+	static const struct {
+		int key;
+		enum top_sort sort;
+	} keys[] = {
+		{'P', TOP_SORT_CPU},      {'R', TOP_SORT_RUNNABLE}, {'B', TOP_SORT_BLOCKED},
+		{'S', TOP_SORT_SWITCHES}, {'N', TOP_SORT_ID},       {'A', TOP_SORT_NAME},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (key == keys[i].key) {
+			sort_by(s, keys[i].sort);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void command_key(struct session *s, int key)
+{
+	switch (key) {
+	case 'q':
+		stop(s);
+		break;
+	case 'h':
+	case '?':
+		s->has_help = true;
+		break;
+	case '/':
+		begin_search(s);
+		break;
+	case KEY_ESCAPE:
+		s->shown.search[0] = '\0';
+		break;
+	case 't':
+	case 'H':
+		group_by(s, TOP_BY_THREAD);
+		break;
+	case 'c':
+		group_by(s, TOP_BY_CONTAINER);
+		break;
+	case 'w':
+		toggle_wall(s);
+		break;
+	case ' ':
+	case 'p':
+		s->is_paused = !s->is_paused;
+		break;
+	case '\r':
+	case '\n':
+	case KEY_ENTER:
+		s->is_zoomed = !s->is_zoomed;
+		break;
+	case 'I':
+		s->shown.reversed = !s->shown.reversed;
+		break;
+	case '<':
+		sort_beside(s, -1);
+		break;
+	case '>':
+		sort_beside(s, 1);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_key(struct session *s, int key)
+{
+	if (key == KEY_RESIZE)
+		top_screen_resize(s->screen);
+	else if (s->has_help)
+		s->has_help = false;
+	else if (s->searching)
+		search_key(s, key);
+	else if (!move_key(s, key) && !sort_key(s, key))
+		command_key(s, key);
+}
+
+static void on_input(void *ctx, int fd)
+{
+	struct session *s = ctx;
+	struct pollfd gone = {.fd = fd};
+	bool any = false;
+
+	for (int key; (key = top_screen_key(s->screen)) != -1; any = true)
+		on_key(s, key);
+	if (any)
+		show(s);
+	else if (poll(&gone, 1, 0) > 0 && gone.revents & (POLLHUP | POLLERR))
+		stop(s); /* the terminal was closed */
+}
+
+static void on_resize(void *ctx, int signo)
+{
+	struct session *s = ctx;
+
+	(void)signo;
+	top_screen_resize(s->screen);
+	draw(s);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static void on_end(void *ctx, int signo)
+{
+	struct session *s = ctx;
+
+	(void)signo;
+	s->again = false;
+	stop(s);
+}
+
+static int watch(struct session *s)
+{
+	s->loop = loop_new();
+	int err = loop_end_signals(s->loop, 0, on_end, s);
+	err = err ? err : s->source->watch(s->source->self, s->loop);
+	err = err ? err : loop_timer(s->loop, s->options->every_ms, on_interval, s);
+	if (s->screen) {
+		err = err ? err : loop_fd(s->loop, STDIN_FILENO, on_input, s);
+		err = err ? err : loop_signal(s->loop, SIGWINCH, on_resize, s);
+	}
+	if (err)
+		log_error("cannot wait for events: %s", strerror(-err));
+	return err ? 1 : 0;
+}
+
+/* Until it ends, or the source has to begin anew. */
+static int run_once(struct session *s)
+{
+	s->again = s->is_over = false;
+	if (s->screen)
+		show(s);
+	int code = s->source->start(s->source->self, s->wall);
+	code = code ? code : watch(s);
+	if (!code) {
+		if (s->source->is_stored)
+			take(s);
+		if (!s->is_over)
+			loop_run(s->loop);
+	}
+	loop_free(TAKE_PTR(s->loop));
+	s->source->stop(s->source->self);
+	return code ? code : s->failed ? 1 : 0;
+}
+
+int top_session_run(const struct top_session_options *o, struct top_source *source)
+{
+	struct session s = {
+		.options = o,
+		.source = source,
+		.shown = o->view,
+		.wall = o->wall,
+		.began_ms = clock_ms(CLOCK_MONOTONIC),
+	};
+	int code = o->batch ? 0 : top_screen_open(&s.screen);
+
+	if (code)
+		return code;
+	do
+		code = run_once(&s);
+	while (!code && s.again);
+	top_screen_close(s.screen);
+	top_view_done(&s.view);
+	return o->batch && !code ? cli_printed() : code;
+}
