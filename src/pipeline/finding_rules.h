@@ -1,0 +1,41 @@
+/*
+ * finding_rules: the kinds of findings there are, as a table: what suspects one, what confirms it,
+ * and what it usually means. docs/findings.md has them in words.
+ *
+ * A rule looks at one process, or at all processes by one name, in what the CPU's samples of some
+ * seconds say (look.h). Those that need a closeup get one, of the suspect alone, before they
+ * decide.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/closeup.h"
+#include "collect/closeup.h"
+#include "pipeline/look.h"
+#include "profile/finding.h"
+#include "syscall/calls.h"
+
+struct finding_case { /* all borrowed */
+	const struct look *look;
+	const struct look_process *of; /* the process, or the sum of those by its name */
+	const struct profile *dict;
+	const struct syscall_calls *calls;
+	const struct closeup_plan *plans;
+	const struct closeup_view *closeup; /* NULL: not yet, or the rule needs none */
+};
+
+struct finding_rule {
+	const char *kind;
+	const char *means;
+	bool by_name;        /* of processes by one name, together */
+	uint32_t closeup_ms; /* how long it is looked at closely; 0: not at all */
+	unsigned looks;      /* in a row that it must be suspected in */
+	/* How much of a CPU is at stake; 0: no suspect. */
+	double (*suspects)(const struct finding_case *c);
+	/* Whether it is so. Fills in headline, next, sure, and what else there is to say. */
+	bool (*holds)(const struct finding_case *c, struct finding *ret);
+};
+
+extern const struct finding_rule finding_rules[]; /* the last one has no kind */
