@@ -55,12 +55,15 @@ enum closeup_result { CLOSEUP_DONE, CLOSEUP_EMPTY, CLOSEUP_FAILED };
 
 struct closeup_key {
 	__u32 tid;
+	__u32 lock;   /* a lock that was waited for: of its address, the lower half; else 0 */
 	__u16 call;   /* as in bpf/syscall_wire.h */
 	__u16 error;  /* of CLOSEUP_FAILED */
 	__u8 timeout; /* enum closeup_timeout */
 	__u8 result;  /* enum closeup_result */
 	__u16 pad;
 };
+
+_Static_assert(sizeof(struct closeup_key) == 16, "no bytes between");
 
 struct closeup_sum {
 	__u64 count, ns;

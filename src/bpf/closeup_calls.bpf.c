@@ -20,6 +20,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define FUTEX_COMMAND   127
 #define FUTEX_WAIT      0
 #define FUTEX_WAIT_BITS 9
+#define FUTEX_CONTENDED 2 /* the value of a lock that others wait for, in glibc, Rust and Go */
 
 const volatile struct closeup_plan plans[SYSCALL_CALLS];
 
@@ -200,6 +201,9 @@ int closeup_exit(struct bpf_raw_tracepoint_args *ctx)
 	key.tid = filter.pid_namespace ? inner_pid(task) : thread;
 	key.call = (__u16)b->call;
 	key.timeout = b->timeout;
+	if (plan->nothing == CLOSEUP_FUTEX && (b->args[1] & FUTEX_COMMAND) == FUTEX_WAIT &&
+	    (__u32)b->args[2] == FUTEX_CONTENDED)
+		key.lock = (__u32)b->args[0];
 	if (is_nothing(plan, b, result)) {
 		key.result = CLOSEUP_EMPTY;
 	} else if (result < 0 && result >= -ERROR_MAX) {

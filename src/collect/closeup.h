@@ -31,7 +31,8 @@ struct closeup_row {
 struct closeup_view {
 	struct closeup_row *rows; /* borrowed until the next begin */
 	size_t count;
-	uint64_t ns; /* how long it was watched */
+	uint64_t ns;       /* how long it was watched */
+	uint64_t switches; /* of its threads, meanwhile; for whoever knows them to set */
 	struct closeup_counts counts;
 };
 

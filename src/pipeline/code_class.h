@@ -19,6 +19,7 @@ enum code_class {
 	CODE_FAULT,   /* a page fault */
 	CODE_SOFTIRQ, /* work that an interrupt left to do: packets, timers */
 	CODE_SPIN,    /* waiting for a lock of the kernel's by spinning */
+	CODE_SWITCH,  /* from one thread to another */
 	CODE_RECLAIM, /* looking for memory to free */
 	CODE_ALLOC,   /* user code that allocates or frees */
 	CODE_GC,      /* a runtime's garbage collector */

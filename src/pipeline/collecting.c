@@ -102,6 +102,15 @@ static void on_assembled(void *ctx, const struct assembled *a)
 		findings_sample(c->findings, a);
 }
 
+static void on_started(void *ctx, uint32_t pid, uint32_t parent)
+{
+	const struct collecting *c = ctx;
+
+	(void)pid;
+	if (c->findings)
+		findings_started(c->findings, parent);
+}
+
 /* What the server's /metrics shows of us; and whether something has grown past its cap. */
 static void measure(struct collecting *c)
 {
@@ -461,6 +470,7 @@ static int start(struct collecting *c)
 	struct assembler_options assemble = {
 		.sink = on_assembled,
 		.sink_ctx = c,
+		.started = on_started,
 		.detail = wants_lines,
 		.detail_ctx = own,
 		.table_bytes = o->table_bytes,

@@ -1,272 +1,5 @@
 #include "pipeline/finding_rules.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "pipeline/finding_text.h"
-#include "syscall/errors.h"
-
-/* Thresholds, in the order of docs/findings.md. */
-#define POLL_CPU      0.15 /* of a CPU that a thread takes */
-#define POLL_PART     0.10 /* of its time that is in calls that poll */
-#define POLL_RATE     1000 /* polls a second that return nothing … */
-#define POLL_EMPTY    0.90 /* … of all its calls of that kind */
-#define SCAN_SAMPLES  2    /* in the code of /proc/PID */
-#define SCAN_PERIOD_S 5.0  /* it lists /proc at least so often */
-#define SCAN_FILES    5    /* of processes, that it opens each time */
-#define FAIL_CPU      0.05
-#define FAIL_PART     0.30 /* of its time that is in system calls */
-#define FAIL_RATE     1000
-#define FAIL_SHARE    0.80 /* of all its calls of that kind */
-
-static double part(const struct look_part *p, enum code_class class)
-{
-	return p->ns ? (double)p->of[class] / (double)p->ns : 0;
-}
-
-static double seconds(const struct finding_case *c)
-{
-	return c->closeup->ns ? (double)c->closeup->ns / 1e9 : 1;
-}
-
-static const char *call_name(const struct finding_case *c, uint32_t call)
-{
-	bool compat;
-
-	return syscall_calls_name(c->calls, call, &compat);
-}
-
-static const struct look_thread *thread_by_id(const struct finding_case *c, uint32_t tid)
-{
-	for (uint32_t i = 1; i < c->look->thread_count; i++) {
-		const struct look_thread *t = &c->look->threads[i];
-		if (t->tid == tid && c->look->processes[t->process].pid == c->of->pid)
-			return t;
-	}
-	return NULL;
-}
-
-/* ---- a busy poll ----------------------------------------------------------------------------- */
-
-static bool polls(const struct look_thread *t)
-{
-	return part(&t->part, CODE_POLL) + part(&t->part, CODE_READ) >= POLL_PART;
-}
-
-static double suspects_poll(const struct finding_case *c)
-{
-	const struct look_thread *t = &c->look->threads[c->of->hottest];
-	double share = look_share(c->look, t->part.ns);
-
-	return share >= POLL_CPU && polls(t) ? share : 0;
-}
-
-/* Calls of a thread that return nothing, and that would have returned at once. */
-struct poll {
-	uint32_t tid;
-	uint16_t call;
-	uint8_t timeout; /* of most of them */
-	uint64_t calls, empty;
-};
-
-static bool is_prompt(const struct finding_case *c, const struct closeup_key *k)
-{
-	const struct closeup_plan *p = &c->plans[k->call % SYSCALL_COMPAT];
-
-	return p->nothing == CLOSEUP_AGAIN || p->nothing == CLOSEUP_FUTEX ||
-	       (k->timeout != CLOSEUP_SOME && k->timeout != CLOSEUP_FOREVER);
-}
-
-static struct poll poll_of(const struct finding_case *c, const struct closeup_key *like)
-{
-	struct poll p = {.tid = like->tid, .call = like->call};
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < c->closeup->count; i++) {
-		const struct closeup_row *r = &c->closeup->rows[i];
-		if (r->key.tid != p.tid || r->key.call != p.call)
-			continue;
-		p.calls += r->sum.count;
-		if (r->key.result != CLOSEUP_EMPTY || !is_prompt(c, &r->key))
-			continue;
-		p.empty += r->sum.count;
-		if (r->sum.count > most) {
-			most = r->sum.count;
-			p.timeout = r->key.timeout;
-		}
-	}
-	return p;
-}
-
-static const char *poll_words(const struct finding_case *c, const struct poll *p)
-{
-	const struct closeup_plan *plan = &c->plans[p->call % SYSCALL_COMPAT];
-
-	if (plan->nothing == CLOSEUP_AGAIN)
-		return " of a non-blocking descriptor";
-	if (plan->nothing == CLOSEUP_FUTEX)
-		return p->timeout == CLOSEUP_FOREVER ? " of a value that has changed already"
-						     : " with a timeout of next to nothing";
-	if (p->timeout == CLOSEUP_NONE)
-		return " with a timeout of 0";
-	return p->timeout == CLOSEUP_TINY ? " with a timeout below 100 µs" : "";
-}
-
-static bool holds_poll(const struct finding_case *c, struct finding *ret)
-{
-	struct poll most = {};
-	char rate[FINDING_NUMBER], cpu[FINDING_NUMBER], who[64];
-
-	for (size_t i = 0; i < c->closeup->count; i++) {
-		if (c->closeup->rows[i].key.result != CLOSEUP_EMPTY)
-			continue;
-		struct poll p = poll_of(c, &c->closeup->rows[i].key);
-		if (p.empty > most.empty)
-			most = p;
-	}
-	double per_second = (double)most.empty / seconds(c);
-	double empty = most.calls ? (double)most.empty / (double)most.calls : 0;
-	const struct look_thread *t = thread_by_id(c, most.tid);
-	if (!t || per_second < POLL_RATE || empty < POLL_EMPTY || !polls(t))
-		return false;
-
-	double share = look_share(c->look, t->part.ns);
-	const char *call = call_name(c, most.call);
-	bool is_first = most.tid == c->of->pid && strcmp(t->name, c->of->comm) == 0;
-	ret->tid = most.tid;
-	FINDING_SET(ret->thread, t->name);
-	finding_headline(ret,
-			 "%s%s%s%s calls %s%s, %s times a second, and %.*f %% of the calls return "
-			 "nothing. That takes %s.",
-			 finding_who(c, who, sizeof(who)), is_first ? "" : ", thread ",
-			 is_first ? "" : t->name, is_first ? "" : ",", call, poll_words(c, &most),
-			 finding_number(per_second, rate), empty > 0.999 ? 0 : 1, 100 * empty,
-			 finding_cpu(share, cpu));
-	finding_next(ret, "smolder trace -L %u -e %s -k", most.tid, call);
-	ret->sure = empty >= 0.99 ? 0.95 : 0.8;
-	finding_fact(ret, "calls_per_second", (double)most.calls / seconds(c));
-	finding_fact(ret, "empty_share", empty);
-	finding_fact(ret, "cpu_share", share);
-	finding_fact(ret, "polling_part_of_cpu",
-		     part(&t->part, CODE_POLL) + part(&t->part, CODE_READ));
-	if (most.timeout == CLOSEUP_NONE)
-		finding_fact(ret, "timeout_ms", 0);
-	const struct look_row *top =
-		look_top(c->look, t->process, t->tid,
-			 t->part.of[CODE_POLL] >= t->part.of[CODE_READ] ? CODE_POLL : CODE_READ);
-	if (top)
-		finding_stack(c->dict, top->code.caller, call, ret);
-	return true;
-}
-
-/* ---- a monitor that scans /proc -------------------------------------------------------------- */
-
-static double suspects_scan(const struct finding_case *c)
-{
-	const struct look_part *p = &c->of->part;
-
-	return p->samples && p->of[CODE_PROC] / (p->ns / p->samples) >= SCAN_SAMPLES
-		       ? look_share(c->look, p->ns)
-		       : 0;
-}
-
-static bool holds_scan(const struct finding_case *c, struct finding *ret)
-{
-	/* Each time is read until nothing is left: two calls at least. */
-	double times = (double)c->closeup->counts.proc_lists / 2 / seconds(c);
-	double opens = (double)c->closeup->counts.proc_opens / seconds(c);
-	char cpu[FINDING_NUMBER], files[FINDING_NUMBER], who[64], often[48];
-	double share = look_share(c->look, c->of->part.ns);
-
-	if (times < 1 / SCAN_PERIOD_S || opens < SCAN_FILES * times)
-		return false;
-	if (times > 1.5)
-		snprintf(often, sizeof(often), "%.1f times a second", times);
-	else if (times > 0.7)
-		snprintf(often, sizeof(often), "every second");
-	else
-		snprintf(often, sizeof(often), "every %.0f seconds", 1 / times);
-	finding_headline(
-		ret,
-		"%s lists all of /proc %s and opens %s files of processes a second. That takes %s.",
-		finding_who(c, who, sizeof(who)), often, finding_number(opens, files),
-		finding_cpu(share, cpu));
-	finding_next(ret, "smolder trace --comm %s -e openat,getdents64 -y", c->of->comm);
-	ret->sure = 0.9;
-	finding_fact(ret, "lists_per_second", times);
-	finding_fact(ret, "opens_per_second", opens);
-	finding_fact(ret, "cpu_share", share);
-	return true;
-}
-
-/* ---- calls that fail in a loop --------------------------------------------------------------- */
-
-static double suspects_failing(const struct finding_case *c)
-{
-	double share = look_share(c->look, c->of->part.ns);
-
-	return share >= FAIL_CPU && part(&c->of->part, CODE_CALL) >= FAIL_PART ? share : 0;
-}
-
-/* These say "not now", and are how such calls are used. */
-static bool is_usual(uint16_t error)
-{
-	return error == EAGAIN || error == EINTR || error == ETIMEDOUT || error == EINPROGRESS ||
-	       error >= 512;
-}
-
-static bool holds_failing(const struct finding_case *c, struct finding *ret)
-{
-	const struct closeup_view *v = c->closeup;
-	uint64_t most = 0, failed = 0, calls = 0;
-	const struct closeup_key *worst = NULL;
-	char rate[FINDING_NUMBER], cpu[FINDING_NUMBER], who[64];
-
-	for (size_t i = 0; i < v->count; i++) {
-		const struct closeup_row *r = &v->rows[i];
-		if (r->key.result == CLOSEUP_FAILED && !is_usual(r->key.error) &&
-		    r->sum.count > most) {
-			most = r->sum.count;
-			worst = &r->key;
-		}
-	}
-	for (size_t i = 0; i < v->count && worst; i++) {
-		const struct closeup_row *r = &v->rows[i];
-		if (r->key.call != worst->call)
-			continue;
-		calls += r->sum.count;
-		if (r->key.result == CLOSEUP_FAILED && r->key.error == worst->error)
-			failed += r->sum.count;
-	}
-	double per_second = (double)failed / seconds(c);
-	if (!worst || per_second < FAIL_RATE || (double)failed < FAIL_SHARE * (double)calls)
-		return false;
-
-	const char *call = call_name(c, worst->call), *error = syscall_error_name(worst->error);
-	const char *path = c->plans[worst->call % SYSCALL_COMPAT].path ? v->counts.failed : "";
-	double share = look_share(c->look, c->of->part.ns);
-	finding_headline(ret,
-			 "%s calls %s%s%s, %s times a second, and %.0f %% of the calls fail with "
-			 "%s. It takes %s.",
-			 finding_who(c, who, sizeof(who)), call, *path ? " of " : "", path,
-			 finding_number(per_second, rate), 100.0 * (double)failed / (double)calls,
-			 error ? error : "an error", finding_cpu(share, cpu));
-	finding_next(ret, "smolder trace -p %u -e %s --failed -k", c->of->pid, call);
-	ret->sure = 0.9;
-	finding_fact(ret, "failures_per_second", per_second);
-	finding_fact(ret, "failed_share", (double)failed / (double)calls);
-	finding_fact(ret, "cpu_share", share);
-	const struct look_row *top =
-		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_CALL);
-	if (top)
-		finding_stack(c->dict, top->code.caller, call, ret);
-	return true;
-}
-
-/* ---- the table ------------------------------------------------------------------------------- */
-
 const struct finding_rule finding_rules[] = {
 	{
 		.kind = "busy-poll",
@@ -285,7 +18,7 @@ const struct finding_rule finding_rules[] = {
 			"A monitor reads the state of all processes. The cost grows with their "
 			"number, and some of these files take locks of the processes that they are "
 			"about. Let it look less often, or at fewer processes.",
-		.by_name = true,
+		.scope = FINDING_NAME,
 		.closeup_ms = 2100,
 		.looks = 1,
 		.suspects = suspects_scan,
@@ -301,6 +34,134 @@ const struct finding_rule finding_rules[] = {
 		.looks = 1,
 		.suspects = suspects_failing,
 		.holds = holds_failing,
+	},
+	{
+		.kind = "process-storm",
+		.means = "Each process costs the kernel about a millisecond to start and to end, "
+			 "whatever it does: a script that calls small programs in a loop, or a "
+			 "service "
+			 "that is restarted as soon as it fails.",
+		.looks = 2,
+		.suspects = suspects_forks,
+		.holds = holds_forks,
+	},
+	{
+		.kind = "one-thread",
+		.means = "One thread has all the work, and more CPUs would not help: a global lock "
+			 "(an interpreter's, say), a single event loop, or work that was never "
+			 "divided.",
+		.closeup_ms = 1000,
+		.looks = 3,
+		.suspects = suspects_alone,
+		.holds = holds_alone,
+	},
+	{
+		.kind = "cpu-queue",
+		.means = "There is more work than CPUs, so everything takes longer than it needs: "
+			 "too "
+			 "many workers for this machine, a job that was meant for the night, or a "
+			 "loop "
+			 "that should not be there.",
+		.scope = FINDING_MACHINE,
+		.looks = 4,
+		.suspects = suspects_queue,
+		.holds = holds_queue,
+	},
+	{
+		.kind = "switch-storm",
+		.means = "Threads hand each other so little at a time that switching between them "
+			 "is "
+			 "most of the work: a queue without batches, a lock that is taken too "
+			 "often, or "
+			 "a pipe that is written a byte at a time.",
+		.closeup_ms = 1000,
+		.looks = 1,
+		.suspects = suspects_switches,
+		.holds = holds_switches,
+	},
+	{
+		.kind = "lock-convoy",
+		.means = "Threads queue up for one lock, so they run one after the other, and each "
+			 "handing over takes a switch: too much is done while the lock is held, or "
+			 "one "
+			 "lock guards too much. The stack is where the process runs, mostly "
+			 "holding it.",
+		.closeup_ms = 1000,
+		.looks = 1,
+		.suspects = suspects_convoy,
+		.holds = holds_convoy,
+	},
+	{
+		.kind = "throttled",
+		.means = "Its threads stand still until the next period begins, a tenth of a "
+			 "second or "
+			 "so, though CPUs may be idle: requests that take longer than they should "
+			 "at "
+			 "ordinary load. Raise the quota, or let it use fewer threads.",
+		.scope = FINDING_GROUP,
+		.looks = 2,
+		.suspects = suspects_throttled,
+		.holds = holds_throttled,
+	},
+	{
+		.kind = "memory-pressure",
+		.means = "Programs wait while the kernel looks for memory to free, which may be "
+			 "that of "
+			 "files they will read again in a moment. Something needs more memory than "
+			 "there is, here or in its control group.",
+		.scope = FINDING_MACHINE,
+		.looks = 2,
+		.suspects = suspects_memory,
+		.holds = holds_memory,
+	},
+	{
+		.kind = "page-faults",
+		.means = "It touches memory for the first time again and again: large buffers that "
+			 "are "
+			 "given back to the system and asked for anew each time, or files that are "
+			 "mapped instead of read.",
+		.looks = 3,
+		.suspects = suspects_faults,
+		.holds = holds_faults,
+	},
+	{
+		.kind = "garbage-collector",
+		.means = "It makes more garbage than its heap has room for: the heap's limit is "
+			 "close to "
+			 "what is alive, or a loop allocates what it could use again.",
+		.looks = 3,
+		.suspects = suspects_collector,
+		.holds = holds_collector,
+	},
+	{
+		.kind = "allocator",
+		.means =
+			"A loop allocates and frees small pieces, or threads meet in the "
+			"allocator's "
+			"locks: memory that could be used again, or another allocator, would help.",
+		.looks = 3,
+		.suspects = suspects_allocator,
+		.holds = holds_allocator,
+	},
+	{
+		.kind = "kernel-spinning",
+		.means = "CPUs wait for each other inside of the kernel: threads of it use the "
+			 "same file, "
+			 "address space or socket at the same time.",
+		.looks = 2,
+		.suspects = suspects_spinning,
+		.holds = holds_spinning,
+	},
+	{
+		.kind = "softirq",
+		.means = "Packets, mostly: many small ones, or filters and firewall rules that "
+			 "each of "
+			 "them passes. It takes time from whatever happens to run, which is not at "
+			 "fault.",
+		.scope = FINDING_MACHINE,
+		.looks = 3,
+		.suspects = suspects_softirq,
+		.holds = holds_softirq,
 	},
 	{},
 };

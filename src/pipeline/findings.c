@@ -1,28 +1,35 @@
 #include "pipeline/findings.h"
 
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "collect/closeup.h"
 #include "pipeline/closeup_plans.h"
 #include "pipeline/finding_rules.h"
 #include "pipeline/look.h"
+#include "pipeline/machine.h"
 #include "process/container.h"
 
-#define NS          1000000000ull
-#define WATCHED_MAX 256
-#define MISSED_MAX  2 /* looks without suspicion; then a finding is over */
-#define TELL_NS     (10 * NS)
-#define BACKOFF_NS  (60 * NS)
-#define BACKOFF_MAX (900 * NS)
-#define AGAIN_NS    (300 * NS) /* a finding that lasts is confirmed again so often */
+#define NS           1000000000ull
+#define WATCHED_MAX  256
+#define MISSED_MAX   2 /* looks without suspicion; then a finding is over */
+#define TELL_NS      (10 * NS)
+#define BACKOFF_NS   (60 * NS)
+#define BACKOFF_MAX  (900 * NS)
+#define THREADS_MAX  256 /* of a process whose switches are counted */
+#define STATUS_BYTES 8192
+#define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
 
-/* A process, or a name, that a rule suspects, or did not long ago. */
+/* A process, say, that a rule suspects, or did not long ago: known by its rule and the next three.
+ */
 struct watched {
 	const struct finding_rule *rule;
-	uint64_t start;
-	uint32_t pid; /* 0: by name */
+	uint64_t start; /* of a process; of a group, its id */
+	uint32_t pid;   /* 0: not one process */
 	char comm[WIRE_COMM + 1];
 	const struct look_process *of; /* in the last look; NULL: it was not suspected there */
 	double strength;
@@ -40,10 +47,13 @@ struct findings {
 	struct code_classes classes;
 	struct look looks[2]; /* the one that is being made, and the last one */
 	unsigned making;
+	struct machine machine;
+	struct look_process groups[MACHINE_GROUPS]; /* that are held back: the busiest of each */
 	struct watched *watched[WATCHED_MAX];
 	size_t count;
 	struct watched *target; /* of the closeup that is under way; NULL: none is */
 	uint64_t closeup_end_ns;
+	uint64_t switches;                 /* of the target's threads when it began */
 	uint64_t began[CLOSEUPS_A_MINUTE]; /* closeups, a circle */
 	unsigned next_began;
 	uint64_t next_id, told_ns;
@@ -62,6 +72,7 @@ struct findings *findings_new(const struct findings_options *o, struct sampler_e
 		f->closeup = NULL;
 	look_begin(&f->looks[0], clock_ns(CLOCK_MONOTONIC));
 	look_begin(&f->looks[1], f->looks[0].began_ns);
+	machine_begin(&f->machine);
 	return f;
 }
 
@@ -84,18 +95,26 @@ void findings_sample(struct findings *f, const struct assembled *a)
 	look_add(&f->looks[f->making], a);
 }
 
+void findings_started(struct findings *f, uint32_t parent)
+{
+	look_fork(&f->looks[f->making], parent);
+}
+
 /* ---- suspects -------------------------------------------------------------------------------- */
 
 static struct watched *get_watched(struct findings *f, const struct finding_rule *rule,
 				   const struct look_process *p)
 {
-	uint64_t start = rule->by_name ? 0 : p->start;
-	uint32_t pid = rule->by_name ? 0 : p->pid;
+	bool by_name = rule->scope == FINDING_NAME;
+	uint64_t start = rule->scope == FINDING_PROCESS ? p->start
+			 : rule->scope == FINDING_GROUP ? p->cgroup
+							: 0;
+	uint32_t pid = rule->scope == FINDING_PROCESS ? p->pid : 0;
 
 	for (size_t i = 0; i < f->count; i++) {
 		struct watched *w = f->watched[i];
 		if (w->rule == rule && w->pid == pid && w->start == start &&
-		    (!rule->by_name || strcmp(w->comm, p->comm) == 0))
+		    (!by_name || strcmp(w->comm, p->comm) == 0))
 			return w;
 	}
 	if (f->count == WATCHED_MAX)
@@ -115,7 +134,8 @@ static struct finding_case case_of(const struct findings *f, const struct look_p
 				     .of = p,
 				     .dict = f->options.dict,
 				     .calls = f->calls,
-				     .plans = f->plans};
+				     .plans = f->plans,
+				     .machine = &f->machine};
 }
 
 static void suspect(struct findings *f, const struct finding_rule *rule,
@@ -131,16 +151,52 @@ static void suspect(struct findings *f, const struct finding_rule *rule,
 	w->strength = strength;
 }
 
+/* The busiest process of each group that has a quota. */
+static uint32_t list_groups(struct findings *f)
+{
+	const struct look *l = &f->looks[!f->making];
+	uint32_t count = 0;
+
+	for (unsigned g = 0; g < f->machine.group_count; g++) {
+		struct look_process *to = &f->groups[count];
+		*to = (struct look_process){};
+		for (uint32_t i = 1; i < l->process_count; i++)
+			if (l->processes[i].cgroup == f->machine.groups[g].id &&
+			    l->processes[i].part.ns > to->part.ns)
+				*to = l->processes[i];
+		count += to->pid != 0;
+	}
+	return count;
+}
+
+static void suspect_each(struct findings *f, const struct finding_rule *r,
+			 const struct look_process *of, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (of[i].comm[0] || r->scope == FINDING_MACHINE)
+			suspect(f, r, &of[i]);
+}
+
 static void suspect_all(struct findings *f)
 {
 	const struct look *l = &f->looks[!f->making];
+	uint32_t groups = list_groups(f);
 
 	for (const struct finding_rule *r = finding_rules; r->kind; r++) {
-		const struct look_process *of = r->by_name ? l->names : l->processes;
-		uint32_t count = r->by_name ? l->name_count : l->process_count;
-		for (uint32_t i = 1; i < count; i++)
-			if (of[i].comm[0])
-				suspect(f, r, &of[i]);
+		switch (r->scope) {
+		case FINDING_PROCESS:
+			suspect_each(f, r, l->processes + 1, l->process_count - 1);
+			break;
+		case FINDING_NAME:
+			suspect_each(f, r, l->names + 1, l->name_count - 1);
+			break;
+		case FINDING_GROUP:
+			suspect_each(f, r, f->groups, groups);
+			break;
+		case FINDING_MACHINE:
+			suspect_each(f, r, &l->all, 1);
+			break;
+		}
 	}
 }
 
@@ -168,7 +224,7 @@ static void describe(const struct findings *f, const struct watched *w, struct f
 	FINDING_SET(to->means, w->rule->means);
 	FINDING_SET(to->comm, w->of->comm);
 	FINDING_SET(to->host, f->options.host);
-	to->pid = w->of->pid;
+	to->pid = w->rule->scope == FINDING_MACHINE ? 0 : w->of->pid;
 }
 
 /* Found, or found again: what is said of it is what holds now. False: it does not hold. */
@@ -242,6 +298,7 @@ static void look(struct findings *f, uint64_t now_ns)
 	f->stats.looks++;
 	for (size_t i = 0; i < f->count; i++)
 		f->watched[i]->of = NULL;
+	machine_look(&f->machine, &f->looks[!f->making]);
 	suspect_all(f);
 	for (size_t i = 0; i < f->count; i++)
 		settle(f, f->watched[i]);
@@ -249,6 +306,32 @@ static void look(struct findings *f, uint64_t now_ns)
 }
 
 /* ---- closeups -------------------------------------------------------------------------------- */
+
+/* How often the threads of a process have left their CPU, of their own accord or not. */
+static uint64_t switches_of(uint32_t pid)
+{
+	char path[64];
+	uint64_t sum = 0;
+	unsigned threads = 0;
+	const struct dirent *e;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	DIR *d = opendir(path);
+	while (d && (e = readdir(d)) && threads < THREADS_MAX) {
+		CLEANUP(freep) char *text = NULL;
+		snprintf(path, sizeof(path), "/proc/%u/task/%.10s/status", pid, e->d_name);
+		if (e->d_name[0] == '.' || file_read(path, STATUS_BYTES, &text, NULL) != 0)
+			continue;
+		threads++;
+		for (const char *at = text; (at = strstr(at, "voluntary_ctxt_switches:"));) {
+			at += strlen("voluntary_ctxt_switches:");
+			sum += strtoull(at, NULL, 10);
+		}
+	}
+	if (d)
+		closedir(d);
+	return sum;
+}
 
 static bool is_due(const struct watched *w, uint64_t now_ns)
 {
@@ -280,6 +363,7 @@ static void begin_closeup(struct findings *f, uint64_t now_ns)
 		return;
 	}
 	f->target = w;
+	f->switches = w->pid ? switches_of(w->pid) : 0;
 	f->closeup_end_ns = now_ns + w->rule->closeup_ms * 1000000ull;
 }
 
@@ -290,6 +374,8 @@ static void end_closeup(struct findings *f, uint64_t now_ns)
 	struct closeup_view view;
 
 	closeup_end(f->closeup, &view);
+	uint64_t switches = target->pid ? switches_of(target->pid) : 0;
+	view.switches = switches > f->switches ? switches - f->switches : 0;
 	f->target = NULL;
 	for (size_t i = 0; i < f->count; i++) {
 		struct watched *w = f->watched[i];

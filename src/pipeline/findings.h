@@ -40,6 +40,9 @@ void findings_free(struct findings *f); /* NULL is fine */
 /* An event of the CPU's clock. */
 void findings_sample(struct findings *f, const struct assembled *a);
 
+/* It started a process. */
+void findings_started(struct findings *f, uint32_t parent);
+
 /* After each drain: looks, begins and ends closeups, as they are due. CLOCK_MONOTONIC. */
 void findings_tick(struct findings *f, uint64_t now_ns);
 

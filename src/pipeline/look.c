@@ -13,6 +13,8 @@ void look_begin(struct look *l, uint64_t now_ns)
 	l->process_count = l->thread_count = l->row_count = l->name_count = 1;
 	l->began_ns = l->ended_ns = now_ns;
 	l->ns = 0;
+	l->fork_count = 0;
+	l->all = (struct look_process){};
 }
 
 void look_done(struct look *l)
@@ -103,6 +105,27 @@ void look_add(struct look *l, const struct assembled *a)
 	l->rows[row].ns += e->value;
 }
 
+void look_fork(struct look *l, uint32_t parent)
+{
+	uint32_t i = 0;
+
+	while (i < l->fork_count && l->forks[i].parent != parent)
+		i++;
+	if (i == LOOK_PARENTS)
+		return;
+	if (i == l->fork_count)
+		l->forks[l->fork_count++] = (struct look_forks){parent, 0};
+	l->forks[i].count++;
+}
+
+static void add_forks(struct look *l)
+{
+	for (uint32_t i = 1; i < l->process_count; i++)
+		for (uint32_t k = 0; k < l->fork_count; k++)
+			if (l->forks[k].parent == l->processes[i].pid)
+				l->processes[i].forks = l->forks[k].count;
+}
+
 static void add_part(struct look_part *to, const struct look_row *r)
 {
 	to->ns += r->ns;
@@ -123,6 +146,7 @@ static void add_name(struct look *l, const struct look_process *p)
 		n->pid = 0;
 		n->start = 0;
 		n->threads += p->threads;
+		n->forks += p->forks;
 		n->part.ns += p->part.ns;
 		n->part.samples += p->part.samples;
 		for (unsigned i = 0; i < CODE_CLASSES; i++)
@@ -145,14 +169,21 @@ void look_end(struct look *l, uint64_t now_ns, struct code_classes *classes,
 		struct look_thread *t = &l->threads[r->thread];
 		add_part(&t->part, r);
 		add_part(&l->processes[t->process].part, r);
+		add_part(&l->all.part, r);
 	}
 	for (uint32_t i = 1; i < l->thread_count; i++) {
 		struct look_process *p = &l->processes[l->threads[i].process];
 		if (!p->hottest || l->threads[i].part.ns > l->threads[p->hottest].part.ns)
 			p->hottest = i;
 	}
+	add_forks(l);
 	for (uint32_t i = 1; i < l->process_count; i++)
 		add_name(l, &l->processes[i]);
+}
+
+double look_part_of(const struct look_part *p, enum code_class class)
+{
+	return p->ns ? (double)p->of[class] / (double)p->ns : 0;
 }
 
 double look_share(const struct look *l, uint64_t ns)
@@ -182,8 +213,8 @@ const struct look_row *look_top(const struct look *l, uint32_t process, uint32_t
 	for (uint32_t i = 1; i < l->row_count && count < ROWS; i++) {
 		const struct look_row *r = &l->rows[i];
 		const struct look_thread *t = &l->threads[r->thread];
-		if (t->process == process && (!tid || t->tid == tid) &&
-		    r->code.classes & 1u << class)
+		if ((!process || t->process == process) && (!tid || t->tid == tid) &&
+		    (class == CODE_CLASSES || r->code.classes & 1u << class))
 			rows[count++] = r;
 	}
 	for (size_t i = 0; i < count; i++) {
