@@ -32,27 +32,28 @@ void look_done(struct look *l)
 
 static uint32_t process_of(struct look *l, const struct wire_event *e)
 {
-	uint32_t hash = index_hash2(e->pid, e->start), id;
+	uint32_t hash = index_hash2(e->pid, e->process_start), id;
 
 	INDEX_EACH(&l->by_pid, hash, id)
-		if (l->processes[id].pid == e->pid && l->processes[id].start == e->start)
+		if (l->processes[id].pid == e->pid && l->processes[id].start == e->process_start)
 			return id;
 	while (l->process_count >= l->process_cap)
 		MEM_GROW(l->processes, l->process_cap, l->process_cap);
 	id = l->process_count++;
 	struct look_process *p = &l->processes[id];
-	*p = (struct look_process){.start = e->start, .pid = e->pid};
+	*p = (struct look_process){.start = e->process_start, .pid = e->pid};
 	index_put(&l->by_pid, hash, id);
 	return id;
 }
 
 static uint32_t thread_of(struct look *l, const struct wire_event *e)
 {
-	uint32_t hash = index_hash2(e->tid, e->start ^ e->pid), id;
+	uint32_t hash = index_hash2(e->tid, e->process_start ^ e->pid), id;
 
 	INDEX_EACH(&l->by_tid, hash, id) {
 		const struct look_process *p = &l->processes[l->threads[id].process];
-		if (l->threads[id].tid == e->tid && p->pid == e->pid && p->start == e->start)
+		if (l->threads[id].tid == e->tid && p->pid == e->pid &&
+		    p->start == e->process_start)
 			return id;
 	}
 	if (l->thread_count >= LOOK_THREADS)

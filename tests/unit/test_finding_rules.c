@@ -58,7 +58,8 @@ static uint32_t stack_of(struct scene *s, const char *text)
 static void ran(struct scene *s, uint32_t pid, uint32_t tid, const char *comm, int percent,
 		const char *stack)
 {
-	struct wire_event e = {.pid = pid, .tid = tid, .start = pid, .value = PERIOD, .cgroup = 9};
+	struct wire_event e = {
+		.pid = pid, .tid = tid, .process_start = pid, .value = PERIOD, .cgroup = 9};
 	struct assembled a = {.event = &e, .stack = stack_of(s, stack)};
 
 	snprintf(e.comm, sizeof(e.comm), "%s", comm);
