@@ -7,7 +7,7 @@
  * target's leave after a comparison.
  */
 #include "bpf/filter.bpf.h"
-#include "bpf/closeup.h" /* after its types */
+#include "bpf/closeup_wire.h" /* after its types */
 #include "bpf/syscall_wire.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/closeup.h"
+#include "bpf/closeup_wire.h"
 #include "collect/sampler.h"
 
 struct closeup;

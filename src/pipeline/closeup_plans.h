@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "bpf/closeup.h"
+#include "bpf/closeup_wire.h"
 #include "bpf/syscall_wire.h"
 #include "syscall/calls.h"
 

@@ -184,7 +184,7 @@ bool holds_scan(const struct finding_case *c, struct finding *ret)
 	/* Each time is read until nothing is left: two calls at least. */
 	double times = (double)c->closeup->counts.proc_lists / 2 / seconds(c);
 	double opens = (double)c->closeup->counts.proc_opens / seconds(c);
-	char cpu[FINDING_NUMBER], files[FINDING_NUMBER], who[64], often[48];
+	char cpu[FINDING_NUMBER], files[FINDING_NUMBER], who[128], often[48];
 	double share = look_share(c->look, c->of->part.ns);
 
 	if (times < 1 / SCAN_PERIOD_S || opens < SCAN_FILES * times)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/closeup.h"
+#include "bpf/closeup_wire.h"
 #include "collect/closeup.h"
 #include "pipeline/look.h"
 #include "pipeline/machine.h"

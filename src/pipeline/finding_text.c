@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 
-#define DEPTH 64
+#define DEPTH      64
+#define COMM_BYTES 256
 
 const char *finding_number(double value, char ret[static FINDING_NUMBER])
 {
@@ -42,12 +44,28 @@ const char *finding_cpu(double share, char ret[static FINDING_NUMBER])
 	return ret;
 }
 
+/* Of processes that come and go, who starts them. */
+static void put_parent(uint32_t parent, char *ret, size_t size)
+{
+	char path[32];
+	CLEANUP(freep) char *name = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", parent);
+	if (file_read(path, COMM_BYTES, &name, NULL) != 0)
+		return;
+	name[strcspn(name, "\n")] = '\0';
+	snprintf(ret, size, ", started again and again by %s (pid %u),", name, parent);
+}
+
 const char *finding_who(const struct finding_case *c, char *ret, size_t size)
 {
-	if (c->of->pid)
+	if (c->of->pid) {
 		snprintf(ret, size, "%s (pid %u)", c->of->comm, c->of->pid);
-	else
-		snprintf(ret, size, "%s", c->of->comm);
+		return ret;
+	}
+	size_t n = (size_t)snprintf(ret, size, "%s", c->of->comm);
+	if (c->of->parent && n < size)
+		put_parent(c->of->parent, ret + n, size - n);
 	return ret;
 }
 

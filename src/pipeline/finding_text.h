@@ -16,7 +16,7 @@ const char *finding_number(double value, char ret[static FINDING_NUMBER]);
 /* "98 % of a CPU", "2.3 CPUs". */
 const char *finding_cpu(double share, char ret[static FINDING_NUMBER]);
 
-/* "worker (pid 4211)", or "ps" of several. */
+/* "worker (pid 4211)"; of several, "ps, started again and again by sh (pid 77),". */
 const char *finding_who(const struct finding_case *c, char *ret, size_t size);
 
 /* The stack as folded text; `leaf` more at its end, unless it is NULL. */

@@ -102,6 +102,7 @@ void look_add(struct look *l, const struct assembled *a)
 	memcpy(t->name, e->thread, WIRE_COMM);
 	memcpy(p->comm, e->comm, WIRE_COMM);
 	p->cgroup = e->cgroup;
+	p->parent = a->process ? a->process->parent : 0;
 	l->rows[row].samples++;
 	l->rows[row].ns += e->value;
 }
@@ -146,6 +147,7 @@ static void add_name(struct look *l, const struct look_process *p)
 			continue;
 		n->pid = 0;
 		n->start = 0;
+		n->parent = n->parent == p->parent ? n->parent : 0;
 		n->threads += p->threads;
 		n->forks += p->forks;
 		n->part.ns += p->part.ns;

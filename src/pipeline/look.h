@@ -26,6 +26,7 @@ struct look_part { /* of a process or a thread */
 struct look_process {
 	uint64_t start, cgroup;
 	uint32_t pid;
+	uint32_t parent; /* 0: not known, or not the same of all by its name */
 	char comm[WIRE_COMM + 1];
 	struct look_part part;
 	uint32_t threads; /* that were sampled */

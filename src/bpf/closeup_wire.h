@@ -1,5 +1,5 @@
 /*
- * closeup: what passes between bpf/closeup_calls.bpf.c and user space.
+ * closeup_wire: what passes between bpf/closeup_calls.bpf.c and user space.
  *
  * Calls are added up by thread, call, how long they may wait, and what came of them.
  */
