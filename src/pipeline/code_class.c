@@ -83,6 +83,8 @@ static const struct {
 	{USER, "__GI___libc_read", READ},
 	{USER, "recv", READ},
 	{USER, "__libc_recv", READ},
+	{USER, "procps_*", PROC}, /* ps, top and the like: libproc2, and before it libprocps */
+	{USER, "readproc*", PROC},
 	{USER, "malloc", ALLOC},
 	{USER, "calloc", ALLOC},
 	{USER, "realloc", ALLOC},

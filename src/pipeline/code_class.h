@@ -15,7 +15,7 @@ enum code_class {
 	CODE_CALL,    /* in a system call */
 	CODE_POLL,    /* … that asks whether there is something, or waits */
 	CODE_READ,    /* … that reads or accepts: it may be a poll of a non-blocking descriptor */
-	CODE_PROC,    /* … in the code of /proc/PID */
+	CODE_PROC,    /* in the kernel's code of /proc/PID, or in a library that reads it */
 	CODE_FAULT,   /* a page fault */
 	CODE_SOFTIRQ, /* work that an interrupt left to do: packets, timers */
 	CODE_SPIN,    /* waiting for a lock of the kernel's by spinning */

@@ -14,7 +14,7 @@
 #define POLL_PART      0.10 /* of its time that is in calls that poll */
 #define POLL_RATE      1000 /* polls a second that return nothing … */
 #define POLL_EMPTY     0.90 /* … of all its calls of that kind */
-#define SCAN_SAMPLES   2    /* in the code of /proc/PID */
+#define SCAN_SAMPLES   1    /* in code that reads /proc/PID */
 #define SCAN_PERIOD_S  5.0  /* it lists /proc at least so often */
 #define SCAN_FILES     5    /* of processes, that it opens each time */
 #define FAIL_CPU       0.05

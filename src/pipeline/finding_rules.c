@@ -21,6 +21,7 @@ const struct finding_rule finding_rules[] = {
 		.scope = FINDING_NAME,
 		.closeup_ms = 2100,
 		.looks = 1,
+		.patience = 6, /* it takes little time: there may be no sample of it */
 		.suspects = suspects_scan,
 		.holds = holds_scan,
 	},

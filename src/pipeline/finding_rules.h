@@ -41,6 +41,7 @@ struct finding_rule {
 	enum finding_scope scope;
 	uint32_t closeup_ms; /* how long it is looked at closely; 0: not at all */
 	unsigned looks;      /* in a row that it must be suspected in */
+	unsigned patience;   /* looks without suspicion, then it is over; 0: 2 */
 	/* How much of a CPU is at stake; 0: no suspect. */
 	double (*suspects)(const struct finding_case *c);
 	/* Whether it is so. Fills in headline, next, sure, and what else there is to say. */

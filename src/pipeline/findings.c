@@ -261,7 +261,7 @@ static void settle(struct findings *f, struct watched *w)
 {
 	if (!w->of) {
 		w->streak = 0;
-		if (++w->missed >= MISSED_MAX)
+		if (++w->missed >= (w->rule->patience ? w->rule->patience : MISSED_MAX))
 			w->is_found = false;
 		return;
 	}
@@ -281,7 +281,8 @@ static void forget_old(struct findings *f, uint64_t now_ns)
 
 	for (size_t i = 0; i < f->count; i++) {
 		struct watched *w = f->watched[i];
-		bool is_old = w->missed >= MISSED_MAX && now_ns >= w->closeup_after_ns;
+		bool is_old =
+			w->missed >= MISSED_MAX && !w->is_found && now_ns >= w->closeup_after_ns;
 		if (is_old && w != f->target)
 			free(w);
 		else
