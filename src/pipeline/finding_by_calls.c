@@ -29,6 +29,7 @@
 #define SWITCH_PART    0.15   /* of its time that is in switching */
 #define SWITCH_RATE    30000  /* switches a second … */
 #define SWITCH_PER_CPU 100000 /* … and for each second of a CPU that it takes */
+#define CONVOY_CPU     1.30   /* that all of them take, at most */
 #define CONVOY_THREADS 4
 #define CONVOY_WAITING 0.50 /* of the time that each of them waits for one lock … */
 #define CONVOY_WAITS   20   /* … so often a second, at least */
@@ -375,14 +376,13 @@ bool holds_switches(const struct finding_case *c, struct finding *ret)
 
 /* ---- a lock that many wait for --------------------------------------------------------------- */
 
+/* Threads that run one after the other take one CPU together, at most. */
 double suspects_convoy(const struct finding_case *c)
 {
 	double share = look_share(c->look, c->of->part.ns);
 
-	return c->of->threads >= CONVOY_THREADS && share >= FAIL_CPU &&
-			       c->of->part.of[CODE_POLL] > 0
-		       ? share
-		       : 0;
+	return c->of->threads >= CONVOY_THREADS && share >= FAIL_CPU && share <= CONVOY_CPU ? share
+											    : 0;
 }
 
 bool holds_convoy(const struct finding_case *c, struct finding *ret)

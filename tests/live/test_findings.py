@@ -128,7 +128,9 @@ def too_many_threads_for_the_cpus_are_found():
     with always() as a:
         with trouble("calm-queue"):
             wait_for_looks(a, 5)
-            assert not of(a, "cpu-queue", ""), findings(a)
+            f = of(a, "cpu-queue", "")
+            # Others may have been running here: then it is true.
+            assert not f or f["facts"]["runnable_threads"] > 4 * f["facts"]["cpus"], f
         with trouble("queue"):
             until("the queue", lambda: of(a, "cpu-queue", ""), FOUND_S)
 
