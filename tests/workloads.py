@@ -61,6 +61,7 @@ PROGRAMS = {
     "whole": ("whole.c", C + ["-pthread"]),
     "idle": ("idle.c", C),
     "forks": ("forks.c", C),
+    "troubles": ("troubles.c", C),
     "updates": ("updates.c", C),
     "crowd": ("crowd.c", C),
     "quick": ("quick.c", ["gcc", "-O2", "-static", "-nostdlib", "-fno-stack-protector"]),

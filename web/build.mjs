@@ -1,6 +1,6 @@
 /*
  * node build.mjs OUT [HEADER]: the page, bundled into OUT with hashed names; with HEADER also as a C
- * table of gzipped bytes (src/serve/assets.h). Ends with 1 if all of it is more than 80 kB gzipped.
+ * table of gzipped bytes (src/serve/assets.h). Ends with 1 if all of it is more than 81 kB gzipped.
  */
 import {createHash} from 'node:crypto';
 import {mkdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
@@ -10,7 +10,7 @@ import {gzipSync} from 'node:zlib';
 import esbuild from 'esbuild';
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
-const MOST = 80_000;
+const MOST = 81_000;
 const TYPES = {
 	'.html': 'text/html; charset=utf-8',
 	'.js': 'text/javascript; charset=utf-8',

@@ -19,9 +19,10 @@ static void help(void)
 	     "server cannot be reached, they wait in memory. Needs root, and keeps only the\n"
 	     "capabilities it uses.\n"
 	     "");
-	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_EVENTS, SET_OFFCPU, SET_HOST,
-					    SET_TABLES, SET_LINES, SET_THREADS, SET_IDLE_IN,
-					    SET_BLOCKED_IN, SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
+	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_EVENTS, SET_OFFCPU,
+					    SET_FINDINGS, SET_HOST, SET_TABLES, SET_LINES,
+					    SET_THREADS, SET_IDLE_IN, SET_BLOCKED_IN,
+					    SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
 }
 
 static int confine(struct collecting_options *o)

@@ -40,6 +40,7 @@ int cmd_trace(int argc, char **argv);
 int cmd_query(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
+int cmd_findings(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_run(int argc, char **argv);

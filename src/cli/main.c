@@ -26,6 +26,8 @@ const struct command commands[] = {
 	{"query", cmd_query, "show stored profiles: tables, flame graphs, pprof"},
 	{"diff", cmd_diff, "compare two time ranges, two selectors or two files"},
 	{"labels", cmd_labels, "list the labels to select by"},
+	{"findings", cmd_findings,
+	 "say what looks wrong on this machine, now or over a time range"},
 	{"flame", cmd_flame, "convert folded stacks, pprof or perf script to any format"},
 	{"doctor", cmd_doctor, "check what this kernel and your permissions allow"},
 	{},

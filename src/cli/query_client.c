@@ -116,6 +116,13 @@ static const char *json_text(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
+static uint64_t json_number(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
 /*
  * Whether a server of ours listens there: any other program may. One that wants a token which we do
  * not have answers nothing, nor does one that does not let this user look.
@@ -406,6 +413,59 @@ static int names_by_server(struct query_client *c, const struct query_request *q
 	return 0;
 }
 
+static double json_double(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+static void read_finding(const json_t *from, struct finding *ret)
+{
+	const char *key;
+	json_t *value;
+
+	*ret = (struct finding){.began_ms = json_number(from, "began"),
+				.until_ms = json_number(from, "until"),
+				.pid = (uint32_t)json_number(from, "pid"),
+				.tid = (uint32_t)json_number(from, "tid"),
+				.sure = json_double(from, "sure")};
+	FINDING_SET(ret->kind, json_text(from, "kind"));
+	FINDING_SET(ret->comm, json_text(from, "comm"));
+	FINDING_SET(ret->thread, json_text(from, "thread"));
+	FINDING_SET(ret->container, json_text(from, "container"));
+	FINDING_SET(ret->host, json_text(from, "host"));
+	FINDING_SET(ret->headline, json_text(from, "headline"));
+	FINDING_SET(ret->means, json_text(from, "means"));
+	FINDING_SET(ret->next, json_text(from, "next"));
+	FINDING_SET(ret->stack, json_text(from, "stack"));
+	json_object_foreach(json_object_get(from, "facts"), key, value)
+	{
+		char name[sizeof(ret->facts[0].name)];
+		FINDING_SET(name, key);
+		finding_fact(ret, name, json_number_value(value));
+	}
+}
+
+static int findings_by_server(struct query_client *c, const struct timerange *range,
+			      struct store_findings *ret)
+{
+	struct query_request q = {.range = *range};
+	CLEANUP(freep) char *url = request_url(c, &q, "findings", NULL);
+	json_auto_t *answer = NULL;
+
+	int code = ask_json(c, url, &answer);
+	if (code)
+		return code;
+	const json_t *list = json_object_get(answer, "findings");
+	if (!json_is_array(list))
+		return unreadable(c, "it has no list of findings");
+	*ret = (struct store_findings){.cut = json_is_true(json_object_get(answer, "cut"))};
+	size_t count = MIN(json_array_size(list), (size_t)STORE_FINDINGS_MAX);
+	ret->findings = mem_alloc_array(count + 1, sizeof(*ret->findings));
+	for (; ret->count < count; ret->count++)
+		read_finding(json_array_get(list, ret->count), &ret->findings[ret->count]);
+	return 0;
+}
+
 /* ---- by the store -------------------------------------------------------------------------- */
 
 static int ended_badly(int err, const struct store_error *why)
@@ -492,6 +552,18 @@ int query_client_names(struct query_client *c, const struct query_request *q, co
 	return ended_badly(r, &why);
 }
 
+int query_client_findings(struct query_client *c, const struct timerange *range,
+			  struct store_findings *ret)
+{
+	struct store_query q = {.from_ms = range->from_ms, .to_ms = range->to_ms};
+	struct store_error why = {};
+
+	if (c->url)
+		return findings_by_server(c, range, ret);
+	c->began_ms = clock_ms(CLOCK_MONOTONIC);
+	return ended_badly(store_findings(c->store, &q, ret, &why), &why);
+}
+
 char *query_client_subject(struct query_client *c, const struct query_request *q, const char *base)
 {
 	struct store_names hosts = {};
@@ -519,13 +591,6 @@ static json_t *ask_status(struct query_client *c)
 
 	ask_json(c, url, &status);
 	return status;
-}
-
-static uint64_t json_number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
 }
 
 bool query_client_span(struct query_client *c, uint64_t *ret_from_ms, uint64_t *ret_to_ms)

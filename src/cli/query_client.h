@@ -69,6 +69,10 @@ int query_client_profile(struct query_client *c, const struct query_request *q,
 int query_client_names(struct query_client *c, const struct query_request *q, const char *name,
 		       struct store_names *ret);
 
+/* What was found in the range; release with store_findings_done(). */
+int query_client_findings(struct query_client *c, const struct timerange *range,
+			  struct store_findings *ret);
+
 /*
  * Whose profile it is, for a title: "nginx on web-1", from the selector and hosts. `base` is the
  * selector it is compared with, or NULL. Caller frees.

@@ -49,6 +49,8 @@ static const struct {
 			"EVENT  also sample this event, such as page-faults; repeatable"},
 	[SET_OFFCPU] = {"offcpu", YES_NO, "no",
 			"yes|no  keep what threads wait for, and how long, by stack (no)"},
+	[SET_FINDINGS] = {"findings", YES_NO, "yes",
+			  "yes|no  look for what is wrong, and say it (yes)"},
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  user to run the server as (the store's owner, or see smolder-run(1))"},
 	[SET_HOST] = {"host", TEXT, NULL, "NAME  value of the label host (this machine's name)"},

@@ -400,6 +400,8 @@ static void retry_held(struct assembler *a, uint64_t now, bool last)
 
 void assembler_record(struct assembler *a, const struct sideband_record *e)
 {
+	if (e->type == SIDEBAND_FORK && a->options.started)
+		a->options.started(a->options.sink_ctx, e->pid, e->parent);
 	begin_lap(a);
 	if (e->type == SIDEBAND_CODE)
 		resolver_kernel_changed(a->resolver, e->start, e->end);

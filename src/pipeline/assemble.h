@@ -33,6 +33,8 @@ struct assembler_options {
 	struct resolver_options names;
 	assembler_fn *sink; /* NULL: samples are added to the profile, a series a thread */
 	void *sink_ctx;
+	/* A process was started; NULL: nobody wants to know. */
+	void (*started)(void *sink_ctx, uint32_t pid, uint32_t parent);
 	/* Whether to look up lines for a process by that name; NULL: for all, if names has lines.
 	 */
 	bool (*detail)(void *ctx, const char *comm);

@@ -15,6 +15,7 @@
 #include "collect/bpf_object.h"
 #include "collect/cgroup.h"
 #include "collect/probe.h"
+#include "pipeline/findings.h"
 #include "pipeline/measure.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/sender.h"
@@ -60,6 +61,8 @@ struct collecting {
 	unsigned window_count;
 	struct running_stage stages[SOURCES_MAX]; /* by source */
 	bool no_offcpu;                           /* asked for, and not possible */
+	struct findings *findings;                /* NULL: nothing is looked for */
+	char host[65];
 	struct sender *sender;
 	struct sampler_stats first[SOURCES_MAX]; /* the kernel's counters when we began */
 	uint64_t began_ns;
@@ -95,6 +98,17 @@ static void on_assembled(void *ctx, const struct assembled *a)
 		s->kind->event(s->self, ps, a);
 	else
 		windows_add(c->windows[a->event->source], ps, a);
+	if (a->event->source == 0 && c->findings)
+		findings_sample(c->findings, a);
+}
+
+static void on_started(void *ctx, uint32_t pid, uint32_t parent)
+{
+	const struct collecting *c = ctx;
+
+	(void)pid;
+	if (c->findings)
+		findings_started(c->findings, parent);
 }
 
 /* What the server's /metrics shows of us; and whether something has grown past its cap. */
@@ -111,6 +125,7 @@ static void measure(struct collecting *c)
 		.missing_capabilities = c->options->missing_capabilities,
 		.no_control_groups = !c->cgroups,
 		.no_offcpu = c->no_offcpu,
+		.findings = c->findings,
 	};
 
 	for (unsigned i = 0; i < c->options->source_count; i++)
@@ -185,6 +200,18 @@ static void take_windows(struct collecting *c, bool flush)
 			sender_push(c->sender, i, &w);
 		}
 	}
+}
+
+/* What was found, as soon as it is. */
+static void take_findings(struct collecting *c)
+{
+	struct window w;
+
+	if (!c->findings)
+		return;
+	findings_tick(c->findings, clock_ns(CLOCK_MONOTONIC));
+	if (findings_take(c->findings, clock_ms(CLOCK_REALTIME), &w))
+		sender_push(c->sender, 0, &w);
 }
 
 static void set_length(struct collecting *c, uint32_t ms)
@@ -319,6 +346,7 @@ static void on_tick(void *ctx, int what)
 		drain(c);
 	spend(c, 0, &since);
 	take_windows(c, false);
+	take_findings(c);
 	spend(c, 1, &since);
 	pump(c);
 	spend(c, 2, &since);
@@ -420,6 +448,18 @@ static void start_stages(struct collecting *c, const char *host)
 	}
 }
 
+static void start_findings(struct collecting *c, const char *host)
+{
+	struct findings_options o = {c->dict, c->cgroups, host};
+	struct sampler_error why;
+
+	c->findings = findings_new(&o, &why);
+	if (why.doing)
+		log_warn(
+			"few findings are made: no process can be looked at closely: cannot %s%s%s",
+			why.doing, why.detail[0] ? ": " : "", why.detail);
+}
+
 static int start(struct collecting *c)
 {
 	const struct collecting_options *o = c->options;
@@ -430,6 +470,7 @@ static int start(struct collecting *c)
 	struct assembler_options assemble = {
 		.sink = on_assembled,
 		.sink_ctx = c,
+		.started = on_started,
 		.detail = wants_lines,
 		.detail_ctx = own,
 		.table_bytes = o->table_bytes,
@@ -438,7 +479,7 @@ static int start(struct collecting *c)
 	};
 	struct sampler_error why;
 	uint8_t instance[16];
-	char host[65] = "";
+	char *host = c->host;
 
 	if (!own->lines)
 		own->lines = none;
@@ -446,7 +487,7 @@ static int start(struct collecting *c)
 	assemble.cgroups = c->cgroups;
 	sampler.filter.cgroup_subsys = c->cgroups ? cgroups_subsys(c->cgroups) : -1;
 	sampler.filter.cgroups = c->cgroups != NULL;
-	gethostname(host, sizeof(host) - 1);
+	gethostname(host, sizeof(c->host) - 1);
 	if (getrandom(instance, sizeof(instance), 0) != sizeof(instance))
 		return -errno;
 	if (o->lineage) /* so the store knows whose counters we go on with */
@@ -471,6 +512,8 @@ static int start(struct collecting *c)
 		probe_cannot_sample(err, &why);
 	else
 		start_stages(c, o->host ? o->host : host);
+	if (!err && !o->no_findings)
+		start_findings(c, o->host ? o->host : host);
 	return err;
 }
 
@@ -518,6 +561,7 @@ int collecting_run(const struct collecting_options *options)
 	if (!err && o.alive_fd >= 0 && !c.renew)
 		return 0; /* our parent waits for our end, and a table may be in the making */
 	loop_free(c.loop);
+	findings_free(c.findings);
 	sender_free(c.sender);
 	for (unsigned i = 0; i < SOURCES_MAX; i++)
 		if (c.stages[i].kind)

@@ -47,6 +47,7 @@ struct collecting_options {
 	const char *const *threads;   /* names of processes whose threads each become a series; the
 					 same; or NULL */
 	struct waiting_options waits; /* which functions decide that a thread is idle or not */
+	bool no_findings;             /* nothing is looked for */
 	const char *cache_dir;        /* NULL: none */
 	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
 	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */

@@ -161,6 +161,19 @@ void measure_done(struct measure *m)
 	m->count = 0;
 }
 
+static void measure_findings(struct measure *m, const struct findings *f)
+{
+	struct findings_stats s;
+	const char *kind;
+
+	findings_stats(f, &s);
+	for (unsigned i = 0; (kind = findings_kind(i)); i++)
+		metric_label(m, "findings_active", "kind", kind, findings_active(f, i));
+	metric(m, "collector_findings_total", (double)s.found);
+	metric(m, "collector_findings_dropped_total", (double)s.dropped);
+	metric(m, "collector_closeups_total", (double)s.closeups);
+}
+
 void measure_all(struct measure *m, const struct measured *now)
 {
 	const struct pipeline_stats *s = &now->pipeline;
@@ -201,6 +214,8 @@ void measure_all(struct measure *m, const struct measured *now)
 		metric(m, "collector_offcpu_walks_total", (double)now->sites->walked);
 		metric(m, "collector_offcpu_stackless_total", (double)now->sites->stackless);
 	}
+	if (now->findings)
+		measure_findings(m, now->findings);
 	metric(m, "collector_other_samples_total", (double)now->windows.other);
 	metric(m, "collector_folded_threads_samples_total", (double)now->windows.folded);
 	metric(m, "collector_clock_steps_total", (double)now->windows.steps);

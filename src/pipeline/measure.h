@@ -8,13 +8,14 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "pipeline/findings.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/sender.h"
 #include "pipeline/sites.h"
 #include "pipeline/trouble.h"
 #include "pipeline/windows.h"
 
-#define MEASURE_MAX 192
+#define MEASURE_MAX 224
 
 /* Zero-initialised, embedded. */
 struct measure {
@@ -39,6 +40,7 @@ struct measured {
 	bool no_control_groups;
 	bool no_offcpu;                  /* asked for, but this kernel cannot */
 	const struct sites_stats *sites; /* NULL: time off the CPU is not kept */
+	const struct findings *findings; /* NULL: nothing is looked for */
 };
 
 void measure_all(struct measure *m, const struct measured *now);

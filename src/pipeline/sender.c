@@ -58,7 +58,8 @@ struct sender *sender_new(const struct profile *dict, const uint8_t instance[16]
 static size_t bytes_of(const struct unsent *w)
 {
 	return sizeof(*w) + w->window.row_count * sizeof(*w->window.rows) +
-	       w->window.time_count * sizeof(*w->window.times);
+	       w->window.time_count * sizeof(*w->window.times) +
+	       w->window.finding_count * sizeof(*w->window.findings);
 }
 
 static void remove_first(struct sender *s)
@@ -160,7 +161,7 @@ static void encode(struct sender *s, const struct window_counts *counts, bool en
 	part.counts = counts[w->source];
 	part.counts.lost[WINDOW_LOST_BUFFER] += s->of[w->source].dropped;
 	part.counts.lost[WINDOW_LOST_REFUSED] += s->of[w->source].refused;
-	part.row_count = 0;
+	part.row_count = part.finding_count = 0;
 	part.times = NULL;
 	part.part = s->part = WINDOW_NO_PART;
 	if (!entries_only) {
@@ -172,7 +173,8 @@ static void encode(struct sender *s, const struct window_counts *counts, bool en
 		 * without. */
 		if (w->window.times && s->part_samples <= PART_SAMPLES)
 			part.times = w->window.times + w->time;
-		if (w->row + s->part_rows == w->window.row_count) {
+		part.finding_count = w->window.finding_count;
+		if (w->row + s->part_rows == w->window.row_count && !part.finding_count) {
 			part.metrics = s->metrics;
 			part.metric_count = s->metric_count;
 		}

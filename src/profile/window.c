@@ -104,6 +104,10 @@ void window_write(const struct window *w, const struct profile *dict, struct ent
 		pack_str(out, w->metrics[i].name, strlen(w->metrics[i].name));
 		pack_raw(out, &w->metrics[i].value, sizeof(double));
 	}
+	if (w->finding_count)
+		pack_u64(out, w->finding_count);
+	for (uint32_t i = 0; i < w->finding_count; i++)
+		finding_write(&w->findings[i], out);
 }
 
 static void read_word(struct unpack *in, char ret[static WINDOW_TYPE_MAX])
@@ -212,6 +216,23 @@ static bool read_metrics(struct unpack *in, struct window *w)
 		memcpy(&w->metrics[i].value, value, sizeof(double));
 		w->metric_count++;
 	}
+	return !in->bad;
+}
+
+/* Older collectors end before them, and those that found nothing. */
+static bool read_findings(struct unpack *in, struct window *w)
+{
+	if (in->at == in->end)
+		return true;
+	uint32_t count = (uint32_t)unpack_max(in, FINDINGS_MAX);
+	if (!count)
+		return false;
+	w->findings = mem_alloc_array(count, sizeof(*w->findings));
+	for (uint32_t i = 0; i < count && !in->bad; i++) {
+		struct finding *f = &w->findings[w->finding_count++];
+		finding_read(in, f);
+		memcpy(f->instance, w->instance, sizeof(f->instance));
+	}
 	return !in->bad && in->at == in->end;
 }
 
@@ -231,7 +252,10 @@ static int read_body(struct unpack *in, struct profile *dict, struct window *w)
 		return r;
 	if (inner.at != inner.end)
 		return -EBADMSG;
-	return read_rows(in, dict, w) && read_times(in, w) && read_metrics(in, w) ? 0 : -EBADMSG;
+	return read_rows(in, dict, w) && read_times(in, w) && read_metrics(in, w) &&
+			       read_findings(in, w)
+		       ? 0
+		       : -EBADMSG;
 }
 
 int window_read(const void *bytes, size_t len, struct profile *dict, struct window *ret)
@@ -252,6 +276,7 @@ void window_done(struct window *w)
 	for (uint32_t i = 0; i < w->metric_count; i++)
 		free((char *)w->metrics[i].name);
 	free(w->metrics);
+	free(w->findings);
 	free(w->rows);
 	free(w->times);
 	*w = (struct window){};

@@ -25,6 +25,10 @@
  *	sample times: 0; or 1, then for each row `count` times in steps of WINDOW_STEP_MS since the
  *	      start of the window: the first, then differences
  *	number of metrics, then each: name, value
+ *	only if there are some: number of findings, then each as in profile/finding.h
+ *
+ * Findings travel in messages of their own, which have neither rows nor metrics: what an older
+ * server refuses is that alone.
  */
 #pragma once
 
@@ -33,6 +37,7 @@
 
 #include "base/pack.h"
 #include "profile/entries.h"
+#include "profile/finding.h"
 #include "profile/profile.h"
 
 #define WINDOW_MS          10000
@@ -94,7 +99,15 @@ struct window {
 	size_t time_count;
 	struct window_metric *metrics; /* the collector's own, current values */
 	uint32_t metric_count;
+	struct finding *findings; /* as they are now; at most FINDINGS_MAX */
+	uint32_t finding_count;
 };
+
+/* Whether it is a message of findings: there is nothing else in it to be stored. */
+static inline bool window_is_findings(const struct window *w)
+{
+	return w->finding_count && !w->row_count;
+}
 
 /*
  * Appends the message: the entries of `dict` since *mark (at most `entries_max` bytes), then the

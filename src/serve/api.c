@@ -16,6 +16,7 @@
 #include "query/selector.h"
 #include "query/timerange.h"
 #include "render/escape.h"
+#include "render/findings.h"
 #include "render/render.h"
 #include "serve/gzip.h"
 #include "serve/query_job.h"
@@ -463,6 +464,16 @@ static void work_heatmap(struct api_job *a, struct store *s, FILE *out)
 	store_heat_done(&h);
 }
 
+static void work_findings(struct api_job *a, struct store *s, FILE *out)
+{
+	struct store_findings f = {};
+
+	if (!query_job_went_well(&a->q, store_findings(s, &a->ask.query, &f, &a->q.store_error)))
+		return;
+	render_findings_json(&f, clock_ms(CLOCK_REALTIME), out);
+	store_findings_done(&f);
+}
+
 /* ---- as a job ------------------------------------------------------------------------------ */
 
 /*
@@ -710,4 +721,11 @@ void api_heatmap(void *ctx, struct http_request *r)
 		ok = wrong(a, "a heatmap is of at most 10 minutes, or of 12 hours if its type has "
 			      "no times of single samples");
 	start(a, ok);
+}
+
+void api_findings(void *ctx, struct http_request *r)
+{
+	struct api_job *a = new_job(ctx, r, work_findings);
+
+	start(a, parse_range(a, "from", "to", &a->ask));
 }

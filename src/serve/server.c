@@ -116,6 +116,7 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/labels/*/values", api_values, 0, false},
 	{"GET", "/api/v1/series", api_series, 0, false},
 	{"GET", "/api/v1/heatmap", api_heatmap, 0, false},
+	{"GET", "/api/v1/findings", api_findings, 0, false},
 	{"GET", "/api/v1/status", status_json, 0, false},
 	{"GET", "/debug/pprof/", live_profile_index, 0, false},
 	{"GET", "/debug/pprof/profile", live_profile_take, 0, false},

@@ -41,6 +41,7 @@ void api_labels(void *ctx, struct http_request *r);
 void api_values(void *ctx, struct http_request *r);
 void api_series(void *ctx, struct http_request *r);
 void api_heatmap(void *ctx, struct http_request *r);
+void api_findings(void *ctx, struct http_request *r);
 
 /* page.c: the web page */
 void page_index(void *ctx, struct http_request *r);

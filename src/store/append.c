@@ -247,7 +247,8 @@ int local_append(void *self, const struct profile *dict, const struct window *w,
 		r = local_day(s, (int64_t)(w->start_ms / DAY_MS), &b);
 		if (r)
 			break;
-		r = append(s, b, dict, w, now_ms);
+		r = window_is_findings(w) ? local_append_findings(b, w)
+					  : append(s, b, dict, w, now_ms);
 		if (r == -EEXIST || !r)
 			break;
 		if (r == -ENOBUFS || r == -EFBIG) {

@@ -520,5 +520,6 @@ const struct store_operations local_operations = {
 	.timeline = local_timeline,
 	.heat = local_heat,
 	.names = local_names,
+	.findings = local_findings,
 	.stats = local_stats,
 };

@@ -18,6 +18,7 @@
  *	range_scan.c  which parts of which files make up a time range
  *	sum.c         a time range as a profile
  *	timeline.c    numbers over time, and lists of names
+ *	findings.c    what collectors found wrong
  */
 #pragma once
 
@@ -121,4 +122,9 @@ int local_heat(void *self, const struct store_query *q, struct store_heat *ret,
 	       struct store_error *ret_err);
 int local_names(void *self, const struct store_query *q, enum store_names_of of,
 		struct store_names *ret, struct store_error *ret_err);
+int local_findings(void *self, const struct store_query *q, struct store_findings *ret,
+		   struct store_error *ret_err);
 void local_stats(void *self, struct store_stats *ret);
+
+/* Writes a message of findings into the day's file. 0 or -errno. */
+int local_append_findings(struct partition *b, const struct window *w);

@@ -33,6 +33,9 @@ struct store_operations {
 		    struct store_error *ret_err);
 	int (*names)(void *self, const struct store_query *q, enum store_names_of of,
 		     struct store_names *ret, struct store_error *ret_err);
+	/* NULL: this kind of store keeps none. */
+	int (*findings)(void *self, const struct store_query *q, struct store_findings *ret,
+			struct store_error *ret_err);
 	void (*stats)(void *self, struct store_stats *ret);
 };
 

@@ -133,6 +133,15 @@ int store_names(struct store *s, const struct store_query *q, enum store_names_o
 	return explained(s->kind->names(s->self, q, of, ret, e), e);
 }
 
+int store_findings(struct store *s, const struct store_query *q, struct store_findings *ret,
+		   struct store_error *ret_err)
+{
+	struct store_error none, *e = blank(ret_err, &none);
+
+	*ret = (struct store_findings){};
+	return s->kind->findings ? explained(s->kind->findings(s->self, q, ret, e), e) : 0;
+}
+
 void store_stats(struct store *s, struct store_stats *ret)
 {
 	*ret = (struct store_stats){};
@@ -167,4 +176,10 @@ void store_names_done(struct store_names *n)
 		free(n->names[i]);
 	free(n->names);
 	*n = (struct store_names){};
+}
+
+void store_findings_done(struct store_findings *f)
+{
+	free(f->findings);
+	*f = (struct store_findings){};
 }

@@ -61,7 +61,8 @@ void store_close(struct store *s); /* NULL is fine */
  * Appends one message, all or nothing; `dict` defines its ids, which keep their meaning as long as
  * instance, epoch and the address of `dict` stay the same. 0; -EEXIST: it is stored already;
  * -ENOSPC, -EROFS, -EIO: not now, the same call may work later; -ERANGE: older than the retention
- * (or than what was deleted to save space), or more than an hour in the future.
+ * (or than what was deleted to save space), or more than an hour in the future. Of a message of
+ * findings, what it says replaces what was stored of the same ones.
  *
  * Collectors that succeed one another on one counter in the kernel (window.h) should share the
  * first 8 bytes of their instance id, which tells them from those of other machines.
@@ -194,6 +195,22 @@ struct store_names {
 int store_names(struct store *s, const struct store_query *q, enum store_names_of of,
 		struct store_names *ret, struct store_error *ret_err);
 void store_names_done(struct store_names *n);
+
+/*
+ * What collectors found wrong by themselves in the range, the latest first: those that lasted into
+ * it. Uses only the range of the query. At most STORE_FINDINGS_MAX.
+ */
+#define STORE_FINDINGS_MAX 1000
+
+struct store_findings {
+	struct finding *findings;
+	uint32_t count, cap;
+	bool cut; /* there were more */
+};
+
+int store_findings(struct store *s, const struct store_query *q, struct store_findings *ret,
+		   struct store_error *ret_err);
+void store_findings_done(struct store_findings *f);
 
 struct store_stats {    /* 0: this kind of store does not have it */
 	uint64_t bytes; /* on disk, all files */

@@ -1450,6 +1450,29 @@ test('axe finds nothing', {skip}, async () => {
 	}
 });
 
+test('findings are on top, open, and lead to their process', {skip}, async () => {
+	mock.mode = 'wrong';
+	const page = await open();
+	await ready(page);
+	const lines = page.locator('.findings details');
+	assert.equal(await lines.count(), 2);
+	assert.match(await lines.first().locator('summary').textContent(), /busy-poll python3 .* timeout of 0\. since /);
+	assert.match(await lines.nth(1).textContent(), /<b>x<\/b>/); // a name is text
+	await lines.first().locator('summary').click();
+	assert.match(await lines.first().textContent(), /asks again and again.*main › loop › epoll_wait.*smolder trace -p 1274/);
+	await lines.first().getByRole('button', {name: 'Show'}).click();
+	await settled(page);
+	assert.equal(parameters().searchParams.get('query'), 'cpu{pid="1274"}');
+	// What is over by then is not listed for that time.
+	assert.equal(await lines.count(), 1);
+	await done(page);
+	mock.mode = 'ordinary';
+	const calm = await open();
+	await ready(calm);
+	assert.equal(await calm.locator('.findings').count(), 0);
+	await done(calm);
+});
+
 test('hostile names are text everywhere', {skip}, async () => {
 	mock.mode = 'hostile';
 	const page = await open(hour('group='));

@@ -207,6 +207,22 @@ export interface Timeline {
 	rest?: {total: number; values: number[]};
 }
 
+/* What a collector found wrong by itself. */
+export interface Finding {
+	kind: string;
+	began: number;
+	until: number;
+	active: boolean;
+	pid: number; // 0: not one process
+	comm: string;
+	container: string;
+	host: string;
+	headline: string;
+	means: string;
+	next: string; // a command
+	stack: string;
+}
+
 /* Samples in each 20 ms; of types that have no times of samples, how much in each window of 10 s. */
 export interface Heat {
 	start: number;

@@ -6,6 +6,7 @@ import {batch, computed, effect, signal} from '@preact/signals';
 import {
 	ApiError,
 	address,
+	type Finding,
 	get,
 	type Heat,
 	type Profile,
@@ -137,6 +138,7 @@ export const heat = new Resource<Heat>();
 export const status = new Resource<Status>();
 export const labels = new Resource<string[]>();
 export const types = new Resource<string[]>(); // of profiles
+export const findings = new Resource<Finding[]>();
 
 /* A selector, or what is wrong with it. */
 export const selectorOf = (text: string): Selector | string =>
@@ -308,6 +310,11 @@ function refresh(again: boolean): void {
 	types.load<{types: string[]}>(
 		address('types', {from: r.from, to: r.to}),
 		a => a.types,
+		again,
+	);
+	findings.load<{findings: Finding[]}>(
+		address('findings', {from: r.from, to: r.to}),
+		a => a.findings,
 		again,
 	);
 }

@@ -465,6 +465,36 @@ class Mock {
 		return {values: [...found].filter(v => v !== undefined).sort(), cut: false};
 	}
 
+	/* In the mode 'wrong': one that lasts, and one that is over. */
+	findings(p) {
+		const {now} = this;
+		const of = (kind, comm, began, until, active) => ({
+			kind,
+			began,
+			until,
+			active,
+			sure: 0.9,
+			pid: Number(pidOf(2)),
+			tid: 0,
+			comm,
+			thread: '',
+			container: 'shop-web',
+			host: 'web-1',
+			headline: `${comm} (pid ${pidOf(2)}) calls epoll_wait with a timeout of 0.`,
+			means: 'A loop asks again and again instead of waiting.',
+			next: `smolder trace -p ${pidOf(2)} -e epoll_wait -k`,
+			stack: 'main;loop;epoll_wait',
+			facts: {},
+		});
+		const all = [
+			of('busy-poll', 'python3', now - 600_000, now, true),
+			of('failing-calls', '<b>x</b>', now - 3000_000, now - 2400_000, false),
+		];
+		const inRange = f =>
+			f.until >= Number(p.get('from')) && f.began < Number(p.get('to'));
+		return this.mode === 'wrong' ? all.filter(inRange) : [];
+	}
+
 	answer(url) {
 		const p = url.searchParams;
 		const parts = url.pathname.split('/').slice(3);
@@ -475,6 +505,7 @@ class Mock {
 				status: 504,
 			});
 		if (parts[0] === 'status') return this.status();
+		if (parts[0] === 'findings') return {findings: this.findings(p), cut: false};
 		if (parts[0] === 'types') return {types: ['cpu', 'offcpu'], cut: false};
 		if (parts[0] === 'labels') {
 			if (parts[2] === 'values')

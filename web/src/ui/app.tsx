@@ -14,6 +14,7 @@ import {dropChange, openSandwich, toggleRecursion, zoomTo} from './actions';
 import {Dropdown, Notice} from './controls';
 import {Cost} from './cost';
 import {DropTarget, FileBar, pickFile} from './drop';
+import {Findings} from './findings';
 import {Card, Crumbs, FrameMenu, MainGraph, Sandwich, Spoken} from './flame';
 import {HeatPanel} from './heat';
 import {QueryBox} from './query';
@@ -343,6 +344,7 @@ export function App(): JSX.Element {
 			</header>
 			<FileBar />
 			<Stale />
+			<Findings />
 			<main class={isMenuOpen.value ? 'open' : ''}>
 				<TimelinePanel />
 				<HeatPanel />

@@ -1,0 +1,446 @@
+#include "pipeline/findings.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "collect/closeup.h"
+#include "pipeline/closeup_plans.h"
+#include "pipeline/finding_rules.h"
+#include "pipeline/look.h"
+#include "pipeline/machine.h"
+#include "process/container.h"
+
+#define NS           1000000000ull
+#define WATCHED_MAX  256
+#define MISSED_MAX   2 /* looks without suspicion; then a finding is over */
+#define TELL_NS      (10 * NS)
+#define BACKOFF_NS   (60 * NS)
+#define BACKOFF_MAX  (900 * NS)
+#define THREADS_MAX  256 /* of a process whose switches are counted */
+#define STATUS_BYTES 8192
+#define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
+
+/* A process, say, that a rule suspects, or did not long ago: known by its rule and the next three.
+ */
+struct watched {
+	const struct finding_rule *rule;
+	uint64_t start; /* of a process; of a group, its id */
+	uint32_t pid;   /* 0: not one process */
+	char comm[WIRE_COMM + 1];
+	const struct look_process *of; /* in the last look; NULL: it was not suspected there */
+	double strength;
+	unsigned streak, missed; /* looks in a row */
+	uint64_t closeup_after_ns, backoff_ns;
+	bool is_found;
+	struct finding finding;
+};
+
+struct findings {
+	struct findings_options options;
+	struct syscall_calls *calls;
+	struct closeup_plan plans[SYSCALL_COMPAT];
+	struct closeup *closeup; /* NULL: not possible here */
+	struct code_classes classes;
+	struct look looks[2]; /* the one that is being made, and the last one */
+	unsigned making;
+	struct machine machine;
+	struct look_process groups[MACHINE_GROUPS]; /* that are held back: the busiest of each */
+	struct watched *watched[WATCHED_MAX];
+	size_t count;
+	struct watched *target; /* of the closeup that is under way; NULL: none is */
+	uint64_t closeup_end_ns;
+	uint64_t switches;                 /* of the target's threads when it began */
+	uint64_t began[CLOSEUPS_A_MINUTE]; /* closeups, a circle */
+	unsigned next_began;
+	uint64_t next_id, told_ns;
+	bool is_news;
+	struct findings_stats stats;
+};
+
+struct findings *findings_new(const struct findings_options *o, struct sampler_error *ret_err)
+{
+	struct findings *f = mem_alloc(sizeof(*f));
+
+	f->options = *o;
+	f->calls = syscall_calls_new();
+	closeup_plans(f->calls, f->plans);
+	if (closeup_new(f->plans, &f->closeup, ret_err) != 0)
+		f->closeup = NULL;
+	look_begin(&f->looks[0], clock_ns(CLOCK_MONOTONIC));
+	look_begin(&f->looks[1], f->looks[0].began_ns);
+	machine_begin(&f->machine);
+	return f;
+}
+
+void findings_free(struct findings *f)
+{
+	if (!f)
+		return;
+	closeup_free(f->closeup);
+	syscall_calls_free(f->calls);
+	code_classes_done(&f->classes);
+	look_done(&f->looks[0]);
+	look_done(&f->looks[1]);
+	for (size_t i = 0; i < f->count; i++)
+		free(f->watched[i]);
+	free(f);
+}
+
+void findings_sample(struct findings *f, const struct assembled *a)
+{
+	look_add(&f->looks[f->making], a);
+}
+
+void findings_started(struct findings *f, uint32_t parent)
+{
+	look_fork(&f->looks[f->making], parent);
+}
+
+/* ---- suspects -------------------------------------------------------------------------------- */
+
+static struct watched *get_watched(struct findings *f, const struct finding_rule *rule,
+				   const struct look_process *p)
+{
+	bool by_name = rule->scope == FINDING_NAME;
+	uint64_t start = rule->scope == FINDING_PROCESS ? p->start
+			 : rule->scope == FINDING_GROUP ? p->cgroup
+							: 0;
+	uint32_t pid = rule->scope == FINDING_PROCESS ? p->pid : 0;
+
+	for (size_t i = 0; i < f->count; i++) {
+		struct watched *w = f->watched[i];
+		if (w->rule == rule && w->pid == pid && w->start == start &&
+		    (!by_name || strcmp(w->comm, p->comm) == 0))
+			return w;
+	}
+	if (f->count == WATCHED_MAX)
+		return NULL;
+	struct watched *w = mem_alloc(sizeof(*w));
+	w->rule = rule;
+	w->pid = pid;
+	w->start = start;
+	memcpy(w->comm, p->comm, sizeof(w->comm));
+	f->stats.suspects++;
+	return f->watched[f->count++] = w;
+}
+
+static struct finding_case case_of(const struct findings *f, const struct look_process *p)
+{
+	return (struct finding_case){.look = &f->looks[!f->making],
+				     .of = p,
+				     .dict = f->options.dict,
+				     .calls = f->calls,
+				     .plans = f->plans,
+				     .machine = &f->machine};
+}
+
+static void suspect(struct findings *f, const struct finding_rule *rule,
+		    const struct look_process *p)
+{
+	struct finding_case c = case_of(f, p);
+	double strength = rule->suspects(&c);
+	struct watched *w = strength > 0 ? get_watched(f, rule, p) : NULL;
+
+	if (!w)
+		return;
+	w->of = p;
+	w->strength = strength;
+}
+
+/* The busiest process of each group that has a quota. */
+static uint32_t list_groups(struct findings *f)
+{
+	const struct look *l = &f->looks[!f->making];
+	uint32_t count = 0;
+
+	for (unsigned g = 0; g < f->machine.group_count; g++) {
+		struct look_process *to = &f->groups[count];
+		*to = (struct look_process){};
+		for (uint32_t i = 1; i < l->process_count; i++)
+			if (l->processes[i].cgroup == f->machine.groups[g].id &&
+			    l->processes[i].part.ns > to->part.ns)
+				*to = l->processes[i];
+		count += to->pid != 0;
+	}
+	return count;
+}
+
+static void suspect_each(struct findings *f, const struct finding_rule *r,
+			 const struct look_process *of, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (of[i].comm[0] || r->scope == FINDING_MACHINE)
+			suspect(f, r, &of[i]);
+}
+
+static void suspect_all(struct findings *f)
+{
+	const struct look *l = &f->looks[!f->making];
+	uint32_t groups = list_groups(f);
+
+	for (const struct finding_rule *r = finding_rules; r->kind; r++) {
+		switch (r->scope) {
+		case FINDING_PROCESS:
+			suspect_each(f, r, l->processes + 1, l->process_count - 1);
+			break;
+		case FINDING_NAME:
+			suspect_each(f, r, l->names + 1, l->name_count - 1);
+			break;
+		case FINDING_GROUP:
+			suspect_each(f, r, f->groups, groups);
+			break;
+		case FINDING_MACHINE:
+			suspect_each(f, r, &l->all, 1);
+			break;
+		}
+	}
+}
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+static uint32_t active_count(const struct findings *f)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < f->count; i++)
+		count += f->watched[i]->is_found;
+	return count;
+}
+
+static void describe(const struct findings *f, const struct watched *w, struct finding *to)
+{
+	struct container c = {};
+	const char *path = w->of->cgroup && f->options.cgroups
+				   ? cgroups_path(f->options.cgroups, w->of->cgroup)
+				   : "";
+
+	container_of_cgroup(path, &c);
+	FINDING_SET(to->container, *c.container ? c.container : c.unit);
+	FINDING_SET(to->kind, w->rule->kind);
+	FINDING_SET(to->means, w->rule->means);
+	FINDING_SET(to->comm, w->of->comm);
+	FINDING_SET(to->host, f->options.host);
+	to->pid = w->rule->scope == FINDING_MACHINE ? 0 : w->of->pid;
+}
+
+/* Found, or found again: what is said of it is what holds now. False: it does not hold. */
+static bool find(struct findings *f, struct watched *w, const struct closeup_view *view)
+{
+	struct finding_case c = case_of(f, w->of);
+	struct finding now = {};
+
+	c.closeup = view;
+	describe(f, w, &now);
+	if (!w->rule->holds(&c, &now))
+		return false;
+	if (!w->is_found && active_count(f) == FINDINGS_MAX) {
+		f->stats.dropped++;
+		return false;
+	}
+	now.until_ms = clock_ms(CLOCK_REALTIME);
+	if (w->is_found) {
+		now.id = w->finding.id;
+		now.began_ms = MIN(w->finding.began_ms, now.until_ms);
+	} else {
+		const struct look *l = c.look;
+		now.id = ++f->next_id;
+		now.began_ms = now.until_ms - (clock_ns(CLOCK_MONOTONIC) - l->began_ns) / 1000000;
+		f->stats.found++;
+		f->is_news = true;
+	}
+	w->finding = now;
+	w->is_found = true;
+	return true;
+}
+
+static void settle(struct findings *f, struct watched *w)
+{
+	if (!w->of) {
+		w->streak = 0;
+		if (++w->missed >= (w->rule->patience ? w->rule->patience : MISSED_MAX))
+			w->is_found = false;
+		return;
+	}
+	w->missed = 0;
+	w->streak++;
+	if (!w->rule->closeup_ms) {
+		if (w->streak >= w->rule->looks && !find(f, w, NULL))
+			w->is_found = false;
+	} else if (w->is_found) {
+		w->finding.until_ms = MAX(w->finding.until_ms, clock_ms(CLOCK_REALTIME));
+	}
+}
+
+static void forget_old(struct findings *f, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->count; i++) {
+		struct watched *w = f->watched[i];
+		bool is_old =
+			w->missed >= MISSED_MAX && !w->is_found && now_ns >= w->closeup_after_ns;
+		if (is_old && w != f->target)
+			free(w);
+		else
+			f->watched[kept++] = w;
+	}
+	f->count = kept;
+}
+
+static void look(struct findings *f, uint64_t now_ns)
+{
+	f->making = !f->making;
+	look_begin(&f->looks[f->making], now_ns);
+	look_end(&f->looks[!f->making], now_ns, &f->classes, f->options.dict);
+	f->stats.looks++;
+	for (size_t i = 0; i < f->count; i++)
+		f->watched[i]->of = NULL;
+	machine_look(&f->machine, &f->looks[!f->making]);
+	suspect_all(f);
+	for (size_t i = 0; i < f->count; i++)
+		settle(f, f->watched[i]);
+	forget_old(f, now_ns);
+}
+
+/* ---- closeups -------------------------------------------------------------------------------- */
+
+/* How often the threads of a process have left their CPU, of their own accord or not. */
+static uint64_t switches_of(uint32_t pid)
+{
+	char path[64];
+	uint64_t sum = 0;
+	unsigned threads = 0;
+	const struct dirent *e;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	DIR *d = opendir(path);
+	while (d && (e = readdir(d)) && threads < THREADS_MAX) {
+		CLEANUP(freep) char *text = NULL;
+		snprintf(path, sizeof(path), "/proc/%u/task/%.10s/status", pid, e->d_name);
+		if (e->d_name[0] == '.' || file_read(path, STATUS_BYTES, &text, NULL) != 0)
+			continue;
+		threads++;
+		for (const char *at = text; (at = strstr(at, "voluntary_ctxt_switches:"));) {
+			at += strlen("voluntary_ctxt_switches:");
+			sum += strtoull(at, NULL, 10);
+		}
+	}
+	if (d)
+		closedir(d);
+	return sum;
+}
+
+static bool is_due(const struct watched *w, uint64_t now_ns)
+{
+	return w->of && w->rule->closeup_ms && w->streak >= w->rule->looks &&
+	       now_ns >= w->closeup_after_ns;
+}
+
+static void begin_closeup(struct findings *f, uint64_t now_ns)
+{
+	struct watched *w = NULL;
+
+	if (!f->closeup || f->began[f->next_began] + 60 * NS > now_ns)
+		return;
+	for (size_t i = 0; i < f->count; i++) {
+		struct watched *o = f->watched[i];
+		if (is_due(o, now_ns) &&
+		    (!w || o->is_found < w->is_found ||
+		     (o->is_found == w->is_found && o->strength > w->strength)))
+			w = o;
+	}
+	if (!w)
+		return;
+	f->began[f->next_began] = now_ns;
+	f->next_began = (f->next_began + 1) % CLOSEUPS_A_MINUTE;
+	f->stats.closeups++;
+	if (closeup_begin(f->closeup, w->pid, w->comm) != 0) {
+		f->stats.no_closeup++;
+		w->closeup_after_ns = now_ns + BACKOFF_MAX;
+		return;
+	}
+	f->target = w;
+	f->switches = w->pid ? switches_of(w->pid) : 0;
+	f->closeup_end_ns = now_ns + w->rule->closeup_ms * 1000000ull;
+}
+
+/* What one closeup shows is looked at by all rules that suspect its process. */
+static void end_closeup(struct findings *f, uint64_t now_ns)
+{
+	const struct watched *target = f->target;
+	struct closeup_view view;
+
+	closeup_end(f->closeup, &view);
+	uint64_t switches = target->pid ? switches_of(target->pid) : 0;
+	view.switches = switches > f->switches ? switches - f->switches : 0;
+	f->target = NULL;
+	for (size_t i = 0; i < f->count; i++) {
+		struct watched *w = f->watched[i];
+		bool is_same = w->pid == target->pid && w->start == target->start &&
+			       strcmp(w->comm, target->comm) == 0 && w->rule->closeup_ms &&
+			       w->rule->closeup_ms <= target->rule->closeup_ms;
+		if (!is_same || !w->of)
+			continue;
+		if (find(f, w, &view)) {
+			w->backoff_ns = 0;
+			w->closeup_after_ns = now_ns + AGAIN_NS;
+			continue;
+		}
+		w->is_found = false;
+		w->backoff_ns = w->backoff_ns ? MIN(2 * w->backoff_ns, BACKOFF_MAX) : BACKOFF_NS;
+		w->closeup_after_ns = now_ns + w->backoff_ns;
+	}
+}
+
+void findings_tick(struct findings *f, uint64_t now_ns)
+{
+	if (f->target && now_ns >= f->closeup_end_ns)
+		end_closeup(f, now_ns);
+	if (now_ns >= f->looks[f->making].began_ns + LOOK_MS * 1000000ull)
+		look(f, now_ns);
+	if (!f->target)
+		begin_closeup(f, now_ns);
+}
+
+bool findings_take(struct findings *f, uint64_t wall_ms, struct window *ret)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint32_t active = active_count(f);
+
+	if (!active || (!f->is_news && now_ns < f->told_ns + TELL_NS))
+		return false;
+	f->is_news = false;
+	f->told_ns = now_ns;
+	*ret = (struct window){.start_ms = wall_ms, .length_ms = WINDOW_MS};
+	snprintf(ret->type, sizeof(ret->type), "findings");
+	snprintf(ret->unit, sizeof(ret->unit), "findings");
+	ret->findings = mem_alloc_array(active, sizeof(*ret->findings));
+	for (size_t i = 0; i < f->count; i++)
+		if (f->watched[i]->is_found)
+			ret->findings[ret->finding_count++] = f->watched[i]->finding;
+	return true;
+}
+
+void findings_stats(const struct findings *f, struct findings_stats *ret)
+{
+	*ret = f->stats;
+	ret->left_out = f->looks[0].left_out + f->looks[1].left_out;
+}
+
+const char *findings_kind(unsigned i)
+{
+	return finding_rules[i].kind;
+}
+
+unsigned findings_active(const struct findings *f, unsigned i)
+{
+	unsigned count = 0;
+
+	for (size_t k = 0; k < f->count; k++)
+		count += f->watched[k]->is_found && f->watched[k]->rule == &finding_rules[i];
+	return count;
+}

@@ -1,0 +1,195 @@
+#include "render/findings.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "render/describe.h"
+#include "render/escape.h"
+
+#define COLUMNS      80
+#define COLUMNS_MAX  100 /* longer lines are hard to read */
+#define FRAMES_SHOWN 6   /* of a stack: its callers at the leaf */
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+/* Words that fill lines; each begins with `indent` spaces but the first, which goes on at `at`. */
+static void wrap(FILE *out, const char *text, unsigned at, unsigned indent, unsigned columns)
+{
+	while (*text) {
+		size_t word = strcspn(text, " "), used;
+		describe_fit(text, word, SIZE_MAX, &used);
+		if (at + used > columns && at > indent) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		}
+		fprintf(out, "%.*s", (int)word, text);
+		at += (unsigned)used;
+		text += word;
+		if (*text == ' ') {
+			text++;
+			if (at + 1 + strcspn(text, " ") <= columns && *text) {
+				fputc(' ', out);
+				at++;
+			} else if (*text) {
+				fprintf(out, "\n%*s", (int)indent, "");
+				at = indent;
+			}
+		}
+	}
+	fputc('\n', out);
+}
+
+static const char *sureness(double sure)
+{
+	return sure >= 0.9 ? "almost certain" : sure >= 0.7 ? "likely" : "maybe";
+}
+
+static void put_clock(FILE *out, uint64_t ms, uint64_t now_ms)
+{
+	time_t t = (time_t)(ms / 1000), now = (time_t)(now_ms / 1000);
+	struct tm tm, today;
+	char text[40];
+
+	localtime_r(&t, &tm);
+	localtime_r(&now, &today);
+	bool is_today = tm.tm_yday == today.tm_yday && tm.tm_year == today.tm_year;
+	strftime(text, sizeof(text), is_today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
+	fputs(text, out);
+}
+
+static void put_length(FILE *out, uint64_t ms)
+{
+	uint64_t s = ms / 1000;
+
+	if (s < 120)
+		fprintf(out, "%" PRIu64 " s", s);
+	else if (s < 7200)
+		fprintf(out, "%" PRIu64 " min", s / 60);
+	else
+		fprintf(out, "%" PRIu64 " h", s / 3600);
+}
+
+static void put_when(FILE *out, const struct finding *f, uint64_t now_ms)
+{
+	if (finding_is_active(f, now_ms)) {
+		fputs("Since ", out);
+		put_clock(out, f->began_ms, now_ms);
+	} else {
+		fputs("From ", out);
+		put_clock(out, f->began_ms, now_ms);
+		fputs(" to ", out);
+		put_clock(out, f->until_ms, now_ms);
+	}
+	fputs(", ", out);
+	put_length(out, f->until_ms - f->began_ms);
+	if (*f->container)
+		fprintf(out, ", in %s", f->container);
+	fprintf(out, "; %s.\n", sureness(f->sure));
+}
+
+/* The end of the stack, which tells more than its root: main and what is below it is known. */
+static void put_stack(FILE *out, const char *stack, unsigned columns)
+{
+	const char *from = stack + strlen(stack);
+	unsigned frames = 0;
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+
+	while (from > stack && frames < FRAMES_SHOWN) {
+		from--;
+		frames += *from == ';';
+	}
+	FILE *f = open_memstream(&text, &len);
+	fputs(from > stack ? "Called from … " : "Called from ", f);
+	for (const char *at = from + (*from == ';'); *at; at++)
+		fputs(*at == ';' ? " > " : (char[]){*at, '\0'}, f);
+	fclose(f);
+	fputs("  ", out);
+	wrap(out, text, 2, 4, columns);
+}
+
+static void put_finding(FILE *out, const struct finding *f, const struct render_findings_options *o,
+			unsigned columns, bool several_hosts)
+{
+	CLEANUP(freep)
+	char *line = mem_printf("%s%s%s%s%s", f->kind, several_hosts ? " on " : "",
+				several_hosts ? f->host : "", ": ", f->headline);
+
+	wrap(out, line, 0, 2, columns);
+	fputs("  ", out);
+	put_when(out, f, o->now_ms);
+	if (*f->stack)
+		put_stack(out, f->stack, columns);
+	fputs("  ", out);
+	wrap(out, f->means, 2, 2, columns);
+	if (*f->next)
+		fprintf(out, "  See: %s\n", f->next);
+}
+
+void render_findings_text(const struct store_findings *f, const struct render_findings_options *o,
+			  FILE *out)
+{
+	unsigned columns = MIN(o->columns ? o->columns : COLUMNS, (unsigned)COLUMNS_MAX);
+	bool several = false;
+
+	if (!f->count) {
+		fprintf(out, "Nothing %s wrong%s.\n", o->is_range ? "looked" : "looks",
+			o->is_range ? " in that time" : " now");
+		return;
+	}
+	for (uint32_t i = 1; i < f->count; i++)
+		several |= strcmp(f->findings[i].host, f->findings[0].host) != 0;
+	for (uint32_t i = 0; i < f->count; i++) {
+		if (i)
+			fputc('\n', out);
+		put_finding(out, &f->findings[i], o, columns, several);
+	}
+	if (f->cut)
+		fprintf(out, "\nThere were more: these are the last %u.\n", f->count);
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+static void put_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, ",\"%s\":", key);
+	escape_json(out, text, strlen(text));
+}
+
+static void put_json(FILE *out, const struct finding *f, uint64_t now_ms)
+{
+	fputs("{\"kind\":", out);
+	escape_json(out, f->kind, strlen(f->kind));
+	fprintf(out,
+		",\"began\":%" PRIu64 ",\"until\":%" PRIu64 ",\"active\":%s,\"sure\":%.3g,"
+		"\"pid\":%u,\"tid\":%u",
+		f->began_ms, f->until_ms, finding_is_active(f, now_ms) ? "true" : "false", f->sure,
+		f->pid, f->tid);
+	put_text(out, "comm", f->comm);
+	put_text(out, "thread", f->thread);
+	put_text(out, "container", f->container);
+	put_text(out, "host", f->host);
+	put_text(out, "headline", f->headline);
+	put_text(out, "means", f->means);
+	put_text(out, "next", f->next);
+	put_text(out, "stack", f->stack);
+	fputs(",\"facts\":{", out);
+	for (uint32_t i = 0; i < f->fact_count; i++) {
+		fputs(i ? "," : "", out);
+		escape_json(out, f->facts[i].name, strlen(f->facts[i].name));
+		fprintf(out, ":%.6g", f->facts[i].value);
+	}
+	fputs("}}", out);
+}
+
+void render_findings_json(const struct store_findings *f, uint64_t now_ms, FILE *out)
+{
+	fputs("{\"findings\":[", out);
+	for (uint32_t i = 0; i < f->count; i++) {
+		fputs(i ? ",\n" : "", out);
+		put_json(out, &f->findings[i], now_ms);
+	}
+	fprintf(out, "],\"cut\":%s}\n", f->cut ? "true" : "false");
+}

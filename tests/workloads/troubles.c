@@ -1,0 +1,417 @@
+/*
+ * Does one thing that is wrong, by name, or its calm counterpart, which comes close and is fine:
+ *
+ *	troubles poll | calm-poll
+ *
+ * Names of processes are "tr-" and the word, so that a finding can be told from others.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+#define CALLERS  4 /* threads of what has several */
+
+static volatile uint64_t sink;
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static NOINLINE void work_us(uint64_t us)
+{
+	for (uint64_t end = now_ns() + us * 1000; now_ns() < end;)
+		for (int i = 0; i < 100; i++)
+			sink += (uint64_t)i;
+}
+
+static void spawn(int count, void *(*fn)(void *), void *arg)
+{
+	pthread_t t;
+
+	while (count--)
+		pthread_create(&t, NULL, fn, arg);
+}
+
+static void sleep_for_ever(void)
+{
+	for (;;)
+		pause();
+}
+
+/* ---- polls ----------------------------------------------------------------------------------- */
+
+static int epoll_fd;
+
+static NOINLINE int wait_for_events(int timeout)
+{
+	struct epoll_event e[8];
+
+	return epoll_wait(epoll_fd, e, 8, timeout) + 1;
+}
+
+static NOINLINE void event_loop(int timeout)
+{
+	for (;;)
+		sink += (uint64_t)wait_for_events(timeout);
+}
+
+static void *io_thread(void *arg)
+{
+	prctl(PR_SET_NAME, "io-loop");
+	event_loop(*(int *)arg);
+	return NULL;
+}
+
+static void do_poll(void)
+{
+	static int none = 0;
+
+	epoll_fd = epoll_create1(0);
+	spawn(1, io_thread, &none);
+	sleep_for_ever();
+}
+
+/* As often, but there is always something. */
+static void do_calm_poll(void)
+{
+	static int none = 0;
+	struct epoll_event e = {.events = EPOLLIN};
+	int fd = eventfd(1, 0);
+
+	epoll_fd = epoll_create1(0);
+	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e);
+	spawn(1, io_thread, &none);
+	sleep_for_ever();
+}
+
+static void do_yield(void)
+{
+	for (;;)
+		sched_yield();
+}
+
+static void do_read(void)
+{
+	int fds[2];
+	char byte;
+
+	if (pipe2(fds, O_NONBLOCK) != 0)
+		exit(1);
+	for (;;)
+		sink += (uint64_t)read(fds[0], &byte, 1);
+}
+
+/* ---- calls that fail ------------------------------------------------------------------------- */
+
+static void open_again_and_again(const char *path)
+{
+	for (;;) {
+		int fd = open(path, O_RDONLY);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static void do_fail(void)
+{
+	open_again_and_again("/etc/no-such-file.conf");
+}
+
+static void do_calm_fail(void)
+{
+	open_again_and_again("/etc/passwd");
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static void start_processes(useconds_t pause_us)
+{
+	for (;;) {
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+		if (pause_us)
+			usleep(pause_us);
+	}
+}
+
+static void do_fork(void)
+{
+	start_processes(0);
+}
+
+static void do_calm_fork(void)
+{
+	start_processes(20000);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static NOINLINE void critical_section(uint64_t us)
+{
+	pthread_mutex_lock(&lock);
+	work_us(us);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Asks for what the busy one has, and waits for it. */
+static void *ask_now_and_then(void *arg)
+{
+	for (;;) {
+		critical_section(1);
+		if (arg)
+			usleep(1000);
+	}
+	return NULL;
+}
+
+static void *sleeper(void *arg)
+{
+	for (;;) {
+		usleep(50000);
+		work_us(20);
+	}
+	return arg;
+}
+
+static void work_alone(void *(*others)(void *), void *arg)
+{
+	spawn(3, others, arg);
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		work_us(20000);
+		pthread_mutex_unlock(&lock);
+		sched_yield();
+	}
+}
+
+static void do_alone(void)
+{
+	static int any;
+
+	work_alone(ask_now_and_then, &any);
+}
+
+static void do_calm_alone(void)
+{
+	work_alone(sleeper, NULL);
+}
+
+static int ping[2], pong[2];
+
+static void *answer(void *arg)
+{
+	char byte;
+
+	for (;;) {
+		if (read(ping[0], &byte, 1) != 1 || write(pong[1], &byte, 1) != 1)
+			return NULL;
+		work_us(*(uint64_t *)arg);
+	}
+}
+
+static void exchange(uint64_t us)
+{
+	char byte = 0;
+
+	if (pipe(ping) != 0 || pipe(pong) != 0)
+		exit(1);
+	spawn(1, answer, &us);
+	for (;;) {
+		if (write(ping[1], &byte, 1) != 1 || read(pong[0], &byte, 1) != 1)
+			exit(1);
+		work_us(us);
+	}
+}
+
+static void do_switch(void)
+{
+	exchange(0);
+}
+
+static void do_calm_switch(void)
+{
+	exchange(200);
+}
+
+static void *in_the_convoy(void *arg)
+{
+	for (;;)
+		critical_section(500);
+	return arg;
+}
+
+static void *beside_the_convoy(void *arg)
+{
+	pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+
+	for (;;) {
+		pthread_mutex_lock(&own);
+		work_us(500);
+		pthread_mutex_unlock(&own);
+	}
+	return arg;
+}
+
+static void do_convoy(void)
+{
+	spawn(8, in_the_convoy, NULL);
+	sleep_for_ever();
+}
+
+static void do_calm_convoy(void)
+{
+	spawn(CALLERS, beside_the_convoy, NULL);
+	sleep_for_ever();
+}
+
+static void *spin(void *arg)
+{
+	for (;;)
+		work_us(1000);
+	return arg;
+}
+
+static void do_queue(void)
+{
+	spawn((int)sysconf(_SC_NPROCESSORS_ONLN) * 8, spin, NULL);
+	sleep_for_ever();
+}
+
+static void do_calm_queue(void)
+{
+	spawn((int)sysconf(_SC_NPROCESSORS_ONLN) * 2, spin, NULL);
+	sleep_for_ever();
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static NOINLINE void touch(char *p, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i += 4096)
+		p[i] = 1;
+}
+
+static void do_fault(void)
+{
+	size_t bytes = 8 << 20;
+
+	for (;;) {
+		char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			       0);
+		if (p == MAP_FAILED)
+			exit(1);
+		touch(p, bytes);
+		munmap(p, bytes);
+	}
+}
+
+static void do_calm_fault(void)
+{
+	size_t bytes = 64 << 20;
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		exit(1);
+	for (;;)
+		touch(p, bytes);
+}
+
+static NOINLINE void allocate(size_t count, uint64_t us)
+{
+	void *pieces[64];
+
+	for (;;) {
+		for (size_t i = 0; i < count; i++)
+			pieces[i] = malloc(2000 + i * 64);
+		work_us(us);
+		for (size_t i = 0; i < count; i++)
+			free(pieces[i]);
+	}
+}
+
+static void do_allocate(void)
+{
+	allocate(64, 0);
+}
+
+static void do_calm_allocate(void)
+{
+	allocate(64, 50);
+}
+
+static void *map_and_unmap(void *arg)
+{
+	for (;;) {
+		void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p != MAP_FAILED)
+			munmap(p, 4096);
+	}
+	return arg;
+}
+
+static void do_contend(void)
+{
+	spawn(CALLERS, map_and_unmap, NULL);
+	sleep_for_ever();
+}
+
+static void do_calm_contend(void)
+{
+	map_and_unmap(NULL);
+}
+
+static const struct {
+	const char *word;
+	void (*fn)(void);
+} modes[] = {
+	{"poll", do_poll},         {"calm-poll", do_calm_poll},
+	{"yield", do_yield},       {"read", do_read},
+	{"fail", do_fail},         {"calm-fail", do_calm_fail},
+	{"fork", do_fork},         {"calm-fork", do_calm_fork},
+	{"alone", do_alone},       {"calm-alone", do_calm_alone},
+	{"switch", do_switch},     {"calm-switch", do_calm_switch},
+	{"convoy", do_convoy},     {"calm-convoy", do_calm_convoy},
+	{"queue", do_queue},       {"calm-queue", do_calm_queue},
+	{"fault", do_fault},       {"calm-fault", do_calm_fault},
+	{"allocate", do_allocate}, {"calm-allocate", do_calm_allocate},
+	{"contend", do_contend},   {"calm-contend", do_calm_contend},
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++) {
+		char name[32];
+		if (strcmp(modes[i].word, argv[1]) != 0)
+			continue;
+		snprintf(name, sizeof(name), "tr-%s", argv[1]);
+		prctl(PR_SET_NAME, name);
+		prctl(PR_SET_PDEATHSIG, 9);
+		printf("ready %d\n", getpid());
+		fflush(stdout);
+		modes[i].fn();
+	}
+	fprintf(stderr, "usage: troubles WORD\n");
+	return 2;
+}
