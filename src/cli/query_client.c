@@ -511,6 +511,23 @@ const char *query_client_hint(const struct query_client *c)
 	return c->hint;
 }
 
+const char *query_client_server(const struct query_client *c)
+{
+	return c->url;
+}
+
+struct store *query_client_store(const struct query_client *c)
+{
+	return c->store;
+}
+
+int query_client_json(struct query_client *c, const char *path, json_t **ret)
+{
+	CLEANUP(freep) char *url = mem_printf("%s%s", c->url, path);
+
+	return ask_json(c, url, ret);
+}
+
 /* What a server says of itself, for json_decref(); NULL after saying why it does not. */
 static json_t *ask_status(struct query_client *c)
 {
