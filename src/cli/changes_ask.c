@@ -264,13 +264,12 @@ void changes_print(struct query_client *c, const json_t *comparison, const char 
 		from, to, text_of(comparison, "against"), base_from, base_to);
 	if (!json_is_true(json_object_get(comparison, "compared"))) {
 		fprintf(out,
-			"%sToo little is recorded of %s to tell what varies ordinarily: at least 4 "
-			"windows of 10 s on\n%seach side are needed, and there are %" PRIu64
-			" and %" PRIu64 ".\n",
-			indent,
-			ms_of(comparison, "blocks") < ms_of(comparison, "base_blocks") ? "now"
-										       : "then",
-			indent, ms_of(comparison, "blocks"), ms_of(comparison, "base_blocks"));
+			"%sToo little is recorded to tell what varies ordinarily: at least 4 "
+			"blocks "
+			"on each side are\n%sneeded, and there are %" PRIu64 " now, and %" PRIu64
+			" then, of %" PRIu64 " s.\n",
+			indent, indent, ms_of(comparison, "blocks"),
+			ms_of(comparison, "base_blocks"), ms_of(comparison, "block") / 1000);
 		return;
 	}
 	fprintf(out, "%sIn all it took %.2f CPUs, and %.2f then.\n", indent, now, base);

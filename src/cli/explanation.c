@@ -233,10 +233,11 @@ static json_t *findings_of(struct query_client *c, const char *selector, struct 
 /* What changed against the hour before; null: could not be told. */
 static json_t *changes_of(struct query_client *c, const char *selector, struct timerange range)
 {
+	uint64_t from = range.from_ms / WINDOW_MS * WINDOW_MS;
 	struct comparison_ask ask = {
 		.selector = selector,
 		.now = range,
-		.base = {range.from_ms - MIN(range.from_ms, HOUR_MS), range.from_ms},
+		.base = {from - MIN(from, HOUR_MS), from},
 		.clock_ms = clock_ms(CLOCK_REALTIME),
 	};
 	json_t *answer = NULL;
@@ -289,8 +290,9 @@ static json_t *list_unknown(const struct profile *p, const struct store_answer *
 		    "0 or 2 %%",
 		    a->samples);
 	if (!has_wall)
-		say(list, "what it waited for is not recorded: 'smolder run --offcpu yes' records it, "
-			  "and 'smolder offcpu -p PID' shows it now");
+		say(list,
+		    "what it waited for is not recorded: 'smolder run --offcpu yes' records it, "
+		    "and 'smolder offcpu -p PID' shows it now");
 	if (!has_findings)
 		say(list, "findings are not known");
 	say(list, "system calls are not recorded: 'smolder syscalls -p PID' counts them, 'smolder "

@@ -427,9 +427,9 @@ int changes_find(const struct block_side *base, const struct block_side *now, st
 			ret->blocks[i] += sides[i]->recorded[k] > 0;
 		s.recorded[i] = sum(sides[i]->recorded, sides[i]->blocks);
 		s.grain[i] = grain_of(sides[i]->p);
-		if (ret->blocks[i] < BLOCK_TEST_LEAST)
-			return -ENODATA;
 	}
+	if (MIN(ret->blocks[BLOCK_BASE], ret->blocks[BLOCK_NOW]) < BLOCK_TEST_LEAST)
+		return -ENODATA;
 	CLEANUP(block_table_freep) struct block_table *t = block_table_new(base, now);
 	s.t = t;
 	s.usual = mem_alloc_array(t->process_count, sizeof(*s.usual));

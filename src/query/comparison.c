@@ -148,6 +148,8 @@ static int compare(const struct reading *r, struct comparison *c)
 
 	c->now.from_ms = down(c->now.from_ms, WINDOW_MS);
 	c->base.from_ms = down(c->base.from_ms, WINDOW_MS);
+	if (c->base.from_ms < c->now.from_ms) /* no window is on both sides */
+		c->base.to_ms = MIN(c->base.to_ms, c->now.from_ms);
 	uint64_t shorter = MIN(c->now.to_ms - c->now.from_ms, c->base.to_ms - c->base.from_ms);
 	c->block_ms = fitting_block(shorter);
 	int err = read_both(r, c, sides);
@@ -211,6 +213,22 @@ static void around(uint64_t at_ms, uint64_t clock_ms, struct timerange *ret_base
 	*ret_now = (struct timerange){after, MAX(end, after + WINDOW_MS)};
 }
 
+/* A store that has just begun: the first half of what there is, and the second. */
+static int compare_halves(const struct reading *r, const struct comparison_ask *ask,
+			  struct comparisons *ret)
+{
+	struct store_stats stats;
+	struct timerange now = {.to_ms = ask->clock_ms};
+
+	store_stats(r->s, &stats);
+	uint64_t first =
+		MIN(MAX(stats.first_ms, now.to_ms - MIN(now.to_ms, 2 * HOUR_MS)), now.to_ms);
+	uint64_t half = MAX((now.to_ms - first) / 2, (uint64_t)WINDOW_MS);
+	now.from_ms = now.to_ms - MIN(now.to_ms, half);
+	return add(r, ret, now, before(now, half),
+		   mem_strdup("the time before, since no more is stored"), ask->selector, false);
+}
+
 static int compare_usual(const struct reading *r, const struct comparison_ask *ask,
 			 struct comparisons *ret)
 {
@@ -225,11 +243,10 @@ static int compare_usual(const struct reading *r, const struct comparison_ask *a
 		err = add(r, ret, now, before(now, bases[i].hours * HOUR_MS),
 			  mem_strdup(bases[i].what), ask->selector, true);
 	if (!err && !ret->count)
-		err = add(
-			r, ret, now, before(now, HOUR_MS),
-			mem_strdup("the hour before, since the same time yesterday is not stored"),
-			ask->selector, false);
-	return err;
+		err = add(r, ret, now, before(now, HOUR_MS),
+			  mem_strdup("the hour before, since yesterday is not stored"),
+			  ask->selector, true);
+	return err || ret->count ? err : compare_halves(r, ask, ret);
 }
 
 static int compare_asked(const struct reading *r, const struct comparison_ask *ask,
@@ -247,8 +264,9 @@ static int compare_asked(const struct reading *r, const struct comparison_ask *a
 		uint64_t length = now.to_ms - now.from_ms;
 		base.to_ms = down(now.from_ms, WINDOW_MS);
 		base.from_ms = base.to_ms - MIN(base.to_ms, length);
-		against = "the time just before";
 	}
+	if (!ask->at_ms && base.to_ms == down(now.from_ms, WINDOW_MS))
+		against = "the time just before";
 	return add(r, ret, now, base, mem_strdup(against), ask->selector, false);
 }
 
@@ -373,7 +391,8 @@ int comparisons_make(struct store *s, const struct comparison_ask *ask, struct c
 			snprintf(ret_err->text, sizeof(ret_err->text), "%s", wrong.text);
 		return -EINVAL;
 	}
-	int err = selector_settle_by(selector, s, to_ms - MIN(to_ms, LOOK_BACK_MS), to_ms, ret_err);
+	int err =
+		selector_resolve_by(selector, s, to_ms - MIN(to_ms, LOOK_BACK_MS), to_ms, ret_err);
 	if (err)
 		return err;
 	selector_query(selector, &q);
