@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/json_fields.h"
 #include "cli/report.h"
 #include "render/changes_json.h"
 #include "render/escape.h"
@@ -83,25 +84,6 @@ int changes_ask(struct query_client *c, const struct comparison_ask *ask, json_t
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-static const char *text_of(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
-static double number_of(const json_t *o, const char *key)
-{
-	return json_number_value(json_object_get(o, key));
-}
-
-static uint64_t ms_of(const json_t *o, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(o, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 /* "+20 %", "new", "gone" */
 static const char *in_percent(const json_t *change, char ret[static 32])
 {
@@ -151,25 +133,23 @@ static void print_how(struct query_client *c, const json_t *comparison, const js
 		{"from", "from"}, {"to", "to"}, {"base-from", "base_from"}, {"base-to", "base_to"}};
 
 	if (query_client_server(c)) {
-		fprintf(out, "%s%s%s\n", indent, query_client_server(c), text_of(change, "link"));
+		fprintf(out, "%s%s%s\n", indent, query_client_server(c), json_text(change, "link"));
 		return;
 	}
-	fprintf(out, "%ssmolder diff '%s'%s", indent, text_of(change, "query"),
+	fprintf(out, "%ssmolder diff '%s'%s", indent, json_text(change, "query"),
 		query_client_hint(c));
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		fprintf(out, " --%s ", times[i][0]);
-		moment(out, ms_of(comparison, times[i][1]));
+		moment(out, json_whole(comparison, times[i][1]));
 	}
 	fputs(" -o diff.svg\n", out);
 }
 
-static void print_path(const json_t *path, const char *indent, FILE *out)
+void changes_print_path(const json_t *path, size_t max, FILE *out)
 {
-	size_t count = json_array_size(path), from = count > PATH_FRAMES ? count - PATH_FRAMES : 0;
+	size_t count = json_array_size(path), from = count > max ? count - max : 0;
 
-	if (count < 2)
-		return;
-	fprintf(out, "%s%s", indent, from ? "… > " : "");
+	fputs(from ? "… > " : "", out);
 	for (size_t i = from; i < count; i++)
 		fprintf(out, "%s%s", i > from ? " > " : "",
 			json_string_value(json_array_get(path, i)));
@@ -178,10 +158,10 @@ static void print_path(const json_t *path, const char *indent, FILE *out)
 
 static const char *words_for_unnamed(const json_t *f, char ret[static ROOM])
 {
-	if (strcmp(text_of(f, "function"), "[unnamed]") == 0)
+	if (strcmp(json_text(f, "function"), "[unnamed]") == 0)
 		snprintf(ret, ROOM, "functions without a name");
 	else
-		snprintf(ret, ROOM, "%s", text_of(f, "function"));
+		snprintf(ret, ROOM, "%s", json_text(f, "function"));
 	return ret;
 }
 
@@ -190,15 +170,19 @@ static void print_function(struct query_client *c, const json_t *comparison, con
 {
 	CLEANUP(freep) char *under = mem_printf("%s%12s", indent, "");
 	char change[32], seconds[32], name[ROOM];
-	const char *module = text_of(f, "module");
+	const char *module = json_text(f, "module");
 
 	fprintf(out, "%s%10s  %6s  %5.1f → %.1f %%  %s%s  (%s%s%s)\n", indent,
-		with_sign(number_of(f, "cpu_seconds_a_day"), seconds),
-		in_percent(json_object_get(f, "change"), change), 100 * number_of(f, "base_share"),
-		100 * number_of(f, "share"), words_for_unnamed(f, name),
-		strcmp(text_of(f, "of"), "total") == 0 ? ", with what it calls" : "",
-		text_of(f, "process"), *module ? ", " : "", module);
-	print_path(json_object_get(f, "path"), under, out);
+		with_sign(json_real_of(f, "cpu_seconds_a_day"), seconds),
+		in_percent(json_object_get(f, "change"), change),
+		100 * json_real_of(f, "base_share"), 100 * json_real_of(f, "share"),
+		words_for_unnamed(f, name),
+		strcmp(json_text(f, "of"), "total") == 0 ? ", with what it calls" : "",
+		json_text(f, "process"), *module ? ", " : "", module);
+	if (json_array_size(json_object_get(f, "path")) > 1) {
+		fputs(under, out);
+		changes_print_path(json_object_get(f, "path"), PATH_FRAMES, out);
+	}
 	print_how(c, comparison, f, under, out);
 }
 
@@ -209,9 +193,9 @@ static void print_process(struct query_client *c, const json_t *comparison, cons
 	char change[32], seconds[32];
 
 	fprintf(out, "%s%10s  %6s  %5.2f → %.2f CPUs  %s\n", indent,
-		with_sign(number_of(p, "cpu_seconds_a_day"), seconds),
-		in_percent(json_object_get(p, "change"), change), number_of(p, "base_cpus"),
-		number_of(p, "cpus"), text_of(p, "process"));
+		with_sign(json_real_of(p, "cpu_seconds_a_day"), seconds),
+		in_percent(json_object_get(p, "change"), change), json_real_of(p, "base_cpus"),
+		json_real_of(p, "cpus"), json_text(p, "process"));
 	print_how(c, comparison, p, under, out);
 }
 
@@ -236,40 +220,42 @@ static void print_list(struct query_client *c, const json_t *comparison, const c
 /* "60 blocks of 1m" */
 static void print_method(const json_t *comparison, const char *indent, FILE *out)
 {
-	uint64_t block = ms_of(comparison, "block") / 1000;
+	uint64_t block = json_whole(comparison, "block") / 1000;
 
 	fprintf(out,
 		"\n%s%" PRIu64 " functions and processes were compared, in blocks of %" PRIu64
 		"%s (%" PRIu64 " now, %" PRIu64
 		" then). Where nothing\n%schanged, a comparison lists something at most once in "
 		"a hundred times; less than 5 %%, or\n%s60 CPU seconds a day, is not listed.\n",
-		indent, ms_of(comparison, "tested"), block % 60 ? block : block / 60,
-		block % 60 ? " s" : " min", ms_of(comparison, "blocks"),
-		ms_of(comparison, "base_blocks"), indent, indent);
+		indent, json_whole(comparison, "tested"), block % 60 ? block : block / 60,
+		block % 60 ? " s" : " min", json_whole(comparison, "blocks"),
+		json_whole(comparison, "base_blocks"), indent, indent);
 }
 
 void changes_print(struct query_client *c, const json_t *comparison, const char *indent, size_t max,
 		   FILE *out)
 {
 	char from[32], to[32], base_from[32], base_to[32];
-	double now = number_of(comparison, "cpus"), base = number_of(comparison, "base_cpus");
+	double now = json_real_of(comparison, "cpus"), base = json_real_of(comparison, "base_cpus");
 	size_t count = json_array_size(json_object_get(comparison, "functions")) +
 		       json_array_size(json_object_get(comparison, "processes"));
 
-	report_time(ms_of(comparison, "from"), from);
-	report_time(ms_of(comparison, "to"), to);
-	report_time(ms_of(comparison, "base_from"), base_from);
-	report_time(ms_of(comparison, "base_to"), base_to);
-	fprintf(out, "%s%s: %s to %s, against %s: %s to %s\n", indent, text_of(comparison, "query"),
-		from, to, text_of(comparison, "against"), base_from, base_to);
+	report_time(json_whole(comparison, "from"), from);
+	report_time(json_whole(comparison, "to"), to);
+	report_time(json_whole(comparison, "base_from"), base_from);
+	report_time(json_whole(comparison, "base_to"), base_to);
+	fprintf(out, "%s%s: %s to %s, against %s: %s to %s\n", indent,
+		json_text(comparison, "query"), from, to, json_text(comparison, "against"),
+		base_from, base_to);
 	if (!json_is_true(json_object_get(comparison, "compared"))) {
 		fprintf(out,
 			"%sToo little is recorded to tell what varies ordinarily: at least 4 "
 			"blocks "
 			"on each side are\n%sneeded, and there are %" PRIu64 " now, and %" PRIu64
 			" then, of %" PRIu64 " s.\n",
-			indent, indent, ms_of(comparison, "blocks"),
-			ms_of(comparison, "base_blocks"), ms_of(comparison, "block") / 1000);
+			indent, indent, json_whole(comparison, "blocks"),
+			json_whole(comparison, "base_blocks"),
+			json_whole(comparison, "block") / 1000);
 		return;
 	}
 	fprintf(out, "%sIn all it took %.2f CPUs, and %.2f then.\n", indent, now, base);
@@ -304,15 +290,16 @@ void changes_print_versions(struct query_client *c, const json_t *answer, const 
 	for (size_t i = 0; i < count; i++) {
 		const json_t *v = json_array_get(list, i);
 		char at[32];
-		report_time(ms_of(v, "at"), at);
-		fprintf(out, "%s  %s  %s (%s)", indent, at, text_of(v, "process"),
-			text_of(v, "exe"));
-		print_other("build", text_of(v, "base_build_id"), text_of(v, "build_id"), 12, out);
-		print_other("container", text_of(v, "base_container"), text_of(v, "container"), 12,
+		report_time(json_whole(v, "at"), at);
+		fprintf(out, "%s  %s  %s (%s)", indent, at, json_text(v, "process"),
+			json_text(v, "exe"));
+		print_other("build", json_text(v, "base_build_id"), json_text(v, "build_id"), 12,
 			    out);
+		print_other("container", json_text(v, "base_container"), json_text(v, "container"),
+			    12, out);
 		fprintf(out, "\n%s            smolder changes 'cpu{comm=\"%s\"}'%s --at ", indent,
-			text_of(v, "process"), query_client_hint(c));
-		moment(out, ms_of(v, "at"));
+			json_text(v, "process"), query_client_hint(c));
+		moment(out, json_whole(v, "at"));
 		fputs("\n", out);
 	}
 }

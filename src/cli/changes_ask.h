@@ -17,6 +17,9 @@ int changes_ask(struct query_client *c, const struct comparison_ask *ask, json_t
 void changes_print(struct query_client *c, const json_t *comparison, const char *indent, size_t max,
 		   FILE *out);
 
+/* A path of functions, "main > work > read": the last `max` of them, and the end of the line. */
+void changes_print_path(const json_t *path, size_t max, FILE *out);
+
 /* Programs that got a new version; nothing if there are none. */
 void changes_print_versions(struct query_client *c, const json_t *answer, const char *indent,
 			    FILE *out);

@@ -90,8 +90,8 @@ const char *query_client_server(const struct query_client *c);
 struct store *query_client_store(const struct query_client *c);
 
 /*
- * Of a server: the JSON object at that path ("/api/v1/…"), for json_decref(). 0, or an exit code
- * after reporting why not.
+ * Of a server: the JSON object at that path ("/api/v1/…"), for json_decref(). Its strings are safe
+ * to show. 0, or an exit code after reporting why not.
  */
 int query_client_json(struct query_client *c, const char *path, json_t **ret);
 

@@ -312,13 +312,9 @@ static char *comm_selector(const char *comm)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
-	fputs("cpu{comm=\"", f);
-	for (; *comm; comm++) {
-		if (*comm == '"' || *comm == '\\')
-			fputc('\\', f);
-		fputc(*comm, f);
-	}
-	fputs("\"}", f);
+	fputs("cpu{comm=", f);
+	selector_write_value(f, comm);
+	fputs("}", f);
 	fclose(f);
 	return text;
 }

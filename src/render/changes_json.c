@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "query/selector.h"
 #include "render/describe.h"
 #include "render/escape.h"
 
@@ -31,13 +32,8 @@ static char *selector_of(const struct comparison *c, const char *process)
 	/* A word alone may be a process: then that is the one. */
 	bool is_type =
 		open || strcmp(c->selector, "cpu") == 0 || strcmp(c->selector, "offcpu") == 0;
-	fprintf(f, "%.*s{comm=\"", is_type ? (int)type : 3, is_type ? c->selector : "cpu");
-	for (; *process; process++) {
-		if (*process == '"' || *process == '\\')
-			fputc('\\', f);
-		fputc(*process, f);
-	}
-	fputc('"', f);
+	fprintf(f, "%.*s{comm=", is_type ? (int)type : 3, is_type ? c->selector : "cpu");
+	selector_write_value(f, process);
 	if (open && close > open + 1 && !strstr(open, "comm="))
 		fprintf(f, ",%.*s", (int)(close - open - 1), open + 1);
 	fputs("}", f);

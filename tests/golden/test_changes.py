@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """`smolder changes` and `smolder explain` on stores whose truth is known: windows made here, stored by a
 server, asked of the server and of the store itself."""
+import http.server
 import json
 import os
 import random
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -186,6 +188,35 @@ def a_program_is_explained_on_a_page():
         assert p.returncode == 1 and "nothing matches" in p.stderr, p.stderr
         for args in ((), ("a", "b"), ("offcpu{}",)):
             assert smolder("explain", "--server", s.url, *args).returncode == 2, args
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """A server whose answers hold what no terminal should get."""
+
+    def do_GET(self):
+        evil = "\x1b]0;owned\x07\u202e"
+        one = {"process": evil, "function": evil, "module": evil, "path": [evil, evil], "change": 0.2,
+               "share": 1, "base_share": 1, "cpu_seconds_a_day": 1, "link": evil, "query": evil}
+        body = json.dumps({"comparisons": [{"against": evil, "query": evil, "compared": True, "samples": 1,
+                                            "functions": [one, 7, None], "processes": [one]}],
+                           "versions": [{"process": evil, "exe": evil, "build_id": evil}, []]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@test
+def what_a_server_says_is_cleaned():
+    with http.server.HTTPServer(("127.0.0.1", 0), Liar) as s:
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+        p = smolder("changes", "--server", f"http://127.0.0.1:{s.server_port}")
+        s.shutdown()
+    assert p.returncode == 0 and "owned" in p.stdout, (p.returncode, p.stderr)
+    assert not set(p.stdout) & set("\x1b\x07\u202e"), ascii(p.stdout)
 
 
 @test
