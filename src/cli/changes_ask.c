@@ -12,10 +12,12 @@
 #include "cli/json_fields.h"
 #include "cli/report.h"
 #include "render/changes_json.h"
+#include "render/describe.h"
 #include "render/escape.h"
 
 #define PATH_FRAMES 6 /* callers that are printed */
 #define ROOM        512
+#define ID_COLUMNS  12
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
@@ -271,11 +273,15 @@ void changes_print(struct query_client *c, const json_t *comparison, const char 
 	print_method(comparison, indent, out);
 }
 
-static void print_other(const char *what, const char *before, const char *now, int digits,
-			FILE *out)
+/* Of a long id only its beginning, which is what other tools show, too. */
+static void print_other(const char *what, const char *before, const char *now, FILE *out)
 {
+	size_t used;
+
 	if (*now)
-		fprintf(out, ", %s %.*s instead of %.*s", what, digits, now, digits, before);
+		fprintf(out, ", %s %.*s instead of %.*s", what,
+			(int)describe_fit(now, strlen(now), ID_COLUMNS, &used), now,
+			(int)describe_fit(before, strlen(before), ID_COLUMNS, &used), before);
 }
 
 void changes_print_versions(struct query_client *c, const json_t *answer, const char *indent,
@@ -293,10 +299,9 @@ void changes_print_versions(struct query_client *c, const json_t *answer, const 
 		report_time(json_whole(v, "at"), at);
 		fprintf(out, "%s  %s  %s (%s)", indent, at, json_text(v, "process"),
 			json_text(v, "exe"));
-		print_other("build", json_text(v, "base_build_id"), json_text(v, "build_id"), 12,
-			    out);
+		print_other("build", json_text(v, "base_build_id"), json_text(v, "build_id"), out);
 		print_other("container", json_text(v, "base_container"), json_text(v, "container"),
-			    12, out);
+			    out);
 		fprintf(out, "\n%s            smolder changes 'cpu{comm=\"%s\"}'%s --at ", indent,
 			json_text(v, "process"), query_client_hint(c));
 		moment(out, json_whole(v, "at"));
