@@ -152,8 +152,10 @@ static void count_samples(struct block_table *t, int side, uint32_t *stack)
 		uint32_t process = t->process_of[side][s->series];
 		uint32_t n = list_functions(t, side, s->stack, stack);
 		t->processes[process].samples += s->count;
-		for (uint32_t k = 0; k < n; k++)
-			t->rows[add_row(t, process, stack[k])].samples += s->count;
+		for (uint32_t k = 0; k < n; k++) {
+			uint32_t row = add_row(t, process, stack[k]); /* may move the rows */
+			t->rows[row].samples += s->count;
+		}
 	}
 }
 
