@@ -58,6 +58,7 @@ PROGRAMS = {
     "counted": ("counted.c", C),
     "waits": ("waits.c", C + ["-pthread"]),
     "pingpong": ("pingpong.c", C),
+    "pace": ("pace.c", C + ["-Wl,--no-as-needed", "-lm"]),
     "whole": ("whole.c", C + ["-pthread"]),
     "idle": ("idle.c", C),
     "forks": ("forks.c", C),

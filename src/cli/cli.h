@@ -39,6 +39,8 @@ int cmd_serve(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_query(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
+int cmd_changes(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
 int cmd_findings(int argc, char **argv);
 int cmd_flame(int argc, char **argv);

@@ -25,6 +25,8 @@ const struct command commands[] = {
 	{"serve", cmd_serve, "store what agents send, and answer queries over HTTP"},
 	{"query", cmd_query, "show stored profiles: tables, flame graphs, pprof"},
 	{"diff", cmd_diff, "compare two time ranges, two selectors or two files"},
+	{"changes", cmd_changes, "what takes more or less CPU time than before, beyond chance"},
+	{"explain", cmd_explain, "all that is known of a program's last minutes, on one page"},
 	{"labels", cmd_labels, "list the labels to select by"},
 	{"findings", cmd_findings,
 	 "say what looks wrong on this machine, now or over a time range"},

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/json_fields.h"
 #include "cli/secrets.h"
 #include "cli/store_dir.h"
 #include "profile/snapshot.h"
@@ -583,6 +584,48 @@ const char *query_client_hint(const struct query_client *c)
 	return c->hint;
 }
 
+const char *query_client_server(const struct query_client *c)
+{
+	return c->url;
+}
+
+struct store *query_client_store(const struct query_client *c)
+{
+	return c->store;
+}
+
+/* Makes all strings of an answer safe to show. As deep as jansson reads, which has a limit. */
+static void clean_strings(json_t *of)
+{
+	const char *text = json_string_value(of), *key;
+	char clean[TEXT_MAX + 1];
+	json_t *one;
+	size_t i;
+
+	if (text && !text_is_plain(text, strlen(text))) {
+		text_clean(text, strlen(text), clean);
+		json_string_set(of, clean);
+	}
+	json_array_foreach(of, i, one)
+	{
+		clean_strings(one);
+	}
+	json_object_foreach(of, key, one)
+	{
+		clean_strings(one);
+	}
+}
+
+int query_client_json(struct query_client *c, const char *path, json_t **ret)
+{
+	CLEANUP(freep) char *url = mem_printf("%s%s", c->url, path);
+	int code = ask_json(c, url, ret);
+
+	if (!code)
+		clean_strings(*ret);
+	return code;
+}
+
 /* What a server says of itself, for json_decref(); NULL after saying why it does not. */
 static json_t *ask_status(struct query_client *c)
 {
@@ -602,8 +645,8 @@ bool query_client_span(struct query_client *c, uint64_t *ret_from_ms, uint64_t *
 	} else {
 		json_auto_t *status = ask_status(c);
 		const json_t *store = json_object_get(status, "store");
-		stats.first_ms = json_number(store, "first");
-		stats.last_ms = json_number(store, "last");
+		stats.first_ms = json_whole(store, "first");
+		stats.last_ms = json_whole(store, "last");
 	}
 	*ret_from_ms = stats.first_ms;
 	/* Of a reader the last is a round number. */
@@ -625,6 +668,6 @@ uint64_t query_client_starting(struct query_client *c)
 	const char *state = json_text(json_object_get(status, "collector"), "state");
 	/* "recording": the first window came since we asked. */
 	if (strcmp(state, "starting") == 0 || strcmp(state, "recording") == 0)
-		began = json_number(status, "started");
-	return began + STARTING_MS > json_number(status, "now") ? began : 0; /* its own clock */
+		began = json_whole(status, "started");
+	return began + STARTING_MS > json_whole(status, "now") ? began : 0; /* its own clock */
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -87,6 +88,16 @@ bool query_client_span(struct query_client *c, uint64_t *ret_from_ms, uint64_t *
  * when it has been running, in ms since 1970. Else 0.
  */
 uint64_t query_client_starting(struct query_client *c);
+
+/* The URL of the server that is asked; NULL: the store is read, which is query_client_store(). */
+const char *query_client_server(const struct query_client *c);
+struct store *query_client_store(const struct query_client *c);
+
+/*
+ * Of a server: the JSON object at that path ("/api/v1/…"), for json_decref(). Its strings are safe
+ * to show. 0, or an exit code after reporting why not.
+ */
+int query_client_json(struct query_client *c, const char *path, json_t **ret);
 
 /* " --server URL" or " --store DIR" as given, else "": for commands that are suggested. */
 const char *query_client_hint(const struct query_client *c);

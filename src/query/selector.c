@@ -384,6 +384,17 @@ bool selector_is_process(const struct selector *s)
 	return s->is_process;
 }
 
+void selector_write_value(FILE *out, const char *value)
+{
+	fputc('"', out);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			fputc('\\', out);
+		fputc(*value, out);
+	}
+	fputc('"', out);
+}
+
 void selector_query(const struct selector *s, struct store_query *q)
 {
 	q->type = s->type;

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "store/store.h"
@@ -52,6 +53,9 @@ bool selector_is_process(const struct selector *s);
 void selector_require(struct selector *s, const char *label, const char *value);
 void selector_require_prefix(struct selector *s, const char *label, const char *value);
 void selector_require_comm(struct selector *s, const char *name); /* cut as the kernel cuts names */
+
+/* Writes a label's value as a selector has it, with quotes: "a \"b\"". */
+void selector_write_value(FILE *out, const char *value);
 
 /* Sets type and matchers of a query, borrowed until selector_free(). Resolve it first. */
 void selector_query(const struct selector *s, struct store_query *q);

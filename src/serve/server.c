@@ -111,6 +111,7 @@ const struct http_route server_routes[] = {
 	{"POST", "/api/v1/windows", on_post, WINDOW_MESSAGE_MAX, true},
 	{"GET", "/api/v1/query", api_query, 0, false},
 	{"GET", "/api/v1/diff", api_diff, 0, false},
+	{"GET", "/api/v1/changes", changes_api, 0, false},
 	{"GET", "/api/v1/types", api_types, 0, false},
 	{"GET", "/api/v1/labels", api_labels, 0, false},
 	{"GET", "/api/v1/labels/*/values", api_values, 0, false},

@@ -43,6 +43,9 @@ void api_series(void *ctx, struct http_request *r);
 void api_heatmap(void *ctx, struct http_request *r);
 void api_findings(void *ctx, struct http_request *r);
 
+/* changes_api.c: what changed between two ranges */
+void changes_api(void *ctx, struct http_request *r);
+
 /* page.c: the web page */
 void page_index(void *ctx, struct http_request *r);
 void page_asset(void *ctx, struct http_request *r);

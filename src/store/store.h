@@ -96,12 +96,14 @@ struct store_query {
 				  are added up */
 	size_t by_count;       /* 0: no labels at all, the fastest */
 	uint64_t step_ms;      /* of a timeline */
-	uint32_t max;          /* number of names in an answer */
-	bool exact;            /* cut to WINDOW_STEP_MS, not to whole windows */
-	bool unrounded;        /* of a sum: the windows that begin in the range as it is, which may
-				  be shorter than WINDOW_MS */
-	bool kernel;           /* of a timeline: also what was in the kernel */
-	bool raw_only;         /* do not use roll-ups: for tests that compare */
+	uint64_t block_ms; /* of a sum: each block of this length by itself (STORE_BLOCK); 0: one
+			      sum */
+	uint32_t max;      /* number of names in an answer */
+	bool exact;        /* cut to WINDOW_STEP_MS, not to whole windows */
+	bool unrounded;    /* of a sum: the windows that begin in the range as it is, which may
+			      be shorter than WINDOW_MS */
+	bool kernel;       /* of a timeline: also what was in the kernel */
+	bool raw_only;     /* do not use roll-ups: for tests that compare */
 };
 
 /*
@@ -128,6 +130,13 @@ struct store_answer {            /* what the answer covers, and what is missing 
 	char trouble[64];      /* the first of them: "raw/2026-11-15.db"; "" if there is none */
 	uint64_t files, bytes; /* read */
 };
+
+/*
+ * The label of a sum's series, if blocks were asked for: the number of the block, from 0 on. The
+ * first begins where the range does, rounded to WINDOW_MS. A window belongs to the block it begins
+ * in; where only sums over five minutes are left, so do they.
+ */
+#define STORE_BLOCK "block"
 
 /*
  * Sums up the samples of a range in `into`, by stack and by the labels q->by, and sets its info

@@ -25,6 +25,11 @@ struct summing {
 	struct cell *cells;
 	uint32_t cell_count, cell_cap;
 	struct index by_cell;
+	struct block_series { /* a series of the answer in one of its blocks */
+		uint32_t of, block, series;
+	} * blocks;
+	uint32_t block_count, block_cap;
+	struct index by_block;
 	uint16_t *steps;
 	size_t step_cap;
 	char *unit;
@@ -63,6 +68,33 @@ static void add_cell(struct summing *s, uint32_t series, uint32_t stack, uint64_
 	MEM_GROW(s->cells, s->cell_count, s->cell_cap);
 	s->cells[s->cell_count++] = (struct cell){series, stack, count, value};
 	index_put(&s->by_cell, hash, s->cell_count);
+}
+
+/* The series of the answer that has the block's number besides its other labels. */
+static uint32_t series_in_block(struct summing *s, uint32_t of, uint64_t start_ms)
+{
+	uint64_t since = start_ms - MIN(start_ms, s->w->from_ms);
+	uint32_t block = (uint32_t)(since / s->w->q->block_ms), hash = index_hash2(of, block), id;
+	struct label labels[ENTRIES_LABELS_MAX + 2];
+	char number[16];
+
+	INDEX_EACH(&s->by_block, hash, id) {
+		const struct block_series *b = &s->blocks[id - 1];
+		if (b->of == of && b->block == block)
+			return b->series;
+	}
+	struct series has = s->into->series[of];
+	for (uint32_t i = 0; i < has.count; i++)
+		labels[i] = has.labels[i];
+	int len = snprintf(number, sizeof(number), "%u", block);
+	labels[has.count] =
+		(struct label){profile_string(s->into, STORE_BLOCK, strlen(STORE_BLOCK)),
+			       profile_string(s->into, number, (size_t)len)};
+	uint32_t series = profile_series(s->into, labels, has.count + 1);
+	MEM_GROW(s->blocks, s->block_count, s->block_cap);
+	s->blocks[s->block_count++] = (struct block_series){of, block, series};
+	index_put(&s->by_block, hash, s->block_count);
+	return series;
 }
 
 /* Of a row's samples, those that were taken in the range: changes its numbers. */
@@ -115,6 +147,9 @@ static int sum_blob(void *ctx, struct scanned_blob *b)
 		    !series_filter_get(&s->filter, COLUMNS_SERIES(row.key), &to))
 			continue;
 		s->samples += row.count;
+		if (s->w->q->block_ms)
+			to = series_in_block(s, to,
+					     b->rows->windows[COLUMNS_WINDOW(row.key)].start_ms);
 		if (s->dense) {
 			s->counts[stack] += row.count;
 			s->values[stack] += row.value;
@@ -220,11 +255,12 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 			       .from_ms = q->unrounded ? q->from_ms
 						       : q->from_ms / WINDOW_MS * WINDOW_MS,
 			       .to_ms = q->unrounded ? q->to_ms : up(q->to_ms),
-			       .hours = !q->exact,
+			       .hours = !q->exact && !q->block_ms,
 			       .prefer_raw = q->raw_only,
 			       .times = q->exact,
 			       .answer = ret};
-	struct summing s = {.w = &w, .into = into, .dense = q->by_count == 0, .first = true};
+	struct summing s = {
+		.w = &w, .into = into, .dense = q->by_count == 0 && !q->block_ms, .first = true};
 
 	series_filter_init(&s.filter, q, into);
 	w.file = sum_file;
@@ -246,6 +282,8 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 	free(s.unit);
 	free(s.cells);
 	free(s.steps);
+	free(s.blocks);
 	index_done(&s.by_cell);
+	index_done(&s.by_block);
 	return series_filter_done(&s.filter, r, ret_err);
 }

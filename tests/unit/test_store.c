@@ -185,6 +185,69 @@ static void sums_outlive_days_and_are_made_again(void **state)
 	sender_done(&d);
 }
 
+/* Of each block its samples are what the store says of that range alone, and its labels are kept.
+ */
+static void check_blocks(struct store *s, uint64_t from, uint64_t to, uint64_t block)
+{
+	struct profile *p = profile_new();
+	struct store_answer a;
+	struct store_query q = {.type = "cpu",
+				.from_ms = from,
+				.to_ms = to,
+				.by = both,
+				.by_count = 1,
+				.block_ms = block};
+	uint64_t found[600] = {}, all = 0;
+
+	assert_true((to - from) / block < ARRAY_SIZE(found));
+	assert_int_equal(store_sum(s, &q, p, &a, NULL), 0);
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		const char *number = profile_label(p, p->samples[i].series, STORE_BLOCK);
+		assert_non_null(number);
+		assert_non_null(profile_label(p, p->samples[i].series, "comm"));
+		assert_null(profile_label(p, p->samples[i].series, "pid"));
+		assert_true(strtoul(number, NULL, 10) < ARRAY_SIZE(found));
+		found[strtoul(number, NULL, 10)] += p->samples[i].count;
+		all += p->samples[i].count;
+	}
+	assert_int_equal(all, a.samples);
+	assert_true(all > 0);
+	for (uint64_t i = 0; from + i * block < to; i++)
+		assert_int_equal(found[i],
+				 total(s, from + i * block, MIN(from + (i + 1) * block, to)));
+	profile_free(p);
+}
+
+static void blocks_are_the_sums_of_their_ranges(void **state)
+{
+	(void)state;
+	struct store *s = open_with(NULL);
+	struct sender d;
+	uint64_t from = BEGIN + DAY - HOUR, now = from; /* over midnight */
+
+	sender_init(&d, 9);
+	for (int i = 0; i < 6 * 130; i++, now += WINDOW_MS) {
+		make(&d, now, 10);
+		append(s, &d, NULL, now + WINDOW_MS + 500);
+	}
+	for (int settled = 0; settled < 2; settled++) {
+		check_blocks(s, from, from + HOUR, WINDOW_MS);
+		check_blocks(s, from + 70000, from + 2 * HOUR, 60000);
+		check_blocks(s, from, from + 2 * HOUR, 5 * 60000);
+		check_blocks(s, from + 20000, now, 30 * 60000);
+		settle(s, now + 2 * HOUR);
+	}
+	/* Of a day that is gone sums over five minutes are left: they are in the block they begin
+	 * in. */
+	store_close(s);
+	remove_file("raw/2024-10-04.db");
+	s = open_with(NULL);
+	check_blocks(s, from, from + HOUR, 5 * 60000);
+	check_blocks(s, from, from + HOUR, 15 * 60000);
+	store_close(s);
+	sender_done(&d);
+}
+
 static void labels_select_and_group(void **state)
 {
 	(void)state;
@@ -567,6 +630,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_message_is_stored_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_parts_end_in_the_sums, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_outlive_days_and_are_made_again, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(blocks_are_the_sums_of_their_ranges, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(labels_select_and_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_range_may_be_of_short_windows, setup, teardown),

@@ -1,0 +1,136 @@
+#include <jansson.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/explanation.h"
+#include "cli/query_options.h"
+
+#define USUAL "10m"
+
+static void help(void)
+{
+	puts("Usage: smolder explain [options] PID|SELECTOR\n"
+	     "\n"
+	     "Prints what is known of a program's last minutes, on a page of plain text: its share "
+	     "of\n"
+	     "the machine, its wall clock by parts, the functions and paths that take its time, "
+	     "what\n"
+	     "changed against the hour before, and what is not known. For people, and for "
+	     "language\n"
+	     "models that are given the text; none is called.\n"
+	     "\n"
+	     "      --from TIME       start of the time range: 5m (ago), 14:02, … (10 minutes "
+	     "before\n"
+	     "                        --to)\n"
+	     "      --to TIME         its end (now)\n"
+	     "      --json            print it as JSON");
+	query_client_help();
+	puts("  -q, --quiet           print nothing but errors and the page\n"
+	     "  -h, --help            print this help\n"
+	     "\n"
+	     "Examples:\n"
+	     "  smolder explain nginx\n"
+	     "  smolder explain 1234 --from 14:02 --to 14:12\n"
+	     "  smolder explain 'cpu{unit=\"web.service\"}' --json");
+}
+
+enum { OPT_FROM = 256, OPT_TO, OPT_JSON };
+
+static const struct option long_options[] = {
+	CLIENT_OPTIONS,
+	{"from", required_argument, NULL, OPT_FROM},
+	{"to", required_argument, NULL, OPT_TO},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{},
+};
+
+struct command_line {
+	struct query_client_options client;
+	const char *from, *to;
+	bool as_json;
+};
+
+static bool option(struct command_line *l, int opt, const char *arg)
+{
+	if (query_client_owns(opt))
+		return query_client_set(&l->client, opt, arg);
+	if (opt == OPT_FROM)
+		l->from = arg;
+	else if (opt == OPT_TO)
+		l->to = arg;
+	else if (opt == OPT_JSON)
+		l->as_json = true;
+	else if (opt == 'q')
+		log_level = LOG_QUIET;
+	else /* getopt has said it */
+		return false;
+	return true;
+}
+
+/* A number is a process. */
+static char *selector_of(const char *given)
+{
+	bool is_pid = *given && strspn(given, "0123456789") == strlen(given);
+
+	return is_pid ? mem_printf("cpu{pid=\"%s\"}", given) : mem_strdup(given);
+}
+
+/* Unless told otherwise, ten minutes, whatever they end with. */
+static bool parse_range(const struct command_line *l, struct timerange *ret)
+{
+	uint64_t usual = 600000;
+
+	if (!l->from && !l->to)
+		return query_options_range(USUAL, NULL, ret);
+	if (!query_options_range(l->from, l->to, ret))
+		return false;
+	if (!l->from)
+		ret->from_ms = ret->to_ms - MIN(ret->to_ms, usual);
+	return true;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	struct command_line l = {};
+	struct timerange range;
+	json_auto_t *e = NULL;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
+		if (opt == 'h') {
+			help();
+			return 0;
+		}
+		if (!option(&l, opt, optarg))
+			return cli_usage("explain");
+	}
+	if (argc - optind != 1) {
+		log_error("explain takes one PID or SELECTOR, such as nginx or "
+			  "'cpu{unit=\"web.service\"}'");
+		return cli_usage("explain");
+	}
+	CLEANUP(freep) char *selector = selector_of(argv[optind]);
+	if (!query_client_check(selector) || !parse_range(&l, &range))
+		return cli_usage("explain");
+	if (strchr(selector, '{') && selector[0] != '{' && strncmp(selector, "cpu", 3) != 0) {
+		log_error("explain selects by labels alone, of all types: write cpu{…} or {…}");
+		return cli_usage("explain");
+	}
+	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.client);
+	if (!c)
+		return 1;
+	int code = explanation_gather(c, selector, range, &e);
+	if (code)
+		return code;
+	if (l.as_json) {
+		json_dumpf(e, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+		puts("");
+	} else {
+		explanation_print(c, e, stdout);
+	}
+	return cli_printed();
+}

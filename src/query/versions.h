@@ -1,0 +1,39 @@
+/*
+ * versions: notices when a program began to run in another version, from the profiles alone.
+ *
+ * What tells versions apart is in every stored profile: the build id of the file that the program
+ * was started from (frames name their module, and a module has a build id; the label `exe` says
+ * which module is the program), and the container that it ran in. No label of its own is needed. A
+ * program is a process name and the path of its file.
+ *
+ * It changed if another build (or container) is seen for the first time, and the one before not any
+ * more once that one ran: of two builds that run side by side, neither is newer. A file without a
+ * build id tells nothing; the image that a container was made from is not known, only that it is
+ * another container.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "profile/profile.h"
+
+#define VERSIONS_MAX   64 /* noticed at most: the latest */
+#define VERSIONS_LEAST 20 /* samples of a version: fewer are nobody's deployment */
+
+struct version {
+	const char *process, *exe; /* all strings are owned by the list */
+	const char *before, *now;  /* build ids, in hex; "" if they are the same, or unknown */
+	const char *container_before, *container_now; /* "" likewise */
+	uint32_t block;                               /* the first in which the new one ran */
+};
+
+struct versions {
+	struct version *list; /* in order of time */
+	uint32_t count;
+	struct arena arena; /* private */
+};
+
+/* `p` has the labels comm, exe, container and STORE_BLOCK (store/store.h). */
+void versions_find(const struct profile *p, struct versions *ret);
+void versions_done(struct versions *v);

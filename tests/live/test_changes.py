@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What changed, on recorded load: programs that answer requests, in one of which one function becomes
+20 % slower in the middle.
+
+The short form has too little to compare, which it must say, and explains a live process. The long one
+(SMOLDER_SOAK=1, or SMOLDER_CHANGES_MINUTES=20) records for two hours, or that many minutes: the slower
+function must be the first that is listed, and of ten pairs of ranges without a change at most one may have
+anything listed, in all."""
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import workloads  # noqa: E402
+from always import WINDOW, always  # noqa: E402
+from recording import live  # noqa: E402
+from server import smolder  # noqa: E402
+from tap import SOAK, main, skip  # noqa: E402
+
+MINUTES = float(os.environ.get("SMOLDER_CHANGES_MINUTES", 120 if SOAK else 0))
+# A program that takes a tenth of a CPU has 36,000 samples in an hour at 99 Hz: enough to tell 20 % of a
+# function from chance. In less time there must be more of them.
+FREQUENCY = 99 if MINUTES >= 60 else 999
+PROGRAMS = ("pace-one", "pace-two", "pace-three")
+ONLY = 'cpu{comm=~"pace-.*"}'
+
+
+def ask(a, command, *args):
+    p = smolder(command, *args, "--json", "--server", f"http://127.0.0.1:{a.port}")
+    assert p.returncode == 0, p.stderr
+    return json.loads(p.stdout)
+
+
+@contextlib.contextmanager
+def programs():
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(workloads.start("pace", name)) for name in PROGRAMS]
+
+
+@live
+def a_live_process_is_explained():
+    with always("--frequency", "199") as a, programs() as (one, *_):
+        a.wait_sampled(300)
+        e = ask(a, "explain", str(one.pid), "--from", "1m")
+        names = [f["function"] for f in e["functions"]]
+        assert set(names[:4]) & {"compress", "look_up", "format"}, names
+        compress = next(f for f in e["functions"] if f["function"] == "compress")
+        assert 0.1 < compress["self"] < 0.45, compress
+        assert e["processes"][0]["comm"] == "pace-one" and e["processes"][0]["pid"] == str(one.pid), e
+        assert 0 < e["share_of_machine"] < 1 and e["cpus"] < 1, e
+        assert any("serve" in p["path"] for p in e["paths"]), e["paths"]
+        assert not e["changes"]["comparisons"][0]["compared"], "two windows are not enough to compare"
+        assert e["wall"] is None and any("--offcpu" in u for u in e["unknown"]), e["unknown"]
+
+
+def listed(comparison):
+    return [(f["process"], f["function"], round(f["change"] or 9, 2))
+            for f in comparison["functions"] + [{**p, "function": ""} for p in comparison["processes"]]]
+
+
+@live
+def a_slower_function_is_first_and_what_did_not_change_is_not_listed():
+    if not MINUTES:
+        skip("needs SMOLDER_SOAK=1 or SMOLDER_CHANGES_MINUTES=N")
+    half = max(round(MINUTES * 60 / 2 / (10 * WINDOW)), 5) * 10 * WINDOW  # five pairs in each
+    with always("--frequency", str(FREQUENCY)) as a, programs() as (one, *_):
+        a.wait_stored(100)
+        start = (int(time.time()) // WINDOW + 1) * WINDOW
+        time.sleep(start + half - time.time())
+        os.kill(one.pid, signal.SIGUSR1)
+        middle = start + half
+        time.sleep(middle + WINDOW + half - time.time())
+        a.wait_stored(100)
+        (c,) = ask(a, "changes", ONLY, "--from", str(middle + WINDOW), "--to", str(middle + WINDOW + half),
+                   "--base-from", str(start), "--base-to", str(middle))["comparisons"]
+        print(f"# {half} s before and after: {listed(c)}")
+        alarms = []
+        for side in (start, middle + WINDOW):
+            for k in range(5):
+                at, length = side + 2 * k * half // 10, half // 10
+                (n,) = ask(a, "changes", ONLY, "--from", str(at + length), "--to", str(at + 2 * length),
+                           "--base-from", str(at), "--base-to", str(at + length))["comparisons"]
+                assert n["compared"] and n["tested"] > 20, n
+                alarms += listed(n)
+        print(f"# ten pairs without a change: {len(alarms)} false alarms {alarms}")
+        assert c["functions"], "the slower function was not found"
+        first = c["functions"][0]
+        assert (first["process"], first["function"]) == ("pace-one", "format"), c["functions"]
+        assert 0.1 < first["change"] < 0.3, first
+        assert len(alarms) <= 1, alarms
+
+
+main()
