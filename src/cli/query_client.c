@@ -109,21 +109,6 @@ static json_t *read_json(const struct fetch_answer *a)
 	return a->len <= JSON_MAX ? json_loadb(a->body, a->len, 0, NULL) : NULL;
 }
 
-/* Borrowed; "" if there is none. It may hold anything. */
-static const char *json_text(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-static uint64_t json_number(const json_t *object, const char *key)
-{
-	json_int_t n = json_integer_value(json_object_get(object, key));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 /*
  * Whether a server of ours listens there: any other program may. One that wants a token which we do
  * not have answers nothing, nor does one that does not let this user look.
@@ -414,21 +399,16 @@ static int names_by_server(struct query_client *c, const struct query_request *q
 	return 0;
 }
 
-static double json_double(const json_t *object, const char *key)
-{
-	return json_number_value(json_object_get(object, key));
-}
-
 static void read_finding(const json_t *from, struct finding *ret)
 {
 	const char *key;
 	json_t *value;
 
-	*ret = (struct finding){.began_ms = json_number(from, "began"),
-				.until_ms = json_number(from, "until"),
-				.pid = (uint32_t)json_number(from, "pid"),
-				.tid = (uint32_t)json_number(from, "tid"),
-				.sure = json_double(from, "sure")};
+	*ret = (struct finding){.began_ms = json_whole(from, "began"),
+				.until_ms = json_whole(from, "until"),
+				.pid = (uint32_t)json_whole(from, "pid"),
+				.tid = (uint32_t)json_whole(from, "tid"),
+				.sure = json_real_of(from, "sure")};
 	FINDING_SET(ret->kind, json_text(from, "kind"));
 	FINDING_SET(ret->comm, json_text(from, "comm"));
 	FINDING_SET(ret->thread, json_text(from, "thread"));
