@@ -220,14 +220,41 @@ static json_t *wall_of(struct query_client *c, const char *selector, struct time
 
 /* ---- what others found --------------------------------------------------------------------- */
 
-/*
- * Findings about it, as /api/v1/findings has them; null: not known. There is no such route yet:
- * this function is the one place that will ask it.
- */
-static json_t *findings_of(struct query_client *c, const char *selector, struct timerange range)
+/* Whether a finding is about one of the processes of the profile. */
+static bool is_about(const struct finding *f, const struct profile *p)
 {
-	(void)c, (void)selector, (void)range;
-	return json_null();
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%u", f->pid);
+	for (uint32_t i = 0; i < p->series_count; i++) {
+		const char *comm = profile_label(p, i, "comm"), *of = profile_label(p, i, "pid");
+		if (comm && strcmp(comm, f->comm) == 0 && (!of || strcmp(of, pid) == 0))
+			return true;
+	}
+	return false;
+}
+
+/* What was found of it, as [{"kind", "text", "next"}]; null: not known. */
+static json_t *findings_of(struct query_client *c, const struct profile *p, struct timerange range)
+{
+	struct store_findings found = {};
+
+	if (query_client_findings(c, &range, &found) != 0)
+		return json_null();
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < found.count; i++) {
+		const struct finding *f = &found.findings[i];
+		if (!is_about(f, p))
+			continue;
+		json_t *one = json_object();
+		put_text(one, "kind", f->kind);
+		put_text(one, "text", f->headline);
+		put_text(one, "means", f->means);
+		put_text(one, "next", f->next);
+		json_array_append_new(list, one);
+	}
+	store_findings_done(&found);
+	return list;
 }
 
 /* What changed against the hour before; null: could not be told. */
@@ -351,7 +378,7 @@ int explanation_gather(struct query_client *c, const char *selector, struct time
 		return code;
 	}
 	put(e, "wall", wall_of(c, selector, range));
-	put(e, "findings", findings_of(c, selector, range));
+	put(e, "findings", findings_of(c, p, range));
 	put(e, "changes", changes_of(c, selector, range));
 	put(e, "unknown",
 	    list_unknown(p, &answer, json_is_object(json_object_get(e, "wall")),

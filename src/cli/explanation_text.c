@@ -103,7 +103,8 @@ static void print_findings(const json_t *e, FILE *out)
 		fputs(INDENT "None.\n", out);
 	json_array_foreach(list, i, one)
 	{
-		fprintf(out, INDENT "%s\n", json_text(one, "text"));
+		fprintf(out, INDENT "%s\n" INDENT "  %s\n" INDENT "  More: %s\n",
+			json_text(one, "text"), json_text(one, "means"), json_text(one, "next"));
 	}
 }
 

@@ -46,23 +46,13 @@ static void stop(struct session *s)
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
-/*
- * The line on top that says what is wrong with the machine, unasked: to be filled with what
- * GET /api/v1/findings answers, or with what a local `run` found. Nothing fills it yet.
- */
-static const char *find_finding(const struct session *s)
-{
-	(void)s;
-	return "";
-}
-
 static struct top_header header_of(const struct session *s)
 {
 	return (struct top_header){
 		.source = s->source->name,
 		.wall = s->wall,
 		.is_paused = s->is_paused,
-		.finding = find_finding(s),
+		.finding = s->interval ? s->interval->finding : "",
 		.every = (double)s->options->every_ms / 1e3,
 	};
 }

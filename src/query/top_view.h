@@ -49,7 +49,8 @@ struct top_interval { /* zero-initialised is empty */
 	double seconds;
 	uint64_t end_ns; /* since 1970 */
 	uint64_t sampled, lost;
-	unsigned cpus; /* 0: not known */
+	unsigned cpus;     /* 0: not known */
+	char finding[384]; /* what looks wrong just then, in a sentence; "": nothing is known to */
 };
 
 void top_interval_done(struct top_interval *i);
