@@ -14,11 +14,12 @@
 #include "query/top.h"
 #include "query/tree.h"
 
-#define HOUR_MS   3600000ull
-#define PROCESSES 8
-#define FUNCTIONS 12
-#define PATHS     5
-#define WAITS     5
+#define HOUR_MS    3600000ull
+#define PROCESSES  8
+#define FUNCTIONS  12
+#define PATHS      5
+#define WAITS      5
+#define PATH_LEAST 0.002 /* of all the time: what takes less is not worth a line */
 
 static const char *const labels[] = {"comm", "pid", "exe", "container", "unit", "host"};
 
@@ -115,8 +116,9 @@ static json_t *path_of(const struct tree *t, uint32_t node)
 	return path;
 }
 
-/* The paths whose last functions took most, themselves. */
-static json_t *list_paths(const struct tree *t, uint32_t from, uint32_t to, size_t max)
+/* The paths whose last functions took most, themselves; only of nodes that `of` has, if not NULL.
+ */
+static json_t *list_paths(const struct tree *t, const bool *of, size_t max)
 {
 	double all = (double)t->nodes[0].total;
 	json_t *list = json_array();
@@ -125,10 +127,11 @@ static json_t *list_paths(const struct tree *t, uint32_t from, uint32_t to, size
 
 	while (json_array_size(list) < max && all > 0) {
 		uint32_t best = 0;
-		for (uint32_t i = MAX(from, 1); i < to; i++) {
+		for (uint32_t i = 1; i < t->count; i++) {
 			uint64_t self = t->nodes[i].self;
 			bool is_left = self < below || (self == below && i > after);
-			if (self && is_left && (!best || self > t->nodes[best].self))
+			if ((double)self > PATH_LEAST * all && is_left && (!of || of[i]) &&
+			    (!best || self > t->nodes[best].self))
 				best = i;
 		}
 		if (!best)
@@ -193,7 +196,8 @@ static json_t *wall_of(struct query_client *c, const char *selector, struct time
 	if (fetch(c, text, range, false, p, &answer) != 0 || !answer.samples)
 		return json_null();
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &o);
-	json_t *wall = json_object(), *parts = json_array(), *where = json_array();
+	CLEANUP(freep) bool *is_wait = mem_alloc_array((size_t)t->count + 1, sizeof(*is_wait));
+	json_t *wall = json_object(), *parts = json_array();
 	double all = (double)t->nodes[0].total;
 	for (uint32_t i = 1; i < t->count; i = t->nodes[i].next) {
 		const char *part = t->functions[t->nodes[i].function].name;
@@ -203,14 +207,12 @@ static json_t *wall_of(struct query_client *c, const char *selector, struct time
 		put(one, "share", json_real(all > 0 ? (double)t->nodes[i].total / all : 0));
 		json_array_append_new(parts, one);
 		waits |= !is_running(part);
-		if (!is_running(part) && strcmp(part, FRAME_IDLE) != 0) {
-			json_t *most = list_paths(t, i, t->nodes[i].next, WAITS);
-			json_array_extend(where, most);
-			json_decref(most);
-		}
+		if (!is_running(part) && strcmp(part, FRAME_IDLE) != 0)
+			for (uint32_t k = i; k < t->nodes[i].next; k++)
+				is_wait[k] = true;
 	}
 	put(wall, "parts", parts);
-	put(wall, "waits", where);
+	put(wall, "waits", list_paths(t, is_wait, WAITS));
 	if (!waits) {
 		json_decref(wall);
 		return json_null();
@@ -361,7 +363,7 @@ static int gather_cpu(struct query_client *c, const char *selector, struct timer
 	put(e, "kernel_share", json_real(kernel_share(p)));
 	put(e, "processes", list_processes(p, seconds));
 	put(e, "functions", list_functions(t));
-	put(e, "paths", list_paths(t, 0, t->count, PATHS));
+	put(e, "paths", list_paths(t, NULL, PATHS));
 	return 0;
 }
 
