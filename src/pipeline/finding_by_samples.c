@@ -8,7 +8,7 @@
 
 /* Thresholds, in the order of docs/findings.md. */
 #define FORKS_RATE    150  /* processes a second that one process starts */
-#define QUEUE_PER_CPU 4.0  /* threads that run or want to, for each CPU */
+#define QUEUE_PER_CPU 8.0  /* threads that run or want to, for each CPU: more than a build has */
 #define THROTTLED     0.20 /* of a quota's periods, that were cut short */
 #define MEMORY_STALLS 0.10 /* of the time, that some thread waited for memory */
 #define PART_CPU      0.30 /* of a CPU that a process takes */

@@ -130,7 +130,7 @@ def too_many_threads_for_the_cpus_are_found():
             wait_for_looks(a, 5)
             f = of(a, "cpu-queue", "")
             # Others may have been running here: then it is true.
-            assert not f or f["facts"]["runnable_threads"] > 4 * f["facts"]["cpus"], f
+            assert not f or f["facts"]["runnable_threads"] > 8 * f["facts"]["cpus"], f
         with trouble("queue"):
             until("the queue", lambda: of(a, "cpu-queue", ""), FOUND_S)
 

@@ -313,9 +313,9 @@ static void the_machine(void **state)
 
 	scene_init(&s);
 	ran(&s, 7, 7, "busy", 50, "main;work");
-	s.machine.running = 5;
-	assert_false(finds(&s, "cpu-queue", &f));
 	s.machine.running = 12;
+	assert_false(finds(&s, "cpu-queue", &f));
+	s.machine.running = 20;
 	assert_true(finds(&s, "cpu-queue", &f));
 	s.machine.memory_stalls = 0.02;
 	assert_false(finds(&s, "memory-pressure", &f));

@@ -295,7 +295,7 @@ static void *spin(void *arg)
 
 static void do_queue(void)
 {
-	spawn((int)sysconf(_SC_NPROCESSORS_ONLN) * 8, spin, NULL);
+	spawn((int)sysconf(_SC_NPROCESSORS_ONLN) * 12, spin, NULL);
 	sleep_for_ever();
 }
 
