@@ -226,8 +226,8 @@ static int add_one(struct counter_events *e, const char *name, size_t len, size_
 	if (e->count == COUNTER_EVENTS_MAX)
 		return refuse(e, -EINVAL, "at most %d events are counted at a time",
 			      COUNTER_EVENTS_MAX);
-	snprintf(event.name, sizeof(event.name), "%s", clean);
-	event.base = strlen(event.name);
+	event.base = strlen(clean);
+	memcpy(event.name, clean, event.base + 1);
 	event.leader = MIN(leader, e->count);
 	int err = parse_one(e, &event);
 	if (err)
