@@ -174,7 +174,7 @@ def a_program_is_explained_on_a_page():
         assert abs(parts["[blocked: lock]"] - 0.2) < 0.01 and abs(parts["[idle]"] - 0.6) < 0.01, parts
         assert e["wall"]["waits"][0]["path"][-1] == "lock", e["wall"]["waits"]
         assert e["changes"]["comparisons"][0]["functions"][0]["function"] == "format", e["changes"]
-        assert e["findings"] is None
+        assert e["findings"] == []
         assert json.loads(smolder("explain", "--json", "--store", s.store, *ask).stdout) == e
         page = smolder("explain", "--server", s.url, *ask).stdout
         for word in ("It took 0.", "Processes", "[blocked: lock]", "What changed", "not known",

@@ -7,6 +7,7 @@ has its turn, with a program that does it and one that comes close.
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -75,6 +76,17 @@ def three_problems_are_named_and_calm_ones_are_not():
                              capture_output=True, text=True)
         assert out.returncode == 0 and "busy-poll: tr-poll" in out.stdout, out
         assert "See: smolder trace -L" in out.stdout and "Since " in out.stdout, out
+        # And where people look at a program, or at the machine.
+        a.wait_stored()
+        for argv, count in ((("explain", "tr-poll"), 1), (("top", "-b", "-n", "1"), None)):
+            out = subprocess.run([SMOLDER, *argv, "--server", f"http://127.0.0.1:{a.port}"],
+                                 capture_output=True, text=True)
+            assert out.returncode == 0, out
+            if count:
+                assert out.stdout.count("calls epoll_wait with a timeout of 0") == count, out
+                assert "tr-fail" not in out.stdout, out
+            else:
+                assert re.search(r"^(tr-|ps|sh)\S* .*(calls|lists|fail)", out.stdout.split("\n")[1]), out
         until("the metric", lambda: any(v >= 1 for k, v in a.metrics().items()
                                         if k.startswith("smolder_findings_active{") and "busy-poll" in k), 30)
         local = subprocess.run([SMOLDER, "findings", "--store", a.store, "--from", "1h", "--json"],
@@ -92,6 +104,11 @@ def it_can_be_turned_off():
         assert findings(a) == []
 
 
+def only_in_soaks(fn):
+    """Those that take minutes are in `make soak` only."""
+    return live(fn) if SOAK else fn
+
+
 # Not in it: one-thread and kernel-spinning, which need CPUs to themselves; tests/unit/test_finding_rules.c
 # has them.
 PAIRS = (
@@ -105,10 +122,8 @@ PAIRS = (
 )
 
 
-@live
+@only_in_soaks
 def each_kind_is_found_and_what_comes_close_is_not():
-    if not SOAK:
-        skip("takes minutes: SMOLDER_SOAK=1")
     with always() as a:
         for kind, word, calm in PAIRS:
             with trouble(word):
@@ -121,10 +136,8 @@ def each_kind_is_found_and_what_comes_close_is_not():
         nothing_refused(a.err)
 
 
-@live
+@only_in_soaks
 def too_many_threads_for_the_cpus_are_found():
-    if not SOAK:
-        skip("takes half a minute: SMOLDER_SOAK=1")
     with always() as a:
         with trouble("calm-queue"):
             wait_for_looks(a, 5)
@@ -153,10 +166,8 @@ def quota(share):
         os.rmdir(path)
 
 
-@live
+@only_in_soaks
 def a_quota_that_holds_back_is_found():
-    if not SOAK:
-        skip("takes half a minute: SMOLDER_SOAK=1")
     with always() as a, quota(0.2) as group:
         with trouble("calm-fault") as w:
             with open(f"{group}/cgroup.procs", "w") as f:
