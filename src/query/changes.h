@@ -24,9 +24,8 @@
 
 #include "query/block_table.h"
 
-#define CHANGES_RATE  0.01
-#define CHANGES_LEVEL 0.001 /* that tests are made at, to have a margin: variances are estimates   \
-			     */
+#define CHANGES_RATE    0.01
+#define CHANGES_LEVEL   0.001 /* of the tests: with a margin, as variances are estimates */
 #define CHANGES_LEAST   0.05
 #define CHANGES_SECONDS 60.0 /* of CPU time a day */
 #define CHANGES_MAX     100  /* listed at most: the largest */
