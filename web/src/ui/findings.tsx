@@ -19,6 +19,8 @@ function show(f: Finding): void {
 	});
 }
 
+const second = (ms: number): number => Math.floor(ms / 1000) * 1000;
+
 function Line({f}: {f: Finding}): JSX.Element {
 	return (
 		<details data-kind={f.kind}>
@@ -28,7 +30,7 @@ function Line({f}: {f: Finding}): JSX.Element {
 					{' '}
 					{f.active
 						? `since ${clock(f.began)}`
-						: rangeText(f.began, f.until)}
+						: rangeText(second(f.began), second(f.until))}
 				</span>
 			</summary>
 			<p>{f.means}</p>
@@ -36,7 +38,7 @@ function Line({f}: {f: Finding}): JSX.Element {
 			<p>
 				<code>{f.next}</code>
 				{f.container && ` in ${f.container}`}
-				{`, on ${f.host}, for ${span(f.until - f.began)} `}
+				{`, on ${f.host}, for ${span(second(f.until - f.began))} `}
 				{(f.pid > 0 || f.comm) && (
 					<button type="button" onClick={() => show(f)}>
 						Show
