@@ -574,25 +574,34 @@ struct store *query_client_store(const struct query_client *c)
 	return c->store;
 }
 
-/* Makes all strings of an answer safe to show. As deep as jansson reads, which has a limit. */
-static void clean_strings(json_t *of)
+/* Makes all strings of an answer safe to show. */
+static void clean_strings(json_t *answer)
 {
-	const char *text = json_string_value(of), *key;
+	CLEANUP(freep) json_t **left = NULL; /* to be looked at */
+	size_t count = 0, cap = 0, i;
 	char clean[TEXT_MAX + 1];
+	const char *key;
 	json_t *one;
-	size_t i;
 
-	if (text && !text_is_plain(text, strlen(text))) {
-		text_clean(text, strlen(text), clean);
-		json_string_set(of, clean);
-	}
-	json_array_foreach(of, i, one)
-	{
-		clean_strings(one);
-	}
-	json_object_foreach(of, key, one)
-	{
-		clean_strings(one);
+	MEM_GROW(left, count, cap);
+	left[count++] = answer;
+	while (count) {
+		json_t *of = left[--count];
+		const char *text = json_string_value(of);
+		if (text && !text_is_plain(text, strlen(text))) {
+			text_clean(text, strlen(text), clean);
+			json_string_set(of, clean);
+		}
+		json_array_foreach(of, i, one)
+		{
+			MEM_GROW(left, count, cap);
+			left[count++] = one;
+		}
+		json_object_foreach(of, key, one)
+		{
+			MEM_GROW(left, count, cap);
+			left[count++] = one;
+		}
 	}
 }
 
