@@ -7,6 +7,7 @@
 #define BIT(class) (1u << (class))
 #define POLL       (BIT(CODE_CALL) | BIT(CODE_POLL))
 #define READ       (BIT(CODE_CALL) | BIT(CODE_READ))
+#define CALLS      (BIT(CODE_CALL) | BIT(CODE_POLL) | BIT(CODE_READ)) /* any of these */
 #define PROC       BIT(CODE_PROC)
 #define ALLOC      BIT(CODE_ALLOC)
 #define GC         BIT(CODE_GC)
@@ -197,11 +198,11 @@ struct code code_of(struct code_classes *c, const struct profile *dict, uint32_t
 		if (is_user && !code.caller)
 			code.caller = at;
 		if (is_user && was_user)
-			is &= ~(POLL | READ);
+			is &= ~CALLS;
 		if (is & BIT(CODE_CALL) && !code.call)
 			code.call = frame;
 		else if (is & BIT(CODE_CALL))
-			is &= ~(POLL | READ);
+			is &= ~CALLS;
 		code.classes |= is;
 		was_user |= is_user;
 	}

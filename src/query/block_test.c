@@ -10,17 +10,10 @@
 
 /*
  * The regularised incomplete beta function I_x(a, b) by its continued fraction (DLMF 8.17.22),
- * evaluated from the front by Lentz' method. It converges quickly for x < (a + 1) / (a + b + 2);
- * the other half follows from I_x(a, b) = 1 - I_1-x(b, a).
+ * evaluated from the front by Lentz' method. It converges quickly for x < (a + 1) / (a + b + 2).
  */
-static double beta(double x, double a, double b)
+static double beta_fraction(double x, double a, double b)
 {
-	if (x <= 0)
-		return 0;
-	if (x >= 1)
-		return 1;
-	if (x > (a + 1) / (a + b + 2))
-		return 1 - beta(1 - x, b, a);
 	double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a;
 	double value = 1, c = 1, d = 0;
 	for (int i = 0; i < STEPS; i++) {
@@ -37,6 +30,16 @@ static double beta(double x, double a, double b)
 			break;
 	}
 	return front * (value - 1);
+}
+
+/* For all x: the other half follows from I_x(a, b) = 1 - I_1-x(b, a). */
+static double beta(double x, double a, double b)
+{
+	if (x <= 0)
+		return 0;
+	if (x >= 1)
+		return 1;
+	return x > (a + 1) / (a + b + 2) ? 1 - beta_fraction(1 - x, b, a) : beta_fraction(x, a, b);
 }
 
 double block_test_student(double t, double freedom)

@@ -182,11 +182,12 @@ static bool is_full(const struct comparisons *all)
 
 /* Adds a comparison; `only_if_stored`: not if the base has too little. */
 static int add(const struct reading *r, struct comparisons *all, struct timerange now,
-	       struct timerange base, char *against, const char *selector, bool only_if_stored)
+	       struct timerange base, const char *against, const char *selector,
+	       bool only_if_stored)
 {
 	struct comparison c = {.now = now,
 			       .base = base,
-			       .against = against,
+			       .against = mem_strdup(against),
 			       .selector = mem_strdup(selector ? selector : "cpu")};
 
 	int err = is_full(all) ? 0 : compare(r, &c);
@@ -225,8 +226,8 @@ static int compare_halves(const struct reading *r, const struct comparison_ask *
 		MIN(MAX(stats.first_ms, now.to_ms - MIN(now.to_ms, 2 * HOUR_MS)), now.to_ms);
 	uint64_t half = MAX((now.to_ms - first) / 2, (uint64_t)WINDOW_MS);
 	now.from_ms = now.to_ms - MIN(now.to_ms, half);
-	return add(r, ret, now, before(now, half),
-		   mem_strdup("the time before, since no more is stored"), ask->selector, false);
+	return add(r, ret, now, before(now, half), "the time before, since no more is stored",
+		   ask->selector, false);
 }
 
 static int compare_usual(const struct reading *r, const struct comparison_ask *ask,
@@ -240,12 +241,11 @@ static int compare_usual(const struct reading *r, const struct comparison_ask *a
 	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bases) && !err; i++)
-		err = add(r, ret, now, before(now, bases[i].hours * HOUR_MS),
-			  mem_strdup(bases[i].what), ask->selector, true);
+		err = add(r, ret, now, before(now, bases[i].hours * HOUR_MS), bases[i].what,
+			  ask->selector, true);
 	if (!err && !ret->count)
 		err = add(r, ret, now, before(now, HOUR_MS),
-			  mem_strdup("the hour before, since yesterday is not stored"),
-			  ask->selector, true);
+			  "the hour before, since yesterday is not stored", ask->selector, true);
 	return err || ret->count ? err : compare_halves(r, ask, ret);
 }
 
@@ -267,7 +267,7 @@ static int compare_asked(const struct reading *r, const struct comparison_ask *a
 	}
 	if (!ask->at_ms && base.to_ms == down(now.from_ms, WINDOW_MS))
 		against = "the time just before";
-	return add(r, ret, now, base, mem_strdup(against), ask->selector, false);
+	return add(r, ret, now, base, against, ask->selector, false);
 }
 
 /* ---- new versions -------------------------------------------------------------------------- */
@@ -334,8 +334,8 @@ static int compare_version(const struct reading *r, const struct comparison_ask 
 	selector_query(selector, &q);
 	around(n->at_ms, ask->clock_ms, &base, &now);
 	struct reading of = {r->s, &q, r->err};
-	return add(&of, all, now, base, mem_printf("the version before of %s", n->version.process),
-		   text, true);
+	CLEANUP(freep) char *against = mem_printf("the version before of %s", n->version.process);
+	return add(&of, all, now, base, against, text, true);
 }
 
 static int notice(const struct reading *r, const struct comparison_ask *ask,

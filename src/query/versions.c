@@ -39,6 +39,7 @@ static void see(struct looking *l, const struct seen *one, uint32_t block)
 
 	if (!one->what)
 		return;
+	MEM_GROW(l->list, l->count, l->cap);
 	INDEX_EACH(&l->index, hash, id) {
 		struct seen *s = &l->list[id - 1];
 		if (s->process != one->process || s->exe != one->exe || s->what != one->what ||
@@ -49,7 +50,6 @@ static void see(struct looking *l, const struct seen *one, uint32_t block)
 		s->samples += one->samples;
 		return;
 	}
-	MEM_GROW(l->list, l->count, l->cap);
 	l->list[l->count] = *one;
 	l->list[l->count].first = l->list[l->count].last = block;
 	index_put(&l->index, hash, ++l->count);
