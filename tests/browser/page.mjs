@@ -186,6 +186,18 @@ export const picture = (page, name) => page.screenshot({
 	path: path.join(DOCS.includes(name) ? path.join(ROOT, 'docs') : PICTURES, `${name}.png`),
 });
 
+export const menuItem = (page, name) => page.getByRole('menuitem', {name}).click().then(() => settled(page));
+
+/* Opens a file of `files` through a button. */
+export async function upload(page, name, button = 'Open…') {
+	const [chooser] = await Promise.all([
+		page.waitForEvent('filechooser'),
+		page.getByRole('button', {name: button}).click(),
+	]);
+	await chooser.setFiles(path.join(files, name));
+	await settled(page);
+}
+
 export const foldedSum = text => text.trim().split('\n').reduce((n, l) => n + Number(l.slice(l.lastIndexOf(' ') + 1)), 0);
 
 /* The corner and the panel behind it say what the API's `cost` says. */
