@@ -162,9 +162,11 @@ void versions_find(const struct profile *p, struct versions *ret)
 	for (uint32_t i = 0; i < l.count; i++) {
 		const struct seen *now = &l.list[i], *before = NULL;
 		bool alone = now->samples >= VERSIONS_LEAST;
-		/* All of its kind that came before: gone by the time that it ran. */
+		/* All of its kind that came before: gone by the time that it ran, and not there in
+		 * the last block that it ran in, which may be minutes. */
 		for (uint32_t k = i; k-- > 0 && is_same_program(&l.list[k], now);) {
-			alone &= l.list[k].last <= now->first && l.list[k].first < now->first;
+			alone &= l.list[k].last <= now->first && l.list[k].first < now->first &&
+				 l.list[k].last < now->last;
 			if (!before && l.list[k].samples >= VERSIONS_LEAST)
 				before = &l.list[k];
 		}
