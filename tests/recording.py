@@ -234,7 +234,9 @@ class Terminal:
 def public_copy(directory):
     """The binary where any user may run it."""
     os.chmod(directory, 0o755)
-    return shutil.copy(SMOLDER, os.path.join(directory, "smolder"))
+    copy = shutil.copy(SMOLDER, os.path.join(directory, "smolder"))
+    os.chmod(copy, 0o755)
+    return copy
 
 
 def wait_cpu(workload, seconds, timeout=PATIENCE):
