@@ -20,6 +20,8 @@ CACHE = os.path.join(ROOT, "build", "vm")
 # Every function keeps its own frame, and no frame a frame pointer.
 CHAIN = ["gcc", "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-fomit-frame-pointer",
          "-fno-optimize-sibling-calls", "-fno-ipa-icf"]
+SILENT = 300 # seconds without a word: it hangs. QEMU's emulation does so once in a while where the kernel patches
+# its code on one CPU while the other runs it, as it does when a program is attached to sched_switch.
 SECONDS = 900 # a machine that boots at all is done in a sixth of that, where nothing else runs
 CONSOLE, RESULTS, MONITOR = "console", "results", "monitor"
 WANTS_CPU = "@@ wants cpu"
@@ -71,8 +73,8 @@ def boot(kernel, home):
         began = time.monotonic()
         try:
             said = _run(command, home)
-        except subprocess.TimeoutExpired:
-            said = f"killed after {SECONDS} s"
+        except subprocess.TimeoutExpired as e:
+            said = f"killed after {e.timeout} s" + " without a word" * (e.timeout == SILENT)
         seconds = time.monotonic() - began
 
     results, console = (_read(os.path.join(home, name)) for name in (RESULTS, CONSOLE))
@@ -84,13 +86,19 @@ def boot(kernel, home):
 def _run(command, home):
     """Until it ends; each time that init writes WANTS_CPU, the machine gets one more."""
     end, given = time.monotonic() + SECONDS, 0
+    said, silent = 0, time.monotonic() + SILENT
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as p:
         try:
             while p.poll() is None:
-                if _read(os.path.join(home, RESULTS)).count(WANTS_CPU) > given:
+                results = _read(os.path.join(home, RESULTS))
+                if results.count(WANTS_CPU) > given:
                     _add_cpu(os.path.join(home, MONITOR))
                     given += 1
+                if len(results) > said:
+                    said, silent = len(results), time.monotonic() + SILENT
+                if time.monotonic() > silent:
+                    raise subprocess.TimeoutExpired(command, SILENT)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     p.wait(0.2)
                 if time.monotonic() > end:
