@@ -8,7 +8,6 @@ than with a `run` that does not keep time off the CPU.
 """
 import argparse
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -48,7 +47,7 @@ def tools(seconds, folder):
     yield WITHOUT, run(folder, "no", seconds)
     yield ALWAYS_ON, run(folder, "yes", seconds)
     yield "smolder offcpu", [SMOLDER, "offcpu", "-d", str(seconds), "-f", "folded", "-o", "-"]
-    if shutil.which("bpftrace"):
+    if peers.bpftrace():
         yield "bpftrace", ["timeout", "-s", "INT", str(seconds), "bpftrace", "-e", BPFTRACE]
     bcc, why = peers.bcc("offcputime")
     if bcc:

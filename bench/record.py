@@ -88,7 +88,7 @@ def perf(seconds, d):
 
 
 def bpftrace(seconds, d):
-    if not shutil.which("bpftrace"):
+    if not peers.bpftrace():
         return "bpftrace is not installed"
     script = (f"profile:hz:{RATE} {{ @[ustack, kstack, comm] = count(); }} "
               f"interval:s:{seconds} {{ exit(); }}")

@@ -16,6 +16,13 @@ def perf():
     return shutil.which("perf")
 
 
+def bpftrace():
+    """bpftrace, with tracefs mounted, which it does not do itself; or None."""
+    if not os.path.exists("/sys/kernel/tracing/events"):
+        subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=True)
+    return shutil.which("bpftrace")
+
+
 class Unreadable(Exception):
     """perf cannot read what it wrote: it loses chunks on a machine that is too busy for it, and then does
     not know the BPF programs that later ones tell of."""

@@ -207,7 +207,8 @@ static void check_tracefs(const struct probe *p, struct probe_item *it)
 			return;
 		}
 	}
-	say(it, PROBE_INFO, "not mounted; nothing here needs it");
+	say(it, PROBE_INFO,
+	    "not mounted; only stat needs it, for tracepoints, and has it for a moment then");
 }
 
 static void check_memlock(const struct probe *p, struct probe_item *it)

@@ -1,24 +1,37 @@
 #include "collect/tracepoint.h"
 
 #include <errno.h>
+#include <linux/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 
-/* Where it is mounted: NULL if nowhere, or not for us. */
-static const char *tracefs(void)
+/* A mount that nobody else sees, and that is gone with its descriptor. -1: not for us. */
+static int mount_unseen(const char *type)
+{
+	CLEANUP(fd_closep) int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+
+	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
+		return -1;
+	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
+}
+
+/* Where it is, for as long as *ret_mount is open: NULL if nowhere, or not for us. */
+static char *tracefs(int *ret_mount)
 {
 	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-	char path[64];
 
+	*ret_mount = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		snprintf(path, sizeof(path), "%s/events", places[i]);
-		if (access(path, F_OK) == 0)
-			return places[i];
+		CLEANUP(freep) char *events = mem_printf("%s/events", places[i]);
+		if (access(events, F_OK) == 0)
+			return mem_printf("%s", places[i]);
 	}
-	return NULL;
+	*ret_mount = mount_unseen("tracefs");
+	return *ret_mount < 0 ? NULL : mem_printf("/proc/self/fd/%d", *ret_mount);
 }
 
 /* What was meant, by the names that there are. */
@@ -41,7 +54,8 @@ static void say_unknown(const char *dir, const char *system, const char *name, c
 
 int tracepoint_find(const char *system, const char *name, uint64_t *ret, char *why, size_t size)
 {
-	const char *dir = tracefs();
+	CLEANUP(fd_closep) int mount = -1;
+	CLEANUP(freep) char *dir = tracefs(&mount);
 	CLEANUP(freep) char *text = NULL;
 
 	if (strchr(system, '/') || strchr(name, '/') || strchr("./", *system) ||
@@ -53,8 +67,8 @@ int tracepoint_find(const char *system, const char *name, uint64_t *ret, char *w
 	int err = dir ? file_read(path, 64, &text, NULL) : -ENODEV;
 	if (err == -ENODEV && geteuid() == 0)
 		snprintf(why, size,
-			 "cannot find the tracepoint '%s:%s': tracefs is not mounted; 'mount -t "
-			 "tracefs tracefs /sys/kernel/tracing'",
+			 "cannot find the tracepoint '%s:%s': tracefs is not mounted, and cannot "
+			 "be; 'mount -t tracefs tracefs /sys/kernel/tracing'",
 			 system, name);
 	else if (err == -ENODEV || err == -EACCES || err == -EPERM)
 		snprintf(why, size,

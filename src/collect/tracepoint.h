@@ -1,5 +1,6 @@
 /*
- * tracepoint: the number that this kernel has for a tracepoint, from tracefs.
+ * tracepoint: the number that this kernel has for a tracepoint, from tracefs. Where that is not
+ * mounted, and we may, it is for the time of a look, without anyone seeing it.
  */
 #pragma once
 

@@ -17,6 +17,7 @@ import termios
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import peers
 import workloads
 from recording import NOBODY, PATIENCE, live, public_copy, run
 from tap import SMOLDER, main, skip
@@ -130,7 +131,7 @@ def kernel():
 
 @live
 def places_of_bpftrace_are_told():
-    if not shutil.which("bpftrace"):
+    if not peers.bpftrace():
         skip("no bpftrace")
     script = 'BEGIN { printf("ready %d\\n", pid); } tracepoint:sched:sched_process_exec { @[comm] = count(); }'
     with workloads.Workload(["bpftrace", "-B", "none", "-e", script], stderr=subprocess.DEVNULL) as w:
