@@ -25,7 +25,7 @@
 #define MISSED_FEW   5           /* ticks: any host takes that many */
 #define MISSED_MAX   0.001       /* of all: more is said */
 #define UNSEEN_FEW   10          /* threads that came or went while they were looked for */
-#define RING_BYTES   (2u << 20)  /* of a CPU: 20 ms of 200,000 switches a second */
+#define RING_BYTES   (8u << 20)  /* of a CPU: 80 ms of 200,000 switches a second */
 #define HELD_BYTES   (32u << 20) /* stacks that wait for a table: 2 s at 997 Hz */
 #define TABLES_MS    2000 /* unwind tables are waited for at the end, where someone waits for us */
 

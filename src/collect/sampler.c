@@ -17,6 +17,7 @@
 #define RING_BYTES      (256u << 10) /* of a CPU */
 #define RING_BYTES_MAX  (2u << 20)   /* kernels before 6.0 take no element of 4 MB */
 #define RINGS_BYTES     (2u << 20)   /* of all of them, at least */
+#define RINGS_BYTES_MAX (64u << 20)  /* of all of them, where a CPU has more than RING_BYTES_MAX */
 #define CPUS_MANY       64
 #define RATE_OF_A_FLOOD 250
 
@@ -39,6 +40,16 @@ int sampler_failed(struct sampler_error *e, const char *doing, int r)
 	return r;
 }
 
+static bool kernel_takes(size_t element_bytes)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	CLEANUP(fd_closep)
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "ring_size", sizeof(uint32_t),
+				(uint32_t)element_bytes, 1, &opts);
+
+	return fd >= 0;
+}
+
 /*
  * Few CPUs have larger rings: what a burst needs does not depend on how many there are. Many have
  * smaller ones.
@@ -48,8 +59,13 @@ static size_t ring_bytes(const struct sampler_options *o, const struct source *s
 	bool is_flood = !src->frequency || src->frequency > RATE_OF_A_FLOOD;
 	size_t bytes = cpus > CPUS_MANY ? RING_BYTES / 2 : RING_BYTES;
 
-	if (o->ring_bytes)
-		return o->ring_bytes;
+	if (o->ring_bytes) {
+		bytes = o->ring_bytes;
+		while (bytes > RING_BYTES_MAX &&
+		       (bytes * cpus > RINGS_BYTES_MAX || !kernel_takes(2 * bytes)))
+			bytes /= 2;
+		return bytes;
+	}
 	while (bytes < RING_BYTES_MAX && bytes * cpus < RINGS_BYTES << is_flood)
 		bytes *= 2;
 	return bytes;

@@ -31,7 +31,8 @@ struct sampler_options {
 	const uint32_t *targets; /* pids, or tids when filter.by_tid */
 	size_t target_count;
 	int cpu;           /* only this one; -1: all */
-	size_t ring_bytes; /* of a CPU's ring, a power of two; 0: as needed */
+	size_t ring_bytes; /* of a CPU's ring, a power of two; less on many CPUs and on kernels that
+			      take no more; 0: as needed */
 	int nice;          /* of the thread that drains, where that is allowed */
 };
 
