@@ -418,7 +418,7 @@ def a_process_that_ends_ends_the_recording():
 @undisturbed
 def what_a_full_ring_loses_is_counted_and_measured():
     """Each time off the CPU is there or is lost; and so is the time."""
-    w = waits("storm", 200, may_lose=True)
+    w = waits("storm", 2000, may_lose=True)
     m = LOST.search(w.err)
     assert w.lost > 1000 and m, w.err
     # Of each of its 65 threads there is one more before it first runs, and the event of its end may be lost.
