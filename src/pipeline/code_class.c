@@ -67,6 +67,7 @@ static const struct {
 	{KERNEL, "try_to_free_pages", BIT(CODE_RECLAIM)},
 	{KERNEL, "try_to_free_mem_cgroup_pages", BIT(CODE_RECLAIM)},
 	{KERNEL, "shrink_node", BIT(CODE_RECLAIM)},
+	{KERNEL, "bpf_prog_*", BIT(CODE_BPF)},
 	{USER, "epoll_wait", POLL},
 	{USER, "epoll_pwait", POLL},
 	{USER, "poll", POLL},

@@ -450,7 +450,12 @@ static void start_stages(struct collecting *c, const char *host)
 
 static void start_findings(struct collecting *c, const char *host)
 {
-	struct findings_options o = {c->dict, c->cgroups, host};
+	struct findings_options o = {
+		.dict = c->dict,
+		.cgroups = c->cgroups,
+		.costs = c->options->costs,
+		.host = host,
+	};
 	struct sampler_error why;
 
 	c->findings = findings_new(&o, &why);

@@ -154,6 +154,17 @@ const struct finding_rule finding_rules[] = {
 		.holds = holds_spinning,
 	},
 	{
+		.kind = "bpf-program",
+		.means = "Whatever it is attached to waits until it has run, so all programs that "
+			 "come there are slower. Mostly it is attached to something that happens far "
+			 "more often than was thought, or looks up more than it needs before it "
+			 "decides that an event is not for it.",
+		.scope = FINDING_BPF,
+		.looks = 1,
+		.suspects = suspects_bpf,
+		.holds = holds_bpf,
+	},
+	{
 		.kind = "softirq",
 		.means = "Packets, mostly: many small ones, or filters and firewall rules that "
 			 "each of "

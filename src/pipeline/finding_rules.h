@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "bpf/closeup_wire.h"
+#include "collect/bpf_costs.h"
 #include "collect/closeup.h"
 #include "pipeline/look.h"
 #include "pipeline/machine.h"
@@ -26,6 +27,7 @@ struct finding_case { /* all borrowed */
 	const struct closeup_plan *plans;
 	const struct machine *machine;
 	const struct closeup_view *closeup; /* NULL: not yet, or the rule needs none */
+	const struct bpf_cost *program;     /* of FINDING_BPF; else NULL */
 };
 
 enum finding_scope {
@@ -33,6 +35,7 @@ enum finding_scope {
 	FINDING_NAME,    /* all processes by one name, together */
 	FINDING_GROUP,   /* a control group with a quota; `of` is its busiest process */
 	FINDING_MACHINE, /* everything; `of` is the sum */
+	FINDING_BPF,     /* a BPF program; `of` is whoever has it open, if that is known */
 };
 
 struct finding_rule {
@@ -77,6 +80,8 @@ double suspects_collector(const struct finding_case *c);
 bool holds_collector(const struct finding_case *c, struct finding *ret);
 double suspects_allocator(const struct finding_case *c);
 bool holds_allocator(const struct finding_case *c, struct finding *ret);
+double suspects_bpf(const struct finding_case *c);
+bool holds_bpf(const struct finding_case *c, struct finding *ret);
 double suspects_softirq(const struct finding_case *c);
 bool holds_softirq(const struct finding_case *c, struct finding *ret);
 double suspects_spinning(const struct finding_case *c);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "collect/closeup.h"
+#include "pipeline/bpf_look.h"
 #include "pipeline/closeup_plans.h"
 #include "pipeline/finding_rules.h"
 #include "pipeline/look.h"
@@ -23,15 +24,19 @@
 #define THREADS_MAX  256 /* of a process whose switches are counted */
 #define STATUS_BYTES 8192
 #define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
+#define BPF_AGAIN_NS (25 * NS)  /* … one of a BPF program, which samples may not see */
+#define BPF_PART     0.01       /* of a CPU, in samples of BPF programs: reason to look sooner … */
+#define BPF_SOON_NS  (30 * NS)  /* … after the time before */
 
 /* A process, say, that a rule suspects, or did not long ago: known by its rule and the next three.
  */
 struct watched {
 	const struct finding_rule *rule;
-	uint64_t start; /* of a process; of a group, its id */
+	uint64_t start; /* of a process; of a group or a BPF program, its id */
 	uint32_t pid;   /* 0: not one process */
 	char comm[WIRE_COMM + 1];
 	const struct look_process *of; /* in the last look; NULL: it was not suspected there */
+	const struct bpf_cost *program; /* as it was last looked at; NULL: it is not about one */
 	double strength;
 	unsigned streak, missed; /* looks in a row */
 	uint64_t closeup_after_ns, backoff_ns;
@@ -48,6 +53,7 @@ struct findings {
 	struct look looks[2]; /* the one that is being made, and the last one */
 	unsigned making;
 	struct machine machine;
+	struct bpf_look bpf;
 	struct look_process groups[MACHINE_GROUPS]; /* that are held back: the busiest of each */
 	struct watched *watched[WATCHED_MAX];
 	size_t count;
@@ -73,6 +79,7 @@ struct findings *findings_new(const struct findings_options *o, struct sampler_e
 	look_begin(&f->looks[0], clock_ns(CLOCK_MONOTONIC));
 	look_begin(&f->looks[1], f->looks[0].began_ns);
 	machine_begin(&f->machine);
+	bpf_look_begin(&f->bpf, o->costs, f->looks[0].began_ns);
 	return f;
 }
 
@@ -81,6 +88,7 @@ void findings_free(struct findings *f)
 	if (!f)
 		return;
 	closeup_free(f->closeup);
+	bpf_look_done(&f->bpf);
 	syscall_calls_free(f->calls);
 	code_classes_done(&f->classes);
 	look_done(&f->looks[0]);
@@ -102,13 +110,26 @@ void findings_started(struct findings *f, uint32_t parent)
 
 /* ---- suspects -------------------------------------------------------------------------------- */
 
-static struct watched *get_watched(struct findings *f, const struct finding_rule *rule,
-				   const struct look_process *p)
+static uint64_t identity(const struct finding_rule *rule, const struct finding_case *c)
 {
+	switch (rule->scope) {
+	case FINDING_PROCESS:
+		return c->of->start;
+	case FINDING_GROUP:
+		return c->of->cgroup;
+	case FINDING_BPF:
+		return c->program->id;
+	default:
+		return 0;
+	}
+}
+
+static struct watched *get_watched(struct findings *f, const struct finding_rule *rule,
+				   const struct finding_case *c)
+{
+	const struct look_process *p = c->of;
 	bool by_name = rule->scope == FINDING_NAME;
-	uint64_t start = rule->scope == FINDING_PROCESS ? p->start
-			 : rule->scope == FINDING_GROUP ? p->cgroup
-							: 0;
+	uint64_t start = identity(rule, c);
 	uint32_t pid = rule->scope == FINDING_PROCESS ? p->pid : 0;
 
 	for (size_t i = 0; i < f->count; i++) {
@@ -138,17 +159,20 @@ static struct finding_case case_of(const struct findings *f, const struct look_p
 				     .machine = &f->machine};
 }
 
-static void suspect(struct findings *f, const struct finding_rule *rule,
-		    const struct look_process *p)
+static struct watched *suspect(struct findings *f, const struct finding_rule *rule,
+			       const struct look_process *p, const struct bpf_cost *program)
 {
 	struct finding_case c = case_of(f, p);
-	double strength = rule->suspects(&c);
-	struct watched *w = strength > 0 ? get_watched(f, rule, p) : NULL;
 
-	if (!w)
-		return;
-	w->of = p;
-	w->strength = strength;
+	c.program = program;
+	double strength = rule->suspects(&c);
+	struct watched *w = strength > 0 ? get_watched(f, rule, &c) : NULL;
+	if (w) {
+		w->of = p;
+		w->program = program;
+		w->strength = strength;
+	}
+	return w;
 }
 
 /* The busiest process of each group that has a quota. */
@@ -174,7 +198,7 @@ static void suspect_each(struct findings *f, const struct finding_rule *r,
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (of[i].comm[0] || r->scope == FINDING_MACHINE)
-			suspect(f, r, &of[i]);
+			suspect(f, r, &of[i], NULL);
 }
 
 static void suspect_all(struct findings *f)
@@ -195,6 +219,8 @@ static void suspect_all(struct findings *f)
 			break;
 		case FINDING_MACHINE:
 			suspect_each(f, r, &l->all, 1);
+			break;
+		case FINDING_BPF: /* when they are looked at: judge_programs() */
 			break;
 		}
 	}
@@ -234,6 +260,7 @@ static bool find(struct findings *f, struct watched *w, const struct closeup_vie
 	struct finding now = {};
 
 	c.closeup = view;
+	c.program = w->program;
 	describe(f, w, &now);
 	if (!w->rule->holds(&c, &now))
 		return false;
@@ -275,6 +302,11 @@ static void settle(struct findings *f, struct watched *w)
 	}
 }
 
+static bool is_of_program(const struct watched *w)
+{
+	return w->rule->scope == FINDING_BPF;
+}
+
 static void forget_old(struct findings *f, uint64_t now_ns)
 {
 	size_t kept = 0;
@@ -298,12 +330,83 @@ static void look(struct findings *f, uint64_t now_ns)
 	look_end(&f->looks[!f->making], now_ns, &f->classes, f->options.dict);
 	f->stats.looks++;
 	for (size_t i = 0; i < f->count; i++)
-		f->watched[i]->of = NULL;
+		if (!is_of_program(f->watched[i]))
+			f->watched[i]->of = NULL;
 	machine_look(&f->machine, &f->looks[!f->making]);
 	suspect_all(f);
 	for (size_t i = 0; i < f->count; i++)
-		settle(f, f->watched[i]);
+		if (!is_of_program(f->watched[i]))
+			settle(f, f->watched[i]);
 	forget_old(f, now_ns);
+}
+
+/* ---- BPF programs ---------------------------------------------------------------------------- */
+
+static void judge_programs(struct findings *f)
+{
+	struct bpf_look *b = &f->bpf;
+
+	for (size_t i = 0; i < f->count; i++)
+		if (is_of_program(f->watched[i]))
+			f->watched[i]->of = NULL;
+	for (const struct finding_rule *r = finding_rules; r->kind; r++) {
+		for (unsigned i = 0; i < b->count && r->scope == FINDING_BPF; i++) {
+			struct watched *w = suspect(f, r, &b->owners[i], &b->programs[i]);
+			if (!w)
+				continue;
+			bpf_look_find_owner(b, i);
+			w->missed = 0;
+			find(f, w, NULL);
+		}
+	}
+	for (size_t i = 0; i < f->count; i++) {
+		struct watched *w = f->watched[i];
+		if (is_of_program(w) && !w->of) {
+			w->is_found = false;
+			w->missed = MISSED_MAX;
+		}
+	}
+}
+
+static bool has_program(const struct findings *f)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < f->count; i++)
+		has |= is_of_program(f->watched[i]) && f->watched[i]->is_found;
+	return has;
+}
+
+/* Whether samples of the last look show some; those of a closeup's own programs do not count. */
+static bool shows_programs(const struct findings *f)
+{
+	const struct look *l = &f->looks[!f->making];
+
+	return look_share(l, l->all.part.of[CODE_BPF]) >= BPF_PART &&
+	       f->closeup_end_ns < l->began_ns;
+}
+
+static void look_at_programs(struct findings *f, uint64_t now_ns)
+{
+	struct bpf_look *b = &f->bpf;
+
+	if (!b->costs || f->target)
+		return;
+	if (shows_programs(f))
+		b->next_ns = MIN(b->next_ns, b->asked_ns ? b->asked_ns + BPF_SOON_NS : now_ns);
+	if (b->is_asked) {
+		bool is_news = bpf_look_answered(b);
+		if (is_news || !b->costs)
+			judge_programs(f);
+		if (!b->is_asked)
+			b->next_ns = now_ns + (has_program(f) ? BPF_AGAIN_NS
+							      : BPF_LOOK_MS * 1000000ull);
+	} else if (now_ns >= b->next_ns) {
+		f->stats.bpf_looks++;
+		bpf_look_ask(b, now_ns);
+		if (!b->costs)
+			judge_programs(f);
+	}
 }
 
 /* ---- closeups -------------------------------------------------------------------------------- */
@@ -402,7 +505,8 @@ void findings_tick(struct findings *f, uint64_t now_ns)
 		end_closeup(f, now_ns);
 	if (now_ns >= f->looks[f->making].began_ns + LOOK_MS * 1000000ull)
 		look(f, now_ns);
-	if (!f->target)
+	look_at_programs(f, now_ns);
+	if (!f->target && !f->bpf.is_asked)
 		begin_closeup(f, now_ns);
 }
 

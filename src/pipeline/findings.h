@@ -5,7 +5,8 @@
  * from that; a suspect is then watched closely, alone and for a second (collect/closeup.h), and is
  * found or not. One closeup at a time, at most CLOSEUPS_A_MINUTE of them; a suspect that nothing
  * was found of is left alone for a minute, then for two, up to a quarter of an hour. Nothing else
- * is traced.
+ * is traced. What BPF programs cost, which samples do not always see, is looked at for a second
+ * every BPF_LOOK_MS, sooner when samples show some; never while a closeup's own programs run.
  *
  * A finding lasts as long as its process is suspected of it.
  */
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collect/bpf_costs.h"
 #include "collect/cgroup.h"
 #include "pipeline/assemble.h"
 #include "profile/profile.h"
@@ -21,12 +23,14 @@
 
 #define LOOK_MS           5000
 #define CLOSEUPS_A_MINUTE 10
+#define BPF_LOOK_MS       120000
 
 struct findings;
 
 struct findings_options { /* all borrowed */
 	const struct profile *dict;
 	struct cgroups *cgroups; /* NULL: none */
+	struct bpf_costs *costs; /* NULL: what BPF programs cost is not looked at */
 	const char *host;
 };
 
@@ -52,6 +56,7 @@ bool findings_take(struct findings *f, uint64_t wall_ms, struct window *ret);
 struct findings_stats {
 	uint64_t looks, suspects, closeups, found;
 	uint64_t no_closeup; /* that could not begin */
+	uint64_t bpf_looks;
 	uint64_t left_out;   /* samples, beyond what a look has room for */
 	uint64_t dropped;    /* findings beyond FINDINGS_MAX */
 };
