@@ -34,6 +34,8 @@ struct closeup_view {
 	uint64_t ns;       /* how long it was watched */
 	uint64_t switches; /* of its threads, meanwhile; for whoever knows them to set */
 	struct closeup_counts counts;
+	const struct closeup_hold *holds; /* borrowed as the rows are */
+	size_t hold_count;
 };
 
 /* Detaches it, and says what there was. */

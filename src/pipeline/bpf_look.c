@@ -72,7 +72,7 @@ void bpf_look_find_owner(struct bpf_look *b, unsigned i)
 	if (to->comm[0])
 		return;
 	if (!b->has_uses)
-		bpf_uses_read(&b->uses);
+		bpf_uses_read_owners(&b->uses);
 	b->has_uses = true;
 	const struct bpf_owner *o = bpf_uses_owners(&b->uses, b->programs[i].id, &count);
 	for (size_t k = 0; k < count; k++) {

@@ -84,9 +84,8 @@ const struct finding_rule finding_rules[] = {
 		.kind = "lock-convoy",
 		.means = "Threads queue up for one lock, so they run one after the other, and each "
 			 "handing over takes a switch: too much is done while the lock is held, or "
-			 "one "
-			 "lock guards too much. The stack is where the process runs, mostly "
-			 "holding it.",
+			 "one lock guards too much. The stack is that of whoever has the lock; if "
+			 "none was seen to have it, where the process runs most.",
 		.closeup_ms = 1000,
 		.looks = 1,
 		.suspects = suspects_convoy,

@@ -19,6 +19,12 @@
 #include "profile/finding.h"
 #include "syscall/calls.h"
 
+struct finding_sample { /* of the process that a closeup is of, while it lasts */
+	uint64_t time;  /* CLOCK_MONOTONIC */
+	uint32_t tid;
+	uint32_t stack; /* the user's part of it */
+};
+
 struct finding_case { /* all borrowed */
 	const struct look *look;
 	const struct look_process *of; /* the process, or the sum of those by its name */
@@ -27,7 +33,9 @@ struct finding_case { /* all borrowed */
 	const struct closeup_plan *plans;
 	const struct machine *machine;
 	const struct closeup_view *closeup; /* NULL: not yet, or the rule needs none */
-	const struct bpf_cost *program;     /* of FINDING_BPF; else NULL */
+	const struct finding_sample *samples; /* with `closeup` */
+	size_t sample_count;
+	const struct bpf_cost *program; /* of FINDING_BPF; else NULL */
 };
 
 enum finding_scope {

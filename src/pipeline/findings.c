@@ -23,6 +23,7 @@
 #define BACKOFF_MAX  (900 * NS)
 #define THREADS_MAX  256 /* of a process whose switches are counted */
 #define STATUS_BYTES 8192
+#define SAMPLES_MAX  512       /* of a closeup; later ones are left out */
 #define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
 #define BPF_AGAIN_NS (25 * NS)  /* … one of a BPF program, which samples may not see */
 #define BPF_PART     0.01       /* of a CPU, in samples of BPF programs: reason to look sooner … */
@@ -59,6 +60,8 @@ struct findings {
 	size_t count;
 	struct watched *target; /* of the closeup that is under way; NULL: none is */
 	uint64_t closeup_end_ns;
+	struct finding_sample samples[SAMPLES_MAX]; /* of the target since it began */
+	size_t sample_count;
 	uint64_t switches;                 /* of the target's threads when it began */
 	uint64_t began[CLOSEUPS_A_MINUTE]; /* closeups, a circle */
 	unsigned next_began;
@@ -100,7 +103,13 @@ void findings_free(struct findings *f)
 
 void findings_sample(struct findings *f, const struct assembled *a)
 {
+	const struct wire_event *e = a->event;
+
 	look_add(&f->looks[f->making], a);
+	if (f->target && f->target->pid == e->pid && f->sample_count < SAMPLES_MAX)
+		f->samples[f->sample_count++] = (struct finding_sample){
+			e->time, e->tid,
+			code_of(&f->classes, f->options.dict, a->stack).caller};
 }
 
 void findings_started(struct findings *f, uint32_t parent)
@@ -260,6 +269,8 @@ static bool find(struct findings *f, struct watched *w, const struct closeup_vie
 	struct finding now = {};
 
 	c.closeup = view;
+	c.samples = f->samples;
+	c.sample_count = f->sample_count;
 	c.program = w->program;
 	describe(f, w, &now);
 	if (!w->rule->holds(&c, &now))
@@ -467,6 +478,7 @@ static void begin_closeup(struct findings *f, uint64_t now_ns)
 		return;
 	}
 	f->target = w;
+	f->sample_count = 0;
 	f->switches = w->pid ? switches_of(w->pid) : 0;
 	f->closeup_end_ns = now_ns + w->rule->closeup_ms * 1000000ull;
 }
