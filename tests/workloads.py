@@ -99,6 +99,7 @@ PROGRAMS = {
     "cgo": ("cgo.go", ["go", "build"]),
     "idle-go": ("idle.go", ["go", "build"]),
     "deep": ("deep.go", ["go", "build"]),
+    "web": ("web.go", ["go", "build"]),
     "garbage": ("garbage.go", ["go", "build"]),
     "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }
@@ -108,6 +109,7 @@ SCRIPTS = {
     "node": ["node", os.path.join(SRC, "jit.js")],
     "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
     "idle-py": ["/usr/bin/python3", os.path.join(SRC, "idle.py")],
+    "server-js": ["node", os.path.join(SRC, "server.js")],
     "exporter": ["/usr/bin/python3", os.path.join(SRC, "exporter.py")],
     "self-watch": ["/usr/bin/python3", os.path.join(SRC, "self_watch.py")],
     "interp-py": ["/usr/bin/python3", os.path.join(SRC, "interp.py")],

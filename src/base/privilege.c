@@ -377,13 +377,13 @@ int privilege_only_bpf_costs(void)
 {
 	static const cap_value_t caps[] = {CAP_SYS_ADMIN};
 	static const int calls[] = {
-		CALL(read),         CALL(write),       CALL(close),           CALL(fcntl),
-		CALL(mmap),         CALL(munmap),      CALL(mremap),          CALL(brk),
-		CALL(madvise),      CALL(exit_group),  CALL(clock_nanosleep), CALL(clock_gettime),
+		CALL(read),         CALL(write),        CALL(close),           CALL(fcntl),
+		CALL(mmap),         CALL(munmap),       CALL(mremap),          CALL(brk),
+		CALL(madvise),      CALL(exit_group),   CALL(clock_nanosleep), CALL(clock_gettime),
 		CALL(rt_sigreturn), CALL(gettimeofday),
 	};
 	static const enum bpf_cmd commands[] = {
-		BPF_ENABLE_STATS,      BPF_PROG_GET_NEXT_ID,  BPF_PROG_GET_FD_BY_ID,
+		BPF_ENABLE_STATS,       BPF_PROG_GET_NEXT_ID, BPF_PROG_GET_FD_BY_ID,
 		BPF_OBJ_GET_INFO_BY_FD, BPF_BTF_GET_FD_BY_ID,
 	};
 	char names[64] = "";

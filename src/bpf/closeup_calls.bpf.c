@@ -54,7 +54,7 @@ struct {
 	__type(value, struct closeup_sum);
 } sums SEC(".maps");
 
-struct owner { /* of a lock */
+struct owner {       /* of a lock */
 	__u64 since; /* as one that began to wait for it saw it … */
 	__u32 tid;   /* … in its own pid namespace; 0: nobody saw */
 	__u32 woken; /* the thread that waited and may have it since; 0: none */
@@ -141,8 +141,7 @@ static __always_inline __u32 own_tid(struct task_struct *task)
 	const char *numbers = (const char *)__builtin_preserve_access_index(&pid->numbers);
 	struct upid at = {};
 
-	bpf_probe_read_kernel(&at, sizeof(at),
-			      numbers + BPF_CORE_READ(pid, level) * sizeof(at));
+	bpf_probe_read_kernel(&at, sizeof(at), numbers + BPF_CORE_READ(pid, level) * sizeof(at));
 	return (__u32)at.nr;
 }
 

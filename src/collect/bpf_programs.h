@@ -3,8 +3,8 @@
  *
  * The kernel counts and times runs only while someone asks for it (BPF_ENABLE_STATS), at a cost of
  * some tens of nanoseconds a run of any program: here from bpf_programs_new() to _free(), but for
- * rests. Programs are not held: one whose owner ends goes away as if nobody had looked. Needs CAP_SYS_ADMIN. Not
- * thread-safe.
+ * rests. Programs are not held: one whose owner ends goes away as if nobody had looked. Needs
+ * CAP_SYS_ADMIN. Not thread-safe.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * bpf_look: what BPF programs cost, as of the last time that it was looked at (collect/bpf_costs.h),
- * and who has those open that cost too much.
+ * bpf_look: what BPF programs cost, as of the last time that it was looked at
+ * (collect/bpf_costs.h), and who has those open that cost too much.
  */
 #pragma once
 

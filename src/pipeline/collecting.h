@@ -50,9 +50,9 @@ struct collecting_options {
 	struct waiting_options waits; /* which functions decide that a thread is idle or not */
 	bool no_findings;             /* nothing is looked for */
 	struct bpf_costs *costs; /* for findings; NULL: what BPF programs cost is not looked at */
-	const char *cache_dir;        /* NULL: none */
-	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
-	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */
+	const char *cache_dir;   /* NULL: none */
+	const uint8_t *lineage;  /* 8 bytes that collectors on those counters share; NULL: none */
+	int alive_fd;            /* a byte when sampling began, then every few seconds; -1: none */
 	int end_signal; /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */
 	struct transport transport;
 	/* After all is open, before the first sample is looked at; or NULL. 0 or -errno. */

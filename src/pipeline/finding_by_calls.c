@@ -396,8 +396,8 @@ static struct convoy convoy_of(const struct finding_case *c, uint32_t lock)
 		if (r->key.lock != lock || r->key.result != CLOSEUP_DONE)
 			continue;
 		double part = (double)r->sum.ns / (double)v->ns;
-		is.threads += part >= CONVOY_WAITING &&
-			      (double)r->sum.count >= CONVOY_WAITS * seconds(c);
+		is.threads +=
+			part >= CONVOY_WAITING && (double)r->sum.count >= CONVOY_WAITS * seconds(c);
 		is.waits += (double)r->sum.count / seconds(c);
 		is.waiting += part;
 	}
@@ -448,8 +448,8 @@ static uint32_t stack_of_holder(const struct finding_case *c, uint32_t lock, uns
 		return 0;
 	for (size_t i = 0; i < MIN(count, (size_t)TRIED); i++) {
 		uint32_t at = stacks[i];
-		while (at > common && (double)count_in(c->dict, stacks, count, at) <
-					      HOLDER_COMMON * (double)count)
+		while (at > common &&
+		       (double)count_in(c->dict, stacks, count, at) < HOLDER_COMMON * (double)count)
 			at = c->dict->stacks[at].parent;
 		common = MAX(common, at);
 	}
@@ -485,11 +485,12 @@ bool holds_convoy(const struct finding_case *c, struct finding *ret)
 	if (stack)
 		snprintf(holder, sizeof(holder), " Whoever has it is mostly in %.100s.",
 			 profile_str(c->dict, c->dict->frames[c->dict->stacks[stack].frame].name));
-	finding_headline(ret,
-			 "%s: %u threads spend most of their time waiting for the same lock, %.1f of "
-			 "them at any moment; it changes hands %s times a second.%s",
-			 finding_who(c, who, sizeof(who)), most.threads, most.waiting,
-			 finding_number(most.waits, rate), holder);
+	finding_headline(
+		ret,
+		"%s: %u threads spend most of their time waiting for the same lock, %.1f of "
+		"them at any moment; it changes hands %s times a second.%s",
+		finding_who(c, who, sizeof(who)), most.threads, most.waiting,
+		finding_number(most.waits, rate), holder);
 	finding_next(ret, "smolder offcpu -p %u --wakers 5", c->of->pid);
 	ret->sure = stack ? 0.9 : 0.7;
 	finding_fact(ret, "waiting_threads", most.threads);

@@ -155,7 +155,8 @@ const struct finding_rule finding_rules[] = {
 	{
 		.kind = "bpf-program",
 		.means = "Whatever it is attached to waits until it has run, so all programs that "
-			 "come there are slower. Mostly it is attached to something that happens far "
+			 "come there are slower. Mostly it is attached to something that happens "
+			 "far "
 			 "more often than was thought, or looks up more than it needs before it "
 			 "decides that an event is not for it.",
 		.scope = FINDING_BPF,

@@ -32,7 +32,7 @@ struct finding_case { /* all borrowed */
 	const struct syscall_calls *calls;
 	const struct closeup_plan *plans;
 	const struct machine *machine;
-	const struct closeup_view *closeup; /* NULL: not yet, or the rule needs none */
+	const struct closeup_view *closeup;   /* NULL: not yet, or the rule needs none */
 	const struct finding_sample *samples; /* with `closeup` */
 	size_t sample_count;
 	const struct bpf_cost *program; /* of FINDING_BPF; else NULL */

@@ -23,11 +23,11 @@
 #define BACKOFF_MAX  (900 * NS)
 #define THREADS_MAX  256 /* of a process whose switches are counted */
 #define STATUS_BYTES 8192
-#define SAMPLES_MAX  512       /* of a closeup; later ones are left out */
+#define SAMPLES_MAX  512        /* of a closeup; later ones are left out */
 #define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
 #define BPF_AGAIN_NS (25 * NS)  /* … one of a BPF program, which samples may not see */
-#define BPF_PART     0.01       /* of a CPU, in samples of BPF programs: reason to look sooner … */
-#define BPF_SOON_NS  (30 * NS)  /* … after the time before */
+#define BPF_PART     0.01      /* of a CPU, in samples of BPF programs: reason to look sooner … */
+#define BPF_SOON_NS  (30 * NS) /* … after the time before */
 
 /* A process, say, that a rule suspects, or did not long ago: known by its rule and the next three.
  */
@@ -36,7 +36,7 @@ struct watched {
 	uint64_t start; /* of a process; of a group or a BPF program, its id */
 	uint32_t pid;   /* 0: not one process */
 	char comm[WIRE_COMM + 1];
-	const struct look_process *of; /* in the last look; NULL: it was not suspected there */
+	const struct look_process *of;  /* in the last look; NULL: it was not suspected there */
 	const struct bpf_cost *program; /* as it was last looked at; NULL: it is not about one */
 	double strength;
 	unsigned streak, missed; /* looks in a row */
@@ -108,8 +108,7 @@ void findings_sample(struct findings *f, const struct assembled *a)
 	look_add(&f->looks[f->making], a);
 	if (f->target && f->target->pid == e->pid && f->sample_count < SAMPLES_MAX)
 		f->samples[f->sample_count++] = (struct finding_sample){
-			e->time, e->tid,
-			code_of(&f->classes, f->options.dict, a->stack).caller};
+			e->time, e->tid, code_of(&f->classes, f->options.dict, a->stack).caller};
 }
 
 void findings_started(struct findings *f, uint32_t parent)
@@ -410,8 +409,8 @@ static void look_at_programs(struct findings *f, uint64_t now_ns)
 		if (is_news || !b->costs)
 			judge_programs(f);
 		if (!b->is_asked)
-			b->next_ns = now_ns + (has_program(f) ? BPF_AGAIN_NS
-							      : BPF_LOOK_MS * 1000000ull);
+			b->next_ns =
+				now_ns + (has_program(f) ? BPF_AGAIN_NS : BPF_LOOK_MS * 1000000ull);
 	} else if (now_ns >= b->next_ns) {
 		f->stats.bpf_looks++;
 		bpf_look_ask(b, now_ns);

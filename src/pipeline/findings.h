@@ -57,8 +57,8 @@ struct findings_stats {
 	uint64_t looks, suspects, closeups, found;
 	uint64_t no_closeup; /* that could not begin */
 	uint64_t bpf_looks;
-	uint64_t left_out;   /* samples, beyond what a look has room for */
-	uint64_t dropped;    /* findings beyond FINDINGS_MAX */
+	uint64_t left_out; /* samples, beyond what a look has room for */
+	uint64_t dropped;  /* findings beyond FINDINGS_MAX */
 };
 
 void findings_stats(const struct findings *f, struct findings_stats *ret);

@@ -1,7 +1,7 @@
 /*
- * bpf_load OBJECT [NAME [PROGRAM]]: attaches the programs of bpf_load.bpf.c, and gives them work: two
- * threads on one CPU that do nothing but let each other run. NAME is what the process is called. With
- * PROGRAM only that one is attached, and no work is given.
+ * bpf_load OBJECT [NAME [PROGRAM]]: attaches the programs of bpf_load.bpf.c, and gives them work:
+ * two threads on one CPU that do nothing but let each other run. NAME is what the process is
+ * called. With PROGRAM only that one is attached, and no work is given.
  */
 #include <linux/perf_event.h>
 #include <pthread.h>

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -20,7 +22,9 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -120,6 +124,46 @@ static void do_read(void)
 		exit(1);
 	for (;;)
 		sink += (uint64_t)read(fds[0], &byte, 1);
+}
+
+/* As often, but there is always a byte. */
+static void do_calm_read(void)
+{
+	int fd = open("/dev/zero", O_RDONLY | O_NONBLOCK);
+	char byte;
+
+	for (;;)
+		sink += (uint64_t)read(fd, &byte, 1);
+}
+
+static void do_poll0(void)
+{
+	struct pollfd p = {.fd = eventfd(0, 0), .events = POLLIN};
+
+	for (;;)
+		sink += (uint64_t)poll(&p, 1, 0);
+}
+
+static void do_select0(void)
+{
+	int fd = eventfd(0, 0);
+
+	for (;;) {
+		struct timeval none = {};
+		fd_set in;
+		FD_ZERO(&in);
+		FD_SET(fd, &in);
+		sink += (uint64_t)select(fd + 1, &in, NULL, NULL, &none);
+	}
+}
+
+/* Waits for a value that it has not. */
+static void do_futex(void)
+{
+	static uint32_t word = 1;
+
+	for (;;)
+		sink += (uint64_t)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 }
 
 /* ---- calls that fail ------------------------------------------------------------------------- */
@@ -277,7 +321,8 @@ static void *beside_the_convoy(void *arg)
 	return arg;
 }
 
-/* Half of the time that it has the lock it sleeps; and another thread is busier than all of them. */
+/* Half of the time that it has the lock it sleeps; and another thread is busier than all of them.
+ */
 static NOINLINE void hold_the_lock(void)
 {
 	pthread_mutex_lock(&lock);
@@ -525,19 +570,36 @@ static const struct {
 	const char *word;
 	void (*fn)(void);
 } modes[] = {
-	{"poll", do_poll},         {"calm-poll", do_calm_poll},
-	{"yield", do_yield},       {"read", do_read},
-	{"fail", do_fail},         {"calm-fail", do_calm_fail},
-	{"fork", do_fork},         {"calm-fork", do_calm_fork},
-	{"alone", do_alone},       {"calm-alone", do_calm_alone},
-	{"switch", do_switch},     {"calm-switch", do_calm_switch},
-	{"convoy", do_convoy},     {"calm-convoy", do_calm_convoy},
-	{"queue", do_queue},       {"calm-queue", do_calm_queue},
-	{"fault", do_fault},       {"calm-fault", do_calm_fault},
-	{"allocate", do_allocate}, {"calm-allocate", do_calm_allocate},
-	{"contend", do_contend},   {"calm-contend", do_calm_contend},
-	{"packets", do_packets},   {"calm-packets", do_calm_packets},
-	{"reread", do_reread},     {"calm-reread", do_calm_reread},
+	{"poll", do_poll},
+	{"calm-poll", do_calm_poll},
+	{"yield", do_yield},
+	{"poll0", do_poll0},
+	{"select0", do_select0},
+	{"futex", do_futex},
+	{"read", do_read},
+	{"calm-read", do_calm_read},
+	{"fail", do_fail},
+	{"calm-fail", do_calm_fail},
+	{"fork", do_fork},
+	{"calm-fork", do_calm_fork},
+	{"alone", do_alone},
+	{"calm-alone", do_calm_alone},
+	{"switch", do_switch},
+	{"calm-switch", do_calm_switch},
+	{"convoy", do_convoy},
+	{"calm-convoy", do_calm_convoy},
+	{"queue", do_queue},
+	{"calm-queue", do_calm_queue},
+	{"fault", do_fault},
+	{"calm-fault", do_calm_fault},
+	{"allocate", do_allocate},
+	{"calm-allocate", do_calm_allocate},
+	{"contend", do_contend},
+	{"calm-contend", do_calm_contend},
+	{"packets", do_packets},
+	{"calm-packets", do_calm_packets},
+	{"reread", do_reread},
+	{"calm-reread", do_calm_reread},
 	{"lazy-convoy", do_lazy_convoy},
 };
 
