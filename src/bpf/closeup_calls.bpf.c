@@ -220,6 +220,7 @@ int closeup_enter(struct bpf_raw_tracepoint_args *ctx)
 	    bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]))
 		return 0;
 	arch_syscall_args(&regs, false, args);
+	counts.calls++;
 	b.call = call;
 	b.timeout = timeout_of(&plans[call & (SYSCALL_COMPAT - 1)], args);
 	b.args[0] = args[0];

@@ -85,6 +85,7 @@ struct closeup_target { /* written by user space, before it is attached */
 };
 
 struct closeup_counts {
+	__u64 calls;               /* of the target; those at the same moment may count as one */
 	__u64 proc_lists;          /* of /proc itself */
 	__u64 proc_opens;          /* of files in /proc/PID */
 	__u64 dropped;             /* calls, locks and holds without room */

@@ -111,6 +111,11 @@ int closeup_begin(struct closeup *c, uint32_t pid, const char *comm)
 	return r;
 }
 
+uint64_t closeup_calls(const struct closeup *c)
+{
+	return c->bpf->bss->counts.calls;
+}
+
 void closeup_end(struct closeup *c, struct closeup_view *ret)
 {
 	int fd = bpf_map__fd(c->bpf->maps.sums);

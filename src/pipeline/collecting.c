@@ -202,6 +202,14 @@ static void take_windows(struct collecting *c, bool flush)
 	}
 }
 
+static void take_findings(struct collecting *c);
+
+static void on_soon(void *ctx, int what)
+{
+	(void)what;
+	take_findings(ctx);
+}
+
 /* What was found, as soon as it is. */
 static void take_findings(struct collecting *c)
 {
@@ -210,6 +218,9 @@ static void take_findings(struct collecting *c)
 	if (!c->findings)
 		return;
 	findings_tick(c->findings, clock_ns(CLOCK_MONOTONIC));
+	unsigned ms = findings_soon(c->findings);
+	if (ms)
+		loop_after(c->loop, ms, on_soon, c);
 	if (findings_take(c->findings, clock_ms(CLOCK_REALTIME), &w))
 		sender_push(c->sender, 0, &w);
 }

@@ -124,10 +124,24 @@ static const char *poll_words(const struct finding_case *c, const struct poll *p
 	return p->timeout == CLOSEUP_TINY ? " with a timeout below 100 µs" : "";
 }
 
+/* What comes of the calls. */
+static void poll_outcome(const struct finding_case *c, const struct poll *p, char *ret, size_t size)
+{
+	const struct closeup_plan *plan = &c->plans[p->call % SYSCALL_COMPAT];
+	double empty = p->calls ? (double)p->empty / (double)p->calls : 0;
+
+	if (plan->nothing == CLOSEUP_WAITS)
+		snprintf(ret, size, " instead of waiting");
+	else if (empty > 0.999)
+		snprintf(ret, size, ", and 100 %% of the calls return nothing");
+	else
+		snprintf(ret, size, ", and %.1f %% of the calls return nothing", 100 * empty);
+}
+
 bool holds_poll(const struct finding_case *c, struct finding *ret)
 {
 	struct poll most = {};
-	char rate[FINDING_NUMBER], cpu[FINDING_NUMBER], who[64];
+	char rate[FINDING_NUMBER], cpu[FINDING_NUMBER], who[64], outcome[64];
 
 	for (size_t i = 0; i < c->closeup->count; i++) {
 		if (c->closeup->rows[i].key.result != CLOSEUP_EMPTY)
@@ -143,16 +157,15 @@ bool holds_poll(const struct finding_case *c, struct finding *ret)
 		return false;
 
 	double share = look_share(c->look, t->part.ns);
-	const char *call = call_name(c, most.call);
+	const char *call = call_name(c, most.call), *words = poll_words(c, &most);
 	bool is_first = most.tid == c->of->pid && strcmp(t->name, c->of->comm) == 0;
+	poll_outcome(c, &most, outcome, sizeof(outcome));
 	ret->tid = most.tid;
 	FINDING_SET(ret->thread, t->name);
-	finding_headline(ret,
-			 "%s%s%s%s calls %s%s, %s times a second, and %.*f %% of the calls return "
-			 "nothing. That takes %s.",
+	finding_headline(ret, "%s%s%s%s calls %s%s%s %s times a second%s. That takes %s.",
 			 finding_who(c, who, sizeof(who)), is_first ? "" : ", thread ",
-			 is_first ? "" : t->name, is_first ? "" : ",", call, poll_words(c, &most),
-			 finding_number(per_second, rate), empty > 0.999 ? 0 : 1, 100 * empty,
+			 is_first ? "" : t->name, is_first ? "" : ",", call, words,
+			 *words ? "," : "", finding_number(per_second, rate), outcome,
 			 finding_cpu(share, cpu));
 	finding_next(ret, "smolder trace -L %u -e %s -k", most.tid, call);
 	ret->sure = empty >= 0.99 ? 0.95 : 0.8;
@@ -257,16 +270,18 @@ bool holds_failing(const struct finding_case *c, struct finding *ret)
 	const char *call = call_name(c, worst->call), *error = syscall_error_name(worst->error);
 	const char *path = c->plans[worst->call % SYSCALL_COMPAT].path ? v->counts.failed : "";
 	double share = look_share(c->look, c->of->part.ns);
-	finding_headline(ret,
-			 "%s calls %s%s%s, %s times a second, and %.0f %% of the calls fail with "
-			 "%s. It takes %s.",
+	double part = (double)failed / (double)calls;
+	char most_of[48] = "every one of them fails";
+	if (part < 0.995)
+		snprintf(most_of, sizeof(most_of), "%.0f %% of the calls fail", 100 * part);
+	finding_headline(ret, "%s calls %s%s%s %s times a second, and %s with %s. That takes %s.",
 			 finding_who(c, who, sizeof(who)), call, *path ? " of " : "", path,
-			 finding_number(per_second, rate), 100.0 * (double)failed / (double)calls,
-			 error ? error : "an error", finding_cpu(share, cpu));
+			 finding_number(per_second, rate), most_of, error ? error : "an error",
+			 finding_cpu(share, cpu));
 	finding_next(ret, "smolder trace -p %u -e %s --failed -k", c->of->pid, call);
 	ret->sure = 0.9;
 	finding_fact(ret, "failures_per_second", per_second);
-	finding_fact(ret, "failed_share", (double)failed / (double)calls);
+	finding_fact(ret, "failed_share", part);
 	finding_fact(ret, "cpu_share", share);
 	const struct look_row *top =
 		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_CALL);
@@ -326,11 +341,12 @@ bool holds_alone(const struct finding_case *c, struct finding *ret)
 	double share = look_share(c->look, hot->part.ns);
 	ret->tid = hot->tid;
 	FINDING_SET(ret->thread, hot->name);
-	finding_headline(ret,
-			 "%s: the thread %s (tid %u) takes %s, all that one thread can, while %u "
-			 "others mostly wait.",
-			 finding_who(c, who, sizeof(who)), hot->name, hot->tid,
-			 finding_cpu(share, cpu), waiters);
+	char thread[64] = "its first thread";
+	if (hot->tid != c->of->pid)
+		snprintf(thread, sizeof(thread), "its thread %s (tid %u)", hot->name, hot->tid);
+	finding_headline(
+		ret, "%s: %s takes %s, all that one thread can, while %u others mostly wait.",
+		finding_who(c, who, sizeof(who)), thread, finding_cpu(share, cpu), waiters);
 	finding_next(ret, "smolder offcpu -p %u 5", c->of->pid);
 	ret->sure = 0.6;
 	finding_fact(ret, "cpu_share", share);
@@ -360,7 +376,7 @@ bool holds_switches(const struct finding_case *c, struct finding *ret)
 	if (rate < SWITCH_RATE || rate < SWITCH_PER_CPU * share)
 		return false;
 	finding_headline(ret,
-			 "%s goes to sleep and wakes up %s times a second, and takes %s: it does "
+			 "%s goes to sleep and wakes up %s times a second, and takes %s: that is "
 			 "%.0f µs of work between two switches.",
 			 finding_who(c, who, sizeof(who)), finding_number(rate, often),
 			 finding_cpu(share, cpu), 1e6 * share / rate);

@@ -52,7 +52,7 @@ static bool holds_part(const struct finding_case *c, enum code_class class, cons
 	double part = look_part_of(&c->of->part, class);
 	char who[64], cpu[FINDING_NUMBER];
 
-	finding_headline(ret, "%s spends %.0f %% of its time %s, %s.",
+	finding_headline(ret, "%s spends %.0f %% of its time %s. That is %s.",
 			 finding_who(c, who, sizeof(who)), 100 * part, words,
 			 finding_cpu(part * share_of(c), cpu));
 	finding_next(ret, "smolder record -p %u -f tree 5", c->of->pid);
@@ -124,7 +124,9 @@ bool holds_forks(const struct finding_case *c, struct finding *ret)
 {
 	char who[64], rate[FINDING_NUMBER], cpu[FINDING_NUMBER];
 
-	finding_headline(ret, "%s starts %s processes a second; it alone takes %s.",
+	finding_headline(ret,
+			 "%s starts %s processes a second. It takes %s for that, without what they "
+			 "do themselves.",
 			 finding_who(c, who, sizeof(who)), finding_number(fork_rate(c), rate),
 			 finding_cpu(share_of(c), cpu));
 	finding_next(ret, "smolder trace -p %u -e execve", c->of->pid);

@@ -25,7 +25,7 @@
 #define STATUS_BYTES 8192
 #define SAMPLES_MAX  512        /* of a closeup; later ones are left out */
 #define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
-#define BPF_AGAIN_NS (25 * NS)  /* … one of a BPF program, which samples may not see */
+#define BPF_AGAIN_NS (21 * NS)  /* … one of a BPF program, which samples may not see */
 #define BPF_PART     0.01      /* of a CPU, in samples of BPF programs: reason to look sooner … */
 #define BPF_SOON_NS  (30 * NS) /* … after the time before */
 
@@ -59,7 +59,8 @@ struct findings {
 	struct watched *watched[WATCHED_MAX];
 	size_t count;
 	struct watched *target; /* of the closeup that is under way; NULL: none is */
-	uint64_t closeup_end_ns;
+	uint64_t closeup_began_ns, closeup_end_ns;
+	bool has_begun;                             /* a closeup, since findings_soon() was asked */
 	struct finding_sample samples[SAMPLES_MAX]; /* of the target since it began */
 	size_t sample_count;
 	uint64_t switches;                 /* of the target's threads when it began */
@@ -364,8 +365,10 @@ static void judge_programs(struct findings *f)
 			struct watched *w = suspect(f, r, &b->owners[i], &b->programs[i]);
 			if (!w)
 				continue;
-			bpf_look_find_owner(b, i);
 			w->missed = 0;
+			if (++w->streak < r->looks)
+				continue;
+			bpf_look_find_owner(b, i);
 			find(f, w, NULL);
 		}
 	}
@@ -373,18 +376,19 @@ static void judge_programs(struct findings *f)
 		struct watched *w = f->watched[i];
 		if (is_of_program(w) && !w->of) {
 			w->is_found = false;
+			w->streak = 0;
 			w->missed = MISSED_MAX;
 		}
 	}
 }
 
-static bool has_program(const struct findings *f)
+static bool suspects_program(const struct findings *f)
 {
-	bool has = false;
+	bool does = false;
 
 	for (size_t i = 0; i < f->count; i++)
-		has |= is_of_program(f->watched[i]) && f->watched[i]->is_found;
-	return has;
+		does |= is_of_program(f->watched[i]) && f->watched[i]->of;
+	return does;
 }
 
 /* Whether samples of the last look show some; those of a closeup's own programs do not count. */
@@ -410,7 +414,7 @@ static void look_at_programs(struct findings *f, uint64_t now_ns)
 			judge_programs(f);
 		if (!b->is_asked)
 			b->next_ns =
-				now_ns + (has_program(f) ? BPF_AGAIN_NS : BPF_LOOK_MS * 1000000ull);
+				now_ns + (suspects_program(f) ? BPF_AGAIN_NS : BPF_LOOK_MS * 1000000ull);
 	} else if (now_ns >= b->next_ns) {
 		f->stats.bpf_looks++;
 		bpf_look_ask(b, now_ns);
@@ -479,6 +483,8 @@ static void begin_closeup(struct findings *f, uint64_t now_ns)
 	f->target = w;
 	f->sample_count = 0;
 	f->switches = w->pid ? switches_of(w->pid) : 0;
+	f->closeup_began_ns = now_ns;
+	f->has_begun = true;
 	f->closeup_end_ns = now_ns + w->rule->closeup_ms * 1000000ull;
 }
 
@@ -492,6 +498,7 @@ static void end_closeup(struct findings *f, uint64_t now_ns)
 	uint64_t switches = target->pid ? switches_of(target->pid) : 0;
 	view.switches = switches > f->switches ? switches - f->switches : 0;
 	f->target = NULL;
+	f->closeup_end_ns = now_ns;
 	for (size_t i = 0; i < f->count; i++) {
 		struct watched *w = f->watched[i];
 		bool is_same = w->pid == target->pid && w->start == target->start &&
@@ -510,9 +517,25 @@ static void end_closeup(struct findings *f, uint64_t now_ns)
 	}
 }
 
+static bool is_dear(const struct findings *f, uint64_t now_ns)
+{
+	uint64_t ms = (now_ns - f->closeup_began_ns) / 1000000;
+
+	return !f->target->rule->whole && ms >= CLOSEUP_CUT_MS &&
+	       closeup_calls(f->closeup) > CLOSEUP_RATE * ms / 1000;
+}
+
+unsigned findings_soon(struct findings *f)
+{
+	bool soon = f->has_begun;
+
+	f->has_begun = false;
+	return soon ? CLOSEUP_CUT_MS : 0;
+}
+
 void findings_tick(struct findings *f, uint64_t now_ns)
 {
-	if (f->target && now_ns >= f->closeup_end_ns)
+	if (f->target && (now_ns >= f->closeup_end_ns || is_dear(f, now_ns)))
 		end_closeup(f, now_ns);
 	if (now_ns >= f->looks[f->making].began_ns + LOOK_MS * 1000000ull)
 		look(f, now_ns);

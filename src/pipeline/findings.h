@@ -3,7 +3,9 @@
  *
  * Every LOOK_MS it looks at what the CPU's samples say of each process. Most rules only suspect
  * from that; a suspect is then watched closely, alone and for a second (collect/closeup.h), and is
- * found or not. One closeup at a time, at most CLOSEUPS_A_MINUTE of them; a suspect that nothing
+ * found or not. Each system call of the suspect costs it some time then, so one that makes more
+ * than CLOSEUP_RATE a second is watched for CLOSEUP_CUT_MS only: that says enough of it.
+ * One closeup at a time, at most CLOSEUPS_A_MINUTE of them; a suspect that nothing
  * was found of is left alone for a minute, then for two, up to a quarter of an hour. Nothing else
  * is traced. What BPF programs cost, which samples do not always see, is looked at for a second
  * every BPF_LOOK_MS, sooner when samples show some; never while a closeup's own programs run.
@@ -23,6 +25,8 @@
 
 #define LOOK_MS           5000
 #define CLOSEUPS_A_MINUTE 10
+#define CLOSEUP_CUT_MS    50
+#define CLOSEUP_RATE      100000
 #define BPF_LOOK_MS       120000
 
 struct findings;
@@ -49,6 +53,9 @@ void findings_started(struct findings *f, uint32_t parent);
 
 /* After each drain: looks, begins and ends closeups, as they are due. CLOCK_MONOTONIC. */
 void findings_tick(struct findings *f, uint64_t now_ns);
+
+/* In how many milliseconds it wants to be called next, once after that; 0: whenever. */
+unsigned findings_soon(struct findings *f);
 
 /* A message of what there is to tell now (window_done() frees it); false: nothing. */
 bool findings_take(struct findings *f, uint64_t wall_ms, struct window *ret);

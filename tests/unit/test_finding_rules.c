@@ -337,12 +337,14 @@ static void processes(void **state)
 		struct scene s;
 		struct finding f;
 		scene_init(&s);
-		ran(&s, 7, 7, "sh", 30, "main;fork;|__x64_sys_clone");
+		ran(&s, 7, 7, "sh", 30, "main;fork;|do_syscall_64;|__do_sys_clone;|kernel_clone");
 		for (int i = 0; i < (is_storm ? 2000 : 300); i++)
 			look_fork(&s.look, 7);
 		assert_int_equal(finds(&s, "process-storm", &f), is_storm);
-		if (is_storm)
+		if (is_storm) {
 			assert_non_null(strstr(f.headline, "400 processes a second"));
+			assert_string_equal(f.stack, "main;fork");
+		}
 		scene_done(&s);
 	}
 }

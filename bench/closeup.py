@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""bench/closeup.py [ROUNDS]: what it costs a program that `smolder run` looks at it closely (findings.h).
+
+The program is the dearest there is: a loop that does nothing but epoll_wait(…, 0), so that every nanosecond
+of a system call is one of its own. A new one in each round is suspected, looked at, and found. Compared are
+the calls that it makes in the second from which it is looked at with those of the seconds around it. Ends
+with 1 when it makes 5 % less.
+"""
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+
+from loop import Loop, _attached  # finds what follows
+from always import always
+from tap import hurry
+
+BAR = 0.05
+SLICE_MS, ROUND_S = 10, 18
+
+
+def watch(pid, seconds):
+    """When something more was attached by that process than before, and for how long: [(since, until)]"""
+    usual, spans, since = _attached(pid), [], None
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        is_more = _attached(pid) > usual
+        now = time.monotonic()
+        if is_more and since is None:
+            since = now
+        elif not is_more and since is not None:
+            spans.append((since, now))
+            since = None
+        time.sleep(0.002)
+    return spans
+
+
+def round_of(a):
+    """(calls in the second of the closeup, in usual ones, how long it lasted)"""
+    loop, slices, spans = Loop(), [], []
+    watcher = threading.Thread(target=lambda: spans.extend(watch(a.half("collect"), ROUND_S)))
+    watcher.start()
+    try:
+        while watcher.is_alive():
+            calls = loop.turns(1, SLICE_MS).calls
+            slices.append((time.monotonic(), calls))
+    finally:
+        watcher.join()
+        loop.end()
+    assert spans, f"it was not looked at closely in {ROUND_S} s"
+    since, until = spans[0]
+
+    def in_second(start):
+        return sum(calls for at, calls in slices if start < at <= start + 1)
+    around = [in_second(since + k) for k in (-4, -3, -2, 2, 3, 4)]
+    return in_second(since), statistics.median(around), until - since
+
+
+def main():
+    if os.geteuid() != 0:
+        sys.exit("needs root")
+    hurry()
+    rounds, costs = int(sys.argv[1]) if len(sys.argv) > 1 else 5, []
+    with tempfile.TemporaryDirectory() as d, always(store=os.path.join(d, "store")) as a:
+        for _ in range(rounds):
+            with_it, usual, length = round_of(a)
+            costs.append(1 - with_it / usual)
+            print(f"{usual:,.0f} calls a second; {with_it:,.0f} in the second of a closeup of {1000 * length:.0f} ms: "
+                  f"{100 * costs[-1]:+.1f} %")
+    cost = statistics.median(costs)
+    met = cost < BAR
+    print(f"a closeup costs its target {100 * cost:.1f} % of its second, the median of {rounds}; "
+          f"bar {100 * BAR:.0f} %: " + ("met" if met else "NOT MET"))
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
