@@ -337,6 +337,18 @@ def ended(argv, **popen):
             p.wait()
 
 
+@contextlib.contextmanager
+def shell(script):
+    """A shell that runs a script; it is killed in the end, and all that it started."""
+    p = subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield p
+    finally:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+
+
 def start_replaced(name, other):
     """The program from a file of its own, whose path is now that of another program."""
     with tempfile.TemporaryDirectory() as d:

@@ -29,17 +29,6 @@
 #define SWITCH_PART    0.15   /* of its time that is in switching */
 #define SWITCH_RATE    30000  /* switches a second … */
 #define SWITCH_PER_CPU 100000 /* … and for each second of a CPU that it takes */
-#define CONVOY_CPU     1.30   /* that all of them take, at most */
-#define CONVOY_THREADS 4
-#define CONVOY_WAITING 0.50 /* of the time that each of them waits for one lock … */
-#define CONVOY_WAITS   20   /* … so often a second, at least */
-#define HOLDER_SAMPLES 5    /* of threads that have the lock, to say what they do … */
-#define HOLDER_COMMON  0.70 /* … which so many of them have in common */
-
-static double seconds(const struct finding_case *c)
-{
-	return c->closeup->ns ? (double)c->closeup->ns / 1e9 : 1;
-}
 
 static const char *call_name(const struct finding_case *c, uint32_t call)
 {
@@ -150,7 +139,7 @@ bool holds_poll(const struct finding_case *c, struct finding *ret)
 		if (p.empty > most.empty)
 			most = p;
 	}
-	double per_second = (double)most.empty / seconds(c);
+	double per_second = (double)most.empty / finding_seconds(c);
 	double empty = most.calls ? (double)most.empty / (double)most.calls : 0;
 	const struct look_thread *t = thread_by_id(c, most.tid);
 	if (!t || per_second < POLL_RATE || empty < POLL_EMPTY || !polls(t))
@@ -169,7 +158,7 @@ bool holds_poll(const struct finding_case *c, struct finding *ret)
 			 finding_cpu(share, cpu));
 	finding_next(ret, "smolder trace -L %u -e %s -k", most.tid, call);
 	ret->sure = empty >= 0.99 ? 0.95 : 0.8;
-	finding_fact(ret, "calls_per_second", (double)most.calls / seconds(c));
+	finding_fact(ret, "calls_per_second", (double)most.calls / finding_seconds(c));
 	finding_fact(ret, "empty_share", empty);
 	finding_fact(ret, "cpu_share", share);
 	finding_fact(ret, "polling_part_of_cpu",
@@ -198,8 +187,8 @@ double suspects_scan(const struct finding_case *c)
 bool holds_scan(const struct finding_case *c, struct finding *ret)
 {
 	/* Each time is read until nothing is left: two calls at least. */
-	double times = (double)c->closeup->counts.proc_lists / 2 / seconds(c);
-	double opens = (double)c->closeup->counts.proc_opens / seconds(c);
+	double times = (double)c->closeup->counts.proc_lists / 2 / finding_seconds(c);
+	double opens = (double)c->closeup->counts.proc_opens / finding_seconds(c);
 	char cpu[FINDING_NUMBER], files[FINDING_NUMBER], who[128], often[48];
 	double share = look_share(c->look, c->of->part.ns);
 
@@ -263,7 +252,7 @@ bool holds_failing(const struct finding_case *c, struct finding *ret)
 		if (r->key.result == CLOSEUP_FAILED && r->key.error == worst->error)
 			failed += r->sum.count;
 	}
-	double per_second = (double)failed / seconds(c);
+	double per_second = (double)failed / finding_seconds(c);
 	if (!worst || per_second < FAIL_RATE || (double)failed < FAIL_SHARE * (double)calls)
 		return false;
 
@@ -314,8 +303,8 @@ static double futex_waits(const struct finding_case *c, uint32_t tid, double *re
 		count += r->sum.count;
 		ns += r->sum.ns;
 	}
-	*ret_part = (double)ns / 1e9 / seconds(c);
-	return (double)count / seconds(c);
+	*ret_part = (double)ns / 1e9 / finding_seconds(c);
+	return (double)count / finding_seconds(c);
 }
 
 bool holds_alone(const struct finding_case *c, struct finding *ret)
@@ -370,7 +359,7 @@ double suspects_switches(const struct finding_case *c)
 bool holds_switches(const struct finding_case *c, struct finding *ret)
 {
 	double share = look_share(c->look, c->of->part.ns);
-	double rate = (double)c->closeup->switches / seconds(c);
+	double rate = (double)c->closeup->switches / finding_seconds(c);
 	char who[64], cpu[FINDING_NUMBER], often[FINDING_NUMBER];
 
 	if (rate < SWITCH_RATE || rate < SWITCH_PER_CPU * share)
@@ -389,135 +378,5 @@ bool holds_switches(const struct finding_case *c, struct finding *ret)
 		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_SWITCH);
 	if (top)
 		finding_stack(c->dict, top->code.caller, NULL, ret);
-	return true;
-}
-
-/* ---- a lock that many wait for --------------------------------------------------------------- */
-
-/* A lock, and those who wait for it. */
-struct convoy {
-	uint32_t lock; /* 0: none */
-	unsigned threads;
-	double waits;   /* a second */
-	double waiting; /* threads, at any moment */
-};
-
-static struct convoy convoy_of(const struct finding_case *c, uint32_t lock)
-{
-	const struct closeup_view *v = c->closeup;
-	struct convoy is = {.lock = lock};
-
-	for (size_t i = 0; i < v->count; i++) {
-		const struct closeup_row *r = &v->rows[i];
-		if (r->key.lock != lock || r->key.result != CLOSEUP_DONE)
-			continue;
-		double part = (double)r->sum.ns / (double)v->ns;
-		is.threads +=
-			part >= CONVOY_WAITING && (double)r->sum.count >= CONVOY_WAITS * seconds(c);
-		is.waits += (double)r->sum.count / seconds(c);
-		is.waiting += part;
-	}
-	return is;
-}
-
-static bool has_lock(const struct closeup_view *v, uint32_t lock, const struct finding_sample *s)
-{
-	for (size_t i = 0; i < v->hold_count; i++) {
-		const struct closeup_hold *h = &v->holds[i];
-		if (h->lock == lock && h->tid == s->tid && h->from <= s->time &&
-		    s->time <= h->until)
-			return true;
-	}
-	return false;
-}
-
-/* Of the stacks, how many end in or pass through that one. */
-static size_t count_in(const struct profile *dict, const uint32_t *stacks, size_t count,
-		       uint32_t through)
-{
-	size_t in = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		uint32_t at = stacks[i];
-		while (at > through) /* a parent's id is always less */
-			at = dict->stacks[at].parent;
-		in += at == through;
-	}
-	return in;
-}
-
-/*
- * The code that whoever has the lock is in, by samples of those moments: the deepest that most of
- * them have in common. 0: there are too few.
- */
-static uint32_t stack_of_holder(const struct finding_case *c, uint32_t lock, unsigned *ret_samples)
-{
-	enum { TRIED = 16 };
-	uint32_t stacks[256], common = 0;
-	size_t count = 0;
-
-	for (size_t i = 0; i < c->sample_count && count < ARRAY_SIZE(stacks); i++)
-		if (c->samples[i].stack && has_lock(c->closeup, lock, &c->samples[i]))
-			stacks[count++] = c->samples[i].stack;
-	*ret_samples = (unsigned)count;
-	if (count < HOLDER_SAMPLES)
-		return 0;
-	for (size_t i = 0; i < MIN(count, (size_t)TRIED); i++) {
-		uint32_t at = stacks[i];
-		while (at > common &&
-		       (double)count_in(c->dict, stacks, count, at) < HOLDER_COMMON * (double)count)
-			at = c->dict->stacks[at].parent;
-		common = MAX(common, at);
-	}
-	return common;
-}
-
-/* Threads that run one after the other take one CPU together, at most. */
-double suspects_convoy(const struct finding_case *c)
-{
-	double share = look_share(c->look, c->of->part.ns);
-
-	return c->of->threads >= CONVOY_THREADS && share >= FAIL_CPU && share <= CONVOY_CPU ? share
-											    : 0;
-}
-
-bool holds_convoy(const struct finding_case *c, struct finding *ret)
-{
-	const struct closeup_view *v = c->closeup;
-	char who[64], rate[FINDING_NUMBER], holder[160] = "";
-	struct convoy most = {};
-	unsigned samples;
-
-	for (size_t i = 0; i < v->count; i++) {
-		if (!v->rows[i].key.lock)
-			continue;
-		struct convoy is = convoy_of(c, v->rows[i].key.lock);
-		if (is.threads > most.threads)
-			most = is;
-	}
-	if (most.threads < CONVOY_THREADS)
-		return false;
-	uint32_t stack = stack_of_holder(c, most.lock, &samples);
-	if (stack)
-		snprintf(holder, sizeof(holder), " Whoever has it is mostly in %.100s.",
-			 profile_str(c->dict, c->dict->frames[c->dict->stacks[stack].frame].name));
-	finding_headline(
-		ret,
-		"%s: %u threads spend most of their time waiting for the same lock, %.1f of "
-		"them at any moment; it changes hands %s times a second.%s",
-		finding_who(c, who, sizeof(who)), most.threads, most.waiting,
-		finding_number(most.waits, rate), holder);
-	finding_next(ret, "smolder offcpu -p %u --wakers 5", c->of->pid);
-	ret->sure = stack ? 0.9 : 0.7;
-	finding_fact(ret, "waiting_threads", most.threads);
-	finding_fact(ret, "waits_per_second", most.waits);
-	finding_fact(ret, "threads_waiting_on_average", most.waiting);
-	finding_fact(ret, "cpu_share", look_share(c->look, c->of->part.ns));
-	finding_fact(ret, "samples_of_its_holder", samples);
-	/* Where nobody was seen to have it: the code that the process is in most. */
-	const struct look_row *top =
-		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_CLASSES);
-	if (stack || top)
-		finding_stack(c->dict, stack ? stack : top->code.caller, NULL, ret);
 	return true;
 }

@@ -38,6 +38,12 @@ struct finding_case { /* all borrowed */
 	const struct bpf_cost *program; /* of FINDING_BPF; else NULL */
 };
 
+/* How long the closeup was. */
+static inline double finding_seconds(const struct finding_case *c)
+{
+	return c->closeup->ns ? (double)c->closeup->ns / 1e9 : 1;
+}
+
 enum finding_scope {
 	FINDING_PROCESS, /* each is looked at by itself */
 	FINDING_NAME,    /* all processes by one name, together */

@@ -413,8 +413,8 @@ static void look_at_programs(struct findings *f, uint64_t now_ns)
 		if (is_news || !b->costs)
 			judge_programs(f);
 		if (!b->is_asked)
-			b->next_ns =
-				now_ns + (suspects_program(f) ? BPF_AGAIN_NS : BPF_LOOK_MS * 1000000ull);
+			b->next_ns = now_ns + (suspects_program(f) ? BPF_AGAIN_NS
+								   : BPF_LOOK_MS * 1000000ull);
 	} else if (now_ns >= b->next_ns) {
 		f->stats.bpf_looks++;
 		bpf_look_ask(b, now_ns);

@@ -47,18 +47,6 @@ def trouble(word):
     return goes_first(workloads.start("troubles", word))
 
 
-@contextlib.contextmanager
-def monitor():
-    """A shell that runs ps each second, as people do."""
-    p = subprocess.Popen(["sh", "-c", "while sleep 1; do ps aux; done"], stdout=subprocess.DEVNULL,
-                         start_new_session=True)
-    try:
-        yield p
-    finally:
-        os.killpg(p.pid, 9)
-        p.wait()
-
-
 def wait_for_looks(a, count):
     """So many more looks at all processes, each with a closeup's time after it."""
     time.sleep((count * LOOKS_S) + 3)
@@ -66,8 +54,9 @@ def wait_for_looks(a, count):
 
 @live
 def three_problems_are_named_and_calm_ones_are_not():
-    with always() as a, trouble("poll") as poll, trouble("fail") as fail, monitor(), trouble("calm-poll"), \
-            trouble("calm-fail"), trouble("calm-fork"):
+    with always() as a, trouble("poll") as poll, trouble("fail") as fail, \
+            workloads.shell("while sleep 1; do ps aux; done"), trouble("calm-poll"), trouble("calm-fail"), \
+            trouble("calm-fork"):
         began = time.time()
         f = until("the busy poll", lambda: of(a, "busy-poll", "tr-poll"), CLASSIC_S)
         print(f"# found after {time.time() - began:.0f} s: {f['headline']}")
@@ -158,6 +147,10 @@ def those_that_switch_wait_and_start_processes_are_found():
         assert "critical_section" in found["convoy"]["stack"], found
         assert found["convoy"]["facts"]["samples_of_its_holder"] >= 5, found
         assert "start_processes" in found["fork"]["stack"], found
+        with workloads.shell("while :; do /bin/true; done") as p:
+            f = until("the shell", lambda: of(a, "process-storm", "sh"), FOUND_S)
+            print(f"# process-storm: {f['headline']}")
+            assert f["pid"] == p.pid, f
         none_is_found(a, ("calm-switch", "calm-convoy", "calm-read"))
 
 

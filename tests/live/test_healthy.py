@@ -28,7 +28,7 @@ def compiler(_):
     """Two processes that compile this program again and again."""
     sources = " ".join(sorted(glob.glob(f"{ROOT}/src/base/*.c") + glob.glob(f"{ROOT}/src/query/*.c")))
     one = f"gcc -std=gnu17 -O2 -D_GNU_SOURCE -I{ROOT}/src -I{ROOT}/build/gen -c -o /dev/null"
-    with workloads.ended(["sh", "-c", f"while :; do echo {sources} | xargs -n 1 -P 2 {one}; done"]):
+    with workloads.shell(f"while :; do echo {sources} | xargs -n 1 -P 2 {one}; done"):
         yield
 
 

@@ -247,7 +247,7 @@ static void work_alone(void *(*others)(void *), void *arg)
 	spawn(3, others, arg);
 	for (;;) {
 		pthread_mutex_lock(&lock);
-		work_us(20000);
+		work_us(5000);
 		pthread_mutex_unlock(&lock);
 		sched_yield();
 	}
@@ -435,7 +435,7 @@ static void do_allocate(void)
 
 static void do_calm_allocate(void)
 {
-	allocate(64, 50);
+	allocate(64, 300);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
