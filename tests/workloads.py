@@ -110,6 +110,7 @@ SCRIPTS = {
     "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
     "idle-py": ["/usr/bin/python3", os.path.join(SRC, "idle.py")],
     "server-js": ["node", os.path.join(SRC, "server.js")],
+    "gil": ["/usr/bin/python3", os.path.join(SRC, "gil.py")],
     "garbage-js": ["node", "--max-semi-space-size=1", "--max-old-space-size=80", os.path.join(SRC, "garbage.js")],
     "exporter": ["/usr/bin/python3", os.path.join(SRC, "exporter.py")],
     "self-watch": ["/usr/bin/python3", os.path.join(SRC, "self_watch.py")],

@@ -504,7 +504,7 @@ static void end_closeup(struct findings *f, uint64_t now_ns)
 		bool is_same = w->pid == target->pid && w->start == target->start &&
 			       strcmp(w->comm, target->comm) == 0 && w->rule->closeup_ms &&
 			       w->rule->closeup_ms <= target->rule->closeup_ms;
-		if (!is_same || !w->of)
+		if (!is_same || !w->of || w->streak < w->rule->looks)
 			continue;
 		if (find(f, w, &view)) {
 			w->backoff_ns = 0;

@@ -175,9 +175,14 @@ def those_that_ask_for_memory_again_and_again_are_found():
 @live
 def a_thread_that_has_all_the_work_is_found():
     with always() as a:
-        f = all_are_found(a, [("one-thread", "alone")])["alone"]
-        assert f["tid"] == f["pid"] and f["facts"]["waiting_threads"] >= 2, f
-        none_is_found(a, ["calm-alone"])
+        with goes_first(workloads.start("gil")) as w:
+            f = until("the thread", lambda: of(a, "one-thread", "tr-gil"), FOUND_S)
+            print(f"# one-thread: {f['headline']} [{f['stack']}]")
+            assert f["tid"] == f["pid"] == w.pid and f["facts"]["waiting_threads"] >= 2, f
+        with goes_first(workloads.start("gil", "calm")) as w:
+            wait_for_looks(a, 5)
+            assert w.cpu_seconds() > 5, w.cpu_seconds()
+            assert not of(a, "one-thread", "tr-calm-gil"), findings(a)
 
 
 @live

@@ -222,49 +222,6 @@ static NOINLINE void critical_section(uint64_t us)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Asks for what the busy one has, and waits for it. */
-static void *ask_now_and_then(void *arg)
-{
-	for (;;) {
-		critical_section(1);
-		if (arg)
-			usleep(1000);
-	}
-	return NULL;
-}
-
-static void *sleeper(void *arg)
-{
-	for (;;) {
-		usleep(50000);
-		work_us(20);
-	}
-	return arg;
-}
-
-static void work_alone(void *(*others)(void *), void *arg)
-{
-	spawn(3, others, arg);
-	for (;;) {
-		pthread_mutex_lock(&lock);
-		work_us(5000);
-		pthread_mutex_unlock(&lock);
-		sched_yield();
-	}
-}
-
-static void do_alone(void)
-{
-	static int any;
-
-	work_alone(ask_now_and_then, &any);
-}
-
-static void do_calm_alone(void)
-{
-	work_alone(sleeper, NULL);
-}
-
 static int ping[2], pong[2];
 
 static void *answer(void *arg)
@@ -582,8 +539,6 @@ static const struct {
 	{"calm-fail", do_calm_fail},
 	{"fork", do_fork},
 	{"calm-fork", do_calm_fork},
-	{"alone", do_alone},
-	{"calm-alone", do_calm_alone},
 	{"switch", do_switch},
 	{"calm-switch", do_calm_switch},
 	{"convoy", do_convoy},
