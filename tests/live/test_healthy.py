@@ -74,6 +74,16 @@ def served_by(name, *args):
     return server
 
 
+def running():
+    """Threads that run or want to, on the whole machine: the most in a second."""
+    most = 0
+    for _ in range(20):
+        with open("/proc/loadavg") as f:
+            most = max(most, int(f.read().split()[3].split("/")[0]))
+        time.sleep(0.05)
+    return most
+
+
 PAIRS = ((pgbench, served_by("server-js")), (redis, served_by("web", "serve")), (nginx, compiler))
 
 
@@ -82,8 +92,10 @@ def nothing_is_found_on_a_healthy_busy_machine():
     for program in ("redis-server", "redis-benchmark", "nginx"):
         if not any(os.path.exists(f"{d}/{program}") for d in ("/usr/bin", "/usr/sbin")):
             skip(f"{program} is not installed")
+    others = 0  # that somebody else runs here
     with always() as a:
         for pair in PAIRS:
+            others = max(others, running())
             with contextlib.ExitStack() as stack:
                 for program in pair:
                     folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -93,7 +105,10 @@ def nothing_is_found_on_a_healthy_busy_machine():
         found = a.json("/api/v1/findings?from=now-1h")["findings"]
         for f in found:
             print(f"# {f['kind']}: {f['headline']} {f['facts']}")
-        assert not found, [f["headline"] for f in found]
+        # Only the queue for the CPUs is of others as well: it is none of ours if it is not one without them.
+        ours = [f for f in found if f["kind"] != "cpu-queue"
+                or f["facts"]["runnable_threads"] - others >= 8 * f["facts"]["cpus"]]
+        assert not ours, [f["headline"] for f in ours]
         nothing_refused(a.err)
         assert any(v >= 10 for k, v in a.metrics().items() if k.startswith("smolder_samples_stored_total"))
 
