@@ -284,14 +284,14 @@ bool holds_bpf(const struct finding_case *c, struct finding *ret)
 
 double suspects_throttled(const struct finding_case *c)
 {
-	const struct machine_group *g = machine_group(c->machine, c->of->cgroup);
+	const struct machine_group *g = machine_group(c->machine, c->of);
 
 	return g && g->held_back >= THROTTLED ? g->held_back : 0;
 }
 
 bool holds_throttled(const struct finding_case *c, struct finding *ret)
 {
-	const struct machine_group *g = machine_group(c->machine, c->of->cgroup);
+	const struct machine_group *g = machine_group(c->machine, c->of);
 	const char *name = strrchr(g->path, '/');
 	char cpu[FINDING_NUMBER];
 

@@ -119,13 +119,21 @@ void findings_started(struct findings *f, uint32_t parent)
 
 /* ---- suspects -------------------------------------------------------------------------------- */
 
-static uint64_t identity(const struct finding_rule *rule, const struct finding_case *c)
+static uint64_t group_id(const struct findings *f, const struct look_process *p)
+{
+	const char *path = machine_group(&f->machine, p)->path;
+
+	return index_hash_bytes(path, strlen(path));
+}
+
+static uint64_t identity(const struct findings *f, const struct finding_rule *rule,
+			 const struct finding_case *c)
 {
 	switch (rule->scope) {
 	case FINDING_PROCESS:
 		return c->of->start;
 	case FINDING_GROUP:
-		return c->of->cgroup;
+		return group_id(f, c->of);
 	case FINDING_BPF:
 		return c->program->id;
 	default:
@@ -138,7 +146,7 @@ static struct watched *get_watched(struct findings *f, const struct finding_rule
 {
 	const struct look_process *p = c->of;
 	bool by_name = rule->scope == FINDING_NAME;
-	uint64_t start = identity(rule, c);
+	uint64_t start = identity(f, rule, c);
 	uint32_t pid = rule->scope == FINDING_PROCESS ? p->pid : 0;
 
 	for (size_t i = 0; i < f->count; i++) {
@@ -190,14 +198,18 @@ static uint32_t list_groups(struct findings *f)
 	const struct look *l = &f->looks[!f->making];
 	uint32_t count = 0;
 
-	for (unsigned g = 0; g < f->machine.group_count; g++) {
-		struct look_process *to = &f->groups[count];
-		*to = (struct look_process){};
-		for (uint32_t i = 1; i < l->process_count; i++)
-			if (l->processes[i].cgroup == f->machine.groups[g].id &&
-			    l->processes[i].part.ns > to->part.ns)
-				*to = l->processes[i];
-		count += to->pid != 0;
+	for (uint32_t i = 1; i < l->process_count; i++) {
+		const struct look_process *p = &l->processes[i];
+		const struct machine_group *g = machine_group(&f->machine, p);
+		uint32_t at = 0;
+		if (!g || !g->path[0])
+			continue;
+		while (at < count && group_id(f, &f->groups[at]) != group_id(f, p))
+			at++;
+		if (at == count)
+			f->groups[count++] = *p;
+		else if (f->groups[at].part.ns < p->part.ns)
+			f->groups[at] = *p;
 	}
 	return count;
 }

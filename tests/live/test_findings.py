@@ -327,10 +327,10 @@ def control_group(controller, settings):
         os.rmdir(path)
 
 
-def enter(group, w):
-    with open(f"{group}/cgroup.procs", "w") as f:
-        f.write(str(w.pid))
-    return w
+def inside(group, word):
+    """A trouble that is in that group from its beginning."""
+    return workloads.Workload(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh",
+                               *workloads.command("troubles", word)])
 
 
 def quota(share):
@@ -342,9 +342,7 @@ def quota(share):
 @live
 def a_quota_that_holds_back_is_found():
     with always() as a, quota(0.2) as tight, quota(1.5) as wide:
-        with workloads.start("troubles", "calm-fault") as w, workloads.start("troubles", "calm-allocate") as calm:
-            enter(tight, w)
-            enter(wide, calm)
+        with inside(tight, "calm-fault"), inside(wide, "calm-allocate"):
             f = until("throttling", lambda: of(a, "throttled", ""), FOUND_S)
             print(f"# throttled: {f['headline']}")
             assert os.path.basename(tight) in f["headline"] and f["facts"]["quota_cpus"] == 0.2, f
@@ -358,12 +356,10 @@ def memory_that_is_short_is_found():
         skip("this kernel does not tell how long threads wait for memory (CONFIG_PSI)")
     limit = str(32 << 20)
     with always() as a, control_group("memory", (("memory.limit_in_bytes", limit), ("memory.max", limit))) as group:
-        with trouble("calm-reread") as w:
-            enter(group, w)
+        with inside(group, "calm-reread"):
             wait_for_looks(a, 3)
             assert not of(a, "memory-pressure", ""), findings(a)
-        with trouble("reread") as w:
-            enter(group, w)
+        with inside(group, "reread"):
             f = until("memory pressure", lambda: of(a, "memory-pressure", ""), FOUND_S)
             print(f"# memory-pressure: {f['headline']} [{f['stack']}]")
             assert f["facts"]["stalled_share"] >= 0.1 and "tr-reread" in f["headline"], f

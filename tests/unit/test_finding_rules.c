@@ -395,7 +395,8 @@ static void the_machine(void **state)
 	s.machine.memory_stalls = 0.3;
 	assert_true(finds(&s, "memory-pressure", &f));
 	assert_false(finds(&s, "throttled", &f));
-	s.machine.groups[0] = (struct machine_group){.id = 9, .held_back = 0.05, .quota = 0.5};
+	s.machine.groups[0] =
+		(struct machine_group){.pid = 7, .start = 7, .held_back = 0.05, .quota = 0.5};
 	snprintf(s.machine.groups[0].path, sizeof(s.machine.groups[0].path), "/cgroup/web");
 	s.machine.group_count = 1;
 	assert_false(finds(&s, "throttled", &f));
