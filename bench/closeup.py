@@ -22,18 +22,19 @@ SLICE_MS, ROUND_S = 10, 18
 
 
 def watch(pid, seconds):
-    """When something more was attached by that process than before, and for how long: [(since, until)]"""
-    usual, spans, since = _attached(pid), [], None
+    """When that process had more attached than usual, and for how long: [(since, until)]"""
+    seen, spans, since = [], [], None
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        is_more = _attached(pid) > usual
-        now = time.monotonic()
-        if is_more and since is None:
+        seen.append((time.monotonic(), _attached(pid)))
+        time.sleep(0.002)
+    usual = statistics.median(n for _, n in seen)
+    for now, n in seen:
+        if n > usual and since is None:
             since = now
-        elif not is_more and since is not None:
+        elif n <= usual and since is not None:
             spans.append((since, now))
             since = None
-        time.sleep(0.002)
     return spans
 
 

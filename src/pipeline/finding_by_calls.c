@@ -222,11 +222,11 @@ double suspects_failing(const struct finding_case *c)
 	return share >= FAIL_CPU && look_part_of(&c->of->part, CODE_CALL) >= FAIL_PART ? share : 0;
 }
 
-/* These say "not now", and are how such calls are used. */
+/* These say "not now", or are what libraries ask of each file that they open: is it a terminal? */
 static bool is_usual(uint16_t error)
 {
 	return error == EAGAIN || error == EINTR || error == ETIMEDOUT || error == EINPROGRESS ||
-	       error >= 512;
+	       error == ENOTTY || error == ESPIPE || error >= 512;
 }
 
 bool holds_failing(const struct finding_case *c, struct finding *ret)

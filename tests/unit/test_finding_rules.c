@@ -184,6 +184,7 @@ static void calls_that_fail(void **state)
 		{2, 20000, 10, true},
 		{2, 20000, 20000, false}, /* half of them work: looked for in several places */
 		{11, 20000, 10, false},   /* EAGAIN is no failure */
+		{25, 20000, 10, false},   /* nor is that a file is no terminal */
 		{2, 300, 0, false},
 	};
 
