@@ -27,7 +27,7 @@ def watch(pid, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         seen.append((time.monotonic(), _attached(pid)))
-        time.sleep(0.002)
+        time.sleep(0.005)
     usual = statistics.median(n for _, n in seen)
     for now, n in seen:
         if n > usual and since is None:
@@ -50,6 +50,8 @@ def round_of(a):
     finally:
         watcher.join()
         loop.end()
+    # This program reads /proc so often that it is looked at, too: as a scanner, and so for two seconds.
+    spans = [s for s in spans if s[1] - s[0] < 1.5]
     assert spans, f"it was not looked at closely in {ROUND_S} s"
     since, until = spans[0]
 

@@ -8,6 +8,7 @@ const struct finding_rule finding_rules[] = {
 			 "due. If it waited until something happens, this time would be "
 			 "free.",
 		.closeup_ms = 1000,
+		.brief = true,
 		.looks = 1,
 		.suspects = suspects_poll,
 		.holds = holds_poll,
@@ -32,6 +33,7 @@ const struct finding_rule finding_rules[] = {
 			 "two tries and without telling anyone: a missing file, a closed "
 			 "descriptor, an error that is not looked at.",
 		.closeup_ms = 1000,
+		.brief = true,
 		.looks = 1,
 		.suspects = suspects_failing,
 		.holds = holds_failing,
@@ -71,6 +73,7 @@ const struct finding_rule finding_rules[] = {
 			 "them is most of the work: a queue without batches, a lock that is "
 			 "taken too often, or a pipe that is written a byte at a time.",
 		.closeup_ms = 1000,
+		.brief = true,
 		.looks = 1,
 		.suspects = suspects_switches,
 		.holds = holds_switches,

@@ -58,6 +58,7 @@ struct finding_rule {
 	enum finding_scope scope;
 	uint32_t closeup_ms; /* how long it is looked at closely; 0: not at all */
 	bool whole;          /* … however many calls there are: it is not cut short */
+	bool brief;          /* it is about rates, so a moment with many calls will do */
 	unsigned looks;      /* in a row that it must be suspected in */
 	unsigned patience;   /* looks without suspicion, then it is over; 0: 2 */
 	/* How much of a CPU is at stake; 0: no suspect. */

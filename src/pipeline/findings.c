@@ -504,6 +504,7 @@ static void begin_closeup(struct findings *f, uint64_t now_ns)
 static void end_closeup(struct findings *f, uint64_t now_ns)
 {
 	const struct watched *target = f->target;
+	bool is_brief = now_ns < f->closeup_end_ns;
 	struct closeup_view view;
 
 	closeup_end(f->closeup, &view);
@@ -516,7 +517,8 @@ static void end_closeup(struct findings *f, uint64_t now_ns)
 		bool is_same = w->pid == target->pid && w->start == target->start &&
 			       strcmp(w->comm, target->comm) == 0 && w->rule->closeup_ms &&
 			       w->rule->closeup_ms <= target->rule->closeup_ms;
-		if (!is_same || !w->of || w->streak < w->rule->looks)
+		if (!is_same || !w->of || w->streak < w->rule->looks ||
+		    (is_brief && w != target && !w->rule->brief))
 			continue;
 		if (find(f, w, &view)) {
 			w->backoff_ns = 0;
@@ -529,12 +531,16 @@ static void end_closeup(struct findings *f, uint64_t now_ns)
 	}
 }
 
-static bool is_dear(const struct findings *f, uint64_t now_ns)
+/* Whether a closeup is over before its time. */
+static bool has_seen_enough(const struct findings *f, uint64_t now_ns)
 {
 	uint64_t ms = (now_ns - f->closeup_began_ns) / 1000000;
+	uint64_t calls = closeup_calls(f->closeup);
 
-	return !f->target->rule->whole && ms >= CLOSEUP_CUT_MS &&
-	       closeup_calls(f->closeup) > CLOSEUP_RATE * ms / 1000;
+	if (ms < CLOSEUP_CUT_MS || f->target->rule->whole)
+		return false;
+	return calls > CLOSEUP_RATE * ms / 1000 ||
+	       (f->target->rule->brief && calls >= CLOSEUP_ENOUGH);
 }
 
 unsigned findings_soon(struct findings *f)
@@ -547,7 +553,7 @@ unsigned findings_soon(struct findings *f)
 
 void findings_tick(struct findings *f, uint64_t now_ns)
 {
-	if (f->target && (now_ns >= f->closeup_end_ns || is_dear(f, now_ns)))
+	if (f->target && (now_ns >= f->closeup_end_ns || has_seen_enough(f, now_ns)))
 		end_closeup(f, now_ns);
 	if (now_ns >= f->looks[f->making].began_ns + LOOK_MS * 1000000ull)
 		look(f, now_ns);

@@ -3,8 +3,9 @@
  *
  * Every LOOK_MS it looks at what the CPU's samples say of each process. Most rules only suspect
  * from that; a suspect is then watched closely, alone and for a second (collect/closeup.h), and is
- * found or not. Each system call of the suspect costs it some time then, so one that makes more
- * than CLOSEUP_RATE a second is watched for CLOSEUP_CUT_MS only: that says enough of it.
+ * found or not. Meanwhile system calls cost more, those of the suspect and, somewhat less, all
+ * others. So it lasts only CLOSEUP_CUT_MS if the suspect makes more than CLOSEUP_RATE a second, or
+ * CLOSEUP_ENOUGH in that time and rates are all that is asked.
  * One closeup at a time, at most CLOSEUPS_A_MINUTE of them; a suspect that nothing
  * was found of is left alone for a minute, then for two, up to a quarter of an hour. Nothing else
  * is traced. What BPF programs cost, which samples do not always see, is looked at for a second
@@ -27,6 +28,7 @@
 #define CLOSEUPS_A_MINUTE 10
 #define CLOSEUP_CUT_MS    50
 #define CLOSEUP_RATE      100000
+#define CLOSEUP_ENOUGH    1000
 #define BPF_LOOK_MS       120000
 
 struct findings;
