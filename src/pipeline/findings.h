@@ -26,7 +26,7 @@
 
 #define LOOK_MS           5000
 #define CLOSEUPS_A_MINUTE 10
-#define CLOSEUP_CUT_MS    50
+#define CLOSEUP_CUT_MS    30
 #define CLOSEUP_RATE      100000
 #define CLOSEUP_ENOUGH    1000
 #define BPF_LOOK_MS       120000
