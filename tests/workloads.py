@@ -99,6 +99,8 @@ PROGRAMS = {
     "cgo": ("cgo.go", ["go", "build"]),
     "idle-go": ("idle.go", ["go", "build"]),
     "deep": ("deep.go", ["go", "build"]),
+    "web": ("web.go", ["go", "build"]),
+    "garbage": ("garbage.go", ["go", "build"]),
     "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }
 SCRIPTS = {
@@ -107,6 +109,11 @@ SCRIPTS = {
     "node": ["node", os.path.join(SRC, "jit.js")],
     "python": ["/usr/bin/python3", os.path.join(SRC, "spin.py")],
     "idle-py": ["/usr/bin/python3", os.path.join(SRC, "idle.py")],
+    "server-js": ["node", os.path.join(SRC, "server.js")],
+    "gil": ["/usr/bin/python3", os.path.join(SRC, "gil.py")],
+    "garbage-js": ["node", "--max-semi-space-size=1", "--max-old-space-size=80", os.path.join(SRC, "garbage.js")],
+    "exporter": ["/usr/bin/python3", os.path.join(SRC, "exporter.py")],
+    "self-watch": ["/usr/bin/python3", os.path.join(SRC, "self_watch.py")],
     "interp-py": ["/usr/bin/python3", os.path.join(SRC, "interp.py")],
     "interp-js": ["node", os.path.join(SRC, "interp.js")],
     "interp-rb": ["ruby", os.path.join(SRC, "interp.rb")],
@@ -329,6 +336,18 @@ def ended(argv, **popen):
         except subprocess.TimeoutExpired:
             os.killpg(p.pid, signal.SIGKILL)
             p.wait()
+
+
+@contextlib.contextmanager
+def shell(script):
+    """A shell that runs a script; it is killed in the end, and all that it started."""
+    p = subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield p
+    finally:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
 
 
 def start_replaced(name, other):

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
+#include <linux/bpf.h>
 #include <pwd.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -369,5 +370,36 @@ int privilege_filter_collector(bool network)
 #ifdef __SANITIZE_ADDRESS__
 	filtered = r == 0;
 #endif
+	return r;
+}
+
+int privilege_only_bpf_costs(void)
+{
+	static const cap_value_t caps[] = {CAP_SYS_ADMIN};
+	static const int calls[] = {
+		CALL(read),         CALL(write),        CALL(close),           CALL(fcntl),
+		CALL(mmap),         CALL(munmap),       CALL(mremap),          CALL(brk),
+		CALL(madvise),      CALL(exit_group),   CALL(clock_nanosleep), CALL(clock_gettime),
+		CALL(rt_sigreturn), CALL(gettimeofday),
+	};
+	static const enum bpf_cmd commands[] = {
+		BPF_ENABLE_STATS,       BPF_PROG_GET_NEXT_ID, BPF_PROG_GET_FD_BY_ID,
+		BPF_OBJ_GET_INFO_BY_FD, BPF_BTF_GET_FD_BY_ID,
+	};
+	char names[64] = "";
+	struct missing missing = {.names = names, .size = sizeof(names)};
+	int r = keep(caps, (int)ARRAY_SIZE(caps), &missing);
+
+	if (r || missing.count)
+		return r ? r : -EPERM;
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	if (!filter)
+		return -ENOMEM;
+	r = allow(filter, calls, ARRAY_SIZE(calls));
+	for (size_t i = 0; !r && i < ARRAY_SIZE(commands); i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				     SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, commands[i]));
+	r = r ? r : seccomp_load(filter);
+	seccomp_release(filter);
 	return r;
 }

@@ -44,6 +44,13 @@ int privilege_keep_collector(bool admin, char *ret_missing, size_t size, unsigne
  */
 int privilege_filter_collector(bool network);
 
+/*
+ * For a process that does nothing but read what BPF programs cost: drops all capabilities except
+ * SYS_ADMIN, and restricts it to the system calls that this takes; of bpf(), to the commands that
+ * read programs and have the kernel time their runs. Any other call ends it. 0 or -errno.
+ */
+int privilege_only_bpf_costs(void);
+
 #define PRIVILEGE_REFUSED_MAX 16
 
 /* System calls that the filter has refused so far. Any is a bug: the list of calls lacks it. */

@@ -3,11 +3,16 @@
  * closeup_calls: the system calls of one process, or of processes by one name, for a second: how
  * often each thread makes which, how long they may wait, and how many return with nothing.
  *
+ * Of a lock it also follows who has it. One that others wait for is given back by waking one of
+ * them: whoever does that had it, since it was itself woken, or since another that began to wait
+ * read the owner's number, which glibc keeps next to the lock.
+ *
  * Attached only while it is wanted: then every system call of the machine runs it, and all but the
  * target's leave after a comparison.
  */
 #include "bpf/filter.bpf.h"
 #include "bpf/closeup_wire.h" /* after its types */
+#include "bpf/lock_wait.h"
 #include "bpf/syscall_wire.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -19,8 +24,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define ERROR_MAX       4095
 #define FUTEX_COMMAND   127
 #define FUTEX_WAIT      0
+#define FUTEX_WAKE      1
 #define FUTEX_WAIT_BITS 9
-#define FUTEX_CONTENDED 2 /* the value of a lock that others wait for, in glibc, Rust and Go */
 
 const volatile struct closeup_plan plans[SYSCALL_CALLS];
 
@@ -48,6 +53,26 @@ struct {
 	__type(key, struct closeup_key);
 	__type(value, struct closeup_sum);
 } sums SEC(".maps");
+
+struct owner {       /* of a lock */
+	__u64 since; /* as one that began to wait for it saw it … */
+	__u32 tid;   /* … in its own pid namespace; 0: nobody saw */
+	__u32 woken; /* the thread that waited and may have it since; 0: none */
+	__u64 woken_at;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CLOSEUP_LOCKS);
+	__type(key, __u32);
+	__type(value, struct owner);
+} owners SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, CLOSEUP_HOLDS);
+	__type(value, struct closeup_hold);
+} holds SEC(".maps");
 
 static __always_inline bool has_name(struct task_struct *task)
 {
@@ -104,6 +129,83 @@ static __always_inline __u8 timeout_of(const volatile struct closeup_plan *plan,
 	return timeout_class(plan->form == CLOSEUP_TIMEVAL ? t.rest * 1000 : t.rest);
 }
 
+static __always_inline __u32 shown_tid(struct task_struct *task)
+{
+	return filter.pid_namespace ? inner_pid(task) : (__u32)bpf_get_current_pid_tgid();
+}
+
+/* In its own pid namespace, as its memory has it. */
+static __always_inline __u32 own_tid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	const char *numbers = (const char *)__builtin_preserve_access_index(&pid->numbers);
+	struct upid at = {};
+
+	bpf_probe_read_kernel(&at, sizeof(at), numbers + BPF_CORE_READ(pid, level) * sizeof(at));
+	return (__u32)at.nr;
+}
+
+/* The lower half of a lock's address, if the call waits for one; else 0. */
+static __always_inline __u32 lock_of(const __u64 *args)
+{
+	return (args[1] & FUTEX_COMMAND) == FUTEX_WAIT && (__u32)args[2] == LOCK_CONTENDED
+		       ? (__u32)args[0]
+		       : 0;
+}
+
+/* It begins to wait for a lock. */
+static __always_inline void see_owner(__u32 lock, __u32 thread, const __u64 *args, __u64 now)
+{
+	__u32 words[LOCK_WAIT_WORDS] = {};
+	struct owner is = {.since = now};
+
+	if (!bpf_probe_read_user(words, sizeof(words), (void *)args[0]))
+		is.tid = lock_wait_holder(words);
+	struct owner *o = bpf_map_lookup_elem(&owners, &lock);
+	if (!o) {
+		if (bpf_map_update_elem(&owners, &lock, &is, BPF_ANY))
+			counts.dropped++;
+		return;
+	}
+	if (o->woken == thread)
+		o->woken = 0; /* another was faster */
+	if (is.tid && o->tid != is.tid) {
+		o->tid = is.tid;
+		o->since = now;
+	}
+}
+
+/* It has waited for a lock. */
+static __always_inline void see_woken(__u32 lock, __u32 thread, __u64 now)
+{
+	struct owner *o = bpf_map_lookup_elem(&owners, &lock);
+
+	if (o) {
+		o->woken = thread;
+		o->woken_at = now;
+	}
+}
+
+/* It gives a lock back. */
+static __always_inline void see_wake(struct task_struct *task, __u32 lock, __u64 now)
+{
+	struct closeup_hold hold = {.until = now, .lock = lock};
+	struct owner *o = bpf_map_lookup_elem(&owners, &lock);
+
+	if (!o)
+		return;
+	if (o->tid && o->tid == own_tid(task))
+		hold.from = o->since;
+	if (o->woken == (__u32)bpf_get_current_pid_tgid() &&
+	    (!hold.from || o->woken_at < hold.from))
+		hold.from = o->woken_at;
+	o->tid = 0;
+	o->woken = 0;
+	hold.tid = shown_tid(task);
+	if (hold.from && bpf_map_push_elem(&holds, &hold, 0))
+		counts.dropped++;
+}
+
 SEC("raw_tp/sys_enter")
 int closeup_enter(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -118,12 +220,17 @@ int closeup_enter(struct bpf_raw_tracepoint_args *ctx)
 	    bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]))
 		return 0;
 	arch_syscall_args(&regs, false, args);
+	counts.calls++;
 	b.call = call;
 	b.timeout = timeout_of(&plans[call & (SYSCALL_COMPAT - 1)], args);
 	b.args[0] = args[0];
 	b.args[1] = args[1];
 	b.args[2] = args[2];
 	b.start = bpf_ktime_get_ns();
+	if (call == ARCH_FUTEX && lock_of(args))
+		see_owner(lock_of(args), thread, args, b.start);
+	else if (call == ARCH_FUTEX && (args[1] & FUTEX_COMMAND) == FUTEX_WAKE)
+		see_wake(task, (__u32)args[0], b.start);
 	if (bpf_map_update_elem(&threads, &thread, &b, BPF_ANY))
 		counts.dropped++;
 	return 0;
@@ -198,12 +305,13 @@ int closeup_exit(struct bpf_raw_tracepoint_args *ctx)
 	if (!b || b->call == SYSCALL_UNKNOWN)
 		return 0;
 	const volatile struct closeup_plan *plan = &plans[b->call & (SYSCALL_COMPAT - 1)];
-	key.tid = filter.pid_namespace ? inner_pid(task) : thread;
+	key.tid = shown_tid(task);
 	key.call = (__u16)b->call;
 	key.timeout = b->timeout;
-	if (plan->nothing == CLOSEUP_FUTEX && (b->args[1] & FUTEX_COMMAND) == FUTEX_WAIT &&
-	    (__u32)b->args[2] == FUTEX_CONTENDED)
-		key.lock = (__u32)b->args[0];
+	if (plan->nothing == CLOSEUP_FUTEX)
+		key.lock = lock_of(b->args);
+	if (key.lock && result == 0)
+		see_woken(key.lock, thread, bpf_ktime_get_ns());
 	if (is_nothing(plan, b, result)) {
 		key.result = CLOSEUP_EMPTY;
 	} else if (result < 0 && result >= -ERROR_MAX) {

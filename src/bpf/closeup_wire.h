@@ -13,6 +13,8 @@
 #define CLOSEUP_SUMS    2048
 #define CLOSEUP_THREADS 1024
 #define CLOSEUP_PATH    96
+#define CLOSEUP_LOCKS   256
+#define CLOSEUP_HOLDS   4096
 
 /* How a call says how long it may wait. */
 enum closeup_form {
@@ -69,6 +71,13 @@ struct closeup_sum {
 	__u64 count, ns;
 };
 
+/* A thread had a lock all that time, while others waited for it. */
+struct closeup_hold {
+	__u64 from, until; /* CLOCK_MONOTONIC */
+	__u32 tid;
+	__u32 lock; /* as in a key */
+};
+
 struct closeup_target { /* written by user space, before it is attached */
 	__u32 pid;      /* 0: by name */
 	__u32 self;     /* never */
@@ -76,8 +85,9 @@ struct closeup_target { /* written by user space, before it is attached */
 };
 
 struct closeup_counts {
+	__u64 calls;               /* of the target; those at the same moment may count as one */
 	__u64 proc_lists;          /* of /proc itself */
 	__u64 proc_opens;          /* of files in /proc/PID */
-	__u64 dropped;             /* calls without room */
+	__u64 dropped;             /* calls, locks and holds without room */
 	char failed[CLOSEUP_PATH]; /* the last path that a call failed with */
 };

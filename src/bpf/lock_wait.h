@@ -15,7 +15,7 @@
 
 #define LOCK_WAIT_WORDS 3 /* from args[0] on */
 
-enum { LOCK_CONTENDED = 2 };
+enum { LOCK_CONTENDED = 2 }; /* in glibc, Rust and Go */
 
 /* Whether the call looks like glibc waiting for a mutex. */
 static __always_inline bool lock_wait_is_one(const struct offcpu_details *d)

@@ -51,24 +51,27 @@ int cmd_agent(int argc, char **argv)
 	if (code >= 0)
 		return code;
 
+	/* Before anything that the process it splits off should not have. */
+	struct collecting_options o = {.alive_fd = -1, .confine = confine};
+	CLEANUP(freep) char *cache = service_collecting_options(&s, &o);
 	const char *to = settings_text(&s, SET_TO);
 	struct posting *p = NULL;
 	if (!to) {
 		log_error("agent needs --to URL, the server to send to");
 		code = cli_usage("agent");
 	} else {
+		o.costs = service_bpf_costs(&o);
 		code = open_transport(&s, to, &p);
 	}
 	if (!code) {
-		struct collecting_options o = {
-			.alive_fd = -1, .transport = posting_transport(p), .confine = confine};
-		CLEANUP(freep) char *cache = service_collecting_options(&s, &o);
+		o.transport = posting_transport(p);
 		do {
 			code = collecting_run(&o);
 			o.confine = NULL; /* what was given up stays so */
 		} while (code == COLLECTING_RENEW);
 	}
 	posting_free(p);
+	bpf_costs_free(o.costs);
 	settings_done(&s);
 	return code;
 }

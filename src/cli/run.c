@@ -128,7 +128,10 @@ static int be_collector(const struct run *r, int alive_fd)
 		o.sources[i].counters_fd = find_counters(r, o.sources[i].kind);
 	close(r->pair[SERVER]);
 	prctl(PR_SET_NAME, "smolder-collect");
-	return collecting_run(&o);
+	o.costs = service_bpf_costs(&o);
+	int code = collecting_run(&o);
+	bpf_costs_free(o.costs);
+	return code;
 }
 
 static int be_server(const struct run *r, int alive_fd)

@@ -165,6 +165,19 @@ static bool needs_admin(void)
 	return strtol(text, NULL, 10) > 2;
 }
 
+struct bpf_costs *service_bpf_costs(const struct collecting_options *o)
+{
+	struct bpf_costs *costs = NULL;
+	int err = o->no_findings ? 0 : bpf_costs_new(&costs);
+
+	if (err)
+		log_info("what BPF programs cost is not looked at: %s",
+			 err == -EPERM ? "the kernel tells it only with CAP_SYS_ADMIN, which this "
+					 "process does not have"
+				       : strerror(-err));
+	return costs;
+}
+
 int service_confine_collector(bool network, unsigned *ret_missing)
 {
 	bool admin = needs_admin();

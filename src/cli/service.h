@@ -31,6 +31,12 @@ char *service_store_dir(const struct settings *s);
 char *service_collecting_options(const struct settings *s, struct collecting_options *o);
 
 /*
+ * The process that reads what BPF programs cost, split off before privileges are dropped. NULL:
+ * nothing is looked for, or it is not possible, which is said.
+ */
+struct bpf_costs *service_bpf_costs(const struct collecting_options *o);
+
+/*
  * Drops all privileges that a collector does not need, and reports if it has to keep more, or lacks
  * some that it needs. 0 or -errno.
  */

@@ -15,7 +15,7 @@
 #define INFO_MAX 16384 /* bytes of /proc/self/fdinfo/N */
 
 struct bpf_programs {
-	int statistics;                  /* while it is open, the kernel counts */
+	int statistics;                  /* while it is open, the kernel counts; -1: it does not */
 	struct loaded_program *programs; /* by id */
 	size_t count, cap;
 	struct loaded_map *maps; /* by id */
@@ -27,24 +27,38 @@ struct bpf_programs {
 
 int bpf_programs_new(struct bpf_programs **ret)
 {
-	bpf_object_listen(); /* what libbpf says of programs that go meanwhile is not for the user
-			      */
-	int fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	if (fd < 0)
-		return -errno;
 	struct bpf_programs *p = mem_alloc(sizeof(*p));
 
-	p->statistics = fd;
+	bpf_object_listen(); /* what libbpf says of programs that go meanwhile is not for the user
+			      */
+	p->statistics = -1;
 	p->read_ns = clock_ns(CLOCK_MONOTONIC);
-	*ret = p;
-	return 0;
+	int err = bpf_programs_count(p);
+	if (err)
+		bpf_programs_free(p);
+	else
+		*ret = p;
+	return err;
+}
+
+int bpf_programs_count(struct bpf_programs *p)
+{
+	if (p->statistics < 0)
+		p->statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return p->statistics < 0 ? -errno : 0;
+}
+
+void bpf_programs_rest(struct bpf_programs *p)
+{
+	fd_closep(&p->statistics);
+	p->statistics = -1;
 }
 
 void bpf_programs_free(struct bpf_programs *p)
 {
 	if (!p)
 		return;
-	close(p->statistics);
+	bpf_programs_rest(p);
 	free(p->programs);
 	free(p->maps);
 	free(p);
@@ -242,13 +256,20 @@ static void read_maps(struct bpf_programs *p)
 	}
 }
 
-int bpf_programs_read(struct bpf_programs *p)
+int bpf_programs_read_runs(struct bpf_programs *p)
 {
 	p->turn++;
 	p->changed = false;
 	p->left_out = 0;
 	int err = read_programs(p);
 	p->read_ns = clock_ns(CLOCK_MONOTONIC);
+	return err;
+}
+
+int bpf_programs_read(struct bpf_programs *p)
+{
+	int err = bpf_programs_read_runs(p);
+
 	if (!err)
 		read_maps(p);
 	return err;

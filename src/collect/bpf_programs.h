@@ -2,9 +2,9 @@
  * bpf_programs: the BPF programs in the kernel, what they cost, and the memory of their maps.
  *
  * The kernel counts and times runs only while someone asks for it (BPF_ENABLE_STATS), at a cost of
- * some tens of nanoseconds a run of any program: here from bpf_programs_new() to _free(). Programs
- * are not held: one whose owner ends goes away as if nobody had looked. Needs CAP_SYS_ADMIN. Not
- * thread-safe.
+ * some tens of nanoseconds a run of any program: here from bpf_programs_new() to _free(), but for
+ * rests. Programs are not held: one whose owner ends goes away as if nobody had looked. Needs
+ * CAP_SYS_ADMIN. Not thread-safe.
  */
 #pragma once
 
@@ -48,8 +48,13 @@ struct bpf_programs;
 int bpf_programs_new(struct bpf_programs **ret); /* 0, or -errno: -EPERM without the capability */
 void bpf_programs_free(struct bpf_programs *p);  /* the kernel stops counting */
 
+/* The kernel stops counting, until it counts again: 0 or -errno. */
+void bpf_programs_rest(struct bpf_programs *p);
+int bpf_programs_count(struct bpf_programs *p);
+
 /* Reads them all: 0 or -errno. Since the one before, an interval has passed. */
 int bpf_programs_read(struct bpf_programs *p);
+int bpf_programs_read_runs(struct bpf_programs *p); /* the same without maps */
 
 /* Reads what one has cost, only that: 0; -ENOENT: it is gone; or -errno. */
 int bpf_programs_runs(uint32_t id, struct bpf_runs *ret);

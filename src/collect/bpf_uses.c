@@ -208,6 +208,19 @@ static void merge_places(struct bpf_uses *u)
 	u->place_count = kept;
 }
 
+static void sort_owners(struct bpf_uses *u)
+{
+	if (u->owner_count)
+		qsort(u->owners, u->owner_count, sizeof(*u->owners), compare_owners);
+}
+
+void bpf_uses_read_owners(struct bpf_uses *u)
+{
+	u->owner_count = u->place_count = u->linked = 0;
+	look_at_processes(u);
+	sort_owners(u);
+}
+
 void bpf_uses_read(struct bpf_uses *u)
 {
 	u->owner_count = u->place_count = 0;
@@ -216,8 +229,7 @@ void bpf_uses_read(struct bpf_uses *u)
 	look_at_processes(u);
 	merge_places(u);
 	look_at_pins(u);
-	if (u->owner_count)
-		qsort(u->owners, u->owner_count, sizeof(*u->owners), compare_owners);
+	sort_owners(u);
 }
 
 void bpf_uses_done(struct bpf_uses *u)

@@ -38,6 +38,8 @@ struct bpf_uses { /* zero-initialised is empty; both are sorted by program */
 };
 
 void bpf_uses_read(struct bpf_uses *u); /* what cannot be read is not there */
+/* Of owners, only processes; needs CAP_SYS_PTRACE alone. */
+void bpf_uses_read_owners(struct bpf_uses *u);
 void bpf_uses_done(struct bpf_uses *u);
 
 /* Those of one program: the first, and how many. */

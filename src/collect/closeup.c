@@ -22,6 +22,8 @@ struct closeup {
 	uint64_t began_ns;
 	struct closeup_row *rows;
 	size_t row_count, row_cap;
+	struct closeup_hold *holds;
+	size_t hold_count, hold_cap;
 };
 
 static int start(struct closeup *c, const struct closeup_plan *plans, struct sampler_error *e)
@@ -62,6 +64,7 @@ void closeup_free(struct closeup *c)
 	bpf_object_detach(c->links, &c->link_count);
 	closeup_calls__destroy(c->bpf);
 	free(c->rows);
+	free(c->holds);
 	free(c);
 }
 
@@ -74,15 +77,29 @@ static void forget_all(const struct bpf_map *map, void *key)
 			break;
 }
 
+static void take_holds(struct closeup *c)
+{
+	int fd = bpf_map__fd(c->bpf->maps.holds);
+	struct closeup_hold hold;
+
+	c->hold_count = 0;
+	while (bpf_map_lookup_and_delete_elem(fd, NULL, &hold) == 0) {
+		MEM_GROW(c->holds, c->hold_count, c->hold_cap);
+		c->holds[c->hold_count++] = hold;
+	}
+}
+
 int closeup_begin(struct closeup *c, uint32_t pid, const char *comm)
 {
 	struct closeup_target t = {.pid = pid, .self = (uint32_t)getpid()};
 	struct closeup_key key;
 	uint32_t tid;
 
+	take_holds(c);
 	snprintf(t.comm, sizeof(t.comm), "%.15s", comm);
 	forget_all(c->bpf->maps.threads, &tid);
 	forget_all(c->bpf->maps.sums, &key);
+	forget_all(c->bpf->maps.owners, &tid);
 	memcpy((void *)&c->bpf->bss->target, &t, sizeof(t));
 	c->bpf->bss->counts = (struct closeup_counts){};
 	/* Ends first, so that every call whose beginning is seen is seen to its end. */
@@ -92,6 +109,11 @@ int closeup_begin(struct closeup *c, uint32_t pid, const char *comm)
 		bpf_object_detach(c->links, &c->link_count);
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	return r;
+}
+
+uint64_t closeup_calls(const struct closeup *c)
+{
+	return c->bpf->bss->counts.calls;
 }
 
 void closeup_end(struct closeup *c, struct closeup_view *ret)
@@ -110,6 +132,9 @@ void closeup_end(struct closeup *c, struct closeup_view *ret)
 		if (bpf_map_lookup_elem(fd, &key, &r->sum) == 0)
 			c->row_count++;
 	}
+	take_holds(c);
+	ret->holds = c->holds;
+	ret->hold_count = c->hold_count;
 	ret->rows = c->rows;
 	ret->count = c->row_count;
 	ret->counts = c->bpf->bss->counts;

@@ -23,6 +23,9 @@ void closeup_free(struct closeup *c); /* NULL is fine */
 /* `pid` 0: all processes by the name `comm`. 0 or -errno. */
 int closeup_begin(struct closeup *c, uint32_t pid, const char *comm);
 
+/* So far, since it began: what it costs its target depends on these. */
+uint64_t closeup_calls(const struct closeup *c);
+
 struct closeup_row {
 	struct closeup_key key;
 	struct closeup_sum sum;
@@ -34,6 +37,8 @@ struct closeup_view {
 	uint64_t ns;       /* how long it was watched */
 	uint64_t switches; /* of its threads, meanwhile; for whoever knows them to set */
 	struct closeup_counts counts;
+	const struct closeup_hold *holds; /* borrowed as the rows are */
+	size_t hold_count;
 };
 
 /* Detaches it, and says what there was. */

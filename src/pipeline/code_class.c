@@ -67,6 +67,7 @@ static const struct {
 	{KERNEL, "try_to_free_pages", BIT(CODE_RECLAIM)},
 	{KERNEL, "try_to_free_mem_cgroup_pages", BIT(CODE_RECLAIM)},
 	{KERNEL, "shrink_node", BIT(CODE_RECLAIM)},
+	{KERNEL, "bpf_prog_*", BIT(CODE_BPF)},
 	{USER, "epoll_wait", POLL},
 	{USER, "epoll_pwait", POLL},
 	{USER, "poll", POLL},
@@ -140,7 +141,9 @@ static bool fits(const char *pattern, const char *name)
 
 static const char *after_prefix(const char *function)
 {
-	static const char *const prefixes[] = {"__x64_sys_", "__arm64_sys_"};
+	/* A compiler may have made one function of several of these. */
+	static const char *const prefixes[] = {"__x64_sys_", "__arm64_sys_", "__se_sys_",
+					       "__do_sys_", "ksys_"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (strncmp(function, prefixes[i], strlen(prefixes[i])) == 0)

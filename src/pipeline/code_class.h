@@ -23,6 +23,7 @@ enum code_class {
 	CODE_RECLAIM, /* looking for memory to free */
 	CODE_ALLOC,   /* user code that allocates or frees */
 	CODE_GC,      /* a runtime's garbage collector */
+	CODE_BPF,     /* a BPF program; not seen where interrupts are off */
 	CODE_CLASSES,
 };
 

@@ -202,6 +202,14 @@ static void take_windows(struct collecting *c, bool flush)
 	}
 }
 
+static void take_findings(struct collecting *c);
+
+static void on_soon(void *ctx, int what)
+{
+	(void)what;
+	take_findings(ctx);
+}
+
 /* What was found, as soon as it is. */
 static void take_findings(struct collecting *c)
 {
@@ -210,6 +218,9 @@ static void take_findings(struct collecting *c)
 	if (!c->findings)
 		return;
 	findings_tick(c->findings, clock_ns(CLOCK_MONOTONIC));
+	unsigned ms = findings_soon(c->findings);
+	if (ms)
+		loop_after(c->loop, ms, on_soon, c);
 	if (findings_take(c->findings, clock_ms(CLOCK_REALTIME), &w))
 		sender_push(c->sender, 0, &w);
 }
@@ -450,7 +461,12 @@ static void start_stages(struct collecting *c, const char *host)
 
 static void start_findings(struct collecting *c, const char *host)
 {
-	struct findings_options o = {c->dict, c->cgroups, host};
+	struct findings_options o = {
+		.dict = c->dict,
+		.cgroups = c->cgroups,
+		.costs = c->options->costs,
+		.host = host,
+	};
 	struct sampler_error why;
 
 	c->findings = findings_new(&o, &why);

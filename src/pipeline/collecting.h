@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collect/bpf_costs.h"
 #include "collect/source.h"
 #include "pipeline/sender.h"
 #include "pipeline/waiting.h"
@@ -48,9 +49,10 @@ struct collecting_options {
 					 same; or NULL */
 	struct waiting_options waits; /* which functions decide that a thread is idle or not */
 	bool no_findings;             /* nothing is looked for */
-	const char *cache_dir;        /* NULL: none */
-	const uint8_t *lineage; /* 8 bytes that collectors on those counters share; NULL: none */
-	int alive_fd;           /* a byte when sampling began, then every few seconds; -1: none */
+	struct bpf_costs *costs; /* for findings; NULL: what BPF programs cost is not looked at */
+	const char *cache_dir;   /* NULL: none */
+	const uint8_t *lineage;  /* 8 bytes that collectors on those counters share; NULL: none */
+	int alive_fd;            /* a byte when sampling began, then every few seconds; -1: none */
 	int end_signal; /* which alone ends it; 0: SIGTERM, SIGINT, or SIGHUP unless ignored */
 	struct transport transport;
 	/* After all is open, before the first sample is looked at; or NULL. 0 or -errno. */

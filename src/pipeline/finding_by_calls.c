@@ -29,15 +29,6 @@
 #define SWITCH_PART    0.15   /* of its time that is in switching */
 #define SWITCH_RATE    30000  /* switches a second … */
 #define SWITCH_PER_CPU 100000 /* … and for each second of a CPU that it takes */
-#define CONVOY_CPU     1.30   /* that all of them take, at most */
-#define CONVOY_THREADS 4
-#define CONVOY_WAITING 0.50 /* of the time that each of them waits for one lock … */
-#define CONVOY_WAITS   20   /* … so often a second, at least */
-
-static double seconds(const struct finding_case *c)
-{
-	return c->closeup->ns ? (double)c->closeup->ns / 1e9 : 1;
-}
 
 static const char *call_name(const struct finding_case *c, uint32_t call)
 {
@@ -122,10 +113,24 @@ static const char *poll_words(const struct finding_case *c, const struct poll *p
 	return p->timeout == CLOSEUP_TINY ? " with a timeout below 100 µs" : "";
 }
 
+/* What comes of the calls. */
+static void poll_outcome(const struct finding_case *c, const struct poll *p, char *ret, size_t size)
+{
+	const struct closeup_plan *plan = &c->plans[p->call % SYSCALL_COMPAT];
+	double empty = p->calls ? (double)p->empty / (double)p->calls : 0;
+
+	if (plan->nothing == CLOSEUP_WAITS)
+		snprintf(ret, size, " instead of waiting");
+	else if (empty > 0.999)
+		snprintf(ret, size, ", and 100 %% of the calls return nothing");
+	else
+		snprintf(ret, size, ", and %.1f %% of the calls return nothing", 100 * empty);
+}
+
 bool holds_poll(const struct finding_case *c, struct finding *ret)
 {
 	struct poll most = {};
-	char rate[FINDING_NUMBER], cpu[FINDING_NUMBER], who[64];
+	char rate[FINDING_NUMBER], cpu[FINDING_NUMBER], who[64], outcome[64];
 
 	for (size_t i = 0; i < c->closeup->count; i++) {
 		if (c->closeup->rows[i].key.result != CLOSEUP_EMPTY)
@@ -134,27 +139,26 @@ bool holds_poll(const struct finding_case *c, struct finding *ret)
 		if (p.empty > most.empty)
 			most = p;
 	}
-	double per_second = (double)most.empty / seconds(c);
+	double per_second = (double)most.empty / finding_seconds(c);
 	double empty = most.calls ? (double)most.empty / (double)most.calls : 0;
 	const struct look_thread *t = thread_by_id(c, most.tid);
 	if (!t || per_second < POLL_RATE || empty < POLL_EMPTY || !polls(t))
 		return false;
 
 	double share = look_share(c->look, t->part.ns);
-	const char *call = call_name(c, most.call);
+	const char *call = call_name(c, most.call), *words = poll_words(c, &most);
 	bool is_first = most.tid == c->of->pid && strcmp(t->name, c->of->comm) == 0;
+	poll_outcome(c, &most, outcome, sizeof(outcome));
 	ret->tid = most.tid;
 	FINDING_SET(ret->thread, t->name);
-	finding_headline(ret,
-			 "%s%s%s%s calls %s%s, %s times a second, and %.*f %% of the calls return "
-			 "nothing. That takes %s.",
+	finding_headline(ret, "%s%s%s%s calls %s%s%s %s times a second%s. That takes %s.",
 			 finding_who(c, who, sizeof(who)), is_first ? "" : ", thread ",
-			 is_first ? "" : t->name, is_first ? "" : ",", call, poll_words(c, &most),
-			 finding_number(per_second, rate), empty > 0.999 ? 0 : 1, 100 * empty,
+			 is_first ? "" : t->name, is_first ? "" : ",", call, words,
+			 *words ? "," : "", finding_number(per_second, rate), outcome,
 			 finding_cpu(share, cpu));
 	finding_next(ret, "smolder trace -L %u -e %s -k", most.tid, call);
 	ret->sure = empty >= 0.99 ? 0.95 : 0.8;
-	finding_fact(ret, "calls_per_second", (double)most.calls / seconds(c));
+	finding_fact(ret, "calls_per_second", (double)most.calls / finding_seconds(c));
 	finding_fact(ret, "empty_share", empty);
 	finding_fact(ret, "cpu_share", share);
 	finding_fact(ret, "polling_part_of_cpu",
@@ -183,8 +187,8 @@ double suspects_scan(const struct finding_case *c)
 bool holds_scan(const struct finding_case *c, struct finding *ret)
 {
 	/* Each time is read until nothing is left: two calls at least. */
-	double times = (double)c->closeup->counts.proc_lists / 2 / seconds(c);
-	double opens = (double)c->closeup->counts.proc_opens / seconds(c);
+	double times = (double)c->closeup->counts.proc_lists / 2 / finding_seconds(c);
+	double opens = (double)c->closeup->counts.proc_opens / finding_seconds(c);
 	char cpu[FINDING_NUMBER], files[FINDING_NUMBER], who[128], often[48];
 	double share = look_share(c->look, c->of->part.ns);
 
@@ -218,11 +222,11 @@ double suspects_failing(const struct finding_case *c)
 	return share >= FAIL_CPU && look_part_of(&c->of->part, CODE_CALL) >= FAIL_PART ? share : 0;
 }
 
-/* These say "not now", and are how such calls are used. */
+/* These say "not now", or are what libraries ask of each file that they open: is it a terminal? */
 static bool is_usual(uint16_t error)
 {
 	return error == EAGAIN || error == EINTR || error == ETIMEDOUT || error == EINPROGRESS ||
-	       error >= 512;
+	       error == ENOTTY || error == ESPIPE || error >= 512;
 }
 
 bool holds_failing(const struct finding_case *c, struct finding *ret)
@@ -248,23 +252,25 @@ bool holds_failing(const struct finding_case *c, struct finding *ret)
 		if (r->key.result == CLOSEUP_FAILED && r->key.error == worst->error)
 			failed += r->sum.count;
 	}
-	double per_second = (double)failed / seconds(c);
+	double per_second = (double)failed / finding_seconds(c);
 	if (!worst || per_second < FAIL_RATE || (double)failed < FAIL_SHARE * (double)calls)
 		return false;
 
 	const char *call = call_name(c, worst->call), *error = syscall_error_name(worst->error);
 	const char *path = c->plans[worst->call % SYSCALL_COMPAT].path ? v->counts.failed : "";
 	double share = look_share(c->look, c->of->part.ns);
-	finding_headline(ret,
-			 "%s calls %s%s%s, %s times a second, and %.0f %% of the calls fail with "
-			 "%s. It takes %s.",
+	double part = (double)failed / (double)calls;
+	char most_of[48] = "every one of them fails";
+	if (part < 0.995)
+		snprintf(most_of, sizeof(most_of), "%.0f %% of the calls fail", 100 * part);
+	finding_headline(ret, "%s calls %s%s%s %s times a second, and %s with %s. That takes %s.",
 			 finding_who(c, who, sizeof(who)), call, *path ? " of " : "", path,
-			 finding_number(per_second, rate), 100.0 * (double)failed / (double)calls,
-			 error ? error : "an error", finding_cpu(share, cpu));
+			 finding_number(per_second, rate), most_of, error ? error : "an error",
+			 finding_cpu(share, cpu));
 	finding_next(ret, "smolder trace -p %u -e %s --failed -k", c->of->pid, call);
 	ret->sure = 0.9;
 	finding_fact(ret, "failures_per_second", per_second);
-	finding_fact(ret, "failed_share", (double)failed / (double)calls);
+	finding_fact(ret, "failed_share", part);
 	finding_fact(ret, "cpu_share", share);
 	const struct look_row *top =
 		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_CALL);
@@ -297,8 +303,8 @@ static double futex_waits(const struct finding_case *c, uint32_t tid, double *re
 		count += r->sum.count;
 		ns += r->sum.ns;
 	}
-	*ret_part = (double)ns / 1e9 / seconds(c);
-	return (double)count / seconds(c);
+	*ret_part = (double)ns / 1e9 / finding_seconds(c);
+	return (double)count / finding_seconds(c);
 }
 
 bool holds_alone(const struct finding_case *c, struct finding *ret)
@@ -324,11 +330,12 @@ bool holds_alone(const struct finding_case *c, struct finding *ret)
 	double share = look_share(c->look, hot->part.ns);
 	ret->tid = hot->tid;
 	FINDING_SET(ret->thread, hot->name);
-	finding_headline(ret,
-			 "%s: the thread %s (tid %u) takes %s, all that one thread can, while %u "
-			 "others mostly wait.",
-			 finding_who(c, who, sizeof(who)), hot->name, hot->tid,
-			 finding_cpu(share, cpu), waiters);
+	char thread[64] = "its first thread";
+	if (hot->tid != c->of->pid)
+		snprintf(thread, sizeof(thread), "its thread %s (tid %u)", hot->name, hot->tid);
+	finding_headline(
+		ret, "%s: %s takes %s, all that one thread can, while %u others mostly wait.",
+		finding_who(c, who, sizeof(who)), thread, finding_cpu(share, cpu), waiters);
 	finding_next(ret, "smolder offcpu -p %u 5", c->of->pid);
 	ret->sure = 0.6;
 	finding_fact(ret, "cpu_share", share);
@@ -352,13 +359,13 @@ double suspects_switches(const struct finding_case *c)
 bool holds_switches(const struct finding_case *c, struct finding *ret)
 {
 	double share = look_share(c->look, c->of->part.ns);
-	double rate = (double)c->closeup->switches / seconds(c);
+	double rate = (double)c->closeup->switches / finding_seconds(c);
 	char who[64], cpu[FINDING_NUMBER], often[FINDING_NUMBER];
 
 	if (rate < SWITCH_RATE || rate < SWITCH_PER_CPU * share)
 		return false;
 	finding_headline(ret,
-			 "%s goes to sleep and wakes up %s times a second, and takes %s: it does "
+			 "%s goes to sleep and wakes up %s times a second, and takes %s: that is "
 			 "%.0f µs of work between two switches.",
 			 finding_who(c, who, sizeof(who)), finding_number(rate, often),
 			 finding_cpu(share, cpu), 1e6 * share / rate);
@@ -369,65 +376,6 @@ bool holds_switches(const struct finding_case *c, struct finding *ret)
 	finding_fact(ret, "switching_part_of_cpu", look_part_of(&c->of->part, CODE_SWITCH));
 	const struct look_row *top =
 		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_SWITCH);
-	if (top)
-		finding_stack(c->dict, top->code.caller, NULL, ret);
-	return true;
-}
-
-/* ---- a lock that many wait for --------------------------------------------------------------- */
-
-/* Threads that run one after the other take one CPU together, at most. */
-double suspects_convoy(const struct finding_case *c)
-{
-	double share = look_share(c->look, c->of->part.ns);
-
-	return c->of->threads >= CONVOY_THREADS && share >= FAIL_CPU && share <= CONVOY_CPU ? share
-											    : 0;
-}
-
-bool holds_convoy(const struct finding_case *c, struct finding *ret)
-{
-	const struct closeup_view *v = c->closeup;
-	char who[64], rate[FINDING_NUMBER];
-	unsigned most = 0;
-	double waits = 0, waiting = 0;
-
-	for (size_t i = 0; i < v->count; i++) {
-		uint32_t lock = v->rows[i].key.lock;
-		unsigned threads = 0;
-		double count = 0, ns = 0;
-		for (size_t k = 0; lock && k < v->count; k++) {
-			const struct closeup_row *r = &v->rows[k];
-			if (r->key.lock != lock || r->key.result != CLOSEUP_DONE)
-				continue;
-			double part = (double)r->sum.ns / (double)v->ns;
-			threads += part >= CONVOY_WAITING &&
-				   (double)r->sum.count >= CONVOY_WAITS * seconds(c);
-			count += (double)r->sum.count;
-			ns += part;
-		}
-		if (threads > most) {
-			most = threads;
-			waits = count / seconds(c);
-			waiting = ns;
-		}
-	}
-	if (most < CONVOY_THREADS)
-		return false;
-	finding_headline(
-		ret,
-		"%s: %u threads wait for the same lock most of the time, %s times a second "
-		"in all; %.1f threads wait for it at any moment.",
-		finding_who(c, who, sizeof(who)), most, finding_number(waits, rate), waiting);
-	finding_next(ret, "smolder offcpu -p %u 5", c->of->pid);
-	ret->sure = 0.8;
-	finding_fact(ret, "waiting_threads", most);
-	finding_fact(ret, "waits_per_second", waits);
-	finding_fact(ret, "threads_waiting_on_average", waiting);
-	finding_fact(ret, "cpu_share", look_share(c->look, c->of->part.ns));
-	/* Who holds it runs: the code that the process is in most. */
-	const struct look_row *top =
-		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_CLASSES);
 	if (top)
 		finding_stack(c->dict, top->code.caller, NULL, ret);
 	return true;

@@ -1,6 +1,7 @@
 /* Findings that samples, and what the kernel says of the machine, are enough for. */
 #include "pipeline/finding_rules.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,6 +18,7 @@
 #define ALLOC_PART    0.40
 #define SPIN_PART     0.20
 #define SOFTIRQ_PART  0.40 /* of all that the machine does */
+#define BPF_CPU       0.01 /* of a CPU that a BPF program takes */
 
 static double share_of(const struct finding_case *c)
 {
@@ -50,7 +52,7 @@ static bool holds_part(const struct finding_case *c, enum code_class class, cons
 	double part = look_part_of(&c->of->part, class);
 	char who[64], cpu[FINDING_NUMBER];
 
-	finding_headline(ret, "%s spends %.0f %% of its time %s, %s.",
+	finding_headline(ret, "%s spends %.0f %% of its time %s. That is %s.",
 			 finding_who(c, who, sizeof(who)), 100 * part, words,
 			 finding_cpu(part * share_of(c), cpu));
 	finding_next(ret, "smolder record -p %u -f tree 5", c->of->pid);
@@ -122,7 +124,9 @@ bool holds_forks(const struct finding_case *c, struct finding *ret)
 {
 	char who[64], rate[FINDING_NUMBER], cpu[FINDING_NUMBER];
 
-	finding_headline(ret, "%s starts %s processes a second; it alone takes %s.",
+	finding_headline(ret,
+			 "%s starts %s processes a second. It takes %s for that, without what they "
+			 "do themselves.",
 			 finding_who(c, who, sizeof(who)), finding_number(fork_rate(c), rate),
 			 finding_cpu(share_of(c), cpu));
 	finding_next(ret, "smolder trace -p %u -e execve", c->of->pid);
@@ -221,18 +225,73 @@ bool holds_softirq(const struct finding_case *c, struct finding *ret)
 	return true;
 }
 
+/* ---- a BPF program --------------------------------------------------------------------------- */
+
+double suspects_bpf(const struct finding_case *c)
+{
+	return c->program->share >= BPF_CPU ? c->program->share : 0;
+}
+
+static bool is_in_program(const struct profile *dict, uint32_t stack, const char *symbol)
+{
+	for (uint32_t at = stack; at; at = dict->stacks[at].parent)
+		if (strncmp(profile_str(dict, dict->frames[dict->stacks[at].frame].name), symbol,
+			    strlen(symbol)) == 0)
+			return true;
+	return false;
+}
+
+/* Which code makes it run: where samples see it, and that is not where interrupts are off. */
+static void put_program_stack(const struct finding_case *c, struct finding *ret)
+{
+	const struct look_row *top = NULL;
+	char symbol[32];
+
+	snprintf(symbol, sizeof(symbol), "bpf_prog_%s", c->program->tag);
+	for (uint32_t i = 1; i < c->look->row_count; i++) {
+		const struct look_row *r = &c->look->rows[i];
+		if (r->code.classes & 1u << CODE_BPF && (!top || r->ns > top->ns) &&
+		    is_in_program(c->dict, r->stack, symbol))
+			top = r;
+	}
+	if (top)
+		finding_stack(c->dict, top->stack, NULL, ret);
+}
+
+bool holds_bpf(const struct finding_case *c, struct finding *ret)
+{
+	const struct bpf_cost *p = c->program;
+	char cpu[FINDING_NUMBER], rate[FINDING_NUMBER], time[FINDING_NUMBER], who[64] = "";
+
+	if (c->of->comm[0])
+		snprintf(who, sizeof(who), " of %s (pid %u)", c->of->comm, c->of->pid);
+	finding_headline(ret,
+			 "The BPF program %s%s takes %s: it runs %s times a second, for %s ns each "
+			 "time.",
+			 p->name[0] ? p->name : "without a name", who, finding_cpu(p->share, cpu),
+			 finding_number(p->rate, rate), finding_number(p->run_ns, time));
+	finding_next(ret, "smolder bpf %u", p->id);
+	ret->sure = 0.95;
+	finding_fact(ret, "program", p->id);
+	finding_fact(ret, "cpu_share", p->share);
+	finding_fact(ret, "runs_per_second", p->rate);
+	finding_fact(ret, "ns_per_run", p->run_ns);
+	put_program_stack(c, ret);
+	return true;
+}
+
 /* ---- a quota --------------------------------------------------------------------------------- */
 
 double suspects_throttled(const struct finding_case *c)
 {
-	const struct machine_group *g = machine_group(c->machine, c->of->cgroup);
+	const struct machine_group *g = machine_group(c->machine, c->of);
 
 	return g && g->held_back >= THROTTLED ? g->held_back : 0;
 }
 
 bool holds_throttled(const struct finding_case *c, struct finding *ret)
 {
-	const struct machine_group *g = machine_group(c->machine, c->of->cgroup);
+	const struct machine_group *g = machine_group(c->machine, c->of);
 	const char *name = strrchr(g->path, '/');
 	char cpu[FINDING_NUMBER];
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "collect/closeup.h"
+#include "pipeline/bpf_look.h"
 #include "pipeline/closeup_plans.h"
 #include "pipeline/finding_rules.h"
 #include "pipeline/look.h"
@@ -22,16 +23,21 @@
 #define BACKOFF_MAX  (900 * NS)
 #define THREADS_MAX  256 /* of a process whose switches are counted */
 #define STATUS_BYTES 8192
+#define SAMPLES_MAX  512        /* of a closeup; later ones are left out */
 #define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
+#define BPF_AGAIN_NS (21 * NS)  /* … one of a BPF program, which samples may not see */
+#define BPF_PART     0.01      /* of a CPU, in samples of BPF programs: reason to look sooner … */
+#define BPF_SOON_NS  (30 * NS) /* … after the time before */
 
 /* A process, say, that a rule suspects, or did not long ago: known by its rule and the next three.
  */
 struct watched {
 	const struct finding_rule *rule;
-	uint64_t start; /* of a process; of a group, its id */
+	uint64_t start; /* of a process; of a group or a BPF program, its id */
 	uint32_t pid;   /* 0: not one process */
 	char comm[WIRE_COMM + 1];
-	const struct look_process *of; /* in the last look; NULL: it was not suspected there */
+	const struct look_process *of;  /* in the last look; NULL: it was not suspected there */
+	const struct bpf_cost *program; /* as it was last looked at; NULL: it is not about one */
 	double strength;
 	unsigned streak, missed; /* looks in a row */
 	uint64_t closeup_after_ns, backoff_ns;
@@ -48,11 +54,15 @@ struct findings {
 	struct look looks[2]; /* the one that is being made, and the last one */
 	unsigned making;
 	struct machine machine;
+	struct bpf_look bpf;
 	struct look_process groups[MACHINE_GROUPS]; /* that are held back: the busiest of each */
 	struct watched *watched[WATCHED_MAX];
 	size_t count;
 	struct watched *target; /* of the closeup that is under way; NULL: none is */
-	uint64_t closeup_end_ns;
+	uint64_t closeup_began_ns, closeup_end_ns;
+	bool has_begun;                             /* a closeup, since findings_soon() was asked */
+	struct finding_sample samples[SAMPLES_MAX]; /* of the target since it began */
+	size_t sample_count;
 	uint64_t switches;                 /* of the target's threads when it began */
 	uint64_t began[CLOSEUPS_A_MINUTE]; /* closeups, a circle */
 	unsigned next_began;
@@ -73,6 +83,7 @@ struct findings *findings_new(const struct findings_options *o, struct sampler_e
 	look_begin(&f->looks[0], clock_ns(CLOCK_MONOTONIC));
 	look_begin(&f->looks[1], f->looks[0].began_ns);
 	machine_begin(&f->machine);
+	bpf_look_begin(&f->bpf, o->costs, f->looks[0].began_ns);
 	return f;
 }
 
@@ -81,6 +92,7 @@ void findings_free(struct findings *f)
 	if (!f)
 		return;
 	closeup_free(f->closeup);
+	bpf_look_done(&f->bpf);
 	syscall_calls_free(f->calls);
 	code_classes_done(&f->classes);
 	look_done(&f->looks[0]);
@@ -92,7 +104,12 @@ void findings_free(struct findings *f)
 
 void findings_sample(struct findings *f, const struct assembled *a)
 {
+	const struct wire_event *e = a->event;
+
 	look_add(&f->looks[f->making], a);
+	if (f->target && f->target->pid == e->pid && f->sample_count < SAMPLES_MAX)
+		f->samples[f->sample_count++] = (struct finding_sample){
+			e->time, e->tid, code_of(&f->classes, f->options.dict, a->stack).caller};
 }
 
 void findings_started(struct findings *f, uint32_t parent)
@@ -102,13 +119,34 @@ void findings_started(struct findings *f, uint32_t parent)
 
 /* ---- suspects -------------------------------------------------------------------------------- */
 
-static struct watched *get_watched(struct findings *f, const struct finding_rule *rule,
-				   const struct look_process *p)
+static uint64_t group_id(const struct findings *f, const struct look_process *p)
 {
+	const char *path = machine_group(&f->machine, p)->path;
+
+	return index_hash_bytes(path, strlen(path));
+}
+
+static uint64_t identity(const struct findings *f, const struct finding_rule *rule,
+			 const struct finding_case *c)
+{
+	switch (rule->scope) {
+	case FINDING_PROCESS:
+		return c->of->start;
+	case FINDING_GROUP:
+		return group_id(f, c->of);
+	case FINDING_BPF:
+		return c->program->id;
+	default:
+		return 0;
+	}
+}
+
+static struct watched *get_watched(struct findings *f, const struct finding_rule *rule,
+				   const struct finding_case *c)
+{
+	const struct look_process *p = c->of;
 	bool by_name = rule->scope == FINDING_NAME;
-	uint64_t start = rule->scope == FINDING_PROCESS ? p->start
-			 : rule->scope == FINDING_GROUP ? p->cgroup
-							: 0;
+	uint64_t start = identity(f, rule, c);
 	uint32_t pid = rule->scope == FINDING_PROCESS ? p->pid : 0;
 
 	for (size_t i = 0; i < f->count; i++) {
@@ -138,17 +176,20 @@ static struct finding_case case_of(const struct findings *f, const struct look_p
 				     .machine = &f->machine};
 }
 
-static void suspect(struct findings *f, const struct finding_rule *rule,
-		    const struct look_process *p)
+static struct watched *suspect(struct findings *f, const struct finding_rule *rule,
+			       const struct look_process *p, const struct bpf_cost *program)
 {
 	struct finding_case c = case_of(f, p);
-	double strength = rule->suspects(&c);
-	struct watched *w = strength > 0 ? get_watched(f, rule, p) : NULL;
 
-	if (!w)
-		return;
-	w->of = p;
-	w->strength = strength;
+	c.program = program;
+	double strength = rule->suspects(&c);
+	struct watched *w = strength > 0 ? get_watched(f, rule, &c) : NULL;
+	if (w) {
+		w->of = p;
+		w->program = program;
+		w->strength = strength;
+	}
+	return w;
 }
 
 /* The busiest process of each group that has a quota. */
@@ -157,14 +198,18 @@ static uint32_t list_groups(struct findings *f)
 	const struct look *l = &f->looks[!f->making];
 	uint32_t count = 0;
 
-	for (unsigned g = 0; g < f->machine.group_count; g++) {
-		struct look_process *to = &f->groups[count];
-		*to = (struct look_process){};
-		for (uint32_t i = 1; i < l->process_count; i++)
-			if (l->processes[i].cgroup == f->machine.groups[g].id &&
-			    l->processes[i].part.ns > to->part.ns)
-				*to = l->processes[i];
-		count += to->pid != 0;
+	for (uint32_t i = 1; i < l->process_count; i++) {
+		const struct look_process *p = &l->processes[i];
+		const struct machine_group *g = machine_group(&f->machine, p);
+		uint32_t at = 0;
+		if (!g || !g->path[0])
+			continue;
+		while (at < count && group_id(f, &f->groups[at]) != group_id(f, p))
+			at++;
+		if (at == count)
+			f->groups[count++] = *p;
+		else if (f->groups[at].part.ns < p->part.ns)
+			f->groups[at] = *p;
 	}
 	return count;
 }
@@ -174,7 +219,7 @@ static void suspect_each(struct findings *f, const struct finding_rule *r,
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (of[i].comm[0] || r->scope == FINDING_MACHINE)
-			suspect(f, r, &of[i]);
+			suspect(f, r, &of[i], NULL);
 }
 
 static void suspect_all(struct findings *f)
@@ -195,6 +240,8 @@ static void suspect_all(struct findings *f)
 			break;
 		case FINDING_MACHINE:
 			suspect_each(f, r, &l->all, 1);
+			break;
+		case FINDING_BPF: /* when they are looked at: judge_programs() */
 			break;
 		}
 	}
@@ -234,6 +281,9 @@ static bool find(struct findings *f, struct watched *w, const struct closeup_vie
 	struct finding now = {};
 
 	c.closeup = view;
+	c.samples = f->samples;
+	c.sample_count = f->sample_count;
+	c.program = w->program;
 	describe(f, w, &now);
 	if (!w->rule->holds(&c, &now))
 		return false;
@@ -275,6 +325,11 @@ static void settle(struct findings *f, struct watched *w)
 	}
 }
 
+static bool is_of_program(const struct watched *w)
+{
+	return w->rule->scope == FINDING_BPF;
+}
+
 static void forget_old(struct findings *f, uint64_t now_ns)
 {
 	size_t kept = 0;
@@ -298,12 +353,86 @@ static void look(struct findings *f, uint64_t now_ns)
 	look_end(&f->looks[!f->making], now_ns, &f->classes, f->options.dict);
 	f->stats.looks++;
 	for (size_t i = 0; i < f->count; i++)
-		f->watched[i]->of = NULL;
+		if (!is_of_program(f->watched[i]))
+			f->watched[i]->of = NULL;
 	machine_look(&f->machine, &f->looks[!f->making]);
 	suspect_all(f);
 	for (size_t i = 0; i < f->count; i++)
-		settle(f, f->watched[i]);
+		if (!is_of_program(f->watched[i]))
+			settle(f, f->watched[i]);
 	forget_old(f, now_ns);
+}
+
+/* ---- BPF programs ---------------------------------------------------------------------------- */
+
+static void judge_programs(struct findings *f)
+{
+	struct bpf_look *b = &f->bpf;
+
+	for (size_t i = 0; i < f->count; i++)
+		if (is_of_program(f->watched[i]))
+			f->watched[i]->of = NULL;
+	for (const struct finding_rule *r = finding_rules; r->kind; r++) {
+		for (unsigned i = 0; i < b->count && r->scope == FINDING_BPF; i++) {
+			struct watched *w = suspect(f, r, &b->owners[i], &b->programs[i]);
+			if (!w)
+				continue;
+			w->missed = 0;
+			if (++w->streak < r->looks)
+				continue;
+			bpf_look_find_owner(b, i);
+			find(f, w, NULL);
+		}
+	}
+	for (size_t i = 0; i < f->count; i++) {
+		struct watched *w = f->watched[i];
+		if (is_of_program(w) && !w->of) {
+			w->is_found = false;
+			w->streak = 0;
+			w->missed = MISSED_MAX;
+		}
+	}
+}
+
+static bool suspects_program(const struct findings *f)
+{
+	bool does = false;
+
+	for (size_t i = 0; i < f->count; i++)
+		does |= is_of_program(f->watched[i]) && f->watched[i]->of;
+	return does;
+}
+
+/* Whether samples of the last look show some; those of a closeup's own programs do not count. */
+static bool shows_programs(const struct findings *f)
+{
+	const struct look *l = &f->looks[!f->making];
+
+	return look_share(l, l->all.part.of[CODE_BPF]) >= BPF_PART &&
+	       f->closeup_end_ns < l->began_ns;
+}
+
+static void look_at_programs(struct findings *f, uint64_t now_ns)
+{
+	struct bpf_look *b = &f->bpf;
+
+	if (!b->costs || f->target)
+		return;
+	if (shows_programs(f))
+		b->next_ns = MIN(b->next_ns, b->asked_ns ? b->asked_ns + BPF_SOON_NS : now_ns);
+	if (b->is_asked) {
+		bool is_news = bpf_look_answered(b);
+		if (is_news || !b->costs)
+			judge_programs(f);
+		if (!b->is_asked)
+			b->next_ns = now_ns + (suspects_program(f) ? BPF_AGAIN_NS
+								   : BPF_LOOK_MS * 1000000ull);
+	} else if (now_ns >= b->next_ns) {
+		f->stats.bpf_looks++;
+		bpf_look_ask(b, now_ns);
+		if (!b->costs)
+			judge_programs(f);
+	}
 }
 
 /* ---- closeups -------------------------------------------------------------------------------- */
@@ -364,7 +493,10 @@ static void begin_closeup(struct findings *f, uint64_t now_ns)
 		return;
 	}
 	f->target = w;
+	f->sample_count = 0;
 	f->switches = w->pid ? switches_of(w->pid) : 0;
+	f->closeup_began_ns = now_ns;
+	f->has_begun = true;
 	f->closeup_end_ns = now_ns + w->rule->closeup_ms * 1000000ull;
 }
 
@@ -372,18 +504,21 @@ static void begin_closeup(struct findings *f, uint64_t now_ns)
 static void end_closeup(struct findings *f, uint64_t now_ns)
 {
 	const struct watched *target = f->target;
+	bool is_brief = now_ns < f->closeup_end_ns;
 	struct closeup_view view;
 
 	closeup_end(f->closeup, &view);
 	uint64_t switches = target->pid ? switches_of(target->pid) : 0;
 	view.switches = switches > f->switches ? switches - f->switches : 0;
 	f->target = NULL;
+	f->closeup_end_ns = now_ns;
 	for (size_t i = 0; i < f->count; i++) {
 		struct watched *w = f->watched[i];
 		bool is_same = w->pid == target->pid && w->start == target->start &&
 			       strcmp(w->comm, target->comm) == 0 && w->rule->closeup_ms &&
 			       w->rule->closeup_ms <= target->rule->closeup_ms;
-		if (!is_same || !w->of)
+		if (!is_same || !w->of || w->streak < w->rule->looks ||
+		    (is_brief && w != target && !w->rule->brief))
 			continue;
 		if (find(f, w, &view)) {
 			w->backoff_ns = 0;
@@ -396,13 +531,34 @@ static void end_closeup(struct findings *f, uint64_t now_ns)
 	}
 }
 
+/* Whether a closeup is over before its time. */
+static bool has_seen_enough(const struct findings *f, uint64_t now_ns)
+{
+	uint64_t ms = (now_ns - f->closeup_began_ns) / 1000000;
+	uint64_t calls = closeup_calls(f->closeup);
+
+	if (ms < CLOSEUP_CUT_MS || f->target->rule->whole)
+		return false;
+	return calls > CLOSEUP_RATE * ms / 1000 ||
+	       (f->target->rule->brief && calls >= CLOSEUP_ENOUGH);
+}
+
+unsigned findings_soon(struct findings *f)
+{
+	bool soon = f->has_begun;
+
+	f->has_begun = false;
+	return soon ? CLOSEUP_CUT_MS : 0;
+}
+
 void findings_tick(struct findings *f, uint64_t now_ns)
 {
-	if (f->target && now_ns >= f->closeup_end_ns)
+	if (f->target && (now_ns >= f->closeup_end_ns || has_seen_enough(f, now_ns)))
 		end_closeup(f, now_ns);
 	if (now_ns >= f->looks[f->making].began_ns + LOOK_MS * 1000000ull)
 		look(f, now_ns);
-	if (!f->target)
+	look_at_programs(f, now_ns);
+	if (!f->target && !f->bpf.is_asked)
 		begin_closeup(f, now_ns);
 }
 

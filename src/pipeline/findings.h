@@ -3,9 +3,13 @@
  *
  * Every LOOK_MS it looks at what the CPU's samples say of each process. Most rules only suspect
  * from that; a suspect is then watched closely, alone and for a second (collect/closeup.h), and is
- * found or not. One closeup at a time, at most CLOSEUPS_A_MINUTE of them; a suspect that nothing
+ * found or not. Meanwhile system calls cost more, those of the suspect and, somewhat less, all
+ * others. So it lasts only CLOSEUP_CUT_MS if the suspect makes more than CLOSEUP_RATE a second, or
+ * CLOSEUP_ENOUGH in that time and rates are all that is asked.
+ * One closeup at a time, at most CLOSEUPS_A_MINUTE of them; a suspect that nothing
  * was found of is left alone for a minute, then for two, up to a quarter of an hour. Nothing else
- * is traced.
+ * is traced. What BPF programs cost, which samples do not always see, is looked at for a second
+ * every BPF_LOOK_MS, sooner when samples show some; never while a closeup's own programs run.
  *
  * A finding lasts as long as its process is suspected of it.
  */
@@ -14,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collect/bpf_costs.h"
 #include "collect/cgroup.h"
 #include "pipeline/assemble.h"
 #include "profile/profile.h"
@@ -21,12 +26,17 @@
 
 #define LOOK_MS           5000
 #define CLOSEUPS_A_MINUTE 10
+#define CLOSEUP_CUT_MS    30
+#define CLOSEUP_RATE      100000
+#define CLOSEUP_ENOUGH    1000
+#define BPF_LOOK_MS       120000
 
 struct findings;
 
 struct findings_options { /* all borrowed */
 	const struct profile *dict;
 	struct cgroups *cgroups; /* NULL: none */
+	struct bpf_costs *costs; /* NULL: what BPF programs cost is not looked at */
 	const char *host;
 };
 
@@ -46,14 +56,18 @@ void findings_started(struct findings *f, uint32_t parent);
 /* After each drain: looks, begins and ends closeups, as they are due. CLOCK_MONOTONIC. */
 void findings_tick(struct findings *f, uint64_t now_ns);
 
+/* In how many milliseconds it wants to be called next, once after that; 0: whenever. */
+unsigned findings_soon(struct findings *f);
+
 /* A message of what there is to tell now (window_done() frees it); false: nothing. */
 bool findings_take(struct findings *f, uint64_t wall_ms, struct window *ret);
 
 struct findings_stats {
 	uint64_t looks, suspects, closeups, found;
 	uint64_t no_closeup; /* that could not begin */
-	uint64_t left_out;   /* samples, beyond what a look has room for */
-	uint64_t dropped;    /* findings beyond FINDINGS_MAX */
+	uint64_t bpf_looks;
+	uint64_t left_out; /* samples, beyond what a look has room for */
+	uint64_t dropped;  /* findings beyond FINDINGS_MAX */
 };
 
 void findings_stats(const struct findings *f, struct findings_stats *ret);

@@ -143,29 +143,27 @@ static void find_quota(const struct machine *m, struct machine_group *g, uint32_
 	}
 }
 
-static struct machine_group *get_group(struct machine *m, uint64_t id)
+static struct machine_group *get_group(struct machine *m, const struct look_process *p)
 {
 	struct machine_group *oldest = &m->groups[0];
 
 	for (unsigned i = 0; i < m->group_count; i++) {
-		if (m->groups[i].id == id)
+		if (m->groups[i].pid == p->pid && m->groups[i].start == p->start)
 			return &m->groups[i];
 		if (m->groups[i].used < oldest->used)
 			oldest = &m->groups[i];
 	}
 	struct machine_group *g =
 		m->group_count < MACHINE_GROUPS ? &m->groups[m->group_count++] : oldest;
-	*g = (struct machine_group){.id = id};
+	*g = (struct machine_group){.start = p->start, .pid = p->pid};
 	return g;
 }
 
 static void look_at_group(struct machine *m, const struct look_process *p)
 {
-	struct machine_group *g = get_group(m, p->cgroup);
+	struct machine_group *g = get_group(m, p);
 	struct machine_group before = *g;
 
-	if (g->used == m->looks)
-		return; /* another process of it came first */
 	g->used = m->looks;
 	g->held_back = g->seconds = 0;
 	if (g->path[0] && read_stat(g, g->path)) {
@@ -181,11 +179,13 @@ static void look_at_group(struct machine *m, const struct look_process *p)
 	}
 }
 
-const struct machine_group *machine_group(const struct machine *m, uint64_t id)
+const struct machine_group *machine_group(const struct machine *m, const struct look_process *p)
 {
-	for (unsigned i = 0; i < m->group_count; i++)
-		if (m->groups[i].id == id && m->groups[i].used == m->looks)
-			return &m->groups[i];
+	for (unsigned i = 0; i < m->group_count; i++) {
+		const struct machine_group *g = &m->groups[i];
+		if (g->pid == p->pid && g->start == p->start && g->used == m->looks)
+			return g;
+	}
 	return NULL;
 }
 
@@ -205,7 +205,7 @@ void machine_look(struct machine *m, const struct look *l)
 	m->memory_us = us;
 	for (uint32_t i = 1; i < l->process_count && asked < ASKED_MAX; i++) {
 		const struct look_process *p = &l->processes[i];
-		if (p->cgroup && p->pid && look_share(l, p->part.ns) >= GROUP_SHARE) {
+		if (p->pid && look_share(l, p->part.ns) >= GROUP_SHARE) {
 			look_at_group(m, p);
 			asked++;
 		}

@@ -1,7 +1,8 @@
 /*
  * machine: cheap facts of the kernel's own about the time between two looks (look.h): how many
  * threads want to run, how long work stood still for want of memory, how much of the time the
- * control groups that run most were held back by their quota.
+ * control groups that run most were held back by their quota. Those are looked up for each process:
+ * the group that a sample tells may be of another controller.
  */
 #pragma once
 
@@ -11,8 +12,9 @@
 
 #define MACHINE_GROUPS 32
 
-struct machine_group {
-	uint64_t id;    /* as samples have it */
+struct machine_group { /* of a process */
+	uint64_t start;
+	uint32_t pid;
 	char path[256]; /* of the group whose quota it is: a directory; "": there is none */
 	uint64_t periods, throttled, throttled_ns; /* so far */
 	double quota;                              /* in CPUs; 0: not known */
@@ -38,5 +40,5 @@ struct machine {         /* zero-initialised is empty */
 void machine_begin(struct machine *m);
 void machine_look(struct machine *m, const struct look *l);
 
-/* NULL: nothing is known of it. */
-const struct machine_group *machine_group(const struct machine *m, uint64_t id);
+/* That of a process; two of one group have the same path. NULL: nothing is known of it. */
+const struct machine_group *machine_group(const struct machine *m, const struct look_process *p);

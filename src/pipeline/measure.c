@@ -172,6 +172,7 @@ static void measure_findings(struct measure *m, const struct findings *f)
 	metric(m, "collector_findings_total", (double)s.found);
 	metric(m, "collector_findings_dropped_total", (double)s.dropped);
 	metric(m, "collector_closeups_total", (double)s.closeups);
+	metric(m, "collector_bpf_looks_total", (double)s.bpf_looks);
 }
 
 void measure_all(struct measure *m, const struct measured *now)

@@ -17,6 +17,10 @@ struct scene {
 	struct closeup_row rows[32];
 	struct closeup_view closeup;
 	struct machine machine;
+	struct bpf_cost program;
+	struct closeup_hold holds[32];
+	struct finding_sample samples[32];
+	size_t sample_count;
 };
 
 static void scene_init(struct scene *s)
@@ -94,7 +98,10 @@ static bool finds(struct scene *s, const char *kind, struct finding *ret)
 				 .dict = s->dict,
 				 .calls = s->calls,
 				 .plans = s->plans,
-				 .machine = &s->machine};
+				 .machine = &s->machine,
+				 .samples = s->samples,
+				 .sample_count = s->sample_count,
+				 .program = r->scope == FINDING_BPF ? &s->program : NULL};
 
 	look_end(&s->look, 6 * SECOND, &s->classes, s->dict);
 	c.of = r->scope == FINDING_MACHINE ? &s->look.all
@@ -177,6 +184,7 @@ static void calls_that_fail(void **state)
 		{2, 20000, 10, true},
 		{2, 20000, 20000, false}, /* half of them work: looked for in several places */
 		{11, 20000, 10, false},   /* EAGAIN is no failure */
+		{25, 20000, 10, false},   /* nor is that a file is no terminal */
 		{2, 300, 0, false},
 	};
 
@@ -226,6 +234,70 @@ static void threads_that_wait(void **state)
 	}
 }
 
+/* The stack is that of samples in which a thread had the lock, not of where the process is most. */
+static void whoever_has_the_lock(void **state)
+{
+	(void)state;
+	for (int is_seen = 0; is_seen < 2; is_seen++) {
+		struct scene s;
+		struct finding f;
+		scene_init(&s);
+		ran(&s, 7, 7, "workers", 60, "work;elsewhere");
+		for (uint32_t t = 0; t < 5; t++) {
+			struct closeup_key lock = {.lock = 64, .timeout = CLOSEUP_FOREVER};
+			ran(&s, 7, 7 + t, "workers", 10, "work;critical_section");
+			called(&s, 7 + t, "futex", lock, 500, SECOND * 8 / 10);
+		}
+		s.closeup.holds = s.holds;
+		for (uint32_t i = 0; i < 30; i++) {
+			uint64_t at = i * SECOND / 40;
+			const char *stack = i % 3 == 0   ? "work;elsewhere"
+					    : i % 3 == 1 ? "work;critical_section;copy"
+							 : "work;critical_section";
+			s.samples[s.sample_count++] =
+				(struct finding_sample){at + 5, 7 + i % 5, stack_of(&s, stack)};
+			if (is_seen && i % 3)
+				s.holds[s.closeup.hold_count++] =
+					(struct closeup_hold){at, at + 9, 7 + i % 5, 64};
+			else /* another lock, another thread, another time */
+				s.holds[s.closeup.hold_count++] = (struct closeup_hold){
+					at + (i % 2) * 6, at + 9, 7 + (i + i % 2) % 5, 65};
+		}
+		assert_true(finds(&s, "lock-convoy", &f));
+		assert_string_equal(f.stack, is_seen ? "work;critical_section" : "work;elsewhere");
+		assert_true(!!strstr(f.headline, "mostly in critical_section") == is_seen);
+		scene_done(&s);
+	}
+}
+
+static void a_bpf_program(void **state)
+{
+	(void)state;
+	for (int is_dear = 0; is_dear < 2; is_dear++) {
+		struct scene s;
+		struct finding f;
+		scene_init(&s);
+		s.program = (struct bpf_cost){.id = 213,
+					      .share = is_dear ? 0.032 : 0.008,
+					      .rate = 812345,
+					      .run_ns = 39,
+					      .tag = "0123456789abcdef",
+					      .name = "on_each_call"};
+		ran(&s, 7, 7, "server", 50, "main;read;|do_syscall_64");
+		ran(&s, 7, 7, "server", 1,
+		    "main;write;|__traceiter;|bpf_prog_0123456789abcdef_on_");
+		ran(&s, 7, 7, "server", 9, "main;read;|bpf_prog_fedcba9876543210_other");
+		assert_int_equal(finds(&s, "bpf-program", &f), is_dear);
+		if (is_dear) {
+			assert_non_null(strstr(f.headline, "on_each_call"));
+			assert_non_null(strstr(f.headline, "812,000 times a second"));
+			assert_string_equal(f.next, "smolder bpf 213");
+			assert_true(strncmp(f.stack, "main;write;", 11) == 0);
+		}
+		scene_done(&s);
+	}
+}
+
 static void one_thread_that_others_wait_for(void **state)
 {
 	(void)state;
@@ -266,12 +338,14 @@ static void processes(void **state)
 		struct scene s;
 		struct finding f;
 		scene_init(&s);
-		ran(&s, 7, 7, "sh", 30, "main;fork;|__x64_sys_clone");
+		ran(&s, 7, 7, "sh", 30, "main;fork;|do_syscall_64;|__do_sys_clone;|kernel_clone");
 		for (int i = 0; i < (is_storm ? 2000 : 300); i++)
 			look_fork(&s.look, 7);
 		assert_int_equal(finds(&s, "process-storm", &f), is_storm);
-		if (is_storm)
+		if (is_storm) {
 			assert_non_null(strstr(f.headline, "400 processes a second"));
+			assert_string_equal(f.stack, "main;fork");
+		}
 		scene_done(&s);
 	}
 }
@@ -322,7 +396,8 @@ static void the_machine(void **state)
 	s.machine.memory_stalls = 0.3;
 	assert_true(finds(&s, "memory-pressure", &f));
 	assert_false(finds(&s, "throttled", &f));
-	s.machine.groups[0] = (struct machine_group){.id = 9, .held_back = 0.05, .quota = 0.5};
+	s.machine.groups[0] =
+		(struct machine_group){.pid = 7, .start = 7, .held_back = 0.05, .quota = 0.5};
 	snprintf(s.machine.groups[0].path, sizeof(s.machine.groups[0].path), "/cgroup/web");
 	s.machine.group_count = 1;
 	assert_false(finds(&s, "throttled", &f));
@@ -343,7 +418,7 @@ static void all_kinds_are_described(void **state)
 			    strlen(r->means) < sizeof(((struct finding *)0)->means));
 		assert_true(r->suspects && r->holds && r->looks > 0);
 	}
-	assert_int_equal(count, 15);
+	assert_int_equal(count, 16);
 }
 
 int main(void)
@@ -353,6 +428,8 @@ int main(void)
 		cmocka_unit_test(a_scan_of_proc),
 		cmocka_unit_test(calls_that_fail),
 		cmocka_unit_test(threads_that_wait),
+		cmocka_unit_test(whoever_has_the_lock),
+		cmocka_unit_test(a_bpf_program),
 		cmocka_unit_test(one_thread_that_others_wait_for),
 		cmocka_unit_test(switches),
 		cmocka_unit_test(processes),

@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -125,6 +127,66 @@ static void a_collector_opens_files_in_other_roots(void **state)
 	assert_int_equal(in_child(open_in_a_root), 0);
 }
 
+/* What that process does about itself: 0, or the signal that it was killed by, negative. */
+static int as_bpf_reader(int (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int r = privilege_only_bpf_costs();
+		_exit(r == -EPERM ? 77 : r ? 100 : fn());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int ask(int command)
+{
+	union bpf_attr attr = {};
+
+	return syscall(SYS_bpf, command, &attr, sizeof(attr)) < 0 ? errno : 0;
+}
+
+static int read_programs(void)
+{
+	int err = ask(BPF_PROG_GET_NEXT_ID);
+
+	return err == 0 || err == ENOENT ? 0 : err;
+}
+
+static int load_program(void)
+{
+	return ask(BPF_PROG_LOAD);
+}
+
+static int make_map(void)
+{
+	return ask(BPF_MAP_CREATE);
+}
+
+static int open_a_file(void)
+{
+	return open("/dev/null", O_RDONLY) < 0;
+}
+
+static int start_a_process(void)
+{
+	return fork() < 0;
+}
+
+static void who_reads_bpf_costs_can_do_nothing_else(void **state)
+{
+	int (*const refused[])(void) = {load_program, make_map, open_a_file, start_a_process};
+
+	(void)state;
+	if (as_bpf_reader(read_programs) == 77)
+		skip(); /* not root */
+	assert_int_equal(as_bpf_reader(read_programs), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		assert_int_equal(as_bpf_reader(refused[i]), -SIGSYS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +194,7 @@ int main(void)
 		cmocka_unit_test(threads_that_leave_signals_to_the_loop_live_on),
 		cmocka_unit_test(more_of_them_than_there_is_room_for_are_counted_too),
 		cmocka_unit_test(a_collector_opens_files_in_other_roots),
+		cmocka_unit_test(who_reads_bpf_costs_can_do_nothing_else),
 	};
 
 	return cmocka_run_group_tests_name("privilege", tests, NULL, NULL);

@@ -1,10 +1,12 @@
 /*
- * bpf_load OBJECT [NAME]: attaches the programs of bpf_load.bpf.c, and gives them work: two threads
- * on one CPU that do nothing but let each other run. NAME is what the process is called.
+ * bpf_load OBJECT [NAME [PROGRAM]]: attaches the programs of bpf_load.bpf.c, and gives them work:
+ * two threads on one CPU that do nothing but let each other run. NAME is what the process is
+ * called. With PROGRAM only that one is attached, and no work is given.
  */
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 #include <bpf/libbpf.h>
@@ -43,11 +45,19 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, argv[2]);
 	if (!o || bpf_object__load(o) != 0)
 		return 1;
-	bpf_object__for_each_program(p, o) if (attach(p) != 0) return 1;
+	bpf_object__for_each_program(p, o)
+	{
+		if (argc > 3 && strcmp(argv[3], bpf_program__name(p)) != 0)
+			continue;
+		if (attach(p) != 0)
+			return 1;
+	}
 	CPU_ZERO(&here);
 	CPU_SET(sched_getcpu(), &here);
 	sched_setaffinity(0, sizeof(here), &here);
 	workload_ready();
+	while (argc > 3)
+		pause();
 	pthread_create(&other, NULL, yield, NULL);
 	yield(NULL);
 	return 0;

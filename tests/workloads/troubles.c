@@ -7,7 +7,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -18,6 +22,9 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,6 +126,46 @@ static void do_read(void)
 		sink += (uint64_t)read(fds[0], &byte, 1);
 }
 
+/* As often, but there is always a byte. */
+static void do_calm_read(void)
+{
+	int fd = open("/dev/zero", O_RDONLY | O_NONBLOCK);
+	char byte;
+
+	for (;;)
+		sink += (uint64_t)read(fd, &byte, 1);
+}
+
+static void do_poll0(void)
+{
+	struct pollfd p = {.fd = eventfd(0, 0), .events = POLLIN};
+
+	for (;;)
+		sink += (uint64_t)poll(&p, 1, 0);
+}
+
+static void do_select0(void)
+{
+	int fd = eventfd(0, 0);
+
+	for (;;) {
+		struct timeval none = {};
+		fd_set in;
+		FD_ZERO(&in);
+		FD_SET(fd, &in);
+		sink += (uint64_t)select(fd + 1, &in, NULL, NULL, &none);
+	}
+}
+
+/* Waits for a value that it has not. */
+static void do_futex(void)
+{
+	static uint32_t word = 1;
+
+	for (;;)
+		sink += (uint64_t)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+
 /* ---- calls that fail ------------------------------------------------------------------------- */
 
 static void open_again_and_again(const char *path)
@@ -173,49 +220,6 @@ static NOINLINE void critical_section(uint64_t us)
 	pthread_mutex_lock(&lock);
 	work_us(us);
 	pthread_mutex_unlock(&lock);
-}
-
-/* Asks for what the busy one has, and waits for it. */
-static void *ask_now_and_then(void *arg)
-{
-	for (;;) {
-		critical_section(1);
-		if (arg)
-			usleep(1000);
-	}
-	return NULL;
-}
-
-static void *sleeper(void *arg)
-{
-	for (;;) {
-		usleep(50000);
-		work_us(20);
-	}
-	return arg;
-}
-
-static void work_alone(void *(*others)(void *), void *arg)
-{
-	spawn(3, others, arg);
-	for (;;) {
-		pthread_mutex_lock(&lock);
-		work_us(20000);
-		pthread_mutex_unlock(&lock);
-		sched_yield();
-	}
-}
-
-static void do_alone(void)
-{
-	static int any;
-
-	work_alone(ask_now_and_then, &any);
-}
-
-static void do_calm_alone(void)
-{
-	work_alone(sleeper, NULL);
 }
 
 static int ping[2], pong[2];
@@ -274,10 +278,40 @@ static void *beside_the_convoy(void *arg)
 	return arg;
 }
 
+/* Half of the time that it has the lock it sleeps; and another thread is busier than all of them.
+ */
+static NOINLINE void hold_the_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	work_us(300);
+	usleep(100);
+	pthread_mutex_unlock(&lock);
+}
+
+static void *in_the_lazy_convoy(void *arg)
+{
+	for (;;)
+		hold_the_lock();
+	return arg;
+}
+
+static NOINLINE void busy_elsewhere(void)
+{
+	work_us(600);
+	usleep(100);
+}
+
 static void do_convoy(void)
 {
 	spawn(8, in_the_convoy, NULL);
 	sleep_for_ever();
+}
+
+static void do_lazy_convoy(void)
+{
+	spawn(8, in_the_lazy_convoy, NULL);
+	for (;;)
+		busy_elsewhere();
 }
 
 static void do_calm_convoy(void)
@@ -358,45 +392,170 @@ static void do_allocate(void)
 
 static void do_calm_allocate(void)
 {
-	allocate(64, 50);
+	allocate(64, 300);
 }
 
-static void *map_and_unmap(void *arg)
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static size_t file_bytes;
+
+static int file_of(size_t bytes)
 {
-	for (;;) {
-		void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p != MAP_FAILED)
-			munmap(p, 4096);
-	}
-	return arg;
+	char path[] = "/var/tmp/troubles-XXXXXX";
+	static char page[65536];
+	int fd = mkstemp(path);
+
+	file_bytes = bytes;
+	if (fd < 0)
+		exit(1);
+	unlink(path);
+	for (size_t at = 0; at < bytes; at += sizeof(page))
+		if (write(fd, page, sizeof(page)) != (ssize_t)sizeof(page))
+			exit(1);
+	fsync(fd);
+	return fd;
+}
+
+static NOINLINE void read_from(int fd, char *to, size_t bytes)
+{
+	if (read(fd, to, bytes) < (ssize_t)bytes)
+		lseek(fd, 0, SEEK_SET);
+}
+
+/* The kernel lets one thread at a time read through a descriptor: it has one position. */
+static void *read_through(void *arg)
+{
+	char *to = malloc(1 << 20);
+	int fd = arg ? *(int *)arg : file_of(8 << 20);
+
+	for (;;)
+		read_from(fd, to, 1 << 20);
+	return NULL;
 }
 
 static void do_contend(void)
 {
-	spawn(CALLERS, map_and_unmap, NULL);
+	static int fd;
+
+	fd = file_of(8 << 20);
+	spawn(CALLERS, read_through, &fd);
 	sleep_for_ever();
 }
 
 static void do_calm_contend(void)
 {
-	map_and_unmap(NULL);
+	spawn(CALLERS, read_through, NULL);
+	sleep_for_ever();
+}
+
+/* Stays in memory, unless there is too little. */
+static void *read_all_again(void *arg)
+{
+	static char page[65536];
+
+	for (;;)
+		for (size_t at = 0; at < file_bytes; at += sizeof(page))
+			sink += (uint64_t)pread(*(int *)arg, page, sizeof(page), (off_t)at);
+	return NULL;
+}
+
+static void reread(size_t bytes)
+{
+	int fd = file_of(bytes);
+
+	spawn(CALLERS, read_all_again, &fd);
+	sleep_for_ever();
+}
+
+static void do_reread(void)
+{
+	reread(96 << 20);
+}
+
+static void do_calm_reread(void)
+{
+	reread(4 << 20);
+}
+
+/* ---- the network ----------------------------------------------------------------------------- */
+
+static int udp_socket(struct sockaddr_in *ret_at)
+{
+	socklen_t len = sizeof(*ret_at);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	*ret_at = (struct sockaddr_in){.sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	if (fd < 0 || bind(fd, (struct sockaddr *)ret_at, len) != 0 ||
+	    getsockname(fd, (struct sockaddr *)ret_at, &len) != 0)
+		exit(1);
+	return fd;
+}
+
+static NOINLINE void send_packets(int fd, const struct sockaddr_in *to, size_t bytes)
+{
+	static char data[32768];
+
+	sendto(fd, data, bytes, MSG_DONTWAIT, (const struct sockaddr *)to, sizeof(*to));
+}
+
+/* One byte each, to a port where nobody is: each is answered with another packet. */
+static void do_packets(void)
+{
+	struct sockaddr_in nobody, own;
+
+	close(udp_socket(&nobody));
+	int fd = udp_socket(&own);
+	for (;;)
+		send_packets(fd, &nobody, 1);
+}
+
+/* As busy with the network, but few and large. */
+static void do_calm_packets(void)
+{
+	static char got[32768];
+	struct sockaddr_in to, own;
+	int in = udp_socket(&to), out = udp_socket(&own);
+
+	for (;;) {
+		send_packets(out, &to, sizeof(got));
+		sink += (uint64_t)recv(in, got, sizeof(got), MSG_DONTWAIT);
+	}
 }
 
 static const struct {
 	const char *word;
 	void (*fn)(void);
 } modes[] = {
-	{"poll", do_poll},         {"calm-poll", do_calm_poll},
-	{"yield", do_yield},       {"read", do_read},
-	{"fail", do_fail},         {"calm-fail", do_calm_fail},
-	{"fork", do_fork},         {"calm-fork", do_calm_fork},
-	{"alone", do_alone},       {"calm-alone", do_calm_alone},
-	{"switch", do_switch},     {"calm-switch", do_calm_switch},
-	{"convoy", do_convoy},     {"calm-convoy", do_calm_convoy},
-	{"queue", do_queue},       {"calm-queue", do_calm_queue},
-	{"fault", do_fault},       {"calm-fault", do_calm_fault},
-	{"allocate", do_allocate}, {"calm-allocate", do_calm_allocate},
-	{"contend", do_contend},   {"calm-contend", do_calm_contend},
+	{"poll", do_poll},
+	{"calm-poll", do_calm_poll},
+	{"yield", do_yield},
+	{"poll0", do_poll0},
+	{"select0", do_select0},
+	{"futex", do_futex},
+	{"read", do_read},
+	{"calm-read", do_calm_read},
+	{"fail", do_fail},
+	{"calm-fail", do_calm_fail},
+	{"fork", do_fork},
+	{"calm-fork", do_calm_fork},
+	{"switch", do_switch},
+	{"calm-switch", do_calm_switch},
+	{"convoy", do_convoy},
+	{"calm-convoy", do_calm_convoy},
+	{"queue", do_queue},
+	{"calm-queue", do_calm_queue},
+	{"fault", do_fault},
+	{"calm-fault", do_calm_fault},
+	{"allocate", do_allocate},
+	{"calm-allocate", do_calm_allocate},
+	{"contend", do_contend},
+	{"calm-contend", do_calm_contend},
+	{"packets", do_packets},
+	{"calm-packets", do_calm_packets},
+	{"reread", do_reread},
+	{"calm-reread", do_calm_reread},
+	{"lazy-convoy", do_lazy_convoy},
 };
 
 int main(int argc, char **argv)
