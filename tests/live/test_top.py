@@ -19,7 +19,7 @@ from terminal import Terminal  # noqa: E402
 COLUMNS = ["PID", "CPU%", "RUNNABLE%", "BLOCKED%", "SWITCH/s", "THR", "COMMAND", "@CONTAINER"]
 THREADS = ["TID", "CPU%", "RUNNABLE%", "BLOCKED%", "SWITCH/s", "THREAD", "(PROCESS)", "@CONTAINER"]
 BURN = "burn_here states"
-HELP = "q quit  / search  PRBS sort  t threads  c containers  w wall  p pause  h help"
+HELP = "q quit / search PRBS sort t thread c container w wall p pause f findings h help"
 
 
 def number(word):
@@ -143,7 +143,7 @@ def keys_do_what_the_help_says():
             t.wait("containers", lambda lines: "CONTAINER" in lines[3].split() and
                    sum(r["THR"] for r in table(lines).values()) == 5)
             t.keys("c", "h")
-            t.wait("help", lambda lines: any("Any key goes back" in line for line in lines))
+            t.wait("help", lambda lines: any("other key goes back" in line for line in lines))
             t.keys("x")
             t.wait("no help", lambda lines: has_rows(lines, "states", "waits"))
 
@@ -155,6 +155,28 @@ def keys_do_what_the_help_says():
             t.wait("that it goes on", lambda lines: lines[0] != before[0] and "[paused]" not in lines[0])
             t.keys("q")
             assert t.ended()[0] == 0
+
+
+@live
+def what_looks_wrong_is_on_top():
+    """Live from the kernel: named as soon as it is found, in full on a page of its own, and gone once it is over."""
+    with workloads.start("troubles", "poll") as w, top() as t:
+        found = "epoll_wait with a timeout of 0"
+        def look(lines):
+            return found in lines[1] and "tr-poll" in lines[1]
+        t.wait("the finding, alone", lambda lines: look(lines) or "(1 of" in lines[1])
+        t.keys("f")
+        t.wait("its page", lambda lines: any(line.startswith("busy-poll: tr-poll") for line in lines)
+               and any("Since " in line for line in lines) and lines[-1].endswith("any other key goes back"))
+        t.keys("x")
+        t.wait("the table", lambda lines: lines[-1] == HELP)
+        # It stays while the source begins anew, as it does to record waits.
+        t.keys("w", "/", *"tr-poll", "Enter")
+        t.wait("its waits", lambda lines: has_rows(lines, "tr-poll") and "IDLE%" in lines[3] and lines[1])
+        w.stop()
+        t.wait("that it is over", lambda lines: "tr-poll" not in lines[1])
+        t.keys("q")
+        assert t.ended()[0] == 0
 
 
 def lines_order(t):
