@@ -13,18 +13,21 @@ static void help(void)
 {
 	puts("Usage: smolder explain [options] PID|SELECTOR\n"
 	     "\n"
-	     "Prints what is known of a program's last minutes, on a page of plain text: its share "
-	     "of\n"
-	     "the machine, its wall clock by parts, the functions and paths that take its time, "
+	     "Prints what is known of a program's last minutes, on a page of plain text: its "
+	     "share\n"
+	     "of the machine, what looks wrong, its wall clock by parts, the functions and paths\n"
+	     "that take its time, its system calls, what changed against the hour before, and "
 	     "what\n"
-	     "changed against the hour before, and what is not known. For people, and for "
-	     "language\n"
-	     "models that are given the text; none is called.\n"
+	     "is not known. For people, and for language models that are given the text; none is\n"
+	     "called.\n"
 	     "\n"
 	     "      --from TIME       start of the time range: 5m (ago), 14:02, … (10 minutes "
 	     "before\n"
 	     "                        --to)\n"
 	     "      --to TIME         its end (now)\n"
+	     "      --no-calls        do not count its system calls, which takes a second, and "
+	     "root;\n"
+	     "                        with --to nor are they\n"
 	     "      --json            print it as JSON");
 	query_client_help();
 	puts("  -q, --quiet           print nothing but errors and the page\n"
@@ -36,13 +39,14 @@ static void help(void)
 	     "  smolder explain 'cpu{unit=\"web.service\"}' --json");
 }
 
-enum { OPT_FROM = 256, OPT_TO, OPT_JSON };
+enum { OPT_FROM = 256, OPT_TO, OPT_JSON, OPT_NO_CALLS };
 
 static const struct option long_options[] = {
 	CLIENT_OPTIONS,
 	{"from", required_argument, NULL, OPT_FROM},
 	{"to", required_argument, NULL, OPT_TO},
 	{"json", no_argument, NULL, OPT_JSON},
+	{"no-calls", no_argument, NULL, OPT_NO_CALLS},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{},
@@ -51,7 +55,7 @@ static const struct option long_options[] = {
 struct command_line {
 	struct query_client_options client;
 	const char *from, *to;
-	bool as_json;
+	bool as_json, no_calls;
 };
 
 static bool option(struct command_line *l, int opt, const char *arg)
@@ -64,6 +68,8 @@ static bool option(struct command_line *l, int opt, const char *arg)
 		l->to = arg;
 	else if (opt == OPT_JSON)
 		l->as_json = true;
+	else if (opt == OPT_NO_CALLS)
+		l->no_calls = true;
 	else if (opt == 'q')
 		log_level = LOG_QUIET;
 	else /* getopt has said it */
@@ -123,7 +129,8 @@ int cmd_explain(int argc, char **argv)
 	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.client);
 	if (!c)
 		return 1;
-	int code = explanation_gather(c, selector, range, &e);
+	const struct explanation_ask ask = {selector, range, !l.no_calls && !l.to};
+	int code = explanation_gather(c, &ask, &e);
 	if (code)
 		return code;
 	if (l.as_json) {

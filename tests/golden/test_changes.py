@@ -176,7 +176,9 @@ def a_program_is_explained_on_a_page():
         assert abs(parts["[blocked: lock]"] - 0.2) < 0.01 and abs(parts["[idle]"] - 0.6) < 0.01, parts
         assert e["wall"]["waits"][0]["path"][-1] == "lock", e["wall"]["waits"]
         assert e["changes"]["comparisons"][0]["functions"][0]["function"] == "format", e["changes"]
-        assert e["findings"] == []
+        assert e["findings"] == [] and e["system_calls"] is None
+        assert any("only of the time that is now" in u for u in e["unknown"]), e["unknown"]
+        assert e["process_count"] == 1 and e["wall"]["waits"][0]["part"] == "[blocked: lock]", e
         assert json.loads(smolder("explain", "--json", "--store", s.store, *ask).stdout) == e
         page = smolder("explain", "--server", s.url, *ask).stdout
         for word in ("It took 0.", "Processes", "[blocked: lock]", "What changed", "not known",
@@ -186,6 +188,10 @@ def a_program_is_explained_on_a_page():
         page = smolder("explain", "103", "--server", s.url, "--from", str(start), "--to",
                        str(middle)).stdout
         assert "what it waited for is not recorded: 'smolder run --offcpu yes'" in page, page
+        # Whoever has that number now is another process.
+        e = json.loads(smolder("explain", "--json", "api", "--server", s.url, "--from", str(start)).stdout)
+        assert e["system_calls"] is None, e
+        assert any("none of its processes runs on this machine now" in u for u in e["unknown"]), e["unknown"]
         p = smolder("explain", "4711", "--server", s.url)
         assert p.returncode == 1 and "nothing matches" in p.stderr, p.stderr
         for args in ((), ("a", "b"), ("offcpu{}",)):
