@@ -500,7 +500,7 @@ static void start_findings(struct top_live *l)
 	const struct findings_options o = {l->dict, l->cgroups, ""};
 	struct sampler_error why;
 
-	if (l->options->target.tid_count)
+	if (!l->options->findings || l->options->target.tid_count)
 		return;
 	l->findings = findings_new(&o, &why);
 	if (why.doing && !l->said_few)

@@ -12,6 +12,7 @@
 struct top_live_options {
 	struct target_options target; /* no program */
 	uint64_t frequency;           /* samples per second per CPU */
+	bool findings;                /* looks for what is wrong */
 };
 
 /* The options are borrowed and outlive it. */

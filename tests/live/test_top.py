@@ -81,7 +81,7 @@ def check_threads(rows):
 def threads_are_shown_as_they_are_on_any_size():
     with workloads.start("states") as w:
         for width, height in ((80, 24), (200, 60)):
-            with top("-p", w.pid, "--by", "thread", width=width, height=height) as t:
+            with top("-p", w.pid, "--by", "thread", "--findings", "no", width=width, height=height) as t:
                 rows = t.wait("its threads", lambda lines: has_rows(
                     lines, "st-burner", "st-sleeper", "st-blocked"))
                 check_threads(rows)
@@ -241,7 +241,7 @@ def the_terminal_is_as_it_was_after_any_end():
 @live
 def plain_text_is_plain():
     with workloads.start("states") as w:
-        r = run("top", "-b", "-n", "2", "-p", w.pid, "--by", "thread").ok()
+        r = run("top", "-b", "-n", "2", "-p", w.pid, "--by", "thread", "--findings", "no").ok()
         text = r.out.decode()
         assert not re.search(r"[^\n\x20-\x7e]", text) and r.err == "", (text, r.err)
         assert text.count("smolder top  ") == 2 and len(text.splitlines()) > 20, text
@@ -291,6 +291,7 @@ def wrong_uses_are_told():
     run("top").refused("terminal", "top -b")
     run("top", "-b", "--sort", "size").refused("--sort", "runnable", "size")
     run("top", "-b", "--by", "user").refused("--by", "container")
+    run("top", "-b", "--findings", "perhaps").refused("--findings", "no, yes", "perhaps")
     run("top", "-b", "-n", "0").refused("-n")
     run("top", "-b", "-d", "0.01").refused("-d")
     run("top", "-l", "3").refused("-l", "-b")
