@@ -38,24 +38,27 @@ static bool still_runs(uint32_t pid, const char *comm)
 	return strcmp(clean, comm) == 0;
 }
 
-/* How many of them there are that can be looked at; *ret_all: how many the profile has. */
-static size_t list_processes(const struct profile *p, uint32_t ret[static EXPLAINED_PROCESSES],
-			     size_t *ret_all)
+static bool has(const uint32_t *pids, size_t count, uint32_t pid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* How many of them there are that can be looked at. */
+static size_t list_processes(const struct profile *p, uint32_t ret[static EXPLAINED_PROCESSES])
 {
 	char own[65] = "";
 	size_t count = 0;
 
 	gethostname(own, sizeof(own) - 1);
-	*ret_all = 0;
-	for (uint32_t i = 0; i < p->series_count; i++) {
+	for (uint32_t i = 0; i < p->series_count && count < EXPLAINED_PROCESSES; i++) {
 		const char *pid = profile_label(p, i, "pid"), *comm = profile_label(p, i, "comm");
 		const char *host = profile_label(p, i, "host");
 		uint32_t n = pid ? (uint32_t)strtoul(pid, NULL, 10) : 0;
-		if (!n || !comm)
-			continue;
-		++*ret_all;
-		if (count < EXPLAINED_PROCESSES && (!host || !*host || strcmp(host, own) == 0) &&
-		    still_runs(n, comm))
+		if (n && comm && !has(ret, count, n) &&
+		    (!host || !*host || strcmp(host, own) == 0) && still_runs(n, comm))
 			ret[count++] = n;
 	}
 	return count;
@@ -152,7 +155,7 @@ json_t *explanation_calls(const struct profile *p, char ret_why[static 256])
 	struct syscall_totals *first = syscall_totals_new(false, true);
 	CLEANUP(syscall_totals_freep) struct syscall_totals *t = syscall_totals_new(false, true);
 	uint32_t pids[EXPLAINED_PROCESSES];
-	size_t all, count = list_processes(p, pids, &all);
+	size_t count = list_processes(p, pids);
 	double seconds = 0;
 
 	if (!count) {
@@ -169,6 +172,5 @@ json_t *explanation_calls(const struct profile *p, char ret_why[static 256])
 	}
 	json_t *o = make(calls, t, seconds, timed);
 	json_object_set_new(o, "processes", json_integer((json_int_t)count));
-	json_object_set_new(o, "of_processes", json_integer((json_int_t)all));
 	return o;
 }

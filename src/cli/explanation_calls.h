@@ -14,7 +14,7 @@
 
 /*
  * Of those processes of a profile (labels pid, comm and host) that still run on this machine:
- * {"seconds", "processes", "of_processes", "per_second", "failed_share", "timed", "calls":
+ * {"seconds", "processes", "per_second", "failed_share", "timed", "calls":
  * [{"call", "per_second", "mean_us" if they were timed, and if any failed: "failed_share",
  * "error"}]}. NULL: ret_why says, in words, why they are not known.
  */

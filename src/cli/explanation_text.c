@@ -154,11 +154,11 @@ static void print_calls(const json_t *e, FILE *out)
 	if (!json_is_object(calls))
 		return;
 	title(out, "System calls, counted just now for a second");
-	if (json_whole(calls, "processes") < json_whole(calls, "of_processes"))
+	if (json_whole(calls, "processes") < json_whole(e, "process_count"))
 		fprintf(out,
 			INDENT "Of %" PRIu64 " of these %" PRIu64
 			       " processes: the others have ended, or are too many.\n",
-			json_whole(calls, "processes"), json_whole(calls, "of_processes"));
+			json_whole(calls, "processes"), json_whole(e, "process_count"));
 	if (!json_array_size(json_object_get(calls, "calls"))) {
 		fputs(INDENT "None in that second.\n", out);
 		return;

@@ -56,7 +56,7 @@ def a_live_process_is_explained():
         assert e["wall"] is None and any("--offcpu" in u for u in e["unknown"]), e["unknown"]
         # Its system calls are counted as of now: it computes, and sleeps in between.
         calls = e["system_calls"]
-        assert (calls["processes"], calls["of_processes"], calls["timed"]) == (1, 1, True), calls
+        assert (calls["processes"], e["process_count"], calls["timed"]) == (1, 1, True), (calls, e["processes"])
         assert 0.9 < calls["seconds"] < 5 and calls["failed_share"] == 0, calls
         (sleep,) = [c for c in calls["calls"] if c["call"] == "clock_nanosleep"]
         assert 1 < sleep["per_second"] <= calls["per_second"] and 100 < sleep["mean_us"] < 10 ** 6, calls
