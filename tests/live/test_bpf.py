@@ -263,6 +263,7 @@ def each_run_is_timed_where_the_kernel_allows_it():
         times = json.loads(r.out)["times"]
         assert sum(b["runs"] for b in times["buckets"]) == times["runs"] > 0, times
         if "cannot be timed" in r.err:
+            assert json.loads(r.out)["not_each"] in r.err and ("fentry" in r.err or "attach" in r.err), r.err
             assert times["of"].startswith("means") and times["readings"] >= times["intervals"] > 0, times
             skip("this kernel lets nobody attach to a BPF program")
         assert times["of"] == "runs" and times["lost"] < 0.01 * times["runs"], times
