@@ -164,7 +164,8 @@ def filters_and_order():
         ids = {name: row["id"] for name, row in programs("-p", w.pid).items()}
         assert set(programs("--id", f"{ids[CALLS]},{ids[CLOCK]}")) == {CALLS, CLOCK}
         assert set(programs("-p", w.pid, "--type", "raw_tracepoint")) == {CALLS, SWITCHES}
-        assert programs("--type", "xdpp") == {}
+        assert programs("-p", w.pid, "--type", "xdp") == {}
+        run("bpf", "--type", "xdpp").refused("xdpp", "raw_tracepoint")
         for order, key, rising in (("cpu", "cpu_percent", False), ("runs", "runs_per_second", False),
                                    ("time", "ns_per_run", False), ("id", "id", True), ("name", "name", True),
                                    ("maps", "map_bytes", False), ("avg", "average_cpu_percent", False)):

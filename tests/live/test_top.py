@@ -97,7 +97,8 @@ def threads_are_shown_as_they_are_on_any_size():
                 rows, hot = table(lines), below(lines)
                 share, total = hot[BURN]
                 cpu = rows["st-burner"]["CPU%"]
-                assert share <= total <= cpu + 0.1 and share > 0.8 * cpu, (hot, rows)
+                # What it does not take itself are calls of clock_gettime, which others may be watching.
+                assert 0.6 * cpu < share <= total <= cpu + 0.1 and total > 0.9 * cpu, (hot, rows)
                 stack = next(line for line in lines if "burn_here < " in line)
                 assert stack.split()[1:3] == ["burn_here", "<"], stack
                 t.keys("q")
@@ -248,8 +249,9 @@ def plain_text_is_plain():
         for part in text.split("smolder top  ")[1:]:
             rows = table(part.splitlines())
             check_threads(rows)
-            share, _ = below(part.splitlines())[BURN]
-            assert share > 0.8 * rows["st-burner"]["CPU%"], part
+            share, total = below(part.splitlines())[BURN]
+            cpu = rows["st-burner"]["CPU%"]
+            assert share > 0.6 * cpu and total > 0.9 * cpu, part
         r = run("top", "-b", "-n", "1", "-p", w.pid, "--search", "no such name").ok()
         assert "nothing matches" in r.out.decode(), r.out
         # As many lines as were asked for, in the order that was.
