@@ -256,7 +256,8 @@ const char *top_lines_no_functions(const struct top_view *v)
 	if (is_empty(v->interval))
 		return "  the first figures are on their way";
 	if (!v->row_count)
-		return v->options.search[0] ? "  nothing matches the search" : "  nothing ran";
+		return v->options.search[0] ? "  nothing matches the search"
+					    : "  there is no such process";
 	return v->interval->is_wall ? "  nothing is known of its time yet"
 				    : "  no sample: it did not run, or too briefly; w shows what "
 				      "it waits for";
