@@ -223,6 +223,17 @@ static void print_changes(struct query_client *c, const json_t *e, FILE *out)
 	changes_print_versions(c, answer, INDENT, out);
 }
 
+/* "nginx 1234", or what was asked for if that is several. */
+static void print_name(const json_t *e, FILE *out)
+{
+	const json_t *first = json_array_get(json_object_get(e, "processes"), 0);
+
+	if (json_whole(e, "process_count") == 1 && *json_text(first, "pid"))
+		fprintf(out, "%s %s", json_text(first, "comm"), json_text(first, "pid"));
+	else
+		fputs(json_text(e, "query"), out);
+}
+
 void explanation_print(struct query_client *c, const json_t *e, FILE *out)
 {
 	char from[32], to[32];
@@ -231,7 +242,8 @@ void explanation_print(struct query_client *c, const json_t *e, FILE *out)
 
 	report_time(json_whole(e, "from"), from);
 	report_time(json_whole(e, "to"), to);
-	fprintf(out, "%s, %s to %s\n\n", json_text(e, "query"), from, to);
+	print_name(e, out);
+	fprintf(out, ", %s to %s\n\n", from, to);
 	fprintf(out,
 		"It took %.2f CPUs (%.1f s of CPU time), which is %.1f %% of what the machine's "
 		"processes took\n(%.2f CPUs). %.0f %% of it was in the kernel. This is known from "
