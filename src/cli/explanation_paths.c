@@ -29,21 +29,34 @@ static uint64_t *own_of(const struct tree *t, const struct explanation_paths_opt
 	return own;
 }
 
-/* The node of the other tree with the same path below that node; 0: there is none. */
-static uint32_t find_below(const struct tree *t, uint32_t below, const struct tree *other,
-			   uint32_t node)
+/* The names on the way to a node, from the root on: as many as its depth. */
+static const char **names_of(const struct tree *t, uint32_t node)
 {
-	const char *name = other->functions[other->nodes[node].function].name;
+	const char **names = mem_alloc_array((size_t)t->nodes[node].depth + 1, sizeof(*names));
 
-	if (other->nodes[node].depth > 1) {
-		below = find_below(t, below, other, other->nodes[node].parent);
-		if (!below)
-			return 0;
-	}
-	for (uint32_t i = below + 1; i < t->nodes[below].next; i = t->nodes[i].next)
+	for (; node; node = t->nodes[node].parent)
+		names[t->nodes[node].depth - 1] = t->functions[t->nodes[node].function].name;
+	return names;
+}
+
+static uint32_t child_of(const struct tree *t, uint32_t node, const char *name)
+{
+	for (uint32_t i = node + 1; i < t->nodes[node].next; i = t->nodes[i].next)
 		if (strcmp(t->functions[t->nodes[i].function].name, name) == 0)
 			return i;
 	return 0;
+}
+
+/* The node that these names lead to from another one; 0: there is none. */
+static uint32_t find_below(const struct tree *t, uint32_t node, const char *const *names,
+			   uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		node = child_of(t, node, names[i]);
+		if (!node)
+			return 0;
+	}
+	return node;
 }
 
 /* Whose it is. */
@@ -53,9 +66,10 @@ static void put_processes(const struct explanation_paths_options *o, const uint6
 	const struct tree *t = o->by_process;
 	uint64_t all = 0, most = 0;
 	uint32_t count = 0, who = 0;
+	CLEANUP(freep) const char **names = names_of(o->tree, node);
 
 	for (uint32_t i = 1; t && i < t->count; i = t->nodes[i].next) {
-		uint32_t at = find_below(t, i, o->tree, node);
+		uint32_t at = find_below(t, i, names, o->tree->nodes[node].depth);
 		if (!at || !own[at])
 			continue;
 		count++;
