@@ -81,7 +81,7 @@ def check_threads(rows):
 def threads_are_shown_as_they_are_on_any_size():
     with workloads.start("states") as w:
         for width, height in ((80, 24), (200, 60)):
-            with top("-p", w.pid, "--by", "thread", "--findings", "no", width=width, height=height) as t:
+            with top("-p", w.pid, "--by", "thread", width=width, height=height) as t:
                 rows = t.wait("its threads", lambda lines: has_rows(
                     lines, "st-burner", "st-sleeper", "st-blocked"))
                 check_threads(rows)
@@ -97,8 +97,7 @@ def threads_are_shown_as_they_are_on_any_size():
                 rows, hot = table(lines), below(lines)
                 share, total = hot[BURN]
                 cpu = rows["st-burner"]["CPU%"]
-                # What it does not take itself are calls of clock_gettime, which others may be watching.
-                assert 0.6 * cpu < share <= total <= cpu + 0.1 and total > 0.9 * cpu, (hot, rows)
+                assert share <= total <= cpu + 0.1 and share > 0.8 * cpu, (hot, rows)
                 stack = next(line for line in lines if "burn_here < " in line)
                 assert stack.split()[1:3] == ["burn_here", "<"], stack
                 t.keys("q")
@@ -162,21 +161,22 @@ def keys_do_what_the_help_says():
 def what_looks_wrong_is_on_top():
     """Live from the kernel: named as soon as it is found, in full on a page of its own, and gone once it is over."""
     with workloads.start("troubles", "poll") as w, top() as t:
-        found = "epoll_wait with a timeout of 0"
-        def look(lines):
-            return found in lines[1] and "tr-poll" in lines[1]
-        t.wait("the finding, alone", lambda lines: look(lines) or "(1 of" in lines[1])
+        # Others may be found beside it, and be surer.
+        t.wait("a finding", lambda lines: "epoll_wait with a timeout of 0" in lines[1] or "(1 of" in lines[1])
         t.keys("f")
-        t.wait("its page", lambda lines: any(line.startswith("busy-poll: tr-poll") for line in lines)
-               and any("Since " in line for line in lines) and lines[-1].endswith("any other key goes back"))
-        t.keys("x")
-        t.wait("the table", lambda lines: lines[-1] == HELP)
+
+        def told(lines):
+            return any(line.startswith("busy-poll: tr-poll") for line in lines)
+        t.wait("all of it", lambda lines: told(lines) and any("Since " in line for line in lines)
+               and lines[-1].endswith("any other key goes back"))
         # It stays while the source begins anew, as it does to record waits.
-        t.keys("w", "/", *"tr-poll", "Enter")
-        t.wait("its waits", lambda lines: has_rows(lines, "tr-poll") and "IDLE%" in lines[3] and lines[1])
+        t.keys("x", "w")
+        t.wait("its waits", lambda lines: "IDLE%" in lines[3] and lines[-1] == HELP and lines[1])
+        t.keys("f")
+        t.wait("all of it again", told)
         w.stop()
-        t.wait("that it is over", lambda lines: "tr-poll" not in lines[1])
-        t.keys("q")
+        t.wait("that it is over", lambda lines: not told(lines))
+        t.keys("x", "q")
         assert t.ended()[0] == 0
 
 
@@ -242,16 +242,15 @@ def the_terminal_is_as_it_was_after_any_end():
 @live
 def plain_text_is_plain():
     with workloads.start("states") as w:
-        r = run("top", "-b", "-n", "2", "-p", w.pid, "--by", "thread", "--findings", "no").ok()
+        r = run("top", "-b", "-n", "2", "-p", w.pid, "--by", "thread").ok()
         text = r.out.decode()
         assert not re.search(r"[^\n\x20-\x7e]", text) and r.err == "", (text, r.err)
         assert text.count("smolder top  ") == 2 and len(text.splitlines()) > 20, text
         for part in text.split("smolder top  ")[1:]:
             rows = table(part.splitlines())
             check_threads(rows)
-            share, total = below(part.splitlines())[BURN]
-            cpu = rows["st-burner"]["CPU%"]
-            assert share > 0.6 * cpu and total > 0.9 * cpu, part
+            share, _ = below(part.splitlines())[BURN]
+            assert share > 0.8 * rows["st-burner"]["CPU%"], part
         r = run("top", "-b", "-n", "1", "-p", w.pid, "--search", "no such name").ok()
         assert "nothing matches" in r.out.decode(), r.out
         # As many lines as were asked for, in the order that was.
