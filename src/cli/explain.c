@@ -105,7 +105,13 @@ int cmd_explain(int argc, char **argv)
 	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.client);
 	if (!c)
 		return 1;
-	const struct explanation_ask ask = {selector, range, !no_calls && !l.to};
+	const struct explanation_ask ask = {
+		selector, range,
+		no_calls ? "they were not to be counted (--no-calls)"
+		: l.to   ? "they are counted only of the time that is now (without --to); 'smolder "
+			   "syscalls -p PID' counts them for longer, 'smolder trace -p PID' shows "
+			   "each"
+			 : NULL};
 	code = explanation_gather(c, &ask, &e);
 	if (code)
 		return code;

@@ -378,11 +378,8 @@ static json_t *list_unknown(const struct profile *p, const struct store_answer *
 		    "and 'smolder offcpu -p PID' shows it now");
 	if (json_is_null(json_object_get(e, "findings")))
 		say(list, "findings are not known");
-	if (*no_calls)
-		say(list,
-		    "its system calls: %s; 'smolder syscalls -p PID' counts them, 'smolder trace "
-		    "-p PID' shows each",
-		    no_calls);
+	if (no_calls)
+		say(list, "its system calls: %s", no_calls);
 	say(list, "memory, files and network traffic are not recorded, nor how much work it did");
 	return list;
 }
@@ -433,7 +430,7 @@ int explanation_gather(struct query_client *c, const struct explanation_ask *ask
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	json_t *e = json_object();
 	struct store_answer answer;
-	char no_calls[256] = "";
+	char why[256];
 
 	int code = gather_cpu(c, ask->selector, ask->range, p, &answer, e);
 	if (code) {
@@ -442,10 +439,10 @@ int explanation_gather(struct query_client *c, const struct explanation_ask *ask
 	}
 	put(e, "findings", findings_of(c, p, ask->range));
 	put(e, "wall", wall_of(c, ask->selector, ask->range));
-	if (!ask->with_calls)
-		snprintf(no_calls, sizeof(no_calls),
-			 "they are counted only of the time that is now");
-	json_t *calls = ask->with_calls ? explanation_calls(p, no_calls) : NULL;
+	const char *no_calls = ask->no_calls;
+	json_t *calls = no_calls ? NULL : explanation_calls(p, why);
+	if (!no_calls && !calls)
+		no_calls = why;
 	put(e, "system_calls", calls ? calls : json_null());
 	put(e, "changes", changes_of(c, ask->selector, ask->range));
 	put(e, "unknown", list_unknown(p, &answer, e, no_calls));

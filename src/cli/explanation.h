@@ -14,7 +14,7 @@
 struct explanation_ask {
 	const char *selector; /* of type cpu, as text */
 	struct timerange range;
-	bool with_calls; /* the range ends now, and its system calls may be counted */
+	const char *no_calls; /* why its system calls are not to be counted; NULL: they are */
 };
 
 /* 0 with an object for json_decref(), or an exit code after reporting why not. */
