@@ -72,34 +72,34 @@ static int fetch(struct query_client *c, const char *selector, struct timerange 
 
 /* ---- who it is ----------------------------------------------------------------------------- */
 
-struct owner {
-	uint32_t series;
+struct ranked {
+	uint32_t id; /* a series, or a node */
 	double value;
 };
 
 static int by_value(const void *a, const void *b)
 {
-	const struct owner *x = a, *y = b;
+	const struct ranked *x = a, *y = b;
 
 	return x->value != y->value ? (x->value < y->value ? 1 : -1)
-				    : (x->series > y->series) - (x->series < y->series);
+				    : (x->id > y->id) - (x->id < y->id);
 }
 
 static json_t *list_processes(const struct profile *p, double seconds)
 {
 	CLEANUP(freep)
-	struct owner *owners = mem_alloc_array((size_t)p->series_count + 1, sizeof(*owners));
+	struct ranked *owners = mem_alloc_array((size_t)p->series_count + 1, sizeof(*owners));
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < p->series_count; i++)
-		owners[i].series = i;
+		owners[i].id = i;
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		owners[p->samples[i].series].value += (double)p->samples[i].value;
 	qsort(owners, p->series_count, sizeof(*owners), by_value);
 	for (uint32_t i = 0; i < p->series_count && i < PROCESSES && owners[i].value > 0; i++) {
 		json_t *one = json_object();
 		for (size_t k = 0; k < ARRAY_SIZE(labels); k++)
-			put_text(one, labels[k], profile_label(p, owners[i].series, labels[k]));
+			put_text(one, labels[k], profile_label(p, owners[i].id, labels[k]));
 		put(one, "cpus", json_real(owners[i].value / 1e9 / seconds));
 		json_array_append_new(list, one);
 	}
@@ -193,42 +193,29 @@ static bool is_running(const char *part)
 	return strncmp(part, "[running", 8) == 0;
 }
 
-struct part {
-	uint32_t node;
-	uint64_t total;
-};
-
-static int by_total(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-
-	return x->total != y->total ? (x->total < y->total ? 1 : -1)
-				    : (x->node > y->node) - (x->node < y->node);
-}
-
 /* The most first. */
 static json_t *list_parts(const struct tree *t)
 {
-	struct part *parts CLEANUP(freep) = mem_alloc_array((size_t)t->count + 1, sizeof(*parts));
+	struct ranked *parts CLEANUP(freep) = mem_alloc_array((size_t)t->count + 1, sizeof(*parts));
 	double all = (double)t->nodes[0].total;
 	json_t *list = json_array();
 	size_t count = 0;
 
 	for (uint32_t i = 1; i < t->count; i = t->nodes[i].next)
-		parts[count++] = (struct part){i, t->nodes[i].total};
-	qsort(parts, count, sizeof(*parts), by_total);
+		parts[count++] = (struct ranked){i, (double)t->nodes[i].total};
+	qsort(parts, count, sizeof(*parts), by_value);
 	for (size_t i = 0; i < count; i++) {
 		json_t *one = json_object();
-		put_text(one, "part", t->functions[t->nodes[parts[i].node].function].name);
-		put(one, "seconds", json_real((double)parts[i].total / 1e9));
-		put(one, "share", json_real(all > 0 ? (double)parts[i].total / all : 0));
+		put_text(one, "part", t->functions[t->nodes[parts[i].id].function].name);
+		put(one, "seconds", json_real(parts[i].value / 1e9));
+		put(one, "share", json_real(all > 0 ? parts[i].value / all : 0));
 		json_array_append_new(list, one);
 	}
 	return list;
 }
 
-/* Where it waited, idle or for something to do, is no answer to why it takes so long. Whether it
- * waited at all. */
+/* Marks where it waited, but not idle time, which is no answer to why something takes long. Whether
+ * it waited at all. */
 static bool mark_waits(const struct tree *t, bool *ret)
 {
 	bool any = false;

@@ -71,8 +71,10 @@ static char *findings_text(const struct session *s)
 						  .columns = top_screen_columns(s->screen)};
 	char *text = NULL;
 	size_t len;
-	FILE *f = open_memstream(&text, &len);
 
+	if (!i->finding_count)
+		return mem_strdup("Nothing looks wrong so far.\n");
+	FILE *f = open_memstream(&text, &len);
 	render_findings_text(&found, &o, f);
 	fclose(f);
 	return text;
