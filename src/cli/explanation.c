@@ -259,7 +259,7 @@ static json_t *wall_of(struct query_client *c, const char *selector, struct time
 
 /* ---- what others found --------------------------------------------------------------------- */
 
-/* Whether a finding is about one of the processes of the profile. */
+/* Whether a finding is about one of the processes of the profile, or about all by its name. */
 static bool is_about(const struct finding *f, const struct profile *p)
 {
 	char pid[16];
@@ -267,7 +267,7 @@ static bool is_about(const struct finding *f, const struct profile *p)
 	snprintf(pid, sizeof(pid), "%u", f->pid);
 	for (uint32_t i = 0; i < p->series_count; i++) {
 		const char *comm = profile_label(p, i, "comm"), *of = profile_label(p, i, "pid");
-		if (comm && strcmp(comm, f->comm) == 0 && (!of || strcmp(of, pid) == 0))
+		if (comm && strcmp(comm, f->comm) == 0 && (!of || !f->pid || strcmp(of, pid) == 0))
 			return true;
 	}
 	return false;

@@ -26,9 +26,9 @@ static void print_sum(struct query_client *c, const json_t *e, FILE *out)
 
 	if (json_whole(e, "process_count") > 1)
 		fprintf(out,
-			"\nThese are %" PRIu64 " processes, and all that is said here is of all of "
-			"them together: 'smolder "
-			"explain\n%s%s' is about the first of them alone.\n",
+			"\nThese are %" PRIu64
+			" processes, and all that is said here is of all of them together. Of the "
+			"first\nalone: smolder explain %s%s\n",
 			json_whole(e, "process_count"),
 			*json_text(first, "pid") ? json_text(first, "pid") : "PID",
 			query_client_hint(c));

@@ -225,7 +225,7 @@ def processes_by_one_name_are_told_apart():
         assert abs(first["process_share"] - 0.8) < 0.01, first
         assert (second["path"], second["process"], second["process_count"]) == (["kthread", "rest"], "web (13)", 1), second
         page = smolder("explain", *ask).stdout
-        for words in ("These are 2 processes", "in 2 processes, 80 % of it in web (11)", "in web (13)",
+        for words in ("These are 2 processes", "in 2 processes, 80 % of it in web (11)", "smolder explain 12 --server", "in web (13)",
                       "[blocked: lock] main > lock\n"):
             assert words in page, (words, page)
 
