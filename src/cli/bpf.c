@@ -166,6 +166,20 @@ static bool parse_option(struct bpf_args *a, int c)
 	}
 }
 
+/* NULL: nothing excludes each other. */
+static const char *conflict(const struct bpf_args *a)
+{
+	const struct bpf_view *v = &a->view;
+
+	if (!a->program && (a->each || a->frequency))
+		return "-F and --each are for a look at one program: name it";
+	if (a->program &&
+	    (a->interval_ms || a->tables || v->name || v->type || v->id_count || v->pid_count))
+		return "-i, -n, -p, --name, --type and --id are for the table of all programs, not "
+		       "for a look at one";
+	return NULL;
+}
+
 static bool parse(int argc, char **argv, struct bpf_args *a)
 {
 	int c;
@@ -183,7 +197,10 @@ static bool parse(int argc, char **argv, struct bpf_args *a)
 			  argv[optind]);
 		return false;
 	}
-	return true;
+	const char *why = conflict(a);
+	if (why)
+		log_error("%s", why);
+	return !why;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */

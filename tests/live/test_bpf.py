@@ -341,7 +341,8 @@ def what_is_not_there_is_said():
         ids = sorted(row["id"] for row in rows)
         assert ", ".join(map(str, ids)) in r.err, (ids, r.err)
     for args, word in ((("-s", "cpus"), "did you mean cpu"), (("-n", 0), "-n"), (("-i", 0.01), "-i"),
-                       (("a", "b"), "one program at a time")):
+                       (("a", "b"), "one program at a time"), (("--each",), "name it"),
+                       (("a", "-n", 2), "table of all programs")):
         r = run("bpf", *args)
         assert r.code == 2 and word in r.err and r.out == b"", (args, r.code, r.err)
 
