@@ -8,15 +8,26 @@
 #include "cli/json_fields.h"
 #include "cli/report.h"
 #include "pipeline/finding_text.h"
+#include "render/describe.h"
 
 #define INDENT      "  "
 #define PATH_FRAMES 6
 #define CHANGED     5
+#define COLUMNS     96     /* longer lines are hard to read, on a terminal and elsewhere */
 #define LEAST       0.0005 /* what would be shown as 0.0 % is left out */
 
 static void title(FILE *out, const char *text)
 {
 	fprintf(out, "\n%s\n", text);
+}
+
+/* Sentences that fill lines; those after the first are indented as far. */
+static void print_words(FILE *out, const char *before, const char *text)
+{
+	unsigned at = (unsigned)strlen(before);
+
+	fputs(before, out);
+	describe_wrap(out, text, at, at, COLUMNS);
 }
 
 /* "What follows is of all of them together": nobody should take a sum for one process. */
@@ -205,8 +216,9 @@ static void print_findings(const json_t *e, FILE *out)
 		fputs(INDENT "Nothing was found.\n", out);
 	json_array_foreach(list, i, one)
 	{
-		fprintf(out, INDENT "%s\n" INDENT "  %s\n" INDENT "  See: %s\n",
-			json_text(one, "text"), json_text(one, "means"), json_text(one, "next"));
+		print_words(out, INDENT, json_text(one, "text"));
+		print_words(out, INDENT INDENT, json_text(one, "means"));
+		fprintf(out, INDENT INDENT "See: %s\n", json_text(one, "next"));
 	}
 }
 
@@ -261,6 +273,6 @@ void explanation_print(struct query_client *c, const json_t *e, FILE *out)
 	title(out, "What is not known");
 	json_array_foreach(json_object_get(e, "unknown"), i, one)
 	{
-		fprintf(out, INDENT "- %s\n", json_string_value(one));
+		print_words(out, INDENT "- ", json_string_value(one));
 	}
 }
