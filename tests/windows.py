@@ -52,6 +52,17 @@ def row(stack, count, value=None, times=None, **labels):
             "count": count, "value": count * PERIOD if value is None else value, "times": times}
 
 
+def finding(id, headline, began_ms, until_ms, kind="busy-poll", pid=0, tid=0, sure=0.95, host="", comm="",
+            thread="", container="", means="", next="", stack="", facts=()):
+    """As in src/profile/finding.h."""
+    out = b"".join(map(u64, (id, began_ms, until_ms, pid, tid))) + struct.pack("<d", sure)
+    out += b"".join(map(text, (kind, host, comm, thread, container, headline, means, next, stack)))
+    out += u64(len(facts))
+    for name, value in facts:
+        out += text(name) + struct.pack("<d", value)
+    return out
+
+
 class Table:
     """Distinct things and their ids, from 1 on."""
 
@@ -125,7 +136,7 @@ class Collector:
         yield self.message(start_ms, [row(("f",), 1)])
 
     def message(self, start_ms, rows, length_ms=WINDOW_MS, kind="cpu", unit="nanoseconds",
-                period=PERIOD, metrics=(), part=0, taken=None):
+                period=PERIOD, metrics=(), part=0, taken=None, findings=()):
         if part == 0:
             self.sequence += 1
         self.taken += sum(r["count"] for r in rows) if taken is None else taken
@@ -158,6 +169,8 @@ class Collector:
         out += u64(len(metrics))
         for name, value in metrics:
             out += text(name) + struct.pack("<d", value)
+        if findings:
+            out += u64(len(findings)) + b"".join(findings)
         return out
 
 

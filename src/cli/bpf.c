@@ -20,6 +20,7 @@
 #define USES_EVERY   10 /* intervals: owners and places may change while programs do not */
 #define INTERVAL_MIN 100
 #define COUNT_MAX    1000000000
+#define TYPES_MAX    256
 
 static void help(void)
 {
@@ -112,6 +113,23 @@ static bool parse_interval(const char *arg, uint64_t *ret)
 	return *ret >= INTERVAL_MIN;
 }
 
+/* By the library's names; a type that it has no name for is "type 99". */
+static bool parse_type(const char *arg, const char **ret)
+{
+	char room[16];
+
+	for (uint32_t type = 0; type < TYPES_MAX; type++) {
+		if (strcmp(bpf_program_type(type, room), arg) == 0) {
+			*ret = arg;
+			return true;
+		}
+	}
+	log_error("--type: there is no type of BPF programs called '%s'; some are kprobe, "
+		  "tracepoint, raw_tracepoint, perf_event, tracing, xdp and sched_cls",
+		  arg);
+	return false;
+}
+
 static bool parse_option(struct bpf_args *a, int c)
 {
 	switch (c) {
@@ -119,8 +137,7 @@ static bool parse_option(struct bpf_args *a, int c)
 		a->view.name = optarg;
 		return true;
 	case OPT_TYPE:
-		a->view.type = optarg;
-		return true;
+		return parse_type(optarg, &a->view.type);
 	case OPT_ID:
 		return target_ids("--id", optarg, a->view.ids, &a->view.id_count);
 	case 'p':
@@ -149,6 +166,20 @@ static bool parse_option(struct bpf_args *a, int c)
 	}
 }
 
+/* NULL: nothing excludes each other. */
+static const char *conflict(const struct bpf_args *a)
+{
+	const struct bpf_view *v = &a->view;
+
+	if (!a->program && (a->each || a->frequency))
+		return "-F and --each are for a look at one program: name it";
+	if (a->program &&
+	    (a->interval_ms || a->tables || v->name || v->type || v->id_count || v->pid_count))
+		return "-i, -n, -p, --name, --type and --id are for the table of all programs, not "
+		       "for a look at one";
+	return NULL;
+}
+
 static bool parse(int argc, char **argv, struct bpf_args *a)
 {
 	int c;
@@ -166,7 +197,10 @@ static bool parse(int argc, char **argv, struct bpf_args *a)
 			  argv[optind]);
 		return false;
 	}
-	return true;
+	const char *why = conflict(a);
+	if (why)
+		log_error("%s", why);
+	return !why;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */

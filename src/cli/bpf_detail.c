@@ -17,11 +17,12 @@
 #include "collect/probe.h"
 #include "render/describe.h"
 
-#define POLL_MS   1
-#define DRAIN_MS  50
-#define DUE_LEAST 20   /* samples: with fewer nothing can be said */
-#define SEEN_WELL 0.25 /* of those due: of short runs, much is reading the clock */
-#define NAMES_MAX 8    /* in a message */
+#define POLL_MS         1
+#define DRAIN_MS        50
+#define DUE_LEAST       20   /* samples: with fewer nothing can be said */
+#define SEEN_WELL       0.25 /* of those due: of short runs, much is reading the clock */
+#define NAMES_MAX       8    /* in a message */
+#define KERNEL_ENOTSUPP 524  /* which user space has no name for */
 
 struct detail {
 	const struct bpf_detail_options *options;
@@ -34,6 +35,8 @@ struct detail {
 	int where_error, samples_error;
 	struct bpf_times *times;
 	uint64_t until_ns;
+	const char
+		*no_each; /* why runs were not timed one by one; NULL: they were, or need not be */
 	bool is_gone, is_ended;
 	uint64_t lost; /* samples */
 };
@@ -201,6 +204,29 @@ static int look(struct detail *d)
 	return code;
 }
 
+/* Why each run cannot be timed. */
+static const char *say_no_each(int err)
+{
+	switch (err) {
+	case -ENODATA:
+		return "the program came without types (clang -g)";
+	case -EPERM:
+	case -EACCES:
+		return "this kernel lets nobody, not even root, attach to where "
+		       "functions begin and end (fentry)";
+	case -ENOTSUP:
+	case -KERNEL_ENOTSUPP:
+		return "this kernel was built without what attaches to where functions begin and "
+		       "end (fentry)";
+	case -EINVAL:
+		return "the kernel attaches to no program of this type";
+	case -EBUSY:
+		return "someone else is attached to it";
+	default:
+		return strerror(-err);
+	}
+}
+
 /* Another look, after the first, whose figures are not to be changed by it. 0, or 1. */
 static int look_at_each(struct detail *d)
 {
@@ -208,9 +234,9 @@ static int look_at_each(struct detail *d)
 	int err = bpf_run_times_new(d->program.id, &each);
 
 	if (err) {
-		log_warn("each run cannot be timed, so that means are shown: %s",
-			 err == -ENODATA ? "the program came without types (clang -g)"
-					 : "the kernel lets nobody attach to this program");
+		d->no_each = say_no_each(err);
+		log_warn("--each: runs cannot be timed one by one, so means are shown: %s",
+			 d->no_each);
 		log_debug("attaching to program %u: %s", d->program.id, strerror(-err));
 		return 0;
 	}
@@ -344,6 +370,8 @@ static void print_json(const struct detail *d)
 		o, "seconds",
 		json_real((double)(d->times->last.at_ns - d->times->first.at_ns) / 1e9));
 	json_object_set_new(o, "times", bpf_times_json(d->times));
+	if (d->no_each)
+		json_object_set_new(o, "not_each", json_string(d->no_each));
 	if (unseen)
 		json_object_set_new(samples, "unseen", json_string(unseen));
 	json_object_set_new(o, "samples", samples);

@@ -314,8 +314,8 @@ static void print_summary(const struct bpf_view *v, const struct loaded_program 
 			 (unsigned long long)bpf_programs_left_out(p));
 	if (v->lines)
 		snprintf(keys, sizeof(keys), "; s: sort (%s), q: end", orders[v->order]);
-	snprintf(line, sizeof(line), "%s  %zu BPF program%s, %zu of them ran: %.3f %% of a CPU%s%s",
-		 clock, count, count == 1 ? "" : "s", running, all, lost, keys);
+	snprintf(line, sizeof(line), "%s  %zu BPF program%s, %zu ran: %.3f %% of a CPU%s%s", clock,
+		 count, count == 1 ? "" : "s", running, all, lost, keys);
 	fprintf(out, "%.*s\n",
 		(int)describe_fit(line, strlen(line), v->columns ? v->columns : SIZE_MAX, &taken),
 		line);

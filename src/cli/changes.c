@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/ask_options.h"
 #include "cli/changes_ask.h"
 #include "cli/cli.h"
 #include "cli/query_options.h"
@@ -11,10 +12,9 @@
 #define FUNCTIONS 20 /* that are printed of each comparison */
 
 struct command_line {
-	struct query_client_options client;
+	struct ask_options options;
 	struct comparison_ask ask;
-	const char *from, *to, *base_from, *base_to, *at;
-	bool as_json;
+	const char *base_from, *base_to, *at;
 };
 
 static void help(void)
@@ -51,35 +51,23 @@ static void help(void)
 	     "  smolder changes --from 1h --base-from now-25h");
 }
 
-enum { OPT_FROM = 256, OPT_TO, OPT_BASE_FROM, OPT_BASE_TO, OPT_AT, OPT_JSON };
+enum { OPT_BASE_FROM = ASK_OWN, OPT_BASE_TO, OPT_AT };
 
 static const struct option long_options[] = {
-	CLIENT_OPTIONS,
-	{"from", required_argument, NULL, OPT_FROM},
-	{"to", required_argument, NULL, OPT_TO},
+	ASK_OPTIONS,
+	ASK_OPTION_JSON,
 	{"base-from", required_argument, NULL, OPT_BASE_FROM},
 	{"base-to", required_argument, NULL, OPT_BASE_TO},
 	{"at", required_argument, NULL, OPT_AT},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
 	{},
 };
 
-static bool option(struct command_line *l, int opt, const char *arg)
+static bool option(void *own, int opt, const char *arg)
 {
-	const char **const texts[] = {&l->from, &l->to, &l->base_from, &l->base_to, &l->at};
+	struct command_line *l = own;
+	const char **const texts[] = {&l->base_from, &l->base_to, &l->at};
 
-	if (query_client_owns(opt))
-		return query_client_set(&l->client, opt, arg);
-	if (opt >= OPT_FROM && opt <= OPT_AT)
-		*texts[opt - OPT_FROM] = arg;
-	else if (opt == OPT_JSON)
-		l->as_json = true;
-	else if (opt == 'q')
-		log_level = LOG_QUIET;
-	else /* getopt has said it */
-		return false;
+	*texts[opt - OPT_BASE_FROM] = arg;
 	return true;
 }
 
@@ -102,7 +90,7 @@ static bool parse_base(struct command_line *l)
 
 static bool parse_times(struct command_line *l)
 {
-	bool has_range = l->from || l->to || l->base_from || l->base_to;
+	bool has_range = l->options.from || l->options.to || l->base_from || l->base_to;
 	struct timerange_error err;
 
 	l->ask.clock_ms = clock_ms(CLOCK_REALTIME);
@@ -120,7 +108,8 @@ static bool parse_times(struct command_line *l)
 				  l->at);
 		return l->ask.at_ms < l->ask.clock_ms;
 	}
-	return !has_range || (query_options_range(l->from, l->to, &l->ask.now) && parse_base(l));
+	return !has_range ||
+	       (query_options_range(l->options.from, l->options.to, &l->ask.now) && parse_base(l));
 }
 
 /* Nothing on either side: why, as `query` would say. */
@@ -163,18 +152,13 @@ static int print(struct query_client *c, const json_t *answer, bool as_json)
 
 int cmd_changes(int argc, char **argv)
 {
+	static const struct ask_command command = {"changes", long_options, help, option};
 	struct command_line l = {};
 	json_auto_t *answer = NULL;
-	int opt;
+	int code = ask_options_parse(&l.options, &command, &l, argc, argv);
 
-	while ((opt = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return 0;
-		}
-		if (!option(&l, opt, optarg))
-			return cli_usage("changes");
-	}
+	if (code >= 0)
+		return code;
 	if (argc - optind > 1) {
 		log_error("only one selector is allowed; quote it if it has spaces: "
 			  "'cpu{comm=\"nginx\"}'");
@@ -183,10 +167,10 @@ int cmd_changes(int argc, char **argv)
 	l.ask.selector = argc > optind ? argv[optind] : NULL;
 	if (!query_client_check(l.ask.selector) || !parse_times(&l))
 		return cli_usage("changes");
-	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.client);
+	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.options.client);
 	if (!c)
 		return 1;
-	int code = changes_ask(c, &l.ask, &answer);
+	code = changes_ask(c, &l.ask, &answer);
 	if (code)
 		return code;
 	if (is_empty(answer)) {
@@ -198,5 +182,5 @@ int cmd_changes(int argc, char **argv)
 				l.ask.clock_ms};
 		return query_options_explain_empty(c, &ask, &none);
 	}
-	return print(c, answer, l.as_json);
+	return print(c, answer, l.options.as_json);
 }

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/ask_options.h"
 #include "cli/cli.h"
 #include "cli/explanation.h"
 #include "cli/query_options.h"
@@ -13,18 +14,21 @@ static void help(void)
 {
 	puts("Usage: smolder explain [options] PID|SELECTOR\n"
 	     "\n"
-	     "Prints what is known of a program's last minutes, on a page of plain text: its share "
-	     "of\n"
-	     "the machine, its wall clock by parts, the functions and paths that take its time, "
+	     "Prints what is known of a program's last minutes, on a page of plain text: its "
+	     "share\n"
+	     "of the machine, what looks wrong, its wall clock by parts, the functions and paths\n"
+	     "that take its time, its system calls, what changed against the hour before, and "
 	     "what\n"
-	     "changed against the hour before, and what is not known. For people, and for "
-	     "language\n"
-	     "models that are given the text; none is called.\n"
+	     "is not known. For people, and for language models that are given the text; none is\n"
+	     "called.\n"
 	     "\n"
 	     "      --from TIME       start of the time range: 5m (ago), 14:02, … (10 minutes "
 	     "before\n"
 	     "                        --to)\n"
 	     "      --to TIME         its end (now)\n"
+	     "      --no-calls        do not count its system calls, which takes a second, and "
+	     "root;\n"
+	     "                        with --to nor are they\n"
 	     "      --json            print it as JSON");
 	query_client_help();
 	puts("  -q, --quiet           print nothing but errors and the page\n"
@@ -36,39 +40,21 @@ static void help(void)
 	     "  smolder explain 'cpu{unit=\"web.service\"}' --json");
 }
 
-enum { OPT_FROM = 256, OPT_TO, OPT_JSON };
+enum { OPT_NO_CALLS = ASK_OWN };
 
 static const struct option long_options[] = {
-	CLIENT_OPTIONS,
-	{"from", required_argument, NULL, OPT_FROM},
-	{"to", required_argument, NULL, OPT_TO},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
+	ASK_OPTIONS,
+	ASK_OPTION_JSON,
+	{"no-calls", no_argument, NULL, OPT_NO_CALLS},
 	{},
 };
 
-struct command_line {
-	struct query_client_options client;
-	const char *from, *to;
-	bool as_json;
-};
-
-static bool option(struct command_line *l, int opt, const char *arg)
+static bool option(void *own, int opt, const char *arg)
 {
-	if (query_client_owns(opt))
-		return query_client_set(&l->client, opt, arg);
-	if (opt == OPT_FROM)
-		l->from = arg;
-	else if (opt == OPT_TO)
-		l->to = arg;
-	else if (opt == OPT_JSON)
-		l->as_json = true;
-	else if (opt == 'q')
-		log_level = LOG_QUIET;
-	else /* getopt has said it */
-		return false;
-	return true;
+	bool *no_calls = own;
+
+	(void)arg;
+	return *no_calls = opt == OPT_NO_CALLS;
 }
 
 /* A number is a process. */
@@ -80,7 +66,7 @@ static char *selector_of(const char *given)
 }
 
 /* Unless told otherwise, ten minutes, whatever they end with. */
-static bool parse_range(const struct command_line *l, struct timerange *ret)
+static bool parse_range(const struct ask_options *l, struct timerange *ret)
 {
 	uint64_t usual = 600000;
 
@@ -95,19 +81,15 @@ static bool parse_range(const struct command_line *l, struct timerange *ret)
 
 int cmd_explain(int argc, char **argv)
 {
-	struct command_line l = {};
+	static const struct ask_command command = {"explain", long_options, help, option};
+	struct ask_options l = {};
 	struct timerange range;
 	json_auto_t *e = NULL;
-	int opt;
+	bool no_calls = false;
+	int code = ask_options_parse(&l, &command, &no_calls, argc, argv);
 
-	while ((opt = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return 0;
-		}
-		if (!option(&l, opt, optarg))
-			return cli_usage("explain");
-	}
+	if (code >= 0)
+		return code;
 	if (argc - optind != 1) {
 		log_error("explain takes one PID or SELECTOR, such as nginx or "
 			  "'cpu{unit=\"web.service\"}'");
@@ -123,7 +105,14 @@ int cmd_explain(int argc, char **argv)
 	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.client);
 	if (!c)
 		return 1;
-	int code = explanation_gather(c, selector, range, &e);
+	const struct explanation_ask ask = {
+		selector, range,
+		no_calls ? "they were not to be counted (--no-calls)"
+		: l.to   ? "they are counted only of the time that is now (without --to); 'smolder "
+			   "syscalls -p PID' counts them for longer, 'smolder trace -p PID' shows "
+			   "each"
+			 : NULL};
+	code = explanation_gather(c, &ask, &e);
 	if (code)
 		return code;
 	if (l.as_json) {

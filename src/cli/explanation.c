@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/index.h"
 #include "base/mem.h"
 #include "cli/changes_ask.h"
+#include "cli/explanation_calls.h"
+#include "cli/explanation_paths.h"
 #include "cli/query_options.h"
 #include "profile/profile.h"
 #include "query/comparison.h"
@@ -14,12 +17,11 @@
 #include "query/top.h"
 #include "query/tree.h"
 
-#define HOUR_MS    3600000ull
-#define PROCESSES  8
-#define FUNCTIONS  12
-#define PATHS      5
-#define WAITS      5
-#define PATH_LEAST 0.002 /* of all the time: what takes less is not worth a line */
+#define HOUR_MS   3600000ull
+#define PROCESSES 8
+#define FUNCTIONS 12
+#define PATHS     5
+#define WAITS     5
 
 static const char *const labels[] = {"comm", "pid", "exe", "container", "unit", "host"};
 
@@ -70,80 +72,87 @@ static int fetch(struct query_client *c, const char *selector, struct timerange 
 
 /* ---- who it is ----------------------------------------------------------------------------- */
 
-struct owner {
-	uint32_t series;
+struct ranked {
+	uint32_t id; /* a series, or a node */
 	double value;
 };
 
 static int by_value(const void *a, const void *b)
 {
-	const struct owner *x = a, *y = b;
+	const struct ranked *x = a, *y = b;
 
 	return x->value != y->value ? (x->value < y->value ? 1 : -1)
-				    : (x->series > y->series) - (x->series < y->series);
+				    : (x->id > y->id) - (x->id < y->id);
 }
 
 static json_t *list_processes(const struct profile *p, double seconds)
 {
 	CLEANUP(freep)
-	struct owner *owners = mem_alloc_array((size_t)p->series_count + 1, sizeof(*owners));
+	struct ranked *owners = mem_alloc_array((size_t)p->series_count + 1, sizeof(*owners));
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < p->series_count; i++)
-		owners[i].series = i;
+		owners[i].id = i;
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		owners[p->samples[i].series].value += (double)p->samples[i].value;
 	qsort(owners, p->series_count, sizeof(*owners), by_value);
 	for (uint32_t i = 0; i < p->series_count && i < PROCESSES && owners[i].value > 0; i++) {
 		json_t *one = json_object();
 		for (size_t k = 0; k < ARRAY_SIZE(labels); k++)
-			put_text(one, labels[k], profile_label(p, owners[i].series, labels[k]));
+			put_text(one, labels[k], profile_label(p, owners[i].id, labels[k]));
 		put(one, "cpus", json_real(owners[i].value / 1e9 / seconds));
 		json_array_append_new(list, one);
 	}
 	return list;
 }
 
-/* ---- what it ran --------------------------------------------------------------------------- */
-
-static json_t *path_of(const struct tree *t, uint32_t node)
+static bool is_same_process(const struct profile *p, uint32_t a, uint32_t b)
 {
-	json_t *path = json_array();
+	static const char *const keys[] = {"pid", "host"};
 
-	for (; node; node = t->nodes[node].parent)
-		json_array_insert_new(path, 0,
-				      json_string(t->functions[t->nodes[node].function].name));
-	return path;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *x = profile_label(p, a, keys[i]), *y = profile_label(p, b, keys[i]);
+		if (strcmp(x ? x : "", y ? y : "") != 0)
+			return false;
+	}
+	return true;
 }
 
-/* The paths whose last functions took most, themselves; only of nodes that `of` has, if not NULL.
- */
-static json_t *list_paths(const struct tree *t, const bool *of, size_t max)
+/* Short-lived ones have no number, and are not counted. One that has become another program is in
+ * several series. */
+static json_int_t count_processes(const struct profile *p)
 {
-	double all = (double)t->nodes[0].total;
-	json_t *list = json_array();
-	uint64_t below = UINT64_MAX;
-	uint32_t after = 0;
+	struct index seen = {};
+	json_int_t count = 0;
 
-	while (json_array_size(list) < max && all > 0) {
-		uint32_t best = 0;
-		for (uint32_t i = 1; i < t->count; i++) {
-			uint64_t self = t->nodes[i].self;
-			bool is_left = self < below || (self == below && i > after);
-			if ((double)self > PATH_LEAST * all && is_left && (!of || of[i]) &&
-			    (!best || self > t->nodes[best].self))
-				best = i;
-		}
-		if (!best)
-			break;
-		below = t->nodes[best].self;
-		after = best;
-		json_t *one = json_object();
-		put(one, "share", json_real((double)below / all));
-		put(one, "path", path_of(t, best));
-		json_array_append_new(list, one);
+	for (uint32_t i = 0; i < p->series_count; i++) {
+		const char *pid = profile_label(p, i, "pid"), *host = profile_label(p, i, "host");
+		CLEANUP(freep) char *key = mem_printf("%s %s", pid ? pid : "", host ? host : "");
+		uint32_t hash = index_hash_bytes(key, strlen(key)), id;
+		bool is_new = pid != NULL;
+		INDEX_EACH(&seen, hash, id)
+			is_new = is_new && !is_same_process(p, i, id - 1);
+		if (is_new)
+			index_put(&seen, hash, i + 1);
+		count += is_new;
 	}
-	return list;
+	index_done(&seen);
+	return count;
+}
+
+/* ---- what it ran --------------------------------------------------------------------------- */
+
+/* NULL: there are no two processes to tell apart. */
+static struct tree *by_process_of(const struct profile *p, const struct tree_options *o)
+{
+	struct tree_options own = *o;
+
+	own.by_process = true;
+	struct tree *t = tree_new(p, &own);
+	if (t->count > 1 && t->nodes[1].next < t->count)
+		return t;
+	tree_free(t);
+	return NULL;
 }
 
 static json_t *list_functions(const struct tree *t)
@@ -184,6 +193,43 @@ static bool is_running(const char *part)
 	return strncmp(part, "[running", 8) == 0;
 }
 
+/* The most first. */
+static json_t *list_parts(const struct tree *t)
+{
+	struct ranked *parts CLEANUP(freep) = mem_alloc_array((size_t)t->count + 1, sizeof(*parts));
+	double all = (double)t->nodes[0].total;
+	json_t *list = json_array();
+	size_t count = 0;
+
+	for (uint32_t i = 1; i < t->count; i = t->nodes[i].next)
+		parts[count++] = (struct ranked){i, (double)t->nodes[i].total};
+	qsort(parts, count, sizeof(*parts), by_value);
+	for (size_t i = 0; i < count; i++) {
+		json_t *one = json_object();
+		put_text(one, "part", t->functions[t->nodes[parts[i].id].function].name);
+		put(one, "seconds", json_real(parts[i].value / 1e9));
+		put(one, "share", json_real(all > 0 ? parts[i].value / all : 0));
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
+/* Marks where it waited, but not idle time, which is no answer to why something takes long. Whether
+ * it waited at all. */
+static bool mark_waits(const struct tree *t, bool *ret)
+{
+	bool any = false;
+
+	for (uint32_t i = 1; i < t->count; i = t->nodes[i].next) {
+		const char *part = t->functions[t->nodes[i].function].name;
+		any |= !is_running(part);
+		if (!is_running(part) && strcmp(part, FRAME_IDLE) != 0)
+			for (uint32_t k = i; k < t->nodes[i].next; k++)
+				ret[k] = true;
+	}
+	return any;
+}
+
 /* Its wall clock by parts, and where it waited most; null if waiting is not recorded. */
 static json_t *wall_of(struct query_client *c, const char *selector, struct timerange range)
 {
@@ -191,38 +237,29 @@ static json_t *wall_of(struct query_client *c, const char *selector, struct time
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	struct tree_options o = {.column = TREE_VALUE, .idle = true};
 	struct store_answer answer;
-	bool waits = false;
 
-	if (fetch(c, text, range, false, p, &answer) != 0 || !answer.samples)
+	if (fetch(c, text, range, true, p, &answer) != 0 || !answer.samples)
 		return json_null();
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &o);
+	CLEANUP(tree_freep) struct tree *by_process = by_process_of(p, &o);
 	CLEANUP(freep) bool *is_wait = mem_alloc_array((size_t)t->count + 1, sizeof(*is_wait));
-	json_t *wall = json_object(), *parts = json_array();
-	double all = (double)t->nodes[0].total;
-	for (uint32_t i = 1; i < t->count; i = t->nodes[i].next) {
-		const char *part = t->functions[t->nodes[i].function].name;
-		json_t *one = json_object();
-		put_text(one, "part", part);
-		put(one, "seconds", json_real((double)t->nodes[i].total / 1e9));
-		put(one, "share", json_real(all > 0 ? (double)t->nodes[i].total / all : 0));
-		json_array_append_new(parts, one);
-		waits |= !is_running(part);
-		if (!is_running(part) && strcmp(part, FRAME_IDLE) != 0)
-			for (uint32_t k = i; k < t->nodes[i].next; k++)
-				is_wait[k] = true;
-	}
-	put(wall, "parts", parts);
-	put(wall, "waits", list_paths(t, is_wait, WAITS));
-	if (!waits) {
-		json_decref(wall);
+	if (!mark_waits(t, is_wait))
 		return json_null();
-	}
+	const struct explanation_paths_options waits = {.tree = t,
+							.by_process = by_process,
+							.of = is_wait,
+							.has_parts = true,
+							.ends_in_own = true,
+							.max = WAITS};
+	json_t *wall = json_object();
+	put(wall, "parts", list_parts(t));
+	put(wall, "waits", explanation_paths(&waits));
 	return wall;
 }
 
 /* ---- what others found --------------------------------------------------------------------- */
 
-/* Whether a finding is about one of the processes of the profile. */
+/* Whether a finding is about one of the processes of the profile, or about all by its name. */
 static bool is_about(const struct finding *f, const struct profile *p)
 {
 	char pid[16];
@@ -230,13 +267,13 @@ static bool is_about(const struct finding *f, const struct profile *p)
 	snprintf(pid, sizeof(pid), "%u", f->pid);
 	for (uint32_t i = 0; i < p->series_count; i++) {
 		const char *comm = profile_label(p, i, "comm"), *of = profile_label(p, i, "pid");
-		if (comm && strcmp(comm, f->comm) == 0 && (!of || strcmp(of, pid) == 0))
+		if (comm && strcmp(comm, f->comm) == 0 && (!of || !f->pid || strcmp(of, pid) == 0))
 			return true;
 	}
 	return false;
 }
 
-/* What was found of it, as [{"kind", "text", "next"}]; null: not known. */
+/* What was found of it, as [{"kind", "text", "means", "next", …}]; null: not known. */
 static json_t *findings_of(struct query_client *c, const struct profile *p, struct timerange range)
 {
 	struct store_findings found = {};
@@ -253,6 +290,10 @@ static json_t *findings_of(struct query_client *c, const struct profile *p, stru
 		put_text(one, "text", f->headline);
 		put_text(one, "means", f->means);
 		put_text(one, "next", f->next);
+		put_text(one, "stack", f->stack);
+		put(one, "sure", json_real(f->sure));
+		put(one, "began", json_integer((json_int_t)f->began_ms));
+		put(one, "until", json_integer((json_int_t)f->until_ms));
 		json_array_append_new(list, one);
 	}
 	store_findings_done(&found);
@@ -293,8 +334,8 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static json_t *list_unknown(const struct profile *p, const struct store_answer *a, bool has_wall,
-			    bool has_findings)
+static json_t *list_unknown(const struct profile *p, const struct store_answer *a, const json_t *e,
+			    const char *no_calls)
 {
 	json_t *list = json_array();
 	struct quality q;
@@ -318,14 +359,14 @@ static json_t *list_unknown(const struct profile *p, const struct store_answer *
 		    "only %" PRIu64 " samples were taken of it, so a share of 1 %% may as well be "
 		    "0 or 2 %%",
 		    a->samples);
-	if (!has_wall)
+	if (json_is_null(json_object_get(e, "wall")))
 		say(list,
 		    "what it waited for is not recorded: 'smolder run --offcpu yes' records it, "
 		    "and 'smolder offcpu -p PID' shows it now");
-	if (!has_findings)
+	if (json_is_null(json_object_get(e, "findings")))
 		say(list, "findings are not known");
-	say(list, "system calls are not recorded: 'smolder syscalls -p PID' counts them, 'smolder "
-		  "trace -p PID' shows each");
+	if (no_calls)
+		say(list, "its system calls: %s", no_calls);
 	say(list, "memory, files and network traffic are not recorded, nor how much work it did");
 	return list;
 }
@@ -352,6 +393,9 @@ static int gather_cpu(struct query_client *c, const char *selector, struct timer
 	double all = total_of(machine);
 	seconds = seconds > 0 ? seconds : 1;
 	CLEANUP(tree_freep) struct tree *t = tree_new(p, &o);
+	CLEANUP(tree_freep) struct tree *by_process = by_process_of(p, &o);
+	const struct explanation_paths_options paths = {
+		.tree = t, .by_process = by_process, .max = PATHS};
 	put_text(e, "query", selector ? selector : "cpu");
 	put(e, "from", json_integer((json_int_t)of_all.from_ms));
 	put(e, "to", json_integer((json_int_t)of_all.to_ms));
@@ -361,30 +405,34 @@ static int gather_cpu(struct query_client *c, const char *selector, struct timer
 	put(e, "machine_cpus", json_real(all / 1e9 / seconds));
 	put(e, "share_of_machine", json_real(all > 0 ? own / all : 0));
 	put(e, "kernel_share", json_real(kernel_share(p)));
+	put(e, "process_count", json_integer(count_processes(p)));
 	put(e, "processes", list_processes(p, seconds));
 	put(e, "functions", list_functions(t));
-	put(e, "paths", list_paths(t, NULL, PATHS));
+	put(e, "paths", explanation_paths(&paths));
 	return 0;
 }
 
-int explanation_gather(struct query_client *c, const char *selector, struct timerange range,
-		       json_t **ret)
+int explanation_gather(struct query_client *c, const struct explanation_ask *ask, json_t **ret)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
 	json_t *e = json_object();
 	struct store_answer answer;
+	char why[256];
 
-	int code = gather_cpu(c, selector, range, p, &answer, e);
+	int code = gather_cpu(c, ask->selector, ask->range, p, &answer, e);
 	if (code) {
 		json_decref(e);
 		return code;
 	}
-	put(e, "wall", wall_of(c, selector, range));
-	put(e, "findings", findings_of(c, p, range));
-	put(e, "changes", changes_of(c, selector, range));
-	put(e, "unknown",
-	    list_unknown(p, &answer, json_is_object(json_object_get(e, "wall")),
-			 !json_is_null(json_object_get(e, "findings"))));
+	put(e, "findings", findings_of(c, p, ask->range));
+	put(e, "wall", wall_of(c, ask->selector, ask->range));
+	const char *no_calls = ask->no_calls;
+	json_t *calls = no_calls ? NULL : explanation_calls(p, why);
+	if (!no_calls && !calls)
+		no_calls = why;
+	put(e, "system_calls", calls ? calls : json_null());
+	put(e, "changes", changes_of(c, ask->selector, ask->range));
+	put(e, "unknown", list_unknown(p, &answer, e, no_calls));
 	*ret = e;
 	return 0;
 }

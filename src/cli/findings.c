@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/ask_options.h"
 #include "cli/cli.h"
-#include "cli/query_client.h"
 #include "cli/query_options.h"
 #include "render/findings.h"
 
@@ -30,46 +30,7 @@ static void help(void)
 	     "  smolder findings --from yesterday --json");
 }
 
-enum { OPT_FROM = 256, OPT_TO, OPT_JSON };
-
-static const struct option long_options[] = {
-	CLIENT_OPTIONS,
-	{"from", required_argument, NULL, OPT_FROM},
-	{"to", required_argument, NULL, OPT_TO},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
-	{},
-};
-
-struct findings_command {
-	struct query_client_options client;
-	struct query_request ask;
-	const char *from, *to;
-	bool as_json;
-};
-
-static bool option(struct findings_command *f, int opt, const char *arg)
-{
-	if (query_client_owns(opt))
-		return query_client_set(&f->client, opt, arg);
-	switch (opt) {
-	case OPT_FROM:
-		f->from = arg;
-		return true;
-	case OPT_TO:
-		f->to = arg;
-		return true;
-	case OPT_JSON:
-		f->as_json = true;
-		return true;
-	case 'q':
-		log_level = LOG_QUIET;
-		return true;
-	default: /* getopt has said it */
-		return false;
-	}
-}
+static const struct option long_options[] = {ASK_OPTIONS, ASK_OPTION_JSON, {}};
 
 /* That nothing was found means little where nobody looks. */
 static void warn_if_silent(struct query_client *c, uint64_t now_ms)
@@ -86,21 +47,22 @@ static void warn_if_silent(struct query_client *c, uint64_t now_ms)
 			(unsigned long long)((now_ms - to) / 60000));
 }
 
-static int print(const struct findings_command *f, struct query_client *c)
+static int print(const struct ask_options *ask, const struct timerange *range,
+		 struct query_client *c)
 {
 	struct store_findings found = {};
 	struct render_findings_options o = {
 		.now_ms = clock_ms(CLOCK_REALTIME),
 		.columns = cli_terminal_columns(),
-		.is_range = f->from || f->to,
+		.is_range = ask->from || ask->to,
 	};
-	int code = query_client_findings(c, &f->ask.range, &found);
+	int code = query_client_findings(c, range, &found);
 
 	if (code)
 		return code;
 	if (!found.count && !o.is_range)
 		warn_if_silent(c, o.now_ms);
-	if (f->as_json)
+	if (ask->as_json)
 		render_findings_json(&found, o.now_ms, stdout);
 	else
 		render_findings_text(&found, &o, stdout);
@@ -110,26 +72,22 @@ static int print(const struct findings_command *f, struct query_client *c)
 
 int cmd_findings(int argc, char **argv)
 {
-	struct findings_command f = {};
+	static const struct ask_command command = {"findings", long_options, help, NULL};
+	struct ask_options ask = {};
+	struct timerange range;
 	uint64_t now = clock_ms(CLOCK_REALTIME);
-	int opt;
+	int code = ask_options_parse(&ask, &command, NULL, argc, argv);
 
-	while ((opt = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return 0;
-		}
-		if (!option(&f, opt, optarg))
-			return cli_usage("findings");
-	}
+	if (code >= 0)
+		return code;
 	if (optind < argc) {
 		log_error("findings takes no arguments but options");
 		return cli_usage("findings");
 	}
-	if (!query_options_range(f.from, f.to, &f.ask.range))
+	if (!query_options_range(ask.from, ask.to, &range))
 		return cli_usage("findings");
-	if (!f.from && !f.to)
-		f.ask.range = (struct timerange){now - FINDING_OVER_MS, now + 1000};
-	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&f.client);
-	return c ? print(&f, c) : 1;
+	if (!ask.from && !ask.to)
+		range = (struct timerange){now - FINDING_OVER_MS, now + 1000};
+	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&ask.client);
+	return c ? print(&ask, &range, c) : 1;
 }

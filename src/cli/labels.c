@@ -2,8 +2,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/ask_options.h"
 #include "cli/cli.h"
-#include "cli/query_client.h"
 #include "cli/query_options.h"
 #include "cli/report.h"
 #include "render/describe.h"
@@ -27,23 +27,17 @@ static void help(void)
 	     "  smolder labels comm --from now-1d");
 }
 
-enum { OPT_FROM = 256, OPT_TO, OPT_QUERY, OPT_NAMES };
+enum { OPT_QUERY = ASK_OWN, OPT_NAMES };
 
 static const struct option long_options[] = {
-	CLIENT_OPTIONS,
-	{"from", required_argument, NULL, OPT_FROM},
-	{"to", required_argument, NULL, OPT_TO},
+	ASK_OPTIONS,
 	{"query", required_argument, NULL, OPT_QUERY},
 	{"names", no_argument, NULL, OPT_NAMES},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
 	{},
 };
 
 struct labels {
-	struct query_client_options client;
 	struct query_request ask;
-	const char *from, *to;
 	const char *name; /* NULL: the labels there are */
 	bool only_names;
 };
@@ -160,52 +154,35 @@ static int list_shares(struct query_client *c, const struct labels *l)
 	return code;
 }
 
-static bool option(struct labels *l, int opt, const char *arg)
+static bool option(void *own, int opt, const char *arg)
 {
-	if (query_client_owns(opt))
-		return query_client_set(&l->client, opt, arg);
-	switch (opt) {
-	case OPT_FROM:
-		l->from = arg;
-		return true;
-	case OPT_TO:
-		l->to = arg;
-		return true;
-	case OPT_QUERY:
+	struct labels *l = own;
+
+	if (opt == OPT_QUERY)
 		l->ask.selector = arg;
-		return true;
-	case OPT_NAMES:
+	else
 		l->only_names = true;
-		return true;
-	case 'q':
-		log_level = LOG_QUIET;
-		return true;
-	default: /* getopt has said it */
-		return false;
-	}
+	return true;
 }
 
 int cmd_labels(int argc, char **argv)
 {
+	static const struct ask_command command = {"labels", long_options, help, option};
+	struct ask_options ask = {};
 	struct labels l = {};
-	int opt;
+	int code = ask_options_parse(&ask, &command, &l, argc, argv);
 
-	while ((opt = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return 0;
-		}
-		if (!option(&l, opt, optarg))
-			return cli_usage("labels");
-	}
+	if (code >= 0)
+		return code;
 	if (argc - optind > 1) {
 		log_error("labels takes at most one NAME");
 		return cli_usage("labels");
 	}
-	if (!query_client_check(l.ask.selector) || !query_options_range(l.from, l.to, &l.ask.range))
+	if (!query_client_check(l.ask.selector) ||
+	    !query_options_range(ask.from, ask.to, &l.ask.range))
 		return cli_usage("labels");
 	l.name = argc > optind ? argv[optind] : NULL;
-	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&l.client);
+	CLEANUP(query_client_closep) struct query_client *c = query_client_open(&ask.client);
 	if (!c)
 		return 1;
 	return l.name && !l.only_names ? list_shares(c, &l) : list_names(c, &l);

@@ -19,7 +19,8 @@ static void help(void)
 	     "\n"
 	     "Shows what processes do, live: their time on a CPU, waiting for one and blocked, "
 	     "and\n"
-	     "under the selected one its hottest functions and stacks. h lists the keys.\n"
+	     "under the selected one its hottest functions and stacks; and what looks wrong, on\n"
+	     "top. h lists the keys.\n"
 	     "\n"
 	     "What to show:\n"
 	     "  -p PID[,PID]      only these processes\n"
@@ -31,6 +32,9 @@ static void help(void)
 	     "                    or name\n"
 	     "  --search TEXT     only rows whose name, number or container has this\n"
 	     "  --wall            where all of their time goes, not only that on a CPU\n"
+	     "  --findings no     do not look for what is wrong, which looks closely at the "
+	     "system\n"
+	     "                    calls of a suspect for a second (yes)\n"
 	     "How:\n"
 	     "  -b                print plain text, no screen, for scripts and files\n"
 	     "  -n COUNT          end after so many intervals\n"
@@ -48,7 +52,7 @@ static void help(void)
 	     "  smolder top --server http://127.0.0.1:7117");
 }
 
-enum { OPT_BY = 256, OPT_SORT, OPT_SEARCH, OPT_WALL };
+enum { OPT_BY = 256, OPT_SORT, OPT_SEARCH, OPT_WALL, OPT_FINDINGS };
 
 static const struct option long_options[] = {
 	TARGET_LONG,
@@ -57,6 +61,7 @@ static const struct option long_options[] = {
 	{"sort", required_argument, NULL, OPT_SORT},
 	{"search", required_argument, NULL, OPT_SEARCH},
 	{"wall", no_argument, NULL, OPT_WALL},
+	{"findings", required_argument, NULL, OPT_FINDINGS},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{},
@@ -89,6 +94,7 @@ static bool find_word(const char *option, const char *arg, const char *const *wo
 
 static bool set_word(struct args *a, int c)
 {
+	static const char *const no_yes[] = {"no", "yes"};
 	struct top_options *v = &a->session.view;
 	int found = 0;
 
@@ -102,6 +108,11 @@ static bool set_word(struct args *a, int c)
 		if (!find_word("--sort", optarg, top_sort_names, TOP_SORTS, &found))
 			return false;
 		v->sort = (enum top_sort)found;
+		return true;
+	case OPT_FINDINGS:
+		if (!find_word("--findings", optarg, no_yes, 2, &found))
+			return false;
+		a->live.findings = found;
 		return true;
 	default:
 		if (strlen(optarg) >= sizeof(v->search) || strpbrk(optarg, "\r\n\t\033")) {
@@ -142,6 +153,7 @@ static bool set_option(struct args *a, int c)
 	case OPT_BY:
 	case OPT_SORT:
 	case OPT_SEARCH:
+	case OPT_FINDINGS:
 		return set_word(a, c);
 	case OPT_WALL:
 		a->session.wall = true;
@@ -160,8 +172,9 @@ static const char *conflict(const struct args *a)
 {
 	const struct target_options *t = &a->live.target;
 
-	if (is_stored(a) && (!target_is_machine(t) || a->has_rate))
-		return "-p, -L, --cgroup, --comm and -F are for this machine's kernel: with "
+	if (is_stored(a) && (!target_is_machine(t) || a->has_rate || !a->live.findings))
+		return "-p, -L, --cgroup, --comm, -F and --findings are for this machine's kernel: "
+		       "with "
 		       "--server or --store use --search";
 	if (!is_stored(a) && (a->client.token || a->client.ca || a->client.timeout_ms))
 		return "--token-file, --ca-file and --timeout need --server URL";
@@ -201,6 +214,7 @@ int cmd_top(int argc, char **argv)
 	int code = 0;
 
 	a->live.frequency = RATE;
+	a->live.findings = true;
 	a->session.every_ms = 1000;
 	a->session.rows = ROWS;
 	a->session.view.sort = TOP_SORT_CPU;

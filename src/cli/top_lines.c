@@ -45,6 +45,12 @@ static const char *head(const struct top_view *v, const struct column *c)
 	return c->head;
 }
 
+/* Before the first interval is over. */
+static bool is_empty(const struct top_interval *i)
+{
+	return !i->end_ns;
+}
+
 /* Appends; what does not fit is cut. */
 __attribute__((format(printf, 3, 4))) static void put(char *line, size_t *n, const char *fmt, ...)
 {
@@ -77,12 +83,25 @@ void top_lines_title(const struct top_view *v, const struct top_header *h,
 		strftime(clock, sizeof(clock), "%H:%M:%S ", &tm);
 	put(ret, &n, "smolder top  %s%s, by %s, %s", clock, h->source, top_by_names[v->options.by],
 	    h->wall ? "all time (wall)" : "CPU time");
-	if (v->interval->seconds > 1.5 * h->every || v->interval->seconds < 0.5 * h->every)
+	if (!is_empty(v->interval) &&
+	    (v->interval->seconds > 1.5 * h->every || v->interval->seconds < 0.5 * h->every))
 		put(ret, &n, ", %.1f s", v->interval->seconds);
 	if (v->options.search[0])
 		put(ret, &n, ", %u of %u: %s", v->row_count, v->all_count, v->options.search);
 	if (h->is_paused)
 		put(ret, &n, "  [paused]");
+}
+
+void top_lines_finding(const struct top_view *v, char ret[static TOP_LINE])
+{
+	const struct top_interval *i = v->interval;
+	size_t n = 0;
+
+	ret[0] = '\0';
+	if (i->finding_count > 1)
+		put(ret, &n, "(1 of %u) ", i->finding_count);
+	if (i->finding_count)
+		put(ret, &n, "%s", i->findings[0].headline);
 }
 
 void top_lines_sum(const struct top_view *v, char ret[static TOP_LINE])
@@ -91,6 +110,9 @@ void top_lines_sum(const struct top_view *v, char ret[static TOP_LINE])
 	const struct top_row *s = &v->sum;
 	size_t n = 0;
 
+	ret[0] = '\0';
+	if (is_empty(i))
+		return;
 	put(ret, &n, "CPU %.1f%%", MAX(s->cpu, 0));
 	if (i->cpus)
 		put(ret, &n, " of %u%%", 100 * i->cpus);
@@ -231,8 +253,11 @@ void top_lines_stack(const struct top_view *v, const struct top_stack *s, char r
 
 const char *top_lines_no_functions(const struct top_view *v)
 {
+	if (is_empty(v->interval))
+		return "  the first figures are on their way";
 	if (!v->row_count)
-		return v->options.search[0] ? "  nothing matches the search" : "  nothing ran";
+		return v->options.search[0] ? "  nothing matches the search"
+					    : "  there is no such process";
 	return v->interval->is_wall ? "  nothing is known of its time yet"
 				    : "  no sample: it did not run, or too briefly; w shows what "
 				      "it waits for";
@@ -246,8 +271,9 @@ void top_lines_print(const struct top_view *v, const struct top_header *h, unsig
 
 	top_lines_title(v, h, line);
 	fprintf(out, "%s\n", line);
-	if (*h->finding)
-		fprintf(out, "%s\n", h->finding);
+	top_lines_finding(v, line);
+	if (*line)
+		fprintf(out, "%s\n", line);
 	top_lines_sum(v, line);
 	fprintf(out, "%s\n\n", line);
 	top_lines_columns(v, line, &sorted);

@@ -16,8 +16,7 @@ struct top_header {         /* what is shown beside the view */
 	const char *source; /* "this machine" */
 	bool wall;          /* was asked for */
 	bool is_paused;
-	const char *finding; /* the line on top that findings have; "" if there is none */
-	double every;        /* seconds between two intervals, as asked for */
+	double every; /* how many seconds an interval should have */
 };
 
 struct top_span { /* of a line, in columns */
@@ -27,6 +26,8 @@ struct top_span { /* of a line, in columns */
 /* Each writes one line. */
 void top_lines_title(const struct top_view *v, const struct top_header *h,
 		     char ret[static TOP_LINE]);
+/* The surest finding, and how many there are: empty if there is none. */
+void top_lines_finding(const struct top_view *v, char ret[static TOP_LINE]);
 void top_lines_sum(const struct top_view *v, char ret[static TOP_LINE]);
 void top_lines_columns(const struct top_view *v, char ret[static TOP_LINE],
 		       struct top_span *ret_sorted);

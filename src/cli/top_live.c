@@ -12,6 +12,7 @@
 #include "collect/probe.h"
 #include "collect/sites_source.h"
 #include "collect/tasks.h"
+#include "pipeline/findings.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/ran.h"
 #include "pipeline/sites.h"
@@ -45,7 +46,12 @@ struct top_live {
 	struct pipeline *pipeline;
 	struct windows *windows[KINDS];
 	void *stage; /* of sites_stage; NULL: without waits */
+	struct findings *findings;
 	uint64_t lost;
+	/* What was found last; what no longer holds is left out when it is shown. */
+	struct finding *found;
+	uint32_t found_count;
+	bool said_few;
 	/* What was handed out. */
 	struct top_interval interval;
 	struct profile *wall;    /* that it is of; NULL: the dictionary */
@@ -183,10 +189,22 @@ static void on_assembled(void *ctx, const struct assembled *a)
 	struct top_live *l = ctx;
 	struct processes *ps = pipeline_processes(l->pipeline);
 
-	if (a->event->source == CPU)
+	if (a->event->source == CPU) {
 		windows_add(l->windows[CPU], ps, a);
-	else if (l->stage)
+		if (l->findings)
+			findings_sample(l->findings, a);
+	} else if (l->stage) {
 		sites_stage.event(l->stage, ps, a);
+	}
+}
+
+static void on_started(void *ctx, uint32_t pid, uint32_t parent)
+{
+	const struct top_live *l = ctx;
+
+	(void)pid;
+	if (l->findings)
+		findings_started(l->findings, parent);
 }
 
 static void look_at_clock(struct top_live *l)
@@ -199,12 +217,27 @@ static void look_at_clock(struct top_live *l)
 			windows_clock(l->windows[i], monotonic, boottime, wall);
 }
 
+static void take_findings(struct top_live *l)
+{
+	struct window w;
+
+	findings_tick(l->findings, clock_ns(CLOCK_MONOTONIC));
+	if (!findings_take(l->findings, clock_ms(CLOCK_REALTIME), &w))
+		return;
+	free(l->found);
+	l->found = TAKE_PTR(w.findings);
+	l->found_count = w.finding_count;
+	window_done(&w);
+}
+
 static void drain(struct top_live *l)
 {
 	look_at_clock(l);
 	pipeline_drain(l->pipeline);
 	if (l->stage)
 		sites_stage.settle(l->stage, l->pipeline);
+	if (l->findings)
+		take_findings(l);
 }
 
 static void on_drain(void *ctx, int what)
@@ -334,6 +367,7 @@ static void make_interval(struct top_live *l, struct wall_parts_list lists[stati
 	for (uint32_t i = 1; i < l->now_count; i++)
 		add_account(l, &l->now[i]);
 	set_samples(l, lists);
+	top_interval_find(&l->interval, l->found, l->found_count);
 }
 
 static enum top_take live_take(void *self, const struct top_interval **ret)
@@ -445,6 +479,7 @@ static int start_sampling(struct top_live *l, bool wall)
 	struct assembler_options assemble = {
 		.sink = on_assembled,
 		.sink_ctx = l,
+		.started = on_started,
 		.cache_dir = cache,
 		.held_bytes = HELD_BYTES,
 		.names = {.functions = true},
@@ -457,6 +492,22 @@ static int start_sampling(struct top_live *l, bool wall)
 	if (err)
 		probe_cannot_sample(err, &why);
 	return err ? 1 : 0;
+}
+
+/* Some threads of a process alone do not tell what it does. */
+static void start_findings(struct top_live *l)
+{
+	const struct findings_options o = {.dict = l->dict, .cgroups = l->cgroups, .host = ""};
+	struct sampler_error why;
+
+	if (!l->options->findings || l->options->target.tid_count)
+		return;
+	l->findings = findings_new(&o, &why);
+	if (why.doing && !l->said_few)
+		log_warn("few findings are shown, those that need no closer look at a process: "
+			 "cannot %s%s%s",
+			 why.doing, why.detail[0] ? ": " : "", why.detail);
+	l->said_few |= why.doing != NULL;
 }
 
 static int live_start(void *self, bool wall)
@@ -472,6 +523,7 @@ static int live_start(void *self, bool wall)
 		return code;
 	if (wall)
 		start_waits(l);
+	start_findings(l);
 	l->lost = 0;
 	return live_take(l, NULL) == TOP_FAILED ? 1 : 0;
 }
@@ -494,6 +546,7 @@ static void live_stop(void *self)
 
 	if (l->stage)
 		sites_stage.free(TAKE_PTR(l->stage));
+	findings_free(TAKE_PTR(l->findings));
 	pipeline_free(TAKE_PTR(l->pipeline));
 	for (int i = 0; i < KINDS; i++)
 		windows_free(TAKE_PTR(l->windows[i]));
@@ -517,6 +570,7 @@ static void live_free(void *self)
 	target_done(&l->target);
 	free(l->before);
 	free(l->now);
+	free(l->found);
 	index_done(&l->by_thread);
 	free(l);
 }

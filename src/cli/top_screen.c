@@ -28,30 +28,32 @@ struct top_screen {
 	unsigned rows;  /* of the table */
 };
 
+/* Keys and what they do, in turn. */
 static const char help_line[] =
-	"q quit  / search  PRBS sort  t threads  c containers  w wall  p pause  h help";
+	"q quit / search PRBS sort t thread c container w wall p pause f findings h help";
 
-static const char *const help_screen[] = {
-	"",
-	"  A row is a process, a thread or a container; below are the functions and stacks",
-	"  in which the selected one spent its time. 100 % is one thread all the time.",
-	"",
-	"    CPU%       time on a CPU",
-	"    RUNNABLE%  time waiting for a CPU",
-	"    BLOCKED%   time neither running nor waiting for a CPU",
-	"    IDLE%      with w: of that, waiting for work; BLOCKED% is then without it",
-	"    SWITCH/s   how often its threads left a CPU",
-	"    -          not known, such as of a process that has ended",
-	"",
-	"  arrows, PgUp, PgDn, Home, End  select      Enter  more room for the selected",
-	"  /  search: a name, number or container     Esc    end the search",
-	"  t  by thread      c  by container          w      all time, or that on CPUs",
-	"  P  sort by CPU%   R  by RUNNABLE%   B  by BLOCKED%   S  by SWITCH/s",
-	"  N  by number      A  by name        < >  by the column beside   I  reverse",
-	"  p, space  pause   h, ?  this help   q, Ctrl-C  quit",
-	"",
-	"  Any key goes back.",
-};
+static const char page_line[] = "arrows scroll, any other key goes back";
+
+const char top_screen_help[] =
+	"\n"
+	"  A row is a process, a thread or a container; below are the functions and\n"
+	"  stacks in which the selected one spent its time. 100 % is one thread all the\n"
+	"  time.\n"
+	"\n"
+	"    CPU%       time on a CPU\n"
+	"    RUNNABLE%  time waiting for a CPU\n"
+	"    BLOCKED%   time neither running nor waiting for a CPU\n"
+	"    IDLE%      with w: of that, waiting for work; BLOCKED% is then without it\n"
+	"    SWITCH/s   how often its threads left a CPU\n"
+	"    -          not known, such as of a process that has ended\n"
+	"\n"
+	"  arrows, PgUp, PgDn, Home, End  select      Enter  more room for the selected\n"
+	"  /  search: a name, number or container     Esc    end the search\n"
+	"  t  by thread      c  by container          w      all time, or that on CPUs\n"
+	"  P  sort by CPU%   R  by RUNNABLE%   B  by BLOCKED%   S  by SWITCH/s\n"
+	"  N  by number      A  by name        < >  by the column beside   I  reverse\n"
+	"  f  what looks wrong: the line below the title, in full, and all others\n"
+	"  p, space  pause   h, ?, F1  help    Ctrl-L  draw anew   q, F10, Ctrl-C  quit\n";
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
@@ -269,6 +271,22 @@ static void draw_selected(const struct top_view *v, int y, int end)
 	}
 }
 
+/* The keys stand out from what they do. */
+static void draw_keys(int y)
+{
+	bool is_key = true;
+	size_t len;
+
+	draw(y, help_line, A_DIM);
+	for (const char *at = help_line; *at; at += len + (at[len] == ' ')) {
+		len = strcspn(at, " ");
+		int x = (int)(at - help_line);
+		if (is_key && x < COLS)
+			mvchgat(y, x, MIN((int)len, COLS - x), A_BOLD, 0, NULL);
+		is_key = !is_key;
+	}
+}
+
 static void draw_bottom(const struct top_drawing *d, int y)
 {
 	char line[TOP_LINE];
@@ -276,15 +294,27 @@ static void draw_bottom(const struct top_drawing *d, int y)
 	if (d->prompt == TOP_PROMPT_SEARCH) {
 		snprintf(line, sizeof(line), "search: %s_", d->prompt_text);
 		draw(y, line, A_BOLD);
+	} else if (*d->message) {
+		draw(y, d->message, A_BOLD);
 	} else {
-		draw(y, *d->message ? d->message : help_line, *d->message ? A_BOLD : A_DIM);
+		draw_keys(y);
 	}
 }
 
-static void draw_help(void)
+static void draw_page(const struct top_drawing *d)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(help_screen); i++)
-		draw((int)i, help_screen[i], A_NORMAL);
+	char line[TOP_LINE];
+	unsigned at = 0;
+
+	for (const char *text = d->page; *text; at++) {
+		size_t len = strcspn(text, "\n");
+		if (at >= d->page_first && at - d->page_first < (unsigned)LINES - 1) {
+			snprintf(line, sizeof(line), "%.*s", (int)len, text);
+			draw((int)(at - d->page_first), line, A_NORMAL);
+		}
+		text += len + (text[len] == '\n');
+	}
+	draw(LINES - 1, page_line, A_DIM);
 }
 
 static void draw_view(struct top_screen *s, const struct top_drawing *d)
@@ -292,23 +322,27 @@ static void draw_view(struct top_screen *s, const struct top_drawing *d)
 	int body = MAX(LINES - TOP_LINES - 1, 1);
 	char line[TOP_LINE];
 
-	s->rows = (unsigned)(d->is_zoomed ? MIN(3, body) : body < 8 ? body : body * 2 / 5 + 1);
+	/* What the table does not need, the selected row has. */
+	int most = d->is_zoomed ? MIN(3, body) : body < 8 ? body : body * 2 / 5 + 1;
+	s->rows = MAX(MIN((unsigned)most, d->view->row_count), 1u);
+	bool has_gap = s->rows < (unsigned)most;
 	top_lines_title(d->view, &d->header, line);
 	draw(0, line, A_BOLD);
-	draw(1, d->header.finding, A_BOLD);
+	top_lines_finding(d->view, line);
+	draw(1, line, A_BOLD);
 	top_lines_sum(d->view, line);
 	draw(2, line, A_NORMAL);
 	draw_columns(d->view, 3);
 	draw_table(s, d->view, TOP_LINES);
-	draw_selected(d->view, TOP_LINES + (int)s->rows, LINES - 1);
+	draw_selected(d->view, TOP_LINES + (int)s->rows + has_gap, LINES - 1);
 	draw_bottom(d, LINES - 1);
 }
 
 void top_screen_draw(struct top_screen *s, const struct top_drawing *d)
 {
 	erase();
-	if (d->has_help)
-		draw_help();
+	if (d->page)
+		draw_page(d);
 	else
 		draw_view(s, d);
 	refresh();
@@ -336,4 +370,22 @@ void top_screen_resize(struct top_screen *s)
 unsigned top_screen_rows(const struct top_screen *s)
 {
 	return s->rows ? s->rows : 1;
+}
+
+void top_screen_redraw(struct top_screen *s)
+{
+	(void)s;
+	clearok(curscr, true);
+}
+
+unsigned top_screen_columns(const struct top_screen *s)
+{
+	(void)s;
+	return (unsigned)COLS;
+}
+
+unsigned top_screen_page(const struct top_screen *s)
+{
+	(void)s;
+	return (unsigned)MAX(LINES - 1, 1);
 }

@@ -25,9 +25,12 @@ struct top_drawing {
 	enum top_prompt prompt;
 	const char *prompt_text; /* what was typed so far */
 	const char *message;     /* instead of the help line; "" if there is none */
-	bool has_help;           /* the screen of help */
+	const char *page;        /* lines of text instead of all that; NULL: none */
+	unsigned page_first;     /* the line of it that is on top */
 	bool is_zoomed;          /* more room for the selected row */
 };
+
+extern const char top_screen_help[]; /* the page that h shows */
 
 void top_screen_draw(struct top_screen *s, const struct top_drawing *d);
 
@@ -37,8 +40,14 @@ int top_screen_key(struct top_screen *s);
 /* The terminal has another size now. */
 void top_screen_resize(struct top_screen *s);
 
-/* How many rows of the table there is room for. */
+/* The terminal may show anything: all of it is written anew. */
+void top_screen_redraw(struct top_screen *s);
+
+unsigned top_screen_columns(const struct top_screen *s);
+
+/* How many rows of the table there is room for, and how many lines of a page. */
 unsigned top_screen_rows(const struct top_screen *s);
+unsigned top_screen_page(const struct top_screen *s);
 
 /* The last line that was held back; "" if there is none. Borrowed until the next call. */
 const char *top_screen_held(struct top_screen *s);

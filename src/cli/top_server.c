@@ -149,22 +149,14 @@ static int fill(struct top_server *s, struct top_interval *i, uint64_t end_ms)
 	return ask(s, "wall{comm!=\"\"}", end_ms, s->of, &answer);
 }
 
-/* What lasts by the end of the interval; of several, what is surest. */
-static void find_finding(struct top_server *s, struct top_interval *i, uint64_t end_ms)
+static void find_findings(struct top_server *s, struct top_interval *i, uint64_t end_ms)
 {
 	struct timerange range = {end_ms - FOUND_MS, end_ms};
 	struct store_findings found = {};
-	double sure = 0;
 
 	if (query_client_findings(s->client, &range, &found) != 0)
 		return;
-	for (uint32_t k = 0; k < found.count; k++) {
-		const struct finding *f = &found.findings[k];
-		if (f->sure > sure && finding_is_active(f, end_ms)) {
-			sure = f->sure;
-			snprintf(i->finding, sizeof(i->finding), "%s", f->headline);
-		}
-	}
+	top_interval_find(i, found.findings, found.count);
 	store_findings_done(&found);
 }
 
@@ -193,7 +185,7 @@ static enum top_take take_window(struct top_server *s, uint64_t end_ms,
 	i->samples = mem_dup(s->of->samples, i->sample_count * sizeof(*i->samples));
 	s->end_ms = end_ms;
 	if (!code)
-		find_finding(s, i, end_ms);
+		find_findings(s, i, end_ms);
 	*ret = i;
 	return code ? TOP_FAILED : TOP_TAKEN;
 }

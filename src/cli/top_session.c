@@ -13,9 +13,12 @@
 #include "cli/cli.h"
 #include "cli/top_lines.h"
 #include "cli/top_screen.h"
+#include "profile/window.h"
+#include "render/findings.h"
 
 #define KEY_ESCAPE          27
 #define KEY_BACKSPACE_ASCII 127
+#define KEY_CTRL_L          12
 #define WAIT_FIRST_MS       25000 /* until a server's first window is there: then that is said */
 
 struct session {
@@ -27,7 +30,9 @@ struct session {
 	struct top_interval empty;
 	struct top_options shown;
 	struct top_view view;
-	bool wall, is_paused, is_zoomed, has_help;
+	bool wall, is_paused, is_zoomed;
+	enum { NO_PAGE, PAGE_HELP, PAGE_FINDINGS } page; /* text, instead of the table */
+	unsigned page_first;
 	bool searching;
 	char before_search[TOP_SEARCH];
 	char message[256];
@@ -52,25 +57,62 @@ static struct top_header header_of(const struct session *s)
 		.source = s->source->name,
 		.wall = s->wall,
 		.is_paused = s->is_paused,
-		.finding = s->interval ? s->interval->finding : "",
-		.every = (double)s->options->every_ms / 1e3,
+		.every =
+			s->source->is_stored ? WINDOW_MS / 1e3 : (double)s->options->every_ms / 1e3,
 	};
+}
+
+/* All that looks wrong, as `smolder findings` says it. Caller frees. */
+static char *findings_text(const struct session *s)
+{
+	const struct top_interval *i = s->interval ? s->interval : &s->empty;
+	const struct store_findings found = {i->findings, i->finding_count, 0, false};
+	const struct render_findings_options o = {.now_ms = i->end_ns / 1000000,
+						  .columns = top_screen_columns(s->screen)};
+	char *text = NULL;
+	size_t len;
+
+	if (!i->finding_count)
+		return mem_strdup("Nothing looks wrong so far.\n");
+	FILE *f = open_memstream(&text, &len);
+	render_findings_text(&found, &o, f);
+	fclose(f);
+	return text;
+}
+
+/* The last line of a page goes no higher than the end of the screen. */
+static void clamp_page(struct session *s, const char *text)
+{
+	unsigned lines = 0, room = top_screen_page(s->screen);
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	s->page_first = MIN(s->page_first, lines > room ? lines - room : 0);
 }
 
 static void draw(struct session *s)
 {
+	CLEANUP(freep) char *findings = NULL;
 	struct top_drawing d = {
 		.view = &s->view,
 		.header = header_of(s),
 		.prompt = s->searching ? TOP_PROMPT_SEARCH : TOP_NO_PROMPT,
 		.prompt_text = s->shown.search,
 		.message = s->message,
-		.has_help = s->has_help,
 		.is_zoomed = s->is_zoomed,
 	};
 
-	if (s->screen)
-		top_screen_draw(s->screen, &d);
+	if (!s->screen)
+		return;
+	if (s->page == PAGE_HELP)
+		d.page = top_screen_help;
+	else if (s->page == PAGE_FINDINGS)
+		d.page = findings = findings_text(s);
+	if (d.page) {
+		clamp_page(s, d.page);
+		d.page_first = s->page_first;
+	}
+	top_screen_draw(s->screen, &d);
 }
 
 /* From the interval at hand, as the options are now. */
@@ -218,6 +260,40 @@ static void search_key(struct session *s, int key)
 	}
 }
 
+static void page_key(struct session *s, int key)
+{
+	unsigned page = top_screen_page(s->screen), first = s->page_first;
+
+	switch (key) {
+	case KEY_UP:
+	case 'k':
+		s->page_first -= MIN(first, 1u);
+		break;
+	case KEY_DOWN:
+	case 'j':
+		s->page_first++;
+		break;
+	case KEY_PPAGE:
+		s->page_first -= MIN(first, page);
+		break;
+	case KEY_NPAGE:
+		s->page_first += page;
+		break;
+	case KEY_CTRL_L:
+		top_screen_redraw(s->screen);
+		break;
+	default:
+		s->page = NO_PAGE;
+		break;
+	}
+}
+
+static void open_page(struct session *s, int page)
+{
+	s->page = page;
+	s->page_first = 0;
+}
+
 static bool move_key(struct session *s, int key)
 {
 	int64_t at = s->view.selected, page = top_screen_rows(s->screen);
@@ -273,13 +349,22 @@ static void command_key(struct session *s, int key)
 {
 	switch (key) {
 	case 'q':
+	case KEY_F(10):
 		stop(s);
 		break;
 	case 'h':
 	case '?':
-		s->has_help = true;
+	case KEY_F(1):
+		open_page(s, PAGE_HELP);
+		break;
+	case 'f':
+		open_page(s, PAGE_FINDINGS);
+		break;
+	case KEY_CTRL_L:
+		top_screen_redraw(s->screen);
 		break;
 	case '/':
+	case KEY_F(3):
 		begin_search(s);
 		break;
 	case KEY_ESCAPE:
@@ -322,8 +407,8 @@ static void on_key(struct session *s, int key)
 {
 	if (key == KEY_RESIZE)
 		top_screen_resize(s->screen);
-	else if (s->has_help)
-		s->has_help = false;
+	else if (s->page)
+		page_key(s, key);
 	else if (s->searching)
 		search_key(s, key);
 	else if (!move_key(s, key) && !sort_key(s, key))

@@ -306,7 +306,7 @@ static void read_interfaces(struct bpf_uses *u)
 		if (known == u->place_count)
 			bpf_uses_add_place(u, id, "xdp:%s", i->if_name);
 	}
-	if (all)
+	if (all) /* where there may be no netlink socket there are none; freeing that would crash */
 		if_freenameindex(all);
 }
 

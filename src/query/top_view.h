@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "profile/finding.h"
 #include "profile/profile.h"
 
 #define TOP_UNKNOWN   (-1.0)
@@ -49,14 +50,18 @@ struct top_interval { /* zero-initialised is empty */
 	double seconds;
 	uint64_t end_ns; /* since 1970 */
 	uint64_t sampled, lost;
-	unsigned cpus;     /* 0: not known */
-	char finding[384]; /* what looks wrong just then, in a sentence; "": nothing is known to */
+	unsigned cpus;            /* 0: not known */
+	struct finding *findings; /* what looks wrong just then, the surest first */
+	uint32_t finding_count;
 };
 
 void top_interval_done(struct top_interval *i);
 
 /* Adds an account: its strings are cleaned and copied. */
 void top_interval_add(struct top_interval *i, const struct top_account *a);
+
+/* Copies those of the findings that still hold when it ends. */
+void top_interval_find(struct top_interval *i, const struct finding *list, uint32_t count);
 
 /* ---- how it is shown ------------------------------------------------------------------------- */
 

@@ -278,3 +278,29 @@ struct tree_options describe_lines(const struct profile *p, const struct render_
 		lines.column = TREE_COUNT;
 	return lines;
 }
+
+void describe_wrap(FILE *out, const char *text, unsigned at, unsigned indent, unsigned columns)
+{
+	while (*text) {
+		size_t word = strcspn(text, " "), used;
+		describe_fit(text, word, SIZE_MAX, &used);
+		if (at + used > columns && at > indent) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		}
+		fprintf(out, "%.*s", (int)word, text);
+		at += (unsigned)used;
+		text += word;
+		if (*text == ' ') {
+			text++;
+			if (at + 1 + strcspn(text, " ") <= columns && *text) {
+				fputc(' ', out);
+				at++;
+			} else if (*text) {
+				fprintf(out, "\n%*s", (int)indent, "");
+				at = indent;
+			}
+		}
+	}
+	fputc('\n', out);
+}

@@ -52,3 +52,7 @@ struct tree_options describe_lines(const struct profile *p, const struct render_
 
 /* How many bytes of s fit into `columns` columns, and how many columns those take. */
 size_t describe_fit(const char *s, size_t len, size_t columns, size_t *ret_columns);
+
+/* Words that fill lines: the first begins at column `at`, where the output is, the others after
+ * `indent` spaces. Ends with a newline. */
+void describe_wrap(FILE *out, const char *text, unsigned at, unsigned indent, unsigned columns);

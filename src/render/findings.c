@@ -14,33 +14,6 @@
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-/* Words that fill lines; each begins with `indent` spaces but the first, which goes on at `at`. */
-static void wrap(FILE *out, const char *text, unsigned at, unsigned indent, unsigned columns)
-{
-	while (*text) {
-		size_t word = strcspn(text, " "), used;
-		describe_fit(text, word, SIZE_MAX, &used);
-		if (at + used > columns && at > indent) {
-			fprintf(out, "\n%*s", (int)indent, "");
-			at = indent;
-		}
-		fprintf(out, "%.*s", (int)word, text);
-		at += (unsigned)used;
-		text += word;
-		if (*text == ' ') {
-			text++;
-			if (at + 1 + strcspn(text, " ") <= columns && *text) {
-				fputc(' ', out);
-				at++;
-			} else if (*text) {
-				fprintf(out, "\n%*s", (int)indent, "");
-				at = indent;
-			}
-		}
-	}
-	fputc('\n', out);
-}
-
 static const char *sureness(double sure)
 {
 	return sure >= 0.9 ? "almost certain" : sure >= 0.7 ? "likely" : "maybe";
@@ -107,7 +80,7 @@ static void put_stack(FILE *out, const char *stack, unsigned columns)
 		fputs(*at == ';' ? " > " : (char[]){*at, '\0'}, f);
 	fclose(f);
 	fputs("  ", out);
-	wrap(out, text, 2, 4, columns);
+	describe_wrap(out, text, 2, 4, columns);
 }
 
 static void put_finding(FILE *out, const struct finding *f, const struct render_findings_options *o,
@@ -117,13 +90,13 @@ static void put_finding(FILE *out, const struct finding *f, const struct render_
 	char *line = mem_printf("%s%s%s%s%s", f->kind, several_hosts ? " on " : "",
 				several_hosts ? f->host : "", ": ", f->headline);
 
-	wrap(out, line, 0, 2, columns);
+	describe_wrap(out, line, 0, 2, columns);
 	fputs("  ", out);
 	put_when(out, f, o->now_ms);
 	if (*f->stack)
 		put_stack(out, f->stack, columns);
 	fputs("  ", out);
-	wrap(out, f->means, 2, 2, columns);
+	describe_wrap(out, f->means, 2, 2, columns);
 	if (*f->next)
 		fprintf(out, "  See: %s\n", f->next);
 }

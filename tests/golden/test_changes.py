@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from server import Server, smolder  # noqa: E402
 from tap import main, test  # noqa: E402
-from windows import STORED, WINDOW_MS, Collector, row  # noqa: E402
+from windows import PERIOD, STORED, WINDOW_MS, Collector, row  # noqa: E402
 
 WINDOWS = 60  # on each side
 HZ = 99
@@ -176,7 +176,9 @@ def a_program_is_explained_on_a_page():
         assert abs(parts["[blocked: lock]"] - 0.2) < 0.01 and abs(parts["[idle]"] - 0.6) < 0.01, parts
         assert e["wall"]["waits"][0]["path"][-1] == "lock", e["wall"]["waits"]
         assert e["changes"]["comparisons"][0]["functions"][0]["function"] == "format", e["changes"]
-        assert e["findings"] == []
+        assert e["findings"] == [] and e["system_calls"] is None
+        assert any("only of the time that is now" in u for u in e["unknown"]), e["unknown"]
+        assert e["process_count"] == 1 and e["wall"]["waits"][0]["part"] == "[blocked: lock]", e
         assert json.loads(smolder("explain", "--json", "--store", s.store, *ask).stdout) == e
         page = smolder("explain", "--server", s.url, *ask).stdout
         for word in ("It took 0.", "Processes", "[blocked: lock]", "What changed", "not known",
@@ -186,10 +188,46 @@ def a_program_is_explained_on_a_page():
         page = smolder("explain", "103", "--server", s.url, "--from", str(start), "--to",
                        str(middle)).stdout
         assert "what it waited for is not recorded: 'smolder run --offcpu yes'" in page, page
+        # Whoever has that number now is another process.
+        e = json.loads(smolder("explain", "--json", "api", "--server", s.url, "--from", str(start)).stdout)
+        assert e["system_calls"] is None, e
+        assert any("none of its processes runs on this machine now" in u for u in e["unknown"]), e["unknown"]
         p = smolder("explain", "4711", "--server", s.url)
         assert p.returncode == 1 and "nothing matches" in p.stderr, p.stderr
         for args in ((), ("a", "b"), ("offcpu{}",)):
             assert smolder("explain", "--server", s.url, *args).returncode == 2, args
+
+
+@test
+def processes_by_one_name_are_told_apart():
+    """Each path says of whom it is; waits end at the program's own last function, where there is one."""
+    with Server() as s:
+        c, at = Collector(), now_ms() - 2 * WINDOW_MS
+        lock = ("main@web", "lock@libc.so.6", "[k]do_syscall_64", "[k]futex_wait")
+        def waits(pid, seconds, stack):
+            return row(stack, 1, seconds * 10 ** 9, comm="web", pid=str(pid), host="w1", state="blocked", reason="lock")
+        ran = [row(("main@web", "work@web"), n, comm="web", pid=str(pid), host="w1") for pid, n in ((11, 50), (12, 150))]
+        off = [waits(11, 6, lock), waits(11, 2, (*lock, "[k]schedule")), waits(12, 2, lock),
+               waits(13, 1, ("[k]kthread", "[k]rest"))]
+        on = [row((), 1, r["value"], **dict(r["labels"])) for r in ran]
+        for kind, rows, period in (("cpu", ran, PERIOD), ("offcpu", off, 0), ("oncpu", on, 0)):
+            assert s.post(c.message(at, rows, kind=kind, period=period)).status == STORED
+        ask = ["web", "--server", s.url, "--from", str(at), "--to", str(at + WINDOW_MS)]
+        e = json.loads(smolder("explain", "--json", *ask).stdout)
+        assert e["process_count"] == 2, e["processes"]
+        (work,) = e["paths"]
+        assert (work["path"], work["process_count"], work["process"]) == (["main", "work"], 2, "web (12)"), work
+        assert abs(work["process_share"] - 0.75) < 0.01, work
+        first, second = e["wall"]["waits"]
+        assert (first["part"], first["path"]) == ("[blocked: lock]", ["main", "lock"]), first
+        assert abs(first["share"] - 10 / (11 + 200 * PERIOD / 1e9)) < 0.01, first
+        assert (first["process_count"], first["process"]) == (2, "web (11)"), first
+        assert abs(first["process_share"] - 0.8) < 0.01, first
+        assert (second["path"], second["process"], second["process_count"]) == (["kthread", "rest"], "web (13)", 1), second
+        page = smolder("explain", *ask).stdout
+        for words in ("These are 2 processes", "in 2 processes, 80 % of it in web (11)", "smolder explain 12 --server", "in web (13)",
+                      "[blocked: lock] main > lock\n"):
+            assert words in page, (words, page)
 
 
 class Liar(http.server.BaseHTTPRequestHandler):

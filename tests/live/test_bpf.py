@@ -164,7 +164,8 @@ def filters_and_order():
         ids = {name: row["id"] for name, row in programs("-p", w.pid).items()}
         assert set(programs("--id", f"{ids[CALLS]},{ids[CLOCK]}")) == {CALLS, CLOCK}
         assert set(programs("-p", w.pid, "--type", "raw_tracepoint")) == {CALLS, SWITCHES}
-        assert programs("--type", "xdpp") == {}
+        assert programs("-p", w.pid, "--type", "xdp") == {}
+        run("bpf", "--type", "xdpp").refused("xdpp", "raw_tracepoint")
         for order, key, rising in (("cpu", "cpu_percent", False), ("runs", "runs_per_second", False),
                                    ("time", "ns_per_run", False), ("id", "id", True), ("name", "name", True),
                                    ("maps", "map_bytes", False), ("avg", "average_cpu_percent", False)):
@@ -263,6 +264,7 @@ def each_run_is_timed_where_the_kernel_allows_it():
         times = json.loads(r.out)["times"]
         assert sum(b["runs"] for b in times["buckets"]) == times["runs"] > 0, times
         if "cannot be timed" in r.err:
+            assert json.loads(r.out)["not_each"] in r.err and ("fentry" in r.err or "attach" in r.err), r.err
             assert times["of"].startswith("means") and times["readings"] >= times["intervals"] > 0, times
             skip("this kernel lets nobody attach to a BPF program")
         assert times["of"] == "runs" and times["lost"] < 0.01 * times["runs"], times
@@ -339,7 +341,8 @@ def what_is_not_there_is_said():
         ids = sorted(row["id"] for row in rows)
         assert ", ".join(map(str, ids)) in r.err, (ids, r.err)
     for args, word in ((("-s", "cpus"), "did you mean cpu"), (("-n", 0), "-n"), (("-i", 0.01), "-i"),
-                       (("a", "b"), "one program at a time")):
+                       (("a", "b"), "one program at a time"), (("--each",), "name it"),
+                       (("a", "-n", 2), "table of all programs")):
         r = run("bpf", *args)
         assert r.code == 2 and word in r.err and r.out == b"", (args, r.code, r.err)
 

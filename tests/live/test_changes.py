@@ -54,6 +54,37 @@ def a_live_process_is_explained():
         assert any("serve" in p["path"] for p in e["paths"]), e["paths"]
         assert not e["changes"]["comparisons"][0]["compared"], "two windows are not enough to compare"
         assert e["wall"] is None and any("--offcpu" in u for u in e["unknown"]), e["unknown"]
+        # Its system calls are counted as of now: it computes, and sleeps in between.
+        calls = e["system_calls"]
+        assert (calls["processes"], e["process_count"], calls["timed"]) == (1, 1, True), (calls, e["processes"])
+        assert 0.9 < calls["seconds"] < 5 and calls["failed_share"] == 0, calls
+        (sleep,) = [c for c in calls["calls"] if c["call"] == "clock_nanosleep"]
+        assert 1 < sleep["per_second"] <= calls["per_second"] and 100 < sleep["mean_us"] < 10 ** 6, calls
+        # Of a range that has ended they are not, nor when nobody wants it; and that is said.
+        for args in (("--no-calls",), ("--to", "now")):
+            e = ask(a, "explain", str(one.pid), "--from", "1m", *args)
+            assert e["system_calls"] is None and any("its system calls" in u for u in e["unknown"]), e["unknown"]
+
+
+@live
+def many_processes_by_one_name_are_told_apart():
+    """Calls that fail are told from others, and each path says of whom it is."""
+    with always("--frequency", "199", "--offcpu", "yes") as a, workloads.start("troubles", "fail") as one, \
+            workloads.start("troubles", "fail") as other:
+        a.wait_sampled(300)
+        e = ask(a, "explain", "tr-fail", "--from", "1m")
+        assert e["process_count"] == 2 and {p["pid"] for p in e["processes"]} == {str(one.pid), str(other.pid)}, e
+        assert e["paths"][0]["process_count"] == 2 and e["paths"][0]["process"].startswith("tr-fail ("), e["paths"]
+        calls = e["system_calls"]
+        assert calls["processes"] == 2 and calls["per_second"] > 1000, calls
+        first = calls["calls"][0]
+        assert first["call"] in ("open", "openat") and first["failed_share"] > 0.99 and first["error"] == "ENOENT", calls
+        # So many that only counting them costs next to nothing.
+        assert calls["timed"] == (calls["per_second"] < 50000) or 25000 < calls["per_second"] < 100000, calls
+        p = smolder("explain", "tr-fail", "--from", "1m", "--server", f"http://127.0.0.1:{a.port}")
+        page = p.stdout
+        assert p.returncode == 0 and "These are 2 processes" in page and "fail, mostly with ENOENT" in page, page
+        assert max(map(len, page.splitlines())) < 400 and len(page.splitlines()) < 100, page
 
 
 def listed(comparison):

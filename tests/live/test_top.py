@@ -19,7 +19,7 @@ from terminal import Terminal  # noqa: E402
 COLUMNS = ["PID", "CPU%", "RUNNABLE%", "BLOCKED%", "SWITCH/s", "THR", "COMMAND", "@CONTAINER"]
 THREADS = ["TID", "CPU%", "RUNNABLE%", "BLOCKED%", "SWITCH/s", "THREAD", "(PROCESS)", "@CONTAINER"]
 BURN = "burn_here states"
-HELP = "q quit  / search  PRBS sort  t threads  c containers  w wall  p pause  h help"
+HELP = "q quit / search PRBS sort t thread c container w wall p pause f findings h help"
 
 
 def number(word):
@@ -143,7 +143,7 @@ def keys_do_what_the_help_says():
             t.wait("containers", lambda lines: "CONTAINER" in lines[3].split() and
                    sum(r["THR"] for r in table(lines).values()) == 5)
             t.keys("c", "h")
-            t.wait("help", lambda lines: any("Any key goes back" in line for line in lines))
+            t.wait("help", lambda lines: any("other key goes back" in line for line in lines))
             t.keys("x")
             t.wait("no help", lambda lines: has_rows(lines, "states", "waits"))
 
@@ -155,6 +155,29 @@ def keys_do_what_the_help_says():
             t.wait("that it goes on", lambda lines: lines[0] != before[0] and "[paused]" not in lines[0])
             t.keys("q")
             assert t.ended()[0] == 0
+
+
+@live
+def what_looks_wrong_is_on_top():
+    """Live from the kernel: named as soon as it is found, in full on a page of its own, and gone once it is over."""
+    with workloads.start("troubles", "poll") as w, top() as t:
+        # Others may be found beside it, and be surer.
+        t.wait("a finding", lambda lines: "epoll_wait with a timeout of 0" in lines[1] or "(1 of" in lines[1])
+        t.keys("f")
+
+        def told(lines):
+            return any(line.startswith("busy-poll: tr-poll") for line in lines)
+        t.wait("all of it", lambda lines: told(lines) and any("Since " in line for line in lines)
+               and lines[-1].endswith("any other key goes back"))
+        # It stays while the source begins anew, as it does to record waits.
+        t.keys("x", "w")
+        t.wait("its waits", lambda lines: "IDLE%" in lines[3] and lines[-1] == HELP and lines[1])
+        t.keys("f")
+        t.wait("all of it again", told)
+        w.stop()
+        t.wait("that it is over", lambda lines: not told(lines))
+        t.keys("x", "q")
+        assert t.ended()[0] == 0
 
 
 def lines_order(t):
@@ -269,6 +292,7 @@ def wrong_uses_are_told():
     run("top").refused("terminal", "top -b")
     run("top", "-b", "--sort", "size").refused("--sort", "runnable", "size")
     run("top", "-b", "--by", "user").refused("--by", "container")
+    run("top", "-b", "--findings", "perhaps").refused("--findings", "no, yes", "perhaps")
     run("top", "-b", "-n", "0").refused("-n")
     run("top", "-b", "-d", "0.01").refused("-d")
     run("top", "-l", "3").refused("-l", "-b")

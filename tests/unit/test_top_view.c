@@ -198,6 +198,34 @@ static void names_are_clean_and_numbers_of_hosts_are_apart(void **state)
 	top_view_done(&v);
 }
 
+static struct finding make_finding(uint64_t id, double sure, uint64_t until_ms)
+{
+	struct finding f = {.id = id, .sure = sure, .began_ms = 1000 + id, .until_ms = until_ms};
+
+	return f;
+}
+
+static void findings_that_hold_are_kept_the_surest_first(void **state)
+{
+	const uint64_t end_ms = 1000000;
+	const struct finding list[] = {
+		make_finding(1, 0.7, end_ms), make_finding(2, 0.9, end_ms - FINDING_OVER_MS + 1),
+		make_finding(3, 0.9, end_ms + 5000),
+		make_finding(4, 1.0, end_ms - FINDING_OVER_MS), /* over */
+	};
+	struct top_interval i = {.end_ns = end_ms * 1000000};
+
+	(void)state;
+	top_interval_find(&i, list, 4);
+	assert_int_equal(i.finding_count, 3);
+	assert_int_equal(i.findings[0].id, 2); /* as sure as the other, and older */
+	assert_int_equal(i.findings[1].id, 3);
+	assert_int_equal(i.findings[2].id, 1);
+	top_interval_find(&i, list, 0);
+	assert_int_equal(i.finding_count, 0);
+	top_interval_done(&i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +234,7 @@ int main(void)
 		cmocka_unit_test(functions_of_the_selected_add_up_to_its_time),
 		cmocka_unit_test(of_all_time_the_parts_come_first_and_idle_is_one),
 		cmocka_unit_test(names_are_clean_and_numbers_of_hosts_are_apart),
+		cmocka_unit_test(findings_that_hold_are_kept_the_surest_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@ supports and the newest that Debian ships as well. SMOLDER_KERNELS="/path/to/vml
 others.
 """
 import collections
+import json
 import os
 import re
 import sys
@@ -210,6 +211,23 @@ def memory_is_by_the_cpus_that_are_there(report):
     assert max(maps) < 8 << 20, f"{max(maps) >> 10} KB in one map, where 128 CPUs are possible"
 
 
+def costs_of_bpf_programs_are_told(report):
+    for name in ("bpf", "bpf_table", "bpf_one"):
+        assert report.code(name) == 0, report.err(name)
+    tables = [json.loads(line) for line in report["bpf"].splitlines()]
+    (row,) = [row for row in tables[-1]["programs"] if row["type"] == "perf_event"]
+    assert len(tables) == 2 and row["name"].startswith("sample") and row["runs"] > 20 and row["ns_per_run"] > 100, row
+    assert row["owners"][0]["comm"] == "smolder" and row["map_bytes"] > 4096, row
+    assert re.search(r"^ +%d +[\d.]+ .* perf_event +sample" % row["id"], report["bpf_table"], re.M), report["bpf_table"]
+    one = json.loads(report["bpf_one"])
+    times = one["times"]
+    assert one["id"] == row["id"] and one["runs"] > 50 and "not_each" not in one, (one, report.err("bpf_one"))
+    assert times["of"] == "runs" and times["runs"] == sum(b["runs"] for b in times["buckets"]) > 50, times
+    # Samples are taken by the clock that it is attached to: they cannot see it, and that is said.
+    assert one["samples"]["seen"] < one["samples"]["due"] or one["samples"]["due"] < 20, one["samples"]
+    assert one["samples"].get("unseen"), one["samples"]
+
+
 def stacks_of_short_lived_processes_are_whole(report):
     stacks = chains(report, "machine")
     check_whole(stacks, 0.95)
@@ -254,7 +272,7 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           system_calls_are_traced, traced_calls_have_stacks, waits_are_kept_always,
           suspects_can_be_looked_at,
           a_module_is_not_named_by_another_that_was_in_its_place,
-          memory_is_by_the_cpus_that_are_there,
+          memory_is_by_the_cpus_that_are_there, costs_of_bpf_programs_are_told,
           stacks_of_short_lived_processes_are_whole,
           a_cpu_that_comes_online_is_sampled, a_cpu_that_is_added_later_is_said_and_sampled_by_the_next,
           *[a_cpu_that_is_added_later_is_sampled_by_run] * SOAK, no_system_call_of_ours_is_refused,
