@@ -21,9 +21,11 @@
 
 struct candidate {
 	enum change_kind kind;
-	uint32_t of; /* row, or process */
+	uint32_t of;      /* row, or process */
+	uint32_t process; /* that it is of */
+	struct block_share shares[BLOCK_SIDES];
 	double before, now, delta, change, seconds, probability;
-	bool is_listed;
+	bool is_certain, is_listed;
 };
 
 struct search {
@@ -51,52 +53,45 @@ static double sum(const double *list, uint32_t count)
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
-/* Compares parts of wholes; false if there is too little, or no difference worth a word. */
-static bool compare(struct search *s, double *const parts[], double *const wholes[], double scale,
-		    struct candidate *ret)
+/* Adds parts of wholes to what is compared, if there is enough of it. */
+static void add_candidate(struct search *s, struct candidate c, double *const parts[],
+			  double *const wholes[])
 {
-	struct block_share shares[BLOCK_SIDES];
+	double usual = c.kind == CHANGE_PROCESS ? 1 : s->usual[c.process], a_day = 0;
 
 	for (int i = 0; i < BLOCK_SIDES; i++) {
-		struct block_range r = {parts[i], wholes[i], s->t->sides[i].blocks, s->grain[i]};
-		if (!block_test_share(&r, &shares[i]))
-			return false;
+		struct block_range r = {parts[i], wholes[i], s->t->sides[i].blocks, s->grain[i],
+					c.kind != CHANGE_PROCESS};
+		if (!block_test_share(&r, &c.shares[i]))
+			return;
+		a_day += sum(parts[i], r.count) / s->recorded[i] * DAY_SECONDS / BLOCK_SIDES;
 	}
-	ret->before = shares[BLOCK_BASE].share;
-	ret->now = shares[BLOCK_NOW].share;
-	double expected = ret->before * scale, plain = ret->now - ret->before;
-	ret->delta = ret->now - expected;
-	ret->change = expected > 0 ? ret->now / expected - 1 : INFINITY;
-	ret->probability = block_test(&shares[BLOCK_BASE], 1, &shares[BLOCK_NOW]);
-	if (scale != 1) {
-		double scaled = block_test(&shares[BLOCK_BASE], scale, &shares[BLOCK_NOW]);
-		ret->probability = MAX(ret->probability, scaled);
-		if (plain * ret->delta < 0) /* it is a change of the others */
-			ret->probability = 1;
-	}
-	return true;
-}
-
-static void add_candidate(struct search *s, const struct candidate *c)
-{
+	if (a_day < CHANGES_SECONDS / 2) /* no difference could be large enough */
+		return;
+	c.before = c.shares[BLOCK_BASE].share;
+	c.now = c.shares[BLOCK_NOW].share;
+	double expected = c.before * usual;
+	c.delta = c.now - expected;
+	c.change = expected > 0 ? c.now / expected - 1 : INFINITY;
+	c.seconds = c.delta * DAY_SECONDS;
+	if (c.kind != CHANGE_PROCESS)
+		c.seconds *= s->t->processes[c.process].sums[BLOCK_NOW] / s->recorded[BLOCK_NOW];
 	MEM_GROW(s->list, s->count, s->cap);
-	s->list[s->count++] = *c;
+	s->list[s->count++] = c;
 }
 
-static void test_process(struct search *s, uint32_t id)
+static void add_process(struct search *s, uint32_t id)
 {
 	struct block_process *of = &s->t->processes[id];
 	double *recorded[BLOCK_SIDES] = {(double *)s->t->sides[BLOCK_BASE].recorded,
 					 (double *)s->t->sides[BLOCK_NOW].recorded};
-	struct candidate c = {.kind = CHANGE_PROCESS, .of = id};
+	struct candidate c = {.kind = CHANGE_PROCESS, .of = id, .process = id};
 
 	s->comparable[id] = true;
 	for (int i = 0; i < BLOCK_SIDES; i++)
 		s->comparable[id] &= of->sums[i] >= PROCESS_LEAST * s->grain[i];
-	if (of->samples < BLOCK_TABLE_LEAST || !compare(s, of->blocks, recorded, 1, &c))
-		return;
-	c.seconds = c.delta * DAY_SECONDS;
-	add_candidate(s, &c);
+	if (of->samples >= BLOCK_TABLE_LEAST)
+		add_candidate(s, c, of->blocks, recorded);
 }
 
 static int ascending(const void *a, const void *b)
@@ -138,28 +133,22 @@ static void find_usual(struct search *s, const uint32_t *rows, uint32_t count)
 	}
 }
 
-static void test_row(struct search *s, uint32_t id)
+static void add_row(struct search *s, uint32_t id)
 {
 	const struct block_row *row = &s->t->rows[id];
 	const struct block_process *of = &s->t->processes[row->process];
-	double usual = s->usual[row->process], own = 0, all = 0;
-	double cpus = of->sums[BLOCK_NOW] / s->recorded[BLOCK_NOW];
+	struct candidate c = {.kind = CHANGE_SELF, .of = id, .process = row->process};
+	double own = 0, all = 0;
 
 	for (int i = 0; i < BLOCK_SIDES; i++) {
 		own += sum(row->self[i], s->t->sides[i].blocks);
 		all += sum(row->total[i], s->t->sides[i].blocks);
 	}
-	struct candidate self = {.kind = CHANGE_SELF, .of = id},
-			 total = {.kind = CHANGE_TOTAL, .of = id};
-	if (own >= BLOCK_TABLE_LEAST * s->grain[BLOCK_NOW] &&
-	    compare(s, row->self, of->blocks, usual, &self)) {
-		self.seconds = self.delta * cpus * DAY_SECONDS;
-		add_candidate(s, &self);
-	}
-	if (own < ALIKE * all && compare(s, row->total, of->blocks, usual, &total)) {
-		total.seconds = total.delta * cpus * DAY_SECONDS;
-		add_candidate(s, &total);
-	}
+	if (own >= BLOCK_TABLE_LEAST * s->grain[BLOCK_NOW])
+		add_candidate(s, c, row->self, of->blocks);
+	c.kind = CHANGE_TOTAL;
+	if (own < ALIKE * all)
+		add_candidate(s, c, row->total, of->blocks);
 }
 
 static int by_process(const void *a, const void *b, void *rows)
@@ -171,6 +160,34 @@ static int by_process(const void *a, const void *b, void *rows)
 					: (x > y) - (x < y);
 }
 
+/* Functions of a process lean on each other, both sides of all of them: they are next to each
+ * other. */
+static void lean(struct search *s, uint32_t from, uint32_t to)
+{
+	CLEANUP(freep)
+	struct block_share **shares =
+		mem_alloc_array((size_t)(to - from) * BLOCK_SIDES + 1, sizeof(*shares));
+	uint32_t n = 0;
+
+	for (uint32_t i = from; i < to; i++)
+		for (int side = 0; side < BLOCK_SIDES; side++)
+			shares[n++] = &s->list[i].shares[side];
+	block_test_lean(shares, n);
+}
+
+static void test(struct search *s, struct candidate *c)
+{
+	const struct block_share *base = &c->shares[BLOCK_BASE], *now = &c->shares[BLOCK_NOW];
+	double usual = c->kind == CHANGE_PROCESS ? 1 : s->usual[c->process];
+
+	c->probability = block_test(base, 1, now);
+	if (usual != 1) {
+		c->probability = fmax(c->probability, block_test(base, usual, now));
+		if ((c->now - c->before) * c->delta < 0) /* it is a change of the others */
+			c->probability = 1;
+	}
+}
+
 static void test_all(struct search *s)
 {
 	struct block_table *t = s->t;
@@ -178,15 +195,23 @@ static void test_all(struct search *s)
 	uint32_t count = 0;
 
 	for (uint32_t i = 1; i < t->process_count; i++)
-		test_process(s, i);
+		add_process(s, i);
 	for (uint32_t i = 1; i < t->row_count; i++)
 		if (t->rows[i].self[BLOCK_BASE])
 			rows[count++] = i;
 	qsort_r(rows, count, sizeof(*rows), by_process, t->rows);
 	find_usual(s, rows, count);
-	for (uint32_t i = 0; i < count; i++)
-		if (s->comparable[t->rows[rows[i]].process])
-			test_row(s, rows[i]);
+	for (uint32_t i = 0, first = s->count; i < count; i++) {
+		uint32_t process = t->rows[rows[i]].process;
+		if (s->comparable[process])
+			add_row(s, rows[i]);
+		if (i + 1 == count || t->rows[rows[i + 1]].process != process) {
+			lean(s, first, s->count);
+			first = s->count;
+		}
+	}
+	for (uint32_t i = 0; i < s->count; i++)
+		test(s, &s->list[i]);
 }
 
 /* ---- which of them are told ---------------------------------------------------------------- */
@@ -253,24 +278,46 @@ static int by_size(const void *a, const void *b)
 	return p != q ? (p > q) - (p < q) : (x->of > y->of) - (x->of < y->of);
 }
 
-static void choose(struct search *s)
+/*
+ * Where there are more samples a change is more probable to be seen, and worth more: of the false
+ * alarms that are allowed, it gets more. How many there are on both sides together tells nothing of
+ * a difference between them.
+ */
+static double find_level(const struct search *s, double *ret_weights)
 {
 	CLEANUP(freep) double *all = mem_alloc_array((size_t)s->count + 1, sizeof(*all));
+	double mean = 0;
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct block_share *of = s->list[i].shares;
+		ret_weights[i] = sqrt(of[BLOCK_BASE].samples + of[BLOCK_NOW].samples);
+		mean += ret_weights[i] / s->count;
+	}
+	for (uint32_t i = 0; i < s->count; i++) {
+		ret_weights[i] /= mean;
+		all[i] = s->list[i].probability / ret_weights[i];
+	}
+	return block_test_level(all, s->count, CHANGES_LEVEL);
+}
+
+static void choose(struct search *s)
+{
+	CLEANUP(freep) double *weights = mem_alloc_array((size_t)s->count + 1, sizeof(*weights));
 	uint32_t totals = 0;
+	double level = find_level(s, weights);
 
 	for (uint32_t i = 0; i < s->count; i++)
-		all[i] = s->list[i].probability;
-	double level = block_test_level(all, s->count, CHANGES_LEVEL);
+		s->list[i].is_certain = s->list[i].probability / weights[i] <= level;
 	s->out->tested = s->count;
 	if (s->count)
 		qsort(s->list, s->count, sizeof(*s->list), by_size);
 	for (uint32_t i = 0; i < s->count; i++)
-		s->list[i].is_listed = s->list[i].kind != CHANGE_TOTAL &&
-				       s->list[i].probability <= level && is_large(&s->list[i]);
+		s->list[i].is_listed = s->list[i].kind != CHANGE_TOTAL && s->list[i].is_certain &&
+				       is_large(&s->list[i]);
 	tell_selves(s);
 	for (uint32_t i = 0; i < s->count && totals < TOTALS_MAX; i++) {
 		struct candidate *c = &s->list[i];
-		if (c->kind != CHANGE_TOTAL || c->probability > level || !is_large(c) ||
+		if (c->kind != CHANGE_TOTAL || !c->is_certain || !is_large(c) ||
 		    fabs(c->delta - s->explained[c->of]) < EXPLAINED * fabs(c->delta))
 			continue;
 		c->is_listed = true;

@@ -306,7 +306,7 @@ static int refine(const struct reading *r, struct noticed *n)
 	return err;
 }
 
-static char *comm_selector(const char *comm)
+char *comparison_selector(const char *comm)
 {
 	char *text = NULL;
 	size_t len;
@@ -324,7 +324,7 @@ static int compare_version(const struct reading *r, const struct comparison_ask 
 			   struct comparisons *all, const struct noticed *n)
 {
 	CLEANUP(selector_freep) struct selector *selector = NULL;
-	CLEANUP(freep) char *text = comm_selector(n->version.process);
+	CLEANUP(freep) char *text = comparison_selector(n->version.process);
 	struct selector_error err;
 	struct store_query q = {};
 	struct timerange base, now;
@@ -338,12 +338,27 @@ static int compare_version(const struct reading *r, const struct comparison_ask 
 	return add(&of, all, now, base, against, text, true);
 }
 
+/* Each is known to the slot first, then to the window. */
+static int find_noticed(const struct reading *r, struct timerange range, struct comparisons *all)
+{
+	int err = find_versions(r, range, SLOT_MS, &all->versions);
+
+	all->noticed = mem_alloc_array((size_t)all->versions.count + 1, sizeof(*all->noticed));
+	for (uint32_t i = all->versions.count; i-- > 0 && !err;) {
+		struct noticed *n = &all->noticed[all->noticed_count++];
+		*n = (struct noticed){all->versions.list[i],
+				      range.from_ms + all->versions.list[i].block * SLOT_MS,
+				      SLOT_MS};
+		err = refine(r, n);
+	}
+	return err;
+}
+
 static int notice(const struct reading *r, const struct comparison_ask *ask,
 		  struct comparisons *all)
 {
 	struct timerange range = {ask->clock_ms - MIN(ask->clock_ms, LOOK_BACK_MS), ask->clock_ms};
 	uint32_t own = all->count;
-	int err;
 
 	if (ask->at_ms) {
 		struct timerange base, now;
@@ -355,18 +370,10 @@ static int notice(const struct reading *r, const struct comparison_ask *ask,
 				    range.to_ms - MIN(range.to_ms, 2 * LOOK_BACK_MS));
 	}
 	range.from_ms = down(range.from_ms, SLOT_MS);
-	if ((err = find_versions(r, range, SLOT_MS, &all->versions)))
-		return err;
-	all->noticed = mem_alloc_array((size_t)all->versions.count + 1, sizeof(*all->noticed));
-	for (uint32_t i = all->versions.count; i-- > 0 && !err;) {
-		struct noticed *n = &all->noticed[all->noticed_count++];
-		*n = (struct noticed){all->versions.list[i],
-				      range.from_ms + all->versions.list[i].block * SLOT_MS,
-				      SLOT_MS};
-		err = refine(r, n);
-		if (!err && !ask->at_ms && all->count - own < AROUND_MAX)
-			err = compare_version(r, ask, all, n);
-	}
+	int err = find_noticed(r, range, all);
+	for (uint32_t i = 0; i < all->noticed_count && !err; i++)
+		if (!ask->at_ms && all->count - own < AROUND_MAX)
+			err = compare_version(r, ask, all, &all->noticed[i]);
 	return err;
 }
 
@@ -402,6 +409,17 @@ int comparisons_make(struct store *s, const struct comparison_ask *ask, struct c
 	}
 	err = compare_asked(&r, ask, ret);
 	return err || ask->alone ? err : notice(&r, ask, ret);
+}
+
+int comparisons_notice(struct store *s, struct timerange range, struct comparisons *ret,
+		       struct store_error *ret_err)
+{
+	struct store_query q = {.type = "cpu"};
+	struct reading r = {s, &q, ret_err};
+
+	*ret = (struct comparisons){};
+	range.from_ms = down(range.from_ms, SLOT_MS);
+	return find_noticed(&r, range, ret);
 }
 
 void comparisons_done(struct comparisons *c)

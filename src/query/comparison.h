@@ -59,3 +59,9 @@ struct comparisons {
 int comparisons_make(struct store *s, const struct comparison_ask *ask, struct comparisons *ret,
 		     struct store_error *ret_err);
 void comparisons_done(struct comparisons *c);
+
+/* Only the new versions of that range, compared with nothing; the rest as above. */
+int comparisons_notice(struct store *s, struct timerange range, struct comparisons *ret,
+		       struct store_error *ret_err);
+
+char *comparison_selector(const char *comm); /* of the CPU time of a program; caller frees */

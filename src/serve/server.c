@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "query/package.h"
 #include "serve/server_internal.h"
+#include "serve/version_watch.h"
 
 #define THREADS       2
 #define WAITING       16
@@ -93,6 +94,7 @@ static void on_tick(void *ctx, int what)
 	(void)what;
 	maintain(s);
 	cost_snapshot(s->cost);
+	version_watch_tick(s->version_watch);
 }
 
 static void on_more(void *ctx, int fd)
@@ -209,6 +211,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
 	s->cost = cost_new(s);
+	s->version_watch = version_watch_new(s);
 	r = start_http(s, o, ret_err);
 	if (r)
 		return r;
@@ -236,6 +239,7 @@ void server_free(struct server *s)
 	cost_free(s->cost);
 	live_profiles_free(s->live_profiles);
 	jobs_free(s->jobs); /* answers what is held */
+	version_watch_free(s->version_watch);
 	packages_free(s->packages);
 	http_free(s->http);
 	receiver_free(s->receiver);

@@ -26,6 +26,7 @@ struct server {
 	uint8_t *message;    /* room for one */
 	struct live_profiles *live_profiles;
 	struct cost *cost;
+	struct version_watch *version_watch;
 	bool has_tls;
 	struct token *token; /* NULL: none */
 	struct access *access;

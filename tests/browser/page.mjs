@@ -18,7 +18,7 @@ export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '
 export const BUILD = path.resolve(ROOT, process.env.BUILD ?? 'build');
 export const SMOLDER = path.join(BUILD, 'smolder');
 const PICTURES = path.join(BUILD, 'page');
-const DOCS = process.env.SMOLDER_PICTURES ? ['page', 'page-compare', 'page-heatmap', 'page-phone', 'page-wall'] : [];
+const DOCS = process.env.SMOLDER_PICTURES ? ['page', 'page-changes', 'page-compare', 'page-heatmap', 'page-phone', 'page-wall'] : [];
 export const ROW = 18;
 
 export let browser = null, mock = null, url = '';

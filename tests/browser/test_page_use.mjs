@@ -624,6 +624,65 @@ test('findings are on top, open, and lead to their process', {skip}, async () =>
 	await done(calm);
 });
 
+test('what changed is listed, and each leads to its compared graph', {skip}, async () => {
+	const page = await open(hour('what=usual'));
+	await ready(page);
+	const panel = page.locator('.changed');
+	const lines = panel.locator('table').first().locator('tr');
+	const asked = () => new URL(mock.requests.findLast(r => /\/changes\?/.test(r)), url).searchParams;
+	await lines.first().waitFor();
+	assert.equal(asked().get('query'), 'cpu');
+	assert.match(await lines.nth(1).textContent(), /\+2,066\+20 %16\.4 → 19\.7 %render<img.* in node.*main › listen › serve$/);
+	assert.match(await lines.nth(2).textContent(), /\+1,200new.*functions without a name, with what it calls in node, libssl/);
+	assert.match(await lines.nth(3).textContent(), /−640gone/);
+	assert.match(await lines.nth(5).textContent(), /\+19,760\+103 %0\.22 → 0\.45 CPUspython3/);
+	assert.match(await panel.textContent(), /a week ago.*Nothing changed by more.*Too little is recorded.*a new version of node/);
+	assert.equal(await page.evaluate(() => document.querySelectorAll('img').length), 0);
+	await axe(page, 'what changed');
+	await picture(page, 'page-changes');
+
+	await lines.nth(1).getByRole('link').click();
+	await settled(page);
+	assert.equal(parameters().pathname, '/api/v1/diff');
+	assert.equal(parameters().searchParams.get('query'), 'cpu{comm="node"}');
+	assert.equal(await page.locator('#search').inputValue(), 'render<img src=x onerror=alert(1)>');
+	assert.match(await page.locator('.info').textContent(), /against/);
+	await panel.getByRole('button', {name: 'Chosen range'}).click(); // of what is compared in the graph
+	await settled(page);
+	const base = parameters().searchParams;
+	assert.equal(asked().get('base_from'), base.get('base_from'));
+	assert.equal(asked().get('to'), base.get('to'));
+
+	await panel.getByRole('textbox').fill('nonsense');
+	await panel.getByRole('button', {name: 'Before and after'}).first().click();
+	assert.match(page.url(), /what=ranges/);
+	await panel.getByRole('textbox').fill(new Date(mock.now - 900_000).toISOString());
+	await panel.getByRole('button', {name: 'Before and after'}).first().click();
+	await settled(page);
+	assert.equal(Number(asked().get('at')), mock.now - 900_000);
+	await page.getByRole('button', {name: 'What changed', exact: true}).click();
+	assert.equal(await panel.count(), 0);
+	await page.goBack();
+	assert.equal(await panel.count(), 1);
+	await panel.getByRole('button', {name: 'Last hour'}).click();
+	await panel.getByRole('button', {name: 'Before and after'}).nth(1).click();
+	await settled(page);
+	assert.equal(Number(asked().get('at')), mock.now - 1200_000);
+	await done(page);
+
+	const phone = await open(hour('what=usual'), {viewport: {width: 390, height: 844}});
+	await ready(phone);
+	await phone.locator('.changed table').first().waitFor();
+	assert.equal(await phone.evaluate(() => document.documentElement.scrollWidth), 390);
+	await picture(phone, 'page-changes-phone');
+	await done(phone);
+	mock.mode = 'broken';
+	const broken = await open(hour('what=usual'), {expects: /504/});
+	await broken.locator('.changed [role=alert]').waitFor();
+	assert.match(await broken.locator('.changed').textContent(), /longer than 10 s/);
+	await done(broken);
+});
+
 test('hostile names are text everywhere', {skip}, async () => {
 	mock.mode = 'hostile';
 	const page = await open(hour('group='));

@@ -5,11 +5,14 @@ import http.server
 import json
 import os
 import random
+import re
+import shlex
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from always import until  # noqa: E402
 from server import Server, smolder  # noqa: E402
 from tap import main, test  # noqa: E402
 from windows import PERIOD, STORED, WINDOW_MS, Collector, row  # noqa: E402
@@ -143,6 +146,68 @@ def two_builds_side_by_side_are_no_new_version():
             a.run(start, {"api": API}, 40)
             b.run(start + 20 * WINDOW_MS, {"api": API}, 20)
             assert json.loads(changed("--json", "--server", s.url))["versions"] == [], earlier_s
+
+
+def costlier(server):
+    """What a server that was just started finds by itself; its first look is ten seconds after that."""
+    server.stop()
+    server.start()
+    looked = time.monotonic() + 25
+
+    def found():
+        findings = server.json("/api/v1/findings", **{"from": "now-2h"})["findings"]
+        return [f for f in findings if f["kind"] == "costlier-version"] or time.monotonic() > looked
+    return until("a look at new versions", found)
+
+
+@test
+def a_new_version_that_costs_more_is_a_finding():
+    with Server() as s:
+        m = Machine(s, 11)
+        start = now_ms() - 2 * WINDOWS * WINDOW_MS
+        m.build = {"api": 20 * "11", "db": 20 * "dd", "job": 20 * "aa"}
+        middle = m.run(start, {"api": API, "db": DB, "job": {"work": 40, "rest": 40}})
+        # One that needs more for the same work, one that needs no more, and one that is no new version.
+        m.build["api"], m.build["db"] = 20 * "22", 20 * "ee"
+        m.run(middle, {"api": {**API, "parse": 60 * 2.5}, "db": DB, "job": {"work": 80, "rest": 80}})
+        (f,) = costlier(s)
+        assert f["comm"] == "api" and f["began"] == middle and f["active"], f
+        assert re.match(r"api takes \d\d % more CPU since its new version: 0\.\d\d CPUs instead of 0\.\d\d "
+                        r"\(build 222222222222 instead of 111111111111\); parse takes more for the same work\.$",
+                        f["headline"]), f
+        assert f["sure"] == 0.95 and f["stack"] == "_start;main;parse", f
+        assert abs(f["facts"]["cpus"] / f["facts"]["cpus_before"] - (320 + 90) / 320) < 0.1, f
+        text = changed(*shlex.split(f["next"])[2:], "--server", s.url)
+        assert "parse" in text, text
+        # Whoever is restarted finds the same, and not one more.
+        again = costlier(s)
+        assert [x["began"] for x in again] == [middle], again
+
+
+@test
+def a_new_version_that_has_as_much_to_do_as_yesterday_is_none():
+    with Server() as s:
+        start = now_ms() - 2 * WINDOWS * WINDOW_MS
+        busy = {name: 1.5 * n for name, n in API.items()}
+        m = Machine(s, 12)
+        m.build = {"api": 20 * "11"}
+        middle = m.run(start - 86400_000, {"api": API}) + 86400_000
+        m.run(middle - 86400_000, {"api": busy})
+        m.run(start, {"api": API})
+        m.build = {"api": 20 * "22"}
+        m.run(middle, {"api": busy})
+        versions = json.loads(changed("--json", "--server", s.url, "--at", str(middle)))["versions"]
+        assert len(versions) == 1, "it is a new version, and was looked at"
+        assert costlier(s) is True
+        # Without a yesterday nobody can know.
+    with Server() as s:
+        m = Machine(s, 12)
+        m.build = {"api": 20 * "11"}
+        m.run(start, {"api": API})
+        m.build = {"api": 20 * "22"}
+        m.run(middle, {"api": busy})
+        (f,) = costlier(s)
+        assert f["sure"] == 0.6 and "more to do" in f["means"], f
 
 
 @test

@@ -223,6 +223,42 @@ export interface Finding {
 	stack: string;
 }
 
+/* A function or a process that takes more or less than before. */
+export interface Changed {
+	process: string;
+	function?: string; // not of a process; nor any of the next five
+	module?: string;
+	of?: 'self' | 'total';
+	base_share?: number;
+	share?: number;
+	path?: string[]; // of callers, it the last
+	base_cpus?: number; // of a process
+	cpus?: number;
+	change: number | null; // 0.2: 20 % more; null: it is new
+	cpu_seconds_a_day: number;
+	link: string;
+}
+
+export interface Comparison {
+	against: string; // in words
+	query: string;
+	base_from: number;
+	base_to: number;
+	block: number; // ms
+	blocks: number;
+	base_blocks: number;
+	compared: boolean; // false: too little is recorded
+	cpus: number;
+	base_cpus: number;
+	functions: Changed[];
+	processes: Changed[];
+}
+
+export interface ChangesAnswer {
+	comparisons: Comparison[];
+	versions: {at: number; process: string}[];
+}
+
 /* Samples in each 20 ms; of types that have no times of samples, how much in each window of 10 s. */
 export interface Heat {
 	start: number;

@@ -6,6 +6,7 @@ import {batch, computed, effect, signal} from '@preact/signals';
 import {
 	ApiError,
 	address,
+	type ChangesAnswer,
 	type Finding,
 	get,
 	type Heat,
@@ -138,6 +139,7 @@ export const heat = new Resource<Heat>();
 export const status = new Resource<Status>();
 export const labels = new Resource<string[]>();
 export const types = new Resource<string[]>(); // of profiles
+export const changed = new Resource<ChangesAnswer>();
 export const findings = new Resource<Finding[]>();
 
 /* A selector, or what is wrong with it. */
@@ -250,6 +252,16 @@ const heatSelector = computed<{query: string; isWithoutIdle: boolean}>(() => {
 });
 export const isHeatWithoutIdle = computed(() => heatSelector.value.isWithoutIdle);
 
+/* What is asked of what changed; '' is nothing. */
+const changedPath = computed<string>(() => {
+	const {query, what, base} = state.value;
+	if (what === 'usual') return address('changes', {query});
+	if (what !== 'ranges') return what && address('changes', {query, at: what, alone: 1});
+	const {from, to} = chosen.value;
+	const [first, last] = base ? [base.from, base.to] : ['', ''];
+	return address('changes', {query, from, to, base_from: first, base_to: last, alone: 1});
+});
+
 /* Is the server asked for a comparison? */
 const asksToCompare = computed(() => state.value.base !== null || state.value.baseQuery !== '');
 
@@ -302,6 +314,7 @@ function refresh(again: boolean): void {
 		a => a,
 		again,
 	);
+	changed.load<ChangesAnswer>(changedPath.peek(), a => a, again);
 	labels.load<{labels: string[]}>(
 		address('labels', {from: r.from, to: r.to}),
 		a => a.labels,
@@ -333,6 +346,7 @@ export function start(): void {
 		void treeParameters.value;
 		void heatRange.value;
 		void heatSelector.value;
+		void changedPath.value;
 		if (!file.value) refresh(false);
 	});
 	effect(() => {
@@ -387,18 +401,18 @@ export const weight = computed(() => {
 const changes = computed(() => state.value.changes);
 
 /* The tree after all that the user did to it … */
-const changed = computed<Tree | null>(() => {
+const edited = computed<Tree | null>(() => {
 	const t = profile.value?.tree;
 	return t ? apply(weigh(t, weight.value), changes.value) : null;
 });
 
 const isIdleOpen = computed(
-	() => changed.value !== null && isIdlePlace(changed.value, state.value.zoom),
+	() => edited.value !== null && isIdlePlace(edited.value, state.value.zoom),
 );
 
 /* … with idle time folded, unless it is zoomed into. */
 export const tree = computed<Tree | null>(() =>
-	changed.value && !isIdleOpen.value ? narrowIdle(foldIdle(changed.value)) : changed.value,
+	edited.value && !isIdleOpen.value ? narrowIdle(foldIdle(edited.value)) : edited.value,
 );
 
 const searchText = computed(() => state.value.search);

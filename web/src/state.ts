@@ -41,6 +41,7 @@ export interface State {
 	view: View;
 	sort: Sort | null; // of the table; null: as is usual
 	heat: boolean; // the heatmap is open …
+	what: string; // changed: '' is not asked; 'usual', 'ranges', or around a time, epoch ms
 	heatAt: Range | null; // … of this, while slots of it are chosen; else of what is chosen
 	icicle: boolean;
 	colour: ColourBy;
@@ -66,6 +67,7 @@ export const DEFAULT: State = {
 	sort: null,
 	heat: false,
 	heatAt: null,
+	what: '',
 	icicle: false,
 	colour: 'kind',
 	search: '',
@@ -132,6 +134,7 @@ export function write(s: State): string {
 	set('view', s.view, DEFAULT.view);
 	if (s.sort) p.set('sort', `${s.sort.column}${s.sort.down ? '' : '-up'}`);
 	if (s.heat) p.set('heat', s.heatAt ? writeRange(s.heatAt) : '1');
+	set('what', s.what, '');
 	if (s.icicle) p.set('icicle', '1');
 	set('colour', s.colour, DEFAULT.colour);
 	set('s', s.search, '');
@@ -189,6 +192,7 @@ export function read(hash: string): State {
 		sort: readSort(p.get('sort')),
 		heat: p.has('heat'),
 		heatAt: readRange(p.get('heat')),
+		what: /^(usual|ranges|\d{12,14})$/.exec(p.get('what') ?? '')?.[0] ?? '',
 		icicle: p.get('icicle') === '1',
 		colour: oneOf(p.get('colour'), ['library', 'kind', 'name'], DEFAULT.colour),
 		search: p.get('s') ?? '',

@@ -495,6 +495,88 @@ class Mock {
 		return this.mode === 'wrong' ? all.filter(inRange) : [];
 	}
 
+	/* Against yesterday and a week ago; around a moment, or of two ranges, one comparison. */
+	changes(p) {
+		const hour = 3600_000;
+		const link = more =>
+			`/#v=1&t=${this.now - hour}-${this.now}&base=${this.now - 25 * hour}-${this.now - 24 * hour}&${more}`;
+		const of = (name, change, seconds, more) => ({
+			process: 'node',
+			function: name,
+			module: 'node',
+			kind: 'native',
+			of: 'self',
+			base_share: 0.164,
+			share: 0.164 * (1 + (change ?? 0)),
+			change,
+			cpu_seconds_a_day: seconds,
+			p: 1e-7,
+			path: ['main', 'listen', 'serve', name],
+			query: 'cpu{comm="node"}',
+			link: link(`q=cpu%7Bcomm%3D%22node%22%7D&s=${encodeURIComponent(name)}`),
+			...more,
+		});
+		const one = (against, more) => ({
+			against,
+			query: p.get('query') ?? 'cpu',
+			from: this.now - hour,
+			to: this.now,
+			base_from: Number(p.get('base_from') ?? this.now - 25 * hour),
+			base_to: Number(p.get('base_to') ?? this.now - 24 * hour),
+			block: 60_000,
+			blocks: 60,
+			base_blocks: 60,
+			samples: 9000,
+			base_samples: 8000,
+			compared: true,
+			tested: 180,
+			cpus: 1.32,
+			base_cpus: 1.07,
+			functions: [],
+			processes: [],
+			link: link(''),
+			...more,
+		});
+		const process = {
+			process: 'python3',
+			change: 1.03,
+			cpus: 0.45,
+			base_cpus: 0.22,
+			cpu_seconds_a_day: 19760,
+			p: 1e-9,
+			link: link('q=cpu%7Bcomm%3D%22python3%22%7D'),
+		};
+		const found = {
+			functions: [
+				of('render<img src=x onerror=alert(1)>', 0.2, 2066),
+				of('[unnamed]', null, 1200, {module: 'libssl.so.3', of: 'total'}),
+				of('compress', -1, -640),
+			],
+			processes: [process],
+		};
+		if (p.get('at') || p.get('base_from'))
+			return {
+				comparisons: [one('the time before that moment', found)],
+				versions: [],
+			};
+		const little = {compared: false, blocks: 2, base_blocks: 60, cpus: 0, base_cpus: 0};
+		return {
+			comparisons: [
+				one('the same time yesterday', found),
+				one('the same time a week ago', {}),
+				one('the version before of node', little),
+			],
+			versions: [
+				{
+					at: this.now - 1200_000,
+					sure: 10_000,
+					process: 'node',
+					exe: '/usr/bin/node',
+				},
+			],
+		};
+	}
+
 	answer(url) {
 		const p = url.searchParams;
 		const parts = url.pathname.split('/').slice(3);
@@ -506,6 +588,7 @@ class Mock {
 			});
 		if (parts[0] === 'status') return this.status();
 		if (parts[0] === 'findings') return {findings: this.findings(p), cut: false};
+		if (parts[0] === 'changes') return this.changes(p);
 		if (parts[0] === 'types') return {types: ['cpu', 'offcpu'], cut: false};
 		if (parts[0] === 'labels') {
 			if (parts[2] === 'values')

@@ -11,6 +11,7 @@ import {file, isComparing, loaded, profile, state, theme, tree, update, weight} 
 import {amount, clip, count, percent, range as rangeText} from '../format';
 import type {Scale} from '../state';
 import {dropChange, openSandwich, toggleRecursion, zoomTo} from './actions';
+import {ChangesPanel} from './changes';
 import {Dropdown, Notice} from './controls';
 import {Cost} from './cost';
 import {DropTarget, FileBar, pickFile} from './drop';
@@ -348,6 +349,7 @@ export function App(): JSX.Element {
 			<main class={isMenuOpen.value ? 'open' : ''}>
 				<TimelinePanel />
 				<HeatPanel />
+				<ChangesPanel />
 				<Toolbar />
 				<Info />
 				<div

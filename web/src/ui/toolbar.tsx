@@ -414,6 +414,16 @@ export function Toolbar(): JSX.Element {
 					Heatmap
 				</button>
 			)}
+			{!file.value && (
+				<button
+					type="button"
+					aria-pressed={s.what !== ''}
+					title="What takes more or less CPU time than before"
+					onClick={() => update({what: s.what ? '' : 'usual'}, true)}
+				>
+					What changed
+				</button>
+			)}
 			<button
 				type="button"
 				aria-pressed={s.icicle}
