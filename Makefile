@@ -224,6 +224,7 @@ install: $(BIN)
 	sed 's#/usr/local/bin/#$(PREFIX)/bin/#' contrib/smolder.service > $(BUILD)/install/smolder.service
 	install -D -m 644 $(BUILD)/install/smolder.service \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/smolder.service
+	install -D -m 644 contrib/smolder.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/smolder.conf
 	test -e $(DESTDIR)$(SYSCONF)/smolder.yaml || \
 		install -D -m 644 contrib/smolder.yaml $(DESTDIR)$(SYSCONF)/smolder.yaml
 	for s in bash zsh fish; do tools/completions $$s $(BIN) > $(BUILD)/install/completion.$$s || exit 1; done
@@ -233,6 +234,17 @@ install: $(BIN)
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_smolder
 	install -D -m 644 $(BUILD)/install/completion.fish \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/smolder.fish
+
+# ---- packages: build/smolder_VERSION_amd64.deb, build/smolder-VERSION-linux-x86_64[-static].tar.gz -----
+
+.PHONY: deb
+deb: deps
+	tools/deps package
+	+@$(MAKE) $(JOBS) --no-print-directory $(BIN)
+	rm -rf $(BUILD)/deb
+	install -d $(BUILD)/deb
+	cp -r contrib/debian $(BUILD)/deb/debian
+	cd $(BUILD)/deb && DEB_RULES_REQUIRES_ROOT=no debian/rules binary TREE=$(CURDIR)
 
 clean:
 	rm -rf build
