@@ -196,7 +196,7 @@ test-vm: deps-test
 	BUILD=$(BUILD) SMOLDER_SOAK=1 SMOLDER_KERNELS="$(KERNELS)" tests/run tests/vm/
 
 # What a new user does, in a Debian that is made for it: STAGES="root user sudo test usertest deb
-# tarball", or some.
+# tarball container", or some.
 test-fresh:
 	tools/deps fresh
 	tests/fresh $(STAGES)
@@ -266,7 +266,7 @@ help:
 	@echo 'make bench      cost and speed beside perf, bpftrace, flamegraph.pl, in one run'
 	@echo 'make soak       the long forms of the tests'
 	@echo 'make test-vm    the BPF side on Linux 5.10, 6.1 and 6.12, in a virtual machine'
-	@echo 'make test-fresh make run and make test in a fresh Debian; root; STAGES="root user sudo test usertest deb tarball"'
+	@echo 'make test-fresh make run and make test in a fresh Debian; root; STAGES="root user sudo test usertest deb tarball container"'
 	@echo 'make fuzz       every fuzzer for SECONDS=300'
 	@echo 'make arm64      the program for arm64 in build/arm64, by Debian'\''s cross compiler'
 	@echo 'make lint       clang-tidy, cppcheck, tsc, biome and the format'

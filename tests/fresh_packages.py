@@ -9,12 +9,14 @@ import glob
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
+import urllib.request
 
-from always import REFUSED_CALL, until
-from fresh_root import LOG, Root, run, say
+from always import REFUSED_CALL, free_port, until
+from fresh_root import HOME, LOG, Root, run, say
 from tap import ROOT
 
 # What the unit says of each capability: all that any of the processes has.
@@ -40,19 +42,19 @@ class Machine:
                 env=dict(os.environ, SYSTEMD_NSPAWN_API_VFS_WRITABLE="yes"))
 
     def boot(self):
-        self.leader = until("systemd to start", self._find_leader, 30)
-        until("the machine to boot",
-              lambda: self.ask("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"), 60)
+        until("the machine to boot", self._booted, 60)
 
-    def _find_leader(self):
+    def _booted(self):
         assert self.container.poll() is None, f"the container ended; see {LOG}"
+        # Others come before the one that becomes systemd.
         with contextlib.suppress(OSError, IndexError):
             with open(f"/proc/{self.container.pid}/task/{self.container.pid}/children") as f:
-                return int(f.read().split()[0])
-        return None
+                self.leader = f.read().split()[0]
+            return self.ask("systemctl", "is-system-running").stdout.strip() in ("running", "degraded")
+        return False
 
     def ask(self, *argv):
-        return subprocess.run(["nsenter", "-t", str(self.leader), "-a", *argv], capture_output=True, text=True,
+        return subprocess.run(["nsenter", "-t", self.leader, "-a", *argv], capture_output=True, text=True,
                               stdin=subprocess.DEVNULL)
 
     def do(self, *argv):
@@ -146,11 +148,13 @@ def what_the_unit_leaves_out(machine):
         return machine.ask("systemd-run", "-q", "--pipe", "--wait", "-p", restriction, "sh", "-c", command)
 
     readable = "head -c 1 /proc/kallsyms"
-    assert under("ProtectHome=read-only", readable).returncode == 0
+    plain = under("ProtectHome=read-only", readable)
+    assert plain.returncode == 0, plain
     assert under("ProtectKernelTunables=yes", readable).returncode != 0
     bound = "grep CapBnd /proc/self/status"
     assert "syslog" in capabilities(under("ProtectHome=read-only", bound).stdout)
     assert "syslog" not in capabilities(under("ProtectKernelLogs=yes", bound).stdout)
+    # struct open_how of zeroes: read "/"
     openat2 = "perl -e 'syscall(437, -100, \"/\", \"\\0\" x 24, 24) >= 0 or die $!'"
     assert under("ProtectHome=read-only", openat2).returncode == 0
     assert "not implemented" in under("RestrictSUIDSGID=yes", openat2).stderr
@@ -178,11 +182,17 @@ def it_is_watched(machine):
     machine.do("rm", "-r", "/run/systemd/system/smolder.service.d")
 
 
+def built(target, name):
+    """What `make` has made in build/."""
+    run("make", "-C", ROOT, target)
+    path, = glob.glob(os.path.join(ROOT, "build", name))
+    return path
+
+
 def stage_deb(_):
-    run("make", "-C", ROOT, "deb")
-    package, = glob.glob(os.path.join(ROOT, "build", "smolder_*_amd64.deb"))
+    package = built("deb", "smolder_*_amd64.deb")
     with Root("deb") as root:
-        root.install("systemd-sysv", "libcurl4", "libgnutls30")
+        root.install("systemd-sysv", "dbus", "libcurl4", "libgnutls30")
         root.unmount()  # a machine mounts its own
         run("cp", package, root.path + "/smolder.deb")
         machine = Machine(root)
@@ -209,4 +219,83 @@ def stage_deb(_):
     say(f"deb: installed, {stacks} stacks stored by the service, purged without a trace")
 
 
-PACKAGES = {"deb": stage_deb}
+def unpack(tarball, path):
+    os.makedirs(path + "/usr/local", exist_ok=True)
+    run("tar", "-xzf", tarball, "--strip-components=1", "-C", path + "/usr/local")
+
+
+def it_runs_in(path, says_of_https):
+    """It records, stores, serves and answers there, and finds users, groups and hosts."""
+    smolder = ["chroot", path, "/usr/local/bin/smolder"]
+    port = free_port()
+    url = f"http://localhost:{port}"
+    with open(LOG, "a") as log:
+        server = subprocess.Popen([*smolder, "run", "--store", "/var/lib/smolder", "--listen", f"127.0.0.1:{port}",
+                                   "--allow-user", "someone", "--allow-group", "some"], stdout=log, stderr=log)
+    busy = subprocess.Popen(["chroot", path, "/bin/sh", "-c", "while :; do :; done"])
+    try:
+        def stored():
+            assert server.poll() is None, f"run ended; see {LOG}"
+            q = subprocess.run([*smolder, "query", "cpu", "--from", "now-5m", "-f", "folded", "--server", url,
+                                "-o", "-"], capture_output=True, text=True)
+            return [line for line in q.stdout.splitlines() if line.startswith(("sh;", "busybox;", "dash;"))]
+        stacks = until("stacks of a shell", stored, 60)
+        with urllib.request.urlopen(url, timeout=30) as page:
+            assert b"<html" in page.read().lower()
+    finally:
+        busy.kill()
+        server.terminate()
+        busy.wait()
+        assert server.wait(30) == 0, f"run ended with {server.returncode}; see {LOG}"
+    https = subprocess.run([*smolder, "labels", "comm", "--server", f"https://localhost:{port}"],
+                           capture_output=True, text=True)
+    assert https.returncode == 1 and says_of_https in https.stderr, https
+    return len(stacks)
+
+
+def someone(path):
+    """A user and a group, which lookups beyond files must not be needed for."""
+    for name, line in (("passwd", "someone:x:4321:4321::/:/bin/sh"), ("group", "some:x:4322:someone")):
+        with open(f"{path}/etc/{name}", "a") as f:
+            f.write(line + "\n")
+
+
+def musl_root():
+    """What Alpine is to a program: busybox, musl and nothing of glibc."""
+    path = os.path.join(HOME, "musl")
+    shutil.rmtree(path, ignore_errors=True)
+    for folder in ("bin", "lib", "etc", "proc", "sys", "dev", "run", "tmp", "var/lib", "var/cache/apt/archives"):
+        os.makedirs(f"{path}/{folder}")
+    shutil.copy(shutil.which("busybox"), path + "/bin/busybox")
+    os.symlink("busybox", path + "/bin/sh")
+    shutil.copy("/lib/ld-musl-x86_64.so.1", path + "/lib/")
+    for name, text in (("passwd", "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"),
+                       ("group", "root:x:0:\nnobody:x:65534:\n"), ("hosts", "127.0.0.1 localhost\n"),
+                       ("nsswitch.conf", "passwd: files sss\ngroup: files sss\nhosts: files resolve dns\n")):
+        with open(f"{path}/etc/{name}", "w") as f:
+            f.write(text)
+    return path
+
+
+def stage_tarball(_):
+    static = built("tarball", "smolder-*-static.tar.gz")
+    shared = static.replace("-static", "")
+    lacks, refuses = "needs libcurl (Debian: libcurl4): libcurl", "a static smolder cannot load libcurl.so.4"
+    for suite, tarball, says in (("bullseye", static, refuses), ("jammy", static, refuses),
+                                 ("jammy", shared, lacks)):
+        with Root(suite, suite) as root:
+            someone(root.path)
+            unpack(tarball, root.path)
+            stacks = it_runs_in(root.path, says)
+        say(f"tarball: {os.path.basename(tarball)} runs in {suite}, {stacks} stacks of a shell")
+    path = musl_root()
+    someone(path)
+    unpack(static, path)
+    try:
+        for there in ("proc", "sys", "dev"):
+            run("mount", "--rbind", f"/{there}", f"{path}/{there}")
+        stacks = it_runs_in(path, refuses)
+    finally:
+        for there in ("proc", "sys", "dev"):
+            subprocess.run(["umount", "-R", "-l", f"{path}/{there}"])
+    say(f"tarball: {os.path.basename(static)} runs beside musl, {stacks} stacks of a shell")
