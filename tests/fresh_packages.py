@@ -25,6 +25,7 @@ CAPABILITIES = {"bpf", "perfmon", "sys_admin", "sys_ptrace", "dac_read_search", 
 # What installing and removing any package changes.
 NOT_OURS = re.compile(r"/(proc|sys|dev|run|tmp|var/log|var/cache|var/lib/(dpkg|apt|systemd)|etc/ld\.so\.cache"
                       r"|etc/(passwd|group|shadow|gshadow|subuid|subgid)-)(/|$)")
+SOMEONE = os.path.join("/home", "someone")
 ACCOUNTS = ("passwd", "group", "shadow", "gshadow")
 
 
@@ -101,11 +102,11 @@ def capabilities(status):
 
 def it_profiles(machine):
     """Programs from where a restriction could hide them, the kernel, names, the page; nothing amiss."""
-    for path in ("/home/someone/homely", "/tmp/passing"):
+    programs = [f"{SOMEONE}/homely", "/tmp/passing"]
+    for path in programs:
         machine.do("install", "-D", "/usr/bin/gzip", path)
     machine.do("systemd-run", "--unit=busy", "--property=RuntimeMaxSec=300", "sh", "-c",
-               "/home/someone/homely -9 < /dev/zero > /dev/null & /tmp/passing -9 < /dev/zero > /dev/null & "
-               "while :; do head -c 50M /dev/zero > /dev/null; done")
+               " ".join(f"{path} -9 < /dev/zero > /dev/null &" for path in programs) + "while :; do head -c 50M /dev/zero > /dev/null; done")
 
     def seen():
         q = machine.ask("smolder", "query", "cpu", "--from", "now-5m", "-f", "folded", "-o", "-")
@@ -132,10 +133,11 @@ def it_may_no_more(machine):
     assert capabilities(status) == CAPABILITIES, capabilities(status) ^ CAPABILITIES
     assert re.search(r"^NoNewPrivs:\s*1$", status, re.M) and re.search(r"^Seccomp:\s*2$", status, re.M), status
     inside = ["nsenter", "-t", main, "-m", "sh", "-c"]
-    for path in ("/etc/x", "/usr/x", "/opt/x", "/tmp/x", "/root/x", "/home/x", "/sys/fs/cgroup/systemd/x",
-                 "/proc/sys/kernel/hostname"):
-        refused = machine.ask(*inside, f": > {path}")
-        assert "Read-only file system" in refused.stderr, (path, refused)
+    for folder in ("/etc", "/usr", "/opt", "/tmp", "/root", "/home", "/sys/fs/cgroup/systemd"):
+        refused = machine.ask(*inside, f": > {folder}/x")
+        assert "Read-only file system" in refused.stderr, (folder, refused)
+    refused = machine.ask(*inside, ": > /proc/sys/kernel/hostname")
+    assert "Read-only file system" in refused.stderr, refused
     machine.do(*inside, ": > /var/tmp/x && : > /var/lib/smolder/x && : > /var/cache/smolder/x && "
                         "rm /var/tmp/x /var/lib/smolder/x /var/cache/smolder/x")
     devices = set(machine.do(*inside, "ls /dev").split())
@@ -209,7 +211,7 @@ def stage_deb(_):
             machine.do("apt-get", "remove", "-y", "smolder")
             assert os.listdir(root.path + "/var/lib/smolder/raw"), "the store goes only when it is purged"
             machine.do("apt-get", "purge", "-y", "smolder")
-            machine.do("rm", "-r", "/home/someone")
+            machine.do("rm", "-r", SOMEONE)
             left = everything(root) ^ before
             assert not left, f"left after apt purge, or gone: {sorted(left)}"
             until("no process of it", lambda: not machine.do("sh", "-c",
