@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden"))); /* by the linker: ours */
+extern const ElfW(Ehdr) __ehdr_start
+	__attribute__((visibility("hidden"))); /* by the linker: ours */
 
 /* Whether no loader was asked for. */
 static bool is_static(void)
