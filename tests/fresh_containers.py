@@ -45,13 +45,16 @@ class Host:
         with open(os.path.join(state, "token", "token"), "w") as f:
             f.write(TOKEN + "\n")
 
-    def podman(self, *options, root=None):
+    def podman(self, *words):
+        return ["podman", "--root", f"{self.state}/storage", "--runroot", f"{self.state}/run", "--storage-driver",
+                "vfs", "--cgroup-manager", "cgroupfs", "--runtime", "runc", *words]
+
+    def container(self, *options):
         limits = [f"--ulimit={name}={most}:{most}" for name, most in (
             ("nofile", resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
             ("nproc", min(4096, resource.getrlimit(resource.RLIMIT_NPROC)[1])))]
-        return ["podman", "--root", f"{self.state}/storage", "--runroot", f"{self.state}/run", "--storage-driver",
-                "vfs", "--cgroup-manager", "cgroupfs", "--runtime", "runc", "run", "--rm", "--network=host",
-                "--log-driver=none", *limits, *options, "--rootfs", root or self.root.path]
+        return self.podman("run", "--rm", "--network=host", "--log-driver=none", *limits, *options, "--rootfs",
+                           self.root.path)
 
     def pod(self, spec, without=None, **values):
         """A command for the only container of a pod; `values` stand for the names and addresses of a cluster."""
@@ -77,7 +80,7 @@ class Host:
             else:
                 options.append(f"--tmpfs={at}:mode=0777")
         words = [values.get(word, word) for word in container["args"]]
-        return self.podman(*options) + ["/usr/bin/smolder"], words
+        return self.container(*options) + ["/usr/bin/smolder"], words
 
 
 @contextlib.contextmanager
@@ -119,8 +122,8 @@ def the_agent_sends(host, pods):
         begin = log.seek(0, os.SEEK_END)
         until("the server", lambda: "401" in ask("labels", "comm", "--server", url).stderr, 60)
         command, words = host.pod(pods["smolder-agent"], **{"http://smolder:7117": url, "$(NODE_NAME)": "node-1"})
-        busy = host.podman("--cidfile", f"{host.state}/busy", "--pid=private") + \
-            ["sh", "-c", "while :; do :; done"]
+        busy = host.container("--cidfile", f"{host.state}/busy", "--pid=private") + \
+            ["sh", "-c", "trap exit TERM; while :; do :; done"]
         with running(busy), running([*command, *words]):
             until("a container", lambda: os.path.exists(f"{host.state}/busy"), 60)
             with open(f"{host.state}/busy") as f:
@@ -129,7 +132,8 @@ def the_agent_sends(host, pods):
             stacks = until("stacks of another container", lambda: [
                 line for line in ask("query", query, "--from", "now-5m", "-f", "folded", "-o", "-",
                                      *token).stdout.splitlines() if line.startswith("sh;_start;")], 90)
-        said = log.read()[:] if log.seek(begin) >= 0 else ""
+        log.seek(begin)
+        said = log.read()
     assert not REFUSED_CALL.search(said) and not re.search("was started without|normal priority", said), said
     return len(stacks)
 
@@ -149,5 +153,8 @@ def stage_container(_):
         for capability in agent["containers"][0]["securityContext"]["capabilities"]["add"]:
             # Doctor measures nothing: that nothing is said of the priority is seen below.
             assert capability == "SYS_NICE" or complaints(host, agent, without=capability), f"doctor does not miss {capability}"
-        stacks = the_agent_sends(host, pods)
+        try:
+            stacks = the_agent_sends(host, pods)
+        finally:
+            run(*host.podman("rm", "--all", "--force"))
     say(f"container: the agent sent {stacks} stacks of another container; it can spare no capability")
