@@ -50,9 +50,12 @@ class Host:
                 "vfs", "--cgroup-manager", "cgroupfs", "--runtime", "runc", *words]
 
     def container(self, *options):
-        limits = [f"--ulimit={name}={most}:{most}" for name, most in (
-            ("nofile", resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
-            ("nproc", min(4096, resource.getrlimit(resource.RLIMIT_NPROC)[1])))]
+        # No container may want more than we have.
+        limits = []
+        for name, which in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
+            most = resource.getrlimit(which)[1]
+            most = 4096 if most == resource.RLIM_INFINITY else min(most, 4096)
+            limits.append(f"--ulimit={name}={most}:{most}")
         return self.podman("run", "--rm", "--network=host", "--log-driver=none", *limits, *options, "--rootfs",
                            self.root.path)
 
@@ -152,7 +155,8 @@ def stage_container(_):
         assert complaints(host, agent) == []
         for capability in agent["containers"][0]["securityContext"]["capabilities"]["add"]:
             # Doctor measures nothing: that nothing is said of the priority is seen below.
-            assert capability == "SYS_NICE" or complaints(host, agent, without=capability), f"doctor does not miss {capability}"
+            missed = capability == "SYS_NICE" or complaints(host, agent, without=capability)
+            assert missed, f"doctor does not miss {capability}"
         try:
             stacks = the_agent_sends(host, pods)
         finally:

@@ -106,7 +106,8 @@ def it_profiles(machine):
     for path in programs:
         machine.do("install", "-D", "/usr/bin/gzip", path)
     machine.do("systemd-run", "--unit=busy", "--property=RuntimeMaxSec=300", "sh", "-c",
-               " ".join(f"{path} -9 < /dev/zero > /dev/null &" for path in programs) + "while :; do head -c 50M /dev/zero > /dev/null; done")
+               " ".join(f"{path} -9 < /dev/zero > /dev/null &" for path in programs) +
+               "while :; do head -c 50M /dev/zero > /dev/null; done")
 
     def seen():
         q = machine.ask("smolder", "query", "cpu", "--from", "now-5m", "-f", "folded", "-o", "-")

@@ -162,8 +162,7 @@ def the_static_program_loads_nothing():
     make(os.path.relpath(static, ROOT))
     headers = subprocess.run(["readelf", "-lW", static], capture_output=True, text=True, check=True).stdout
     assert "INTERP" not in headers and "DYN (Position-Independent" in headers, headers
-    p = subprocess.run(["strace", "-f", "-e", "trace=openat", static, "labels", "comm", "--server", "https://localhost:1"],
-                       capture_output=True, text=True)
+    p = subprocess.run([static, "labels", "comm", "--server", "https://localhost:1"], capture_output=True, text=True)
     assert "a static smolder cannot load libcurl.so.4; take one that is not" in p.stderr, p.stderr
     # With whatever the host's nsswitch.conf says: users and hosts from files alone.
     p = subprocess.run(["strace", "-f", "-e", "trace=openat", static, "serve", "--store", "/proc/none",
