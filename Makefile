@@ -249,13 +249,14 @@ install: $(BIN)
 deb: deps
 	tools/deps package
 	+@$(MAKE) $(JOBS) --no-print-directory $(BIN)
-	rm -rf $(BUILD)/deb
+	rm -rf $(BUILD)/deb $(BUILD)/smolder_*.deb
 	install -d $(BUILD)/deb
 	cp -r contrib/debian $(BUILD)/deb/debian
 	cd $(BUILD)/deb && DEB_RULES_REQUIRES_ROOT=no debian/rules binary TREE=$(CURDIR)
 
 tarball: deps
 	+@$(MAKE) $(JOBS) --no-print-directory $(BIN) $(STATIC)
+	rm -f $(BUILD)/smolder-*.tar.gz
 	+tools/tarball $(BUILD) $(VERSION)
 
 clean:
