@@ -23,7 +23,8 @@ from tap import ROOT
 CAPABILITIES = {"bpf", "perfmon", "sys_admin", "sys_ptrace", "dac_read_search", "syslog", "checkpoint_restore",
                 "setuid", "setgid", "chown", "kill", "sys_nice"}
 # What installing and removing any package changes.
-NOT_OURS = re.compile(r"/(proc|sys|dev|run|tmp|var/log|var/cache|var/lib/(dpkg|apt|systemd)|etc/ld\.so\.cache"
+NOT_OURS = re.compile(r"/(proc|sys|dev|run|tmp|var/(log|tmp)|var/cache/(apt|debconf|ldconfig)|var/lib/(dpkg|apt)"
+                      r"|var/lib/systemd/(timers|random-seed)|etc/ld\.so\.cache"
                       r"|etc/(passwd|group|shadow|gshadow|subuid|subgid)-)(/|$)")
 SOMEONE = os.path.join("/home", "someone")
 ACCOUNTS = ("passwd", "group", "shadow", "gshadow")
