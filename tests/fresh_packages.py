@@ -180,7 +180,7 @@ def it_is_watched(machine):
     main = machine.property("MainPID")
     time.sleep(6)
     assert machine.property("MainPID") == main, "the watchdog was not fed"
-    machine.do("kill", "-STOP", main)
+    machine.do("sh", "-c", f"kill -STOP {main}")
     until("the watchdog to bite", lambda: machine.property("NRestarts") == "1", 60)
     until("the service to run again", lambda: machine.property("ActiveState") == "active", 60)
     assert machine.property("MainPID") != main
