@@ -104,9 +104,9 @@ def running(argv):
 def complaints(host, spec, without=None):
     """What `smolder doctor` finds missing in the agent's place."""
     command, _ = host.pod(spec, without)
-    said = subprocess.run([*command, "doctor"], capture_output=True, text=True, timeout=60).stdout
-    assert "kernel symbols" in said, said
-    return re.findall(r"^  (?:warn|FAIL)  .*", said, re.M)
+    said = subprocess.run([*command, "doctor"], capture_output=True, text=True, timeout=60)
+    assert "kernel symbols" in said.stdout, said
+    return re.findall(r"^  (?:warn|FAIL)  .*", said.stdout, re.M)
 
 
 def the_agent_sends(host, pods):
@@ -149,6 +149,7 @@ def stage_container(_):
         root.install("systemd-standalone-sysusers")
         run("cp", built("deb", "smolder_*_amd64.deb"), root.path + "/smolder.deb")
         root.install("/smolder.deb")
+        root.unmount()  # a container mounts its own
         os.chmod(state, 0o755)
         host = Host(root, state)
         agent = pods["smolder-agent"]
