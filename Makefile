@@ -48,6 +48,7 @@ SKEL     := $(BPF:src/bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 PROTO_C  := $(PROTO:src/%.proto=$(BUILD)/gen/%.pb-c.c)
 ASSET_O  := $(ASSET:src/%=$(BUILD)/gen/%.o)
 WEB_H    := $(BUILD)/gen/web/assets_table.h
+comma    := ,
 LIB_SRC  := $(filter-out src/cli/main.c src/bpf/%,$(SRC))
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PROTO_C:.c=.o) $(ASSET_O)
 LIB      := $(BUILD)/libsmolder.a
@@ -143,6 +144,12 @@ $(LIB): $(LIB_OBJ)
 $(BIN): $(BUILD)/src/cli/main.o $(LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The same without anything of the host's, for hosts with another libc or an old one. What the linker warns
+# of, that libc may load libraries nevertheless, is what src/base/library.h keeps from happening.
+STATIC := $(BUILD)/smolder-static
+$(STATIC): $(BUILD)/src/cli/main.o $(LIB)
+	$(CC) -static-pie -Wl,--no-warnings $(filter-out -pie,$(LDFLAGS)) -o $@ $^ $(filter-out -Wl$(comma)-Bdynamic,$(LDLIBS))
+
 # ---- tests, fuzzers, measurements --------------------------------------------------------------
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
@@ -188,7 +195,8 @@ test-vm: deps-test
 	+@$(MAKE) --no-print-directory $(BIN)
 	BUILD=$(BUILD) SMOLDER_SOAK=1 SMOLDER_KERNELS="$(KERNELS)" tests/run tests/vm/
 
-# What a new user does, in a Debian that is made for it: STAGES="root user sudo test usertest", or some.
+# What a new user does, in a Debian that is made for it: STAGES="root user sudo test usertest deb
+# tarball container", or some.
 test-fresh:
 	tools/deps fresh
 	tests/fresh $(STAGES)
@@ -224,6 +232,7 @@ install: $(BIN)
 	sed 's#/usr/local/bin/#$(PREFIX)/bin/#' contrib/smolder.service > $(BUILD)/install/smolder.service
 	install -D -m 644 $(BUILD)/install/smolder.service \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/smolder.service
+	install -D -m 644 contrib/smolder.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/smolder.conf
 	test -e $(DESTDIR)$(SYSCONF)/smolder.yaml || \
 		install -D -m 644 contrib/smolder.yaml $(DESTDIR)$(SYSCONF)/smolder.yaml
 	for s in bash zsh fish; do tools/completions $$s $(BIN) > $(BUILD)/install/completion.$$s || exit 1; done
@@ -234,6 +243,22 @@ install: $(BIN)
 	install -D -m 644 $(BUILD)/install/completion.fish \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/smolder.fish
 
+# ---- packages ----------------------------------------------------------------------------------
+
+.PHONY: deb tarball
+deb: deps
+	tools/deps package
+	+@$(MAKE) $(JOBS) --no-print-directory $(BIN)
+	rm -rf $(BUILD)/deb $(BUILD)/smolder_*.deb
+	install -d $(BUILD)/deb
+	cp -r contrib/debian $(BUILD)/deb/debian
+	cd $(BUILD)/deb && DEB_RULES_REQUIRES_ROOT=no debian/rules binary TREE=$(CURDIR)
+
+tarball: deps
+	+@$(MAKE) $(JOBS) --no-print-directory $(BIN) $(STATIC)
+	rm -f $(BUILD)/smolder-*.tar.gz
+	+tools/tarball $(BUILD) $(VERSION)
+
 clean:
 	rm -rf build
 
@@ -242,11 +267,13 @@ help:
 	@echo 'make bench      cost and speed beside perf, bpftrace, flamegraph.pl, in one run'
 	@echo 'make soak       the long forms of the tests'
 	@echo 'make test-vm    the BPF side on Linux 5.10, 6.1 and 6.12, in a virtual machine'
-	@echo 'make test-fresh make run and make test in a fresh Debian; root; STAGES="root user sudo test usertest"'
+	@echo 'make test-fresh make run and make test in a fresh Debian; root; STAGES="root user sudo test usertest deb tarball container"'
 	@echo 'make fuzz       every fuzzer for SECONDS=300'
 	@echo 'make arm64      the program for arm64 in build/arm64, by Debian'\''s cross compiler'
 	@echo 'make lint       clang-tidy, cppcheck, tsc, biome and the format'
 	@echo 'make install    PREFIX=/usr/local DESTDIR='
+	@echo 'make deb        build/smolder_$(VERSION)_amd64.deb: apt install it'
+	@echo 'make tarball    for other distributions: build/smolder-$(VERSION)-linux-x86_64.tar.gz, and -static.tar.gz'
 	@echo 'make SAN=address,undefined test'
 
 -include $(shell find $(BUILD) -path build/fresh -prune -o -name '*.d' -type f -print 2>/dev/null)

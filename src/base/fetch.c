@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/library.h"
 #include "base/loop.h"
 #include "base/mem.h"
 
@@ -360,15 +361,14 @@ struct curl {
 	__typeof__(curl_slist_free_all) *slist_free_all;
 };
 
-static bool load_curl(struct curl *c)
+static bool load_curl(struct curl *c, const char **ret_why)
 {
-	static const char *const libraries[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-	void *library = NULL;
+	static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL};
+	void *library = library_open(names, ret_why);
 
-	for (size_t i = 0; !library && i < ARRAY_SIZE(libraries); i++)
-		library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return false;
+	*ret_why = "it lacks a function";
 	*(void **)&c->easy_init = dlsym(library, "curl_easy_init");
 	*(void **)&c->easy_setopt = dlsym(library, "curl_easy_setopt");
 	*(void **)&c->easy_perform = dlsym(library, "curl_easy_perform");
@@ -414,10 +414,13 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	struct curl_slist *headers = NULL;
 	struct curl c = {};
 	char why[CURL_ERROR_SIZE] = "";
+	const char *missing;
 	long status = 0;
 
-	if (!load_curl(&c))
-		return failed(f->err, -ENOENT, "https needs libcurl (Debian: libcurl4)");
+	if (!load_curl(&c, &missing)) {
+		snprintf(why, sizeof(why), "https needs libcurl (Debian: libcurl4): %s", missing);
+		return failed(f->err, -ENOENT, why);
+	}
 	CURL *easy = c.easy_init();
 	c.easy_setopt(easy, CURLOPT_URL, r->url);
 	c.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

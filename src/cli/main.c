@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
@@ -105,6 +106,7 @@ int main(int argc, char **argv)
 	/* A reader that goes away (| head) and a limit of file size are errors of writing. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	library_begin();
 	/* What is large and short-lived (tables being made) goes back to the system at once. */
 	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 	/* Threads that make tables, or come and go with queries: their memory is better shared.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "arch/arch.h"
+#include "base/library.h"
 #include "base/mem.h"
 
 #define LIBRARY "libgnutls.so.30"
@@ -88,12 +89,10 @@ int tls_load(const char **ret_why)
 #define NAME(slot, name) "gnutls_" #name,
 	static const char *const names[CALLS] = {EACH(NAME)};
 	void *found[CALLS];
-	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	void *library = library_open((const char *const[]){LIBRARY, NULL}, ret_why);
 
-	if (!library) {
-		*ret_why = dlerror();
+	if (!library)
 		return -ENOENT;
-	}
 	for (size_t i = 0; i < CALLS; i++) {
 		found[i] = dlsym(library, names[i]);
 		if (!found[i]) {

@@ -340,29 +340,4 @@ def completions_are_taken_by_their_shells():
             assert p.stdout.split() == wanted, (words, p)
 
 
-@test
-def an_installation_is_whole():
-    with folder() as d:
-        def install():
-            p = subprocess.run(["make", "-s", "-o", SMOLDER, "-o", os.path.relpath(SMOLDER, ROOT), "install",
-                                f"DESTDIR={d}", "PREFIX=/usr"], cwd=ROOT, capture_output=True, text=True,
-                               env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")})
-            assert p.returncode == 0, p.stderr
-
-        install()
-        for path in ("usr/bin/smolder", "usr/lib/systemd/system/smolder.service", "etc/smolder.yaml",
-                     "usr/share/man/man1/smolder-record.1", "usr/share/zsh/site-functions/_smolder",
-                     "usr/share/bash-completion/completions/smolder",
-                     "usr/share/fish/vendor_completions.d/smolder.fish"):
-            assert os.path.getsize(os.path.join(d, path)) > 0, path
-        with open(os.path.join(d, "usr/lib/systemd/system/smolder.service")) as f:
-            assert "ExecStart=/usr/bin/smolder run\n" in f.read()
-        # A configuration that somebody has edited stays.
-        with open(os.path.join(d, "etc/smolder.yaml"), "w") as f:
-            f.write("frequency: 49\n")
-        install()
-        with open(os.path.join(d, "etc/smolder.yaml")) as f:
-            assert f.read() == "frequency: 49\n"
-
-
 main()

@@ -65,8 +65,8 @@ def man_options(page):
 
 def tools_deps():
     packages = set()
-    for words in re.findall(r'^(?:libraries|build|test|bench)="([^"]*)"', read("tools/deps"), re.M):
-        packages |= set(words.split()) - {"$libraries"}
+    for words in re.findall(r'^(?:libraries|build|package|test|bench)="([^"]*)"', read("tools/deps"), re.M):
+        packages |= set(words.split()) - {"$libraries", "$package"}
     for words in re.findall(r'missing="\$missing ([^"$]+)"', read("tools/deps")):
         packages |= set(words.split())
     return packages
