@@ -20,8 +20,8 @@ static void help(void)
 	     "capabilities it uses.\n"
 	     "");
 	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_EVENTS, SET_OFFCPU,
-					    SET_FINDINGS, SET_HOST, SET_TABLES, SET_LINES,
-					    SET_THREADS, SET_IDLE_IN, SET_BLOCKED_IN,
+					    SET_FINDINGS, SET_HOST, SET_HOST_ROOT, SET_TABLES,
+					    SET_LINES, SET_THREADS, SET_IDLE_IN, SET_BLOCKED_IN,
 					    SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
 }
 

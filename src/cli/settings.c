@@ -54,6 +54,8 @@ static const struct {
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  user to run the server as (the store's owner, or see smolder-run(1))"},
 	[SET_HOST] = {"host", TEXT, NULL, "NAME  value of the label host (this machine's name)"},
+	[SET_HOST_ROOT] = {"host-root", TEXT, NULL,
+			   "DIR  where the host's files are, if not at / (in a container)"},
 	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  memory limit for unwind tables (24MiB)"},
 	[SET_LINES] = {"lines", LIST, NULL,
 		       "COMM  keep source lines of processes with this name; repeatable"},

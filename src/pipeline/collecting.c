@@ -56,7 +56,8 @@ struct collecting {
 	struct loop *loop;
 	struct profile *dict;
 	struct pipeline *pipeline;
-	struct cgroups *cgroups;
+	struct cgroups *cgroups;              /* NULL: there are none */
+	struct places *places;                /* NULL likewise */
 	struct windows *windows[SOURCES_MAX]; /* by source; after those, second types of stages */
 	unsigned window_count;
 	struct running_stage stages[SOURCES_MAX]; /* by source */
@@ -391,7 +392,7 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 			.unit = src->kind->unit,
 			.period =
 				src->kind->is_clock ? 1000000000 / o->frequency : src->kind->period,
-			.labels = {.host = host, .cgroups = c->cgroups, .threads = o->threads},
+			.labels = {.host = host, .places = c->places, .threads = o->threads},
 		};
 		c->windows[c->window_count++] = windows_new(c->dict, &windows);
 		sampler->sources[i] = (struct sampler_source){
@@ -420,7 +421,7 @@ static struct windows *open_second(struct collecting *c, const char *host, const
 	struct windows_options o = {
 		.type = type,
 		.unit = "nanoseconds",
-		.labels = {.host = host, .cgroups = c->cgroups, .threads = c->options->threads},
+		.labels = {.host = host, .places = c->places, .threads = c->options->threads},
 	};
 
 	if (!type || c->window_count >= SOURCES_MAX)
@@ -450,7 +451,7 @@ static void start_stages(struct collecting *c, const char *host)
 
 static void start_findings(struct collecting *c, const char *host)
 {
-	struct findings_options o = {c->dict, c->cgroups, host};
+	struct findings_options o = {c->dict, c->places, host};
 	struct sampler_error why;
 
 	c->findings = findings_new(&o, &why);
@@ -484,7 +485,8 @@ static int start(struct collecting *c)
 	if (!own->lines)
 		own->lines = none;
 	c->cgroups = cgroups_new();
-	assemble.cgroups = c->cgroups;
+	c->places = c->cgroups ? places_new(c->cgroups, o->host_root) : NULL;
+	assemble.places = c->places;
 	sampler.filter.cgroup_subsys = c->cgroups ? cgroups_subsys(c->cgroups) : -1;
 	sampler.filter.cgroups = c->cgroups != NULL;
 	gethostname(host, sizeof(c->host) - 1);
@@ -569,6 +571,7 @@ int collecting_run(const struct collecting_options *options)
 	for (unsigned i = 0; i < SOURCES_MAX; i++)
 		windows_free(c.windows[i]);
 	pipeline_free(c.pipeline);
+	places_free(c.places);
 	cgroups_free(c.cgroups);
 	profile_free(c.dict);
 	measure_done(&c.measure);

@@ -26,7 +26,7 @@ struct findings;
 
 struct findings_options { /* all borrowed */
 	const struct profile *dict;
-	struct cgroups *cgroups; /* NULL: none */
+	struct places *places; /* NULL: none */
 	const char *host;
 };
 

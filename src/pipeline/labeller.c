@@ -3,9 +3,20 @@
 #include "base/clock.h"
 #include "base/index.h"
 #include "base/mem.h"
-#include "process/container.h"
+#include "profile/entries.h"
 
 #define THREADS_MAX 4096 /* a fifth of the series that a day of the store has */
+#define BUILD_BYTES 6    /* of a build id */
+
+enum key { HOST, COMM, THREAD, STATE, REASON, EXE, SERVICE, VERSION, PID, TID, KEYS };
+
+static const char *const key_names[KEYS] = {"host", "comm",    "thread",  "state", "reason",
+					    "exe",  "service", "version", "pid",   "tid"};
+
+struct group { /* a control group whose labels are known */
+	uint64_t cgroup;
+	uint32_t place;
+};
 
 struct thread { /* one that is a series of its own */
 	uint64_t start;
@@ -15,7 +26,10 @@ struct thread { /* one that is a series of its own */
 struct labeller {
 	struct profile *dict;
 	struct labeller_options options;
-	uint32_t host;
+	uint32_t keys[KEYS], host; /* strings of the dictionary */
+	struct group *groups;      /* [0] is not used */
+	uint32_t group_count, group_cap;
+	struct index by_group;
 	struct thread *threads; /* of this day; [0] is not used */
 	uint32_t thread_count, thread_cap;
 	struct index by_thread;
@@ -35,7 +49,9 @@ struct labeller *labeller_new(struct profile *dict, const struct labeller_option
 	l->dict = dict;
 	l->options = *o;
 	l->options.threads_max = o->threads_max ? o->threads_max : THREADS_MAX;
-	l->thread_count = 1;
+	l->thread_count = l->group_count = 1;
+	for (int i = 0; i < KEYS; i++)
+		l->keys[i] = intern(l, key_names[i]);
 	l->host = intern(l, o->host);
 	return l;
 }
@@ -45,7 +61,9 @@ void labeller_free(struct labeller *l)
 	if (!l)
 		return;
 	free(l->threads);
+	free(l->groups);
 	index_done(&l->by_thread);
+	index_done(&l->by_group);
 	free(l);
 }
 
@@ -124,23 +142,31 @@ void labeller_owner(struct labeller *l, const struct wire_event *s, uint64_t wal
 }
 
 /* The program's file: it is mapped below the libraries. */
-static uint32_t find_exe(struct labeller *l, const struct processes *ps, const struct maps *maps)
+static struct mapping *find_exe(const struct processes *ps, const struct maps *maps)
 {
 	for (size_t i = 0; maps && i < maps->count; i++) {
 		const char *path = process_path(ps, &maps->list[i]);
 		if (path[0] == '/' && path[1] != '/')
-			return intern(l, path);
+			return &maps->list[i];
 	}
-	return 0;
+	return NULL;
 }
 
-void labeller_complete(struct labeller *l, const struct processes *ps, const struct assembled *a,
-		       struct owner *o)
+/* The build id of a program: its first digits are enough to tell builds apart. */
+static uint32_t build_of(struct labeller *l, struct processes *ps, const struct process *p,
+			 struct mapping *m)
 {
-	o->is_kernel = !a->process;
-	o->exe = find_exe(l, ps, a->maps);
-	if (o->cgroup && l->options.cgroups) /* now: it may be gone when the window ends */
-		cgroups_path(l->options.cgroups, o->cgroup);
+	char text[2 * BUILD_BYTES + 1];
+	uint32_t id = process_file(ps, p, m);
+
+	if (!id)
+		return 0;
+	const struct mapped_file *f = mapped_files_get(processes_mapped_files(ps), id);
+	if (f->build_id_len < BUILD_BYTES)
+		return 0;
+	for (size_t i = 0; i < BUILD_BYTES; i++)
+		snprintf(text + 2 * i, 3, "%02x", f->build_id[i]);
+	return intern(l, text);
 }
 
 static void put_label(struct labeller *l, struct label *labels, size_t *count, const char *key,
@@ -150,45 +176,130 @@ static void put_label(struct labeller *l, struct label *labels, size_t *count, c
 		labels[(*count)++] = (struct label){intern(l, key), intern(l, value)};
 }
 
+static uint32_t make_place(struct labeller *l, uint64_t cgroup)
+{
+	const struct place *p = places_get(l->options.places, cgroup);
+	const struct {
+		const char *key, *value;
+	} known[] = {
+		{"container", p->container},
+		{"container_id", p->container_id},
+		{"runtime", p->runtime},
+		{"pod", p->pod},
+		{"pod_uid", p->pod_uid},
+		{"namespace", p->namespace},
+		{"qos", p->qos},
+		{"unit", p->unit},
+		{"slice", p->slice},
+		{"user", p->user},
+		{"service", p->service},
+		{"version", p->version},
+	};
+	struct label labels[ARRAY_SIZE(known)];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		put_label(l, labels, &n, known[i].key, known[i].value);
+	return n ? profile_series(l->dict, labels, n) : 0;
+}
+
+/* The labels of a control group, which are made once. */
+static uint32_t place_of(struct labeller *l, uint64_t cgroup)
+{
+	uint32_t hash = index_hash2(cgroup, 0), at;
+
+	INDEX_EACH(&l->by_group, hash, at)
+		if (l->groups[at].cgroup == cgroup)
+			return l->groups[at].place;
+	if (l->group_count > PLACES_KNOWN) {
+		l->group_count = 1;
+		index_clear(&l->by_group);
+	}
+	while (l->group_count >= l->group_cap)
+		MEM_GROW(l->groups, l->group_cap, l->group_cap);
+	at = l->group_count++;
+	l->groups[at] = (struct group){cgroup, make_place(l, cgroup)};
+	index_put(&l->by_group, hash, at);
+	return l->groups[at].place;
+}
+
+void labeller_complete(struct labeller *l, struct processes *ps, const struct assembled *a,
+		       struct owner *o)
+{
+	struct mapping *exe = find_exe(ps, a->maps);
+
+	o->is_kernel = !a->process;
+	if (exe) {
+		const char *path = process_path(ps, exe);
+		o->exe = intern(l, path);
+		o->version = a->process ? build_of(l, ps, a->process, exe) : 0;
+	}
+	if (o->cgroup && l->options.places)
+		o->place = place_of(l, o->cgroup);
+}
+
 uint32_t labeller_other(struct labeller *l)
 {
-	struct label labels[2] = {{intern(l, "host"), l->host}};
-	size_t n = 1;
+	struct label labels[] = {{l->keys[HOST], l->host}, {l->keys[COMM], intern(l, "(other)")}};
 
-	put_label(l, labels, &n, "comm", "(other)");
-	return profile_series(l->dict, labels, n);
+	return profile_series(l->dict, labels, ARRAY_SIZE(labels));
+}
+
+/* A series' labels so far. */
+struct making {
+	struct label labels[ENTRIES_LABELS_MAX];
+	size_t count;
+};
+
+static void add(struct making *m, uint32_t key, uint32_t value)
+{
+	if (value)
+		m->labels[m->count++] = (struct label){key, value};
+}
+
+static bool has(const struct making *m, uint32_t key)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (m->labels[i].key == key)
+			return true;
+	return false;
+}
+
+static void add_number(struct labeller *l, struct making *m, uint32_t key, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
+	add(m, key, intern(l, text));
 }
 
 uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,
 			 bool is_old)
 {
-	struct label labels[12];
-	struct container c = {};
-	size_t n = 0;
+	const uint32_t *key = l->keys;
+	struct making m = {};
 
-	labels[n++] = (struct label){intern(l, "host"), l->host};
-	put_label(l, labels, &n, "comm", o->comm);
-	put_label(l, labels, &n, "thread", o->thread);
-	if (o->state)
-		labels[n++] = (struct label){intern(l, "state"), o->state};
-	if (o->reason)
-		labels[n++] = (struct label){intern(l, "reason"), o->reason};
-	if (o->exe)
-		labels[n++] = (struct label){intern(l, "exe"), o->exe};
-	if (o->cgroup && l->options.cgroups)
-		container_of_cgroup(cgroups_path(l->options.cgroups, o->cgroup), &c);
-	put_label(l, labels, &n, "container", c.container);
-	put_label(l, labels, &n, "pod", c.pod);
-	put_label(l, labels, &n, "unit", c.unit);
+	const struct series *place = o->place ? &l->dict->series[o->place] : NULL;
+	for (uint32_t i = 0; place && i < place->count; i++)
+		m.labels[m.count++] = place->labels[i];
+	add(&m, key[HOST], l->host);
+	uint32_t comm = intern(l, o->comm);
+	add(&m, key[COMM], comm);
+	if (o->thread[0])
+		add(&m, key[THREAD], intern(l, o->thread));
+	add(&m, key[STATE], o->state);
+	add(&m, key[REASON], o->reason);
+	add(&m, key[EXE], o->exe);
+	if (!has(&m, key[SERVICE]))
+		add(&m, key[SERVICE], comm);
+	if (!has(&m, key[VERSION]))
+		add(&m, key[VERSION], o->version);
 	if (is_old || o->is_kernel || processes_is_alive(ps, o->pid, o->start)) {
-		char id[16];
-		snprintf(id, sizeof(id), "%u", o->pid);
-		put_label(l, labels, &n, "pid", id);
-		snprintf(id, sizeof(id), "%u", o->tid);
+		add_number(l, &m, key[PID], o->pid);
 		if (o->tid)
-			put_label(l, labels, &n, "tid", id);
+			add_number(l, &m, key[TID], o->tid);
 	}
-	return profile_series(l->dict, labels, n);
+	return profile_series(l->dict, m.labels, m.count);
 }
 
 uint64_t labeller_folded(const struct labeller *l)

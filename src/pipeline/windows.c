@@ -178,7 +178,7 @@ static uint64_t tick_of(const struct windows *ws, uint64_t monotonic)
 }
 
 /* `a`: what the rest of an owner is found from; NULL: it is complete. */
-static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct processes *ps,
+static uint32_t owner_of(struct windows *ws, struct open_window *w, struct processes *ps,
 			 const struct assembled *a, const struct owner *key)
 {
 	struct owner who = *key;
