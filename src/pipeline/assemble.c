@@ -354,6 +354,11 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 		places_get(a->options.places, s->cgroup);
 		p->cgroup = s->cgroup;
 	}
+	if (a->options.wanted && !a->options.wanted(a->options.sink_ctx, s)) {
+		a->stats.events++;
+		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, p->maps, 0});
+		return;
+	}
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->pc;
 	process_find(a->processes, p, leaf, s->time); /* reads mappings anew if need be */
 	lap(a, STAGE_PROCESS);

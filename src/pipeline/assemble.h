@@ -33,6 +33,8 @@ struct assembler_options {
 	struct resolver_options names;
 	assembler_fn *sink; /* NULL: samples are added to the profile, a series a thread */
 	void *sink_ctx;
+	/* Whether an event's stack is wanted: if not, the sink gets it with none. NULL: always. */
+	bool (*wanted)(void *sink_ctx, const struct wire_event *s);
 	/* A process was started; NULL: nobody wants to know. */
 	void (*started)(void *sink_ctx, uint32_t pid, uint32_t parent);
 	/* Whether to look up lines for a process by that name; NULL: for all, if names has lines.

@@ -103,6 +103,13 @@ static void on_assembled(void *ctx, const struct assembled *a)
 		findings_sample(c->findings, a);
 }
 
+static bool is_wanted(void *ctx, const struct wire_event *s)
+{
+	const struct collecting *c = ctx;
+
+	return c->stages[s->source].kind || windows_wants(c->windows[s->source], s);
+}
+
 static void on_started(void *ctx, uint32_t pid, uint32_t parent)
 {
 	const struct collecting *c = ctx;
@@ -392,7 +399,10 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 			.unit = src->kind->unit,
 			.period =
 				src->kind->is_clock ? 1000000000 / o->frequency : src->kind->period,
-			.labels = {.host = host, .places = c->places, .threads = o->threads},
+			.labels = {.host = host,
+				   .places = c->places,
+				   .threads = o->threads,
+				   .rules = o->rules},
 		};
 		c->windows[c->window_count++] = windows_new(c->dict, &windows);
 		sampler->sources[i] = (struct sampler_source){
@@ -421,7 +431,10 @@ static struct windows *open_second(struct collecting *c, const char *host, const
 	struct windows_options o = {
 		.type = type,
 		.unit = "nanoseconds",
-		.labels = {.host = host, .places = c->places, .threads = c->options->threads},
+		.labels = {.host = host,
+			   .places = c->places,
+			   .threads = c->options->threads,
+			   .rules = c->options->rules},
 	};
 
 	if (!type || c->window_count >= SOURCES_MAX)
@@ -487,6 +500,7 @@ static int start(struct collecting *c)
 	c->cgroups = cgroups_new();
 	c->places = c->cgroups ? places_new(c->cgroups, o->host_root) : NULL;
 	assemble.places = c->places;
+	assemble.wanted = o->rules ? is_wanted : NULL;
 	sampler.filter.cgroup_subsys = c->cgroups ? cgroups_subsys(c->cgroups) : -1;
 	sampler.filter.cgroups = c->cgroups != NULL;
 	gethostname(host, sizeof(c->host) - 1);

@@ -40,8 +40,9 @@ struct collecting_options {
 	uint64_t frequency;
 	struct collecting_source sources[SOURCES_MAX]; /* the CPU's clock first */
 	unsigned source_count;
-	const char *host;      /* NULL: the machine's own name */
-	const char *host_root; /* where the host's files are; NULL: "/" */
+	const char *host;           /* NULL: the machine's own name */
+	const char *host_root;      /* where the host's files are; NULL: "/" */
+	struct series_rules *rules; /* which change labels, or drop series; NULL: none */
 	size_t table_bytes;
 	const char *const
 		*lines; /* names of processes whose source lines are kept; ends with NULL */

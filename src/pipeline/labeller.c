@@ -6,12 +6,24 @@
 #include "profile/entries.h"
 
 #define THREADS_MAX 4096 /* a fifth of the series that a day of the store has */
-#define BUILD_BYTES 6    /* of a build id */
+#define CHANGED_MAX 16384
+#define BUILD_BYTES 6 /* of a build id */
 
 enum key { HOST, COMM, THREAD, STATE, REASON, EXE, SERVICE, VERSION, PID, TID, KEYS };
 
 static const char *const key_names[KEYS] = {"host", "comm",    "thread",  "state", "reason",
 					    "exe",  "service", "version", "pid",   "tid"};
+
+struct making { /* a series' labels so far */
+	struct label labels[ENTRIES_LABELS_MAX];
+	size_t count;
+};
+
+struct changed { /* what the rules make of a set of labels */
+	struct label *labels;
+	size_t count;
+	uint32_t series;
+};
 
 struct group { /* a control group whose labels are known */
 	uint64_t cgroup;
@@ -30,6 +42,12 @@ struct labeller {
 	struct group *groups;      /* [0] is not used */
 	uint32_t group_count, group_cap;
 	struct index by_group;
+	struct changed *changed; /* [0] is not used */
+	uint32_t changed_count, changed_cap;
+	struct index by_labels;
+	struct relabel_labels work;
+	uint32_t dropped;       /* series; 0: there are no rules */
+	bool drops_early;       /* what may be dropped does not depend on what is known late */
 	struct thread *threads; /* of this day; [0] is not used */
 	uint32_t thread_count, thread_cap;
 	struct index by_thread;
@@ -40,6 +58,33 @@ struct labeller {
 static uint32_t intern(struct labeller *l, const char *s)
 {
 	return profile_string(l->dict, s, strlen(s));
+}
+
+static uint32_t marked_series(struct labeller *l, const char *comm)
+{
+	struct label labels[] = {{l->keys[HOST], l->host}, {l->keys[COMM], intern(l, comm)}};
+
+	return profile_series(l->dict, labels, ARRAY_SIZE(labels));
+}
+
+static void begin_rules(struct labeller *l)
+{
+	static const enum key late[] = {STATE, REASON, PID, TID};
+	const struct series_rules *rules = l->options.rules;
+
+	l->dropped = marked_series(l, "(dropped)");
+	l->changed_count = 1;
+	l->drops_early = series_rules_may_drop(rules);
+	for (size_t i = 0; i < ARRAY_SIZE(late); i++)
+		l->drops_early &= !series_rules_reads(rules, key_names[late[i]]);
+}
+
+static void forget_changed(struct labeller *l)
+{
+	for (uint32_t i = 1; i < l->changed_count; i++)
+		free(l->changed[i].labels);
+	l->changed_count = 1;
+	index_clear(&l->by_labels);
 }
 
 struct labeller *labeller_new(struct profile *dict, const struct labeller_options *o)
@@ -53,6 +98,8 @@ struct labeller *labeller_new(struct profile *dict, const struct labeller_option
 	for (int i = 0; i < KEYS; i++)
 		l->keys[i] = intern(l, key_names[i]);
 	l->host = intern(l, o->host);
+	if (o->rules)
+		begin_rules(l);
 	return l;
 }
 
@@ -60,6 +107,10 @@ void labeller_free(struct labeller *l)
 {
 	if (!l)
 		return;
+	forget_changed(l);
+	relabel_labels_done(&l->work);
+	free(l->changed);
+	index_done(&l->by_labels);
 	free(l->threads);
 	free(l->groups);
 	index_done(&l->by_thread);
@@ -223,33 +274,15 @@ static uint32_t place_of(struct labeller *l, uint64_t cgroup)
 	return l->groups[at].place;
 }
 
-void labeller_complete(struct labeller *l, struct processes *ps, const struct assembled *a,
-		       struct owner *o)
-{
-	struct mapping *exe = find_exe(ps, a->maps);
-
-	o->is_kernel = !a->process;
-	if (exe) {
-		const char *path = process_path(ps, exe);
-		o->exe = intern(l, path);
-		o->version = a->process ? build_of(l, ps, a->process, exe) : 0;
-	}
-	if (o->cgroup && l->options.places)
-		o->place = place_of(l, o->cgroup);
-}
-
 uint32_t labeller_other(struct labeller *l)
 {
-	struct label labels[] = {{l->keys[HOST], l->host}, {l->keys[COMM], intern(l, "(other)")}};
-
-	return profile_series(l->dict, labels, ARRAY_SIZE(labels));
+	return marked_series(l, "(other)");
 }
 
-/* A series' labels so far. */
-struct making {
-	struct label labels[ENTRIES_LABELS_MAX];
-	size_t count;
-};
+uint32_t labeller_dropped(struct labeller *l)
+{
+	return l->dropped;
+}
 
 static void add(struct making *m, uint32_t key, uint32_t value)
 {
@@ -273,33 +306,99 @@ static void add_number(struct labeller *l, struct making *m, uint32_t key, uint3
 	add(m, key, intern(l, text));
 }
 
+/* What follows from an owner alone. */
+static void add_labels(struct labeller *l, const struct owner *o, struct making *m)
+{
+	const uint32_t *key = l->keys;
+	const struct series *place = o->place ? &l->dict->series[o->place] : NULL;
+
+	for (uint32_t i = 0; place && i < place->count; i++)
+		m->labels[m->count++] = place->labels[i];
+	add(m, key[HOST], l->host);
+	uint32_t comm = intern(l, o->comm);
+	add(m, key[COMM], comm);
+	if (o->thread[0])
+		add(m, key[THREAD], intern(l, o->thread));
+	add(m, key[STATE], o->state);
+	add(m, key[REASON], o->reason);
+	add(m, key[EXE], o->exe);
+	if (!has(m, key[SERVICE]))
+		add(m, key[SERVICE], comm);
+	if (!has(m, key[VERSION]))
+		add(m, key[VERSION], o->version);
+}
+
+static uint32_t apply_rules(struct labeller *l, const struct making *m)
+{
+	struct relabel_labels *work = &l->work;
+	struct making changed = {};
+
+	relabel_labels_clear(work);
+	for (size_t i = 0; i < m->count; i++)
+		relabel_labels_set(work, profile_str(l->dict, m->labels[i].key),
+				   profile_str(l->dict, m->labels[i].value));
+	if (!series_rules_apply(l->options.rules, l->options.type, work))
+		return l->dropped;
+	for (size_t i = 0; i < work->count; i++)
+		add(&changed, intern(l, work->list[i].name), intern(l, work->list[i].value));
+	return profile_series(l->dict, changed.labels, changed.count);
+}
+
+/* The series of these labels as the rules have it; each set of labels goes through them once. */
+static uint32_t changed_series(struct labeller *l, const struct making *m)
+{
+	size_t bytes = m->count * sizeof(m->labels[0]);
+	uint32_t hash = index_hash_bytes(m->labels, bytes), at;
+
+	INDEX_EACH(&l->by_labels, hash, at)
+		if (l->changed[at].count == m->count &&
+		    memcmp(l->changed[at].labels, m->labels, bytes) == 0)
+			return l->changed[at].series;
+	if (l->changed_count > CHANGED_MAX)
+		forget_changed(l);
+	while (l->changed_count >= l->changed_cap)
+		MEM_GROW(l->changed, l->changed_cap, l->changed_cap);
+	at = l->changed_count++;
+	l->changed[at] = (struct changed){mem_dup(m->labels, bytes), m->count, apply_rules(l, m)};
+	index_put(&l->by_labels, hash, at);
+	return l->changed[at].series;
+}
+
+void labeller_complete(struct labeller *l, struct processes *ps, const struct assembled *a,
+		       struct owner *o)
+{
+	struct mapping *exe = find_exe(ps, a->maps);
+
+	o->is_kernel = !a->process;
+	if (exe) {
+		const char *path = process_path(ps, exe);
+		o->exe = intern(l, path);
+		o->version = a->process ? build_of(l, ps, a->process, exe) : 0;
+	}
+	if (o->cgroup && l->options.places)
+		o->place = place_of(l, o->cgroup);
+	if (l->drops_early) {
+		struct making m = {};
+		add_labels(l, o, &m);
+		o->is_dropped = changed_series(l, &m) == l->dropped;
+	}
+}
+
 uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,
 			 bool is_old)
 {
-	const uint32_t *key = l->keys;
 	struct making m = {};
 
-	const struct series *place = o->place ? &l->dict->series[o->place] : NULL;
-	for (uint32_t i = 0; place && i < place->count; i++)
-		m.labels[m.count++] = place->labels[i];
-	add(&m, key[HOST], l->host);
-	uint32_t comm = intern(l, o->comm);
-	add(&m, key[COMM], comm);
-	if (o->thread[0])
-		add(&m, key[THREAD], intern(l, o->thread));
-	add(&m, key[STATE], o->state);
-	add(&m, key[REASON], o->reason);
-	add(&m, key[EXE], o->exe);
-	if (!has(&m, key[SERVICE]))
-		add(&m, key[SERVICE], comm);
-	if (!has(&m, key[VERSION]))
-		add(&m, key[VERSION], o->version);
+	if (o->is_dropped)
+		return l->dropped;
+	add_labels(l, o, &m);
 	if (is_old || o->is_kernel || processes_is_alive(ps, o->pid, o->start)) {
-		add_number(l, &m, key[PID], o->pid);
+		add_number(l, &m, l->keys[PID], o->pid);
 		if (o->tid)
-			add_number(l, &m, key[TID], o->tid);
+			add_number(l, &m, l->keys[TID], o->tid);
 	}
-	return profile_series(l->dict, m.labels, m.count);
+	return l->options.rules ? changed_series(l, &m)
+				: profile_series(l->dict, m.labels, m.count);
 }
 
 uint64_t labeller_folded(const struct labeller *l)

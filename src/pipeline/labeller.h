@@ -21,6 +21,7 @@
 
 #include "pipeline/assemble.h"
 #include "process/places.h"
+#include "profile/series_rules.h"
 #include "process/process.h"
 
 struct labeller;
@@ -29,6 +30,8 @@ struct labeller_options {
 	const char *host;
 	struct places *places;      /* borrowed; NULL: none */
 	const char *const *threads; /* names of processes, ends with NULL; borrowed; NULL: none */
+	struct series_rules *rules; /* borrowed; NULL: none */
+	const char *type;           /* of the profile, for the rules; borrowed */
 	bool every_thread;          /* as if all names were in `threads` */
 	uint32_t threads_max;       /* 0: 4,096 */
 };
@@ -44,6 +47,7 @@ struct owner {
 	uint32_t place; /* a series of the dictionary that has the labels of the control group */
 	uint32_t exe, version; /* strings of the dictionary; 0: none */
 	bool is_kernel;
+	bool is_dropped; /* whatever of its labels is not known yet */
 };
 
 #define OWNER_KEY offsetof(struct owner, place)
@@ -64,6 +68,9 @@ void labeller_complete(struct labeller *l, struct processes *ps, const struct as
 uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,
 			 bool is_old);
 uint32_t labeller_other(struct labeller *l); /* of samples beyond a cap */
+/* … and of those that the rules drop: {comm="(dropped)"}. Their sum is kept, so that nothing is
+ * lost uncounted; that is one row of a window. 0: there are no rules. */
+uint32_t labeller_dropped(struct labeller *l);
 
 /* Samples of threads that should be a series of their own, but for threads_max. */
 uint64_t labeller_folded(const struct labeller *l);

@@ -51,6 +51,7 @@ static const struct {
 	{"collector_findings_dropped_total", "Findings not kept, as there were too many."},
 	{"collector_closeups_total", "Times that a process was looked at closely."},
 	{"collector_other_samples_total", "Samples counted as (other), for a cap."},
+	{"collector_dropped_samples_total", "Samples counted as (dropped), as rules want it."},
 	{"collector_clock_steps_total", "Times that the wall clock was set."},
 	{"collector_windows_waiting", "Windows that are not sent yet."},
 	{"collector_windows_dropped_total",
