@@ -142,6 +142,10 @@ static void measure(struct collecting *c)
 	pipeline_stats(c->pipeline, &now.pipeline);
 	for (unsigned i = 0; i < c->window_count; i++)
 		windows_stats(c->windows[i], &now.windows);
+	struct places_stats places = {};
+	if (c->places)
+		places_stats(c->places, &places);
+	now.state_files = places.unreadable;
 	sender_stats(c->sender, &now.sender);
 	measure_all(&c->measure, &now);
 	sender_metrics(c->sender, c->measure.metrics, c->measure.count);

@@ -121,6 +121,7 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		[TROUBLE_REFUSED_CALLS] = count_refused(m),
 		[TROUBLE_CAPABILITIES] = now->missing_capabilities,
 		[TROUBLE_NO_CONTROL_GROUPS] = now->no_control_groups,
+		[TROUBLE_STATE_FILES] = now->state_files,
 		[TROUBLE_NO_OFFCPU] = now->no_offcpu,
 	};
 
