@@ -62,6 +62,16 @@ static const struct {
 		       "NAME=VALUE  give every series this label; repeatable"},
 	[SET_KEEP] = {"keep", SELECTOR, NULL, "SELECTOR  keep only series like these; repeatable"},
 	[SET_DROP] = {"drop", SELECTOR, NULL, "SELECTOR  keep no series like these; repeatable"},
+	[SET_KUBELET] = {"kubelet", URL, NULL,
+			 "URL  ask this kubelet for the names of its pods, such as "
+			 "https://NODE:10250"},
+	[SET_KUBELET_TOKEN_FILE] =
+		{"kubelet-token-file", TEXT, NULL,
+		 "FILE  its token (that of the service account, if there is one)"},
+	[SET_KUBELET_CA_FILE] = {"kubelet-ca-file", TEXT, NULL,
+				 "FILE  its CA certificates (likewise)"},
+	[SET_POD_LABEL] = {"pod-label", LIST, NULL,
+			   "KEY  this label of a pod becomes one of its series; repeatable"},
 	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  memory limit for unwind tables (24MiB)"},
 	[SET_LINES] = {"lines", LIST, NULL,
 		       "COMM  keep source lines of processes with this name; repeatable"},

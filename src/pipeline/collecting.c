@@ -69,6 +69,8 @@ struct collecting {
 	uint64_t began_ns;
 	uint64_t sent_ns; /* the message on its way; 0: none */
 	uint64_t pause_until_ns, pause_ns;
+	bool wants_pods;
+	uint64_t asked_ns, ask_pause_ns; /* for pods: when, and how long after that not again */
 	uint64_t live_until_ms;
 	uint64_t stop_ns; /* 0: not stopping */
 	bool stopping, renew;
@@ -299,6 +301,41 @@ void collecting_reply(struct collecting *c, const void *bytes, size_t len)
 		end_if_sent(c);
 }
 
+static void on_pod(void *ctx, const struct pod *pod)
+{
+	const struct collecting *c = ctx;
+
+	if (c->places)
+		places_pod(c->places, pod);
+}
+
+void collecting_pods(struct collecting *c, const void *bytes, size_t len)
+{
+	if (pods_read(bytes, len, on_pod, c))
+		log_warn("the server sent a list of pods that cannot be read");
+}
+
+/* For pods that are not known: of new ones at once, then after longer and longer pauses. */
+static void ask_for_pods(struct collecting *c)
+{
+	const struct transport *t = &c->options->transport;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool is_new;
+
+	if (!c->options->expects_pods || !c->places)
+		return;
+	if (places_wants_pods(c->places, &is_new))
+		c->wants_pods = true;
+	if (is_new)
+		c->ask_pause_ns = 0;
+	if (!c->wants_pods || now < c->asked_ns + MAX(c->ask_pause_ns, LATER_NS))
+		return;
+	t->send(t->ctx, PODS_ASK, strlen(PODS_ASK));
+	c->wants_pods = false;
+	c->asked_ns = now;
+	c->ask_pause_ns = MIN(c->ask_pause_ns ? 2 * c->ask_pause_ns : LATER_NS, LATER_MAX_NS);
+}
+
 void collecting_lost_server(struct collecting *c)
 {
 	if (!c->sent_ns)
@@ -359,6 +396,7 @@ static void on_tick(void *ctx, int what)
 	spend(c, 0, &since);
 	take_windows(c, false);
 	take_findings(c);
+	ask_for_pods(c);
 	spend(c, 1, &since);
 	pump(c);
 	spend(c, 2, &since);
@@ -406,7 +444,8 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 			.labels = {.host = host,
 				   .places = c->places,
 				   .threads = o->threads,
-				   .rules = o->rules},
+				   .rules = o->rules,
+				   .expects_pods = o->expects_pods},
 		};
 		c->windows[c->window_count++] = windows_new(c->dict, &windows);
 		sampler->sources[i] = (struct sampler_source){
@@ -438,7 +477,8 @@ static struct windows *open_second(struct collecting *c, const char *host, const
 		.labels = {.host = host,
 			   .places = c->places,
 			   .threads = c->options->threads,
-			   .rules = c->options->rules},
+			   .rules = c->options->rules,
+			   .expects_pods = c->options->expects_pods},
 	};
 
 	if (!type || c->window_count >= SOURCES_MAX)
@@ -606,10 +646,12 @@ static int fd_send(void *ctx, const void *bytes, size_t len)
 static void on_packet(void *ctx, int fd)
 {
 	struct fd_transport *t = ctx;
-	uint8_t bytes[1024];
+	uint8_t bytes[PODS_MESSAGE_MAX];
 	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	if (n > 0)
+	if (n > 0 && pods_is_message(bytes, (size_t)n))
+		collecting_pods(t->collecting, bytes, (size_t)n);
+	else if (n > 0)
 		collecting_reply(t->collecting, bytes, (size_t)n);
 	else if (n == 0)
 		loop_remove_fd(t->loop, fd);

@@ -27,7 +27,8 @@ struct changed { /* what the rules make of a set of labels */
 
 struct group { /* a control group whose labels are known */
 	uint64_t cgroup;
-	uint32_t place;
+	uint32_t place, revision;
+	bool lacks_pod;
 };
 
 struct thread { /* one that is a series of its own */
@@ -227,9 +228,8 @@ static void put_label(struct labeller *l, struct label *labels, size_t *count, c
 		labels[(*count)++] = (struct label){intern(l, key), intern(l, value)};
 }
 
-static uint32_t make_place(struct labeller *l, uint64_t cgroup)
+static uint32_t make_place(struct labeller *l, const struct place *p)
 {
-	const struct place *p = places_get(l->options.places, cgroup);
 	const struct {
 		const char *key, *value;
 	} known[] = {
@@ -246,22 +246,30 @@ static uint32_t make_place(struct labeller *l, uint64_t cgroup)
 		{"service", p->service},
 		{"version", p->version},
 	};
-	struct label labels[ARRAY_SIZE(known)];
+	struct label labels[ARRAY_SIZE(known) + POD_LABELS_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		put_label(l, labels, &n, known[i].key, known[i].value);
+	for (uint32_t i = 0; i < p->label_count; i++)
+		put_label(l, labels, &n, p->labels[i].key, p->labels[i].value);
 	return n ? profile_series(l->dict, labels, n) : 0;
 }
 
-/* The labels of a control group, which are made once. */
+/* The labels of a control group, which are made once, and again when its pod is known. */
 static uint32_t place_of(struct labeller *l, uint64_t cgroup)
 {
+	const struct place *p = places_get(l->options.places, cgroup);
 	uint32_t hash = index_hash2(cgroup, 0), at;
 
-	INDEX_EACH(&l->by_group, hash, at)
-		if (l->groups[at].cgroup == cgroup)
-			return l->groups[at].place;
+	INDEX_EACH(&l->by_group, hash, at) {
+		struct group *g = &l->groups[at];
+		if (g->cgroup != cgroup)
+			continue;
+		if (g->lacks_pod && g->revision != p->revision)
+			*g = (struct group){cgroup, make_place(l, p), p->revision, p->lacks_pod};
+		return g->place;
+	}
 	if (l->group_count > PLACES_KNOWN) {
 		l->group_count = 1;
 		index_clear(&l->by_group);
@@ -269,7 +277,7 @@ static uint32_t place_of(struct labeller *l, uint64_t cgroup)
 	while (l->group_count >= l->group_cap)
 		MEM_GROW(l->groups, l->group_cap, l->group_cap);
 	at = l->group_count++;
-	l->groups[at] = (struct group){cgroup, make_place(l, cgroup)};
+	l->groups[at] = (struct group){cgroup, make_place(l, p), p->revision, p->lacks_pod};
 	index_put(&l->by_group, hash, at);
 	return l->groups[at].place;
 }
@@ -377,7 +385,8 @@ void labeller_complete(struct labeller *l, struct processes *ps, const struct as
 	}
 	if (o->cgroup && l->options.places)
 		o->place = place_of(l, o->cgroup);
-	if (l->drops_early) {
+	o->lacks_pod = o->place && places_get(l->options.places, o->cgroup)->lacks_pod;
+	if (l->drops_early && !(o->lacks_pod && l->options.expects_pods)) {
 		struct making m = {};
 		add_labels(l, o, &m);
 		o->is_dropped = changed_series(l, &m) == l->dropped;
@@ -391,7 +400,10 @@ uint32_t labeller_series(struct labeller *l, const struct processes *ps, const s
 
 	if (o->is_dropped)
 		return l->dropped;
-	add_labels(l, o, &m);
+	struct owner who = *o;
+	if (o->lacks_pod) /* meanwhile it may be known */
+		who.place = place_of(l, o->cgroup);
+	add_labels(l, &who, &m);
 	if (is_old || o->is_kernel || processes_is_alive(ps, o->pid, o->start)) {
 		add_number(l, &m, l->keys[PID], o->pid);
 		if (o->tid)

@@ -32,6 +32,7 @@ struct labeller_options {
 	const char *const *threads; /* names of processes, ends with NULL; borrowed; NULL: none */
 	struct series_rules *rules; /* borrowed; NULL: none */
 	const char *type;           /* of the profile, for the rules; borrowed */
+	bool expects_pods;          /* a kubelet tells of pods */
 	bool every_thread;          /* as if all names were in `threads` */
 	uint32_t threads_max;       /* 0: 4,096 */
 };
@@ -47,6 +48,7 @@ struct owner {
 	uint32_t place; /* a series of the dictionary that has the labels of the control group */
 	uint32_t exe, version; /* strings of the dictionary; 0: none */
 	bool is_kernel;
+	bool lacks_pod;  /* a kubelet may tell of it yet */
 	bool is_dropped; /* whatever of its labels is not known yet */
 };
 

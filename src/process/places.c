@@ -8,6 +8,7 @@
 
 #include "base/index.h"
 #include "base/mem.h"
+#include "base/pack.h"
 #include "base/root.h"
 #include "process/container.h"
 #include "process/container_names.h"
@@ -19,6 +20,13 @@
 struct known_place {
 	uint64_t cgroup;
 	struct place place;
+};
+
+struct known_pod {
+	char uid[sizeof(((struct pod *)NULL)->uid)];
+	char *texts; /* namespace, name; id, name and image of each container; key and value of each
+			label: one behind the other, each with its NUL */
+	uint32_t containers, labels;
 };
 
 struct known_user {
@@ -33,8 +41,21 @@ struct places {
 	struct index by_cgroup;
 	struct arena strings;
 	struct known_user users[USERS];
+	struct known_pod *pods; /* [0] is not used */
+	uint32_t pod_count, pod_cap;
+	struct index by_uid;
+	uint32_t revision;           /* of what is known of pods */
+	bool lacks_new, lacks_still; /* see places_wants_pods() */
 	struct places_stats stats;
 };
+
+static void forget_pods(struct places *p)
+{
+	for (uint32_t i = 1; i < p->pod_count; i++)
+		free(p->pods[i].texts);
+	p->pod_count = 1;
+	index_clear(&p->by_uid);
+}
 
 struct places *places_new(struct cgroups *groups, const char *root)
 {
@@ -42,7 +63,7 @@ struct places *places_new(struct cgroups *groups, const char *root)
 
 	p->groups = groups;
 	p->root = root;
-	p->count = 1;
+	p->count = p->pod_count = 1;
 	return p;
 }
 
@@ -50,6 +71,9 @@ void places_free(struct places *p)
 {
 	if (!p)
 		return;
+	forget_pods(p);
+	free(p->pods);
+	index_done(&p->by_uid);
 	free(p->list);
 	index_done(&p->by_cgroup);
 	arena_done(&p->strings);
@@ -168,6 +192,105 @@ static const char *service_of(struct places *p, const struct container *c,
 		       : "";
 }
 
+/* ---- pods, as a kubelet tells of them ------------------------------------------------------ */
+
+static struct known_pod *find_pod(const struct places *p, const char *uid)
+{
+	uint32_t at;
+
+	INDEX_EACH(&p->by_uid, index_hash_bytes(uid, strlen(uid)), at)
+		if (strcmp(p->pods[at].uid, uid) == 0)
+			return &p->pods[at];
+	return NULL;
+}
+
+static void put_text(struct pack *texts, const char *text)
+{
+	pack_raw(texts, text, strlen(text) + 1);
+}
+
+void places_pod(struct places *p, const struct pod *pod)
+{
+	struct known_pod *known = find_pod(p, pod->uid);
+	struct pack texts = {};
+
+	if (!known) {
+		if (p->pod_count > PODS_MAX)
+			forget_pods(p);
+		while (p->pod_count >= p->pod_cap)
+			MEM_GROW(p->pods, p->pod_cap, p->pod_cap);
+		known = &p->pods[p->pod_count];
+		*known = (struct known_pod){};
+		snprintf(known->uid, sizeof(known->uid), "%s", pod->uid);
+		index_put(&p->by_uid, index_hash_bytes(pod->uid, strlen(pod->uid)), p->pod_count++);
+	}
+	put_text(&texts, pod->namespace);
+	put_text(&texts, pod->name);
+	for (uint32_t i = 0; i < pod->container_count; i++) {
+		put_text(&texts, pod->containers[i].id);
+		put_text(&texts, pod->containers[i].name);
+		put_text(&texts, pod->containers[i].image);
+	}
+	for (uint32_t i = 0; i < pod->label_count; i++) {
+		put_text(&texts, pod->labels[i].key);
+		put_text(&texts, pod->labels[i].value);
+	}
+	free(known->texts);
+	known->texts = (char *)texts.bytes;
+	known->containers = pod->container_count;
+	known->labels = pod->label_count;
+	p->revision++;
+}
+
+static const char *next_text(const char **at)
+{
+	const char *text = *at;
+
+	*at += strlen(text) + 1;
+	return text;
+}
+
+/* Adds what is known of a place's pod by now. */
+static void add_pod(struct places *p, struct place *to)
+{
+	const struct known_pod *known = *to->pod_uid ? find_pod(p, to->pod_uid) : NULL;
+	const char *at = known ? known->texts : NULL;
+
+	to->revision = p->revision;
+	to->lacks_pod = *to->pod_uid && (!known || *to->container_id);
+	if (!known)
+		return;
+	to->namespace = keep(p, next_text(&at));
+	const char *name = next_text(&at);
+	to->pod = keep(p, name);
+	to->service = keep_len(p, name, places_workload(name));
+	for (uint32_t i = 0; i < known->containers; i++) {
+		const char *id = next_text(&at), *container = next_text(&at), *tag;
+		size_t tag_len = places_tag(next_text(&at), &tag);
+		if (!*to->container_id || strncmp(id, to->container_id, SHOWN) != 0)
+			continue;
+		to->container = keep(p, container);
+		to->version = tag_len ? keep_len(p, tag, tag_len) : to->version;
+		to->lacks_pod = false;
+	}
+	to->label_count = known->labels;
+	for (uint32_t i = 0; i < known->labels; i++) {
+		CLEANUP(freep) char *key = mem_printf("pod_label_%s", next_text(&at));
+		to->labels[i] = (struct place_label){keep(p, key), keep(p, next_text(&at))};
+	}
+}
+
+bool places_wants_pods(struct places *p, bool *ret_is_new)
+{
+	bool wants = p->lacks_new || p->lacks_still;
+
+	*ret_is_new = p->lacks_new;
+	p->lacks_new = p->lacks_still = false;
+	return wants;
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
 static void look(struct places *p, const char *path, struct place *ret)
 {
 	struct container_names n = {.runtime = ""};
@@ -194,6 +317,8 @@ static void look(struct places *p, const char *path, struct place *ret)
 		.service = service_of(p, &c, &n),
 		.version = keep_len(p, tag, tag_len),
 	};
+	add_pod(p, ret);
+	p->lacks_new |= ret->lacks_pod;
 }
 
 const struct place *places_get(struct places *p, uint64_t cgroup)
@@ -201,8 +326,14 @@ const struct place *places_get(struct places *p, uint64_t cgroup)
 	uint32_t hash = index_hash2(cgroup, 0), at;
 
 	INDEX_EACH(&p->by_cgroup, hash, at)
-		if (p->list[at].cgroup == cgroup)
-			return &p->list[at].place;
+		if (p->list[at].cgroup == cgroup) {
+			struct place *known = &p->list[at].place;
+			if (known->lacks_pod && known->revision != p->revision) {
+				add_pod(p, known);
+				p->lacks_still |= known->lacks_pod;
+			}
+			return known;
+		}
 	if (p->count > PLACES_KNOWN) {
 		p->count = 1;
 		index_clear(&p->by_cgroup);

@@ -1,5 +1,5 @@
-/* What others write that becomes labels: state files of container runtimes, paths of control
- * groups, values that rules look at. The first byte says which it is. */
+/* What others write that becomes labels: lists of pods, state files of container runtimes, paths of
+ * control groups, values that rules look at. The first byte says which it is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +43,37 @@ static void relabel(char *text)
 	relabel_free(r);
 }
 
+/* What is put into a map of places as a collector does it. */
+static void on_pod(void *ctx, const struct pod *p)
+{
+	struct places *places = places_new(NULL, NULL);
+
+	(void)ctx;
+	places_pod(places, p);
+	places_pod(places, p);
+	places_free(places);
+}
+
+/* Whatever a kubelet answers becomes messages that can be read. */
+static void list_pods(const uint8_t *data, size_t size)
+{
+	static const char *const labels[] = {"app", "a.b/c", NULL};
+	struct pack out = {};
+	uint64_t left_out;
+
+	int count = pods_from_json((const char *)data, size, labels, &out, &left_out);
+	for (size_t at = 0; count >= 0 && at < out.len;) {
+		uint32_t len;
+		memcpy(&len, out.bytes + at, sizeof(len));
+		at += sizeof(len);
+		if (len > PODS_MESSAGE_MAX || at + len > out.len ||
+		    pods_read(out.bytes + at, len, on_pod, NULL))
+			abort();
+		at += len;
+	}
+	pack_done(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char id[] = "3f4b1c2d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f809";
@@ -57,6 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		container_of_cgroup(text, &c);
 	} else if (data[0] == 'r') {
 		relabel(text);
+	} else if (data[0] == 'k') {
+		list_pods(data + 1, size - 1);
+	} else if (data[0] == 'm') {
+		pods_read(data + 1, size - 1, on_pod, NULL);
 	} else if (container_names_parse(data[0], (const char *)data + 1, size - 1, id, &names)) {
 		if (places_workload(names.pod) > strlen(names.pod))
 			abort();

@@ -221,6 +221,10 @@ def label_seeds():
     yield b'\5[{"id":"' + ident + b'","names":["a"],"metadata":"{\\"name\\":\\"b\\",\\"image-name\\":\\"c:1\\"}"}]'
     yield b"p/kubepods.slice/kubepods-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice/cri-containerd-" + ident + b".scope"
     yield b"p/machine.slice/machine-libpod_pod_" + ident + b".slice/libpod-" + ident + b".scope/container"
+    yield b'k{"items":[{"metadata":{"name":"a-0","namespace":"n","uid":"0a1b","labels":{"app":"x"}},"status":{' \
+        b'"containerStatuses":[{"name":"c","image":"i:1","containerID":"cri-o://' + ident + b'"}]}}]}'
+    yield b"mSMN\1" + varints(1) + text(b"0a1b") + text(b"n") + text(b"a-0") + \
+        varints(1) + text(ident) + text(b"c") + text(b"i:1") + varints(1) + text(b"app") + text(b"x")
     yield b"rxx;y\nb\nname\nzz"
 
 

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import workloads  # noqa: E402
 from always import account, always, served, until  # noqa: E402
 from control_groups import group, move  # noqa: E402
+from kubelet import kubelet  # noqa: E402
 from recording import live  # noqa: E402
 from tap import main, skip  # noqa: E402
 
@@ -201,6 +202,65 @@ def only_what_is_to_be_kept_is_kept():
         wait_samples(a, {"comm": "shares", "pid": w.pid}, 50)
         kept = set(a.json("/api/v1/labels/comm/values?query=cpu")["values"])
         assert kept == {"shares", "(dropped)"}, kept
+
+
+@live
+def a_kubelet_names_its_pods():
+    ids, uids = [new_id() for _ in range(3)], [new_uid() for _ in range(3)]
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+        os.chmod(d, 0o755)
+        k, url = s.enter_context(kubelet(d))
+        k.add(uids[0], "api-7d9f8b6c54-x2x4z", ids[0], labels={"app.kubernetes.io/name": "shop-api", "x": "y"})
+        a = s.enter_context(always("--host-root", d, "--kubelet", url, "--kubelet-token-file", k.token_file,
+                                   "--kubelet-ca-file", k.ca_file, "--pod-label", "app.kubernetes.io/name",
+                                   "--drop", '{namespace="shop",pod="dropped-0"}'))
+        until("the first list", lambda: a.metrics().get("smolder_kubelet_pods") == 1)
+        want = {"pod": "api-7d9f8b6c54-x2x4z", "namespace": "shop", "container": "app", "version": "7",
+                "service": "api", "pod_label_app_kubernetes_io_name": "shop-api", "pod_uid": uids[0]}
+        procs = s.enter_context(group(POD.format(uids[0], ids[0])))
+        w = s.enter_context(workloads.start("shares"))
+        move(w.pid, procs)
+        wait_samples(a, want)
+        # One that begins later is asked for when it is met: its first window has its name already.
+        k.add(uids[1], "db-0", ids[1], "db", "shop/db:15")
+        k.add(uids[2], "dropped-0", ids[2])
+        for i in (1, 2):
+            procs = s.enter_context(group(POD.format(uids[i], ids[i])))
+            w = s.enter_context(workloads.start("shares"))
+            move(w.pid, procs)
+        late = {"container_id": ids[1][:12]}
+        wait_samples(a, {**late, "pod": "db-0", "container": "db", "service": "db", "version": "15"})
+        assert samples(a, late) == samples(a, {**late, "pod": "db-0"})
+        wait_samples(a, {"comm": "(dropped)"})
+        assert samples(a, {"pod_uid": uids[2]}) == 0
+        assert k.refused == 0 and k.asked >= 2, (k.refused, k.asked)
+
+
+@live
+def a_kubelet_that_lies_harms_nobody():
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+        os.chmod(d, 0o755)
+        k, url = s.enter_context(kubelet(d))
+        ident, uid = new_id(), new_uid()
+        k.answer = b"[" * 1000000
+        a = s.enter_context(always("--host-root", d, "--kubelet", url, "--kubelet-token-file", k.token_file,
+                                   "--kubelet-ca-file", k.ca_file))
+
+        def failures():
+            return a.metrics().get("smolder_kubelet_failures_total", 0)
+        until("a failure", lambda: failures() == 1)
+        assert "the kubelet at https://127.0.0.1" in a.err and "no list of pods" in a.err, a.err
+        procs = s.enter_context(group(POD.format(uid, ident)))
+        w = s.enter_context(workloads.start("shares"))
+        k.answer = b'{"items":[' + b" " * (17 << 20) + b"]}"
+        move(w.pid, procs)
+        until("a second", lambda: failures() >= 2, 90)
+        k.answer = None
+        with open(k.token_file, "w") as f:
+            f.write("stolen\n")
+        # Without names there are still ids; and it is not asked more than it should be.
+        wait_samples(a, {"pod": uid, "pod_uid": uid, "container": ident[:12]})
+        assert a.err.count("the kubelet at") == 1, a.err
 
 
 def podman(root, *args):
