@@ -66,7 +66,7 @@ def control_groups_become_labels():
     uid = new_uid()
     with tempfile.TemporaryDirectory() as root, contextlib.ExitStack() as s:
         os.chmod(root, 0o755)
-        put(root, "etc/passwd", "root:x:0:0::/root:/bin/sh\nann:x:4711:100::/home/ann:/bin/sh\n")
+        put(root, "etc/passwd", "root:x:0:0::/:/bin/sh\nann:x:4711:100::/:/bin/sh\n")
         docker_state(root, "shop-web-1", ids[0])
         pod_state(root, "api-7d9f8b6c54-x2x4z", ids[1], "docker.io/shop/api:7")
         shapes = [
