@@ -250,6 +250,13 @@ static const char *next_text(const char **at)
 	return text;
 }
 
+/* What is told again is not kept again. */
+static void set(struct places *p, const char **to, const char *text, size_t len)
+{
+	if (strlen(*to) != len || memcmp(*to, text, len) != 0)
+		*to = keep_len(p, text, len);
+}
+
 /* Adds what is known of a place's pod by now. */
 static void add_pod(struct places *p, struct place *to)
 {
@@ -260,24 +267,29 @@ static void add_pod(struct places *p, struct place *to)
 	to->lacks_pod = *to->pod_uid && (!known || *to->container_id);
 	if (!known)
 		return;
-	to->namespace = keep(p, next_text(&at));
-	const char *name = next_text(&at);
-	to->pod = keep(p, name);
-	to->service = keep_len(p, name, places_workload(name));
+	const char *namespace = next_text(&at), *name = next_text(&at);
+	set(p, &to->namespace, namespace, strlen(namespace));
+	set(p, &to->pod, name, strlen(name));
+	set(p, &to->service, name, places_workload(name));
 	for (uint32_t i = 0; i < known->containers; i++) {
 		const char *id = next_text(&at), *container = next_text(&at), *tag;
 		size_t tag_len = places_tag(next_text(&at), &tag);
 		if (!*to->container_id || strncmp(id, to->container_id, SHOWN) != 0)
 			continue;
-		to->container = keep(p, container);
-		to->version = tag_len ? keep_len(p, tag, tag_len) : to->version;
+		set(p, &to->container, container, strlen(container));
+		if (tag_len)
+			set(p, &to->version, tag, tag_len);
 		to->lacks_pod = false;
 	}
-	to->label_count = known->labels;
 	for (uint32_t i = 0; i < known->labels; i++) {
 		CLEANUP(freep) char *key = mem_printf("pod_label_%s", next_text(&at));
-		to->labels[i] = (struct place_label){keep(p, key), keep(p, next_text(&at))};
+		const char *value = next_text(&at);
+		if (i >= to->label_count)
+			to->labels[i] = (struct place_label){"", ""};
+		set(p, &to->labels[i].key, key, strlen(key));
+		set(p, &to->labels[i].value, value, strlen(value));
 	}
+	to->label_count = known->labels;
 }
 
 bool places_wants_pods(struct places *p, bool *ret_is_new)
