@@ -283,7 +283,7 @@ static bool put_node(struct settings *s, yaml_document_t *doc, int which, yaml_n
 static bool put_rules(struct settings *s, yaml_document_t *doc, const yaml_node_t *list,
 		      struct settings_error *e)
 {
-	struct relabel_error why;
+	struct relabel_error why = {};
 
 	relabel_free(s->relabel);
 	s->relabel = relabel_new();

@@ -276,27 +276,28 @@ static int parse_modulus(const char *text, uint64_t *ret, struct relabel_error *
 	return 0;
 }
 
-int relabel_add(struct relabel *r, const struct relabel_rule *w, struct relabel_error *ret_err)
+int relabel_add(struct relabel *r, const struct relabel_rule *written,
+		struct relabel_error *ret_err)
 {
 	struct rule rule = {};
 
 	if (r->count == RELABEL_RULES_MAX)
 		return wrong(ret_err, "there are more than 256 rules", NULL);
-	int e = w->action ? find_action(w->action, &rule.action, ret_err) : 0;
-	e = e ? e : parse_modulus(w->modulus, &rule.modulus, ret_err);
-	e = e ? e : check(w, rule.action, rule.modulus, ret_err);
-	for (size_t i = 0; !e && w->source_labels[i]; i++)
-		if (!relabel_is_name(w->source_labels[i]))
+	int e = written->action ? find_action(written->action, &rule.action, ret_err) : 0;
+	e = e ? e : parse_modulus(written->modulus, &rule.modulus, ret_err);
+	e = e ? e : check(written, rule.action, rule.modulus, ret_err);
+	for (size_t i = 0; !e && written->source_labels[i]; i++)
+		if (!relabel_is_name(written->source_labels[i]))
 			e = wrong(ret_err,
-				  "this source label is no label name:", w->source_labels[i]);
-	e = e ? e : compile(w->regex ? w->regex : "(.*)", &rule.regex, ret_err);
+				  "this source label is no label name:", written->source_labels[i]);
+	e = e ? e : compile(written->regex ? written->regex : "(.*)", &rule.regex, ret_err);
 	if (e)
 		return e;
-	for (size_t i = 0; w->source_labels[i]; i++)
-		rule.sources[rule.source_count++] = mem_strdup(w->source_labels[i]);
-	rule.separator = mem_strdup(w->separator ? w->separator : ";");
-	rule.target = mem_strdup(w->target_label ? w->target_label : "");
-	rule.replacement = mem_strdup(w->replacement ? w->replacement : "$1");
+	for (size_t i = 0; written->source_labels[i]; i++)
+		rule.sources[rule.source_count++] = mem_strdup(written->source_labels[i]);
+	rule.separator = mem_strdup(written->separator ? written->separator : ";");
+	rule.target = mem_strdup(written->target_label ? written->target_label : "");
+	rule.replacement = mem_strdup(written->replacement ? written->replacement : "$1");
 	MEM_GROW(r->rules, r->count, r->cap);
 	r->rules[r->count++] = rule;
 	return 0;

@@ -64,7 +64,8 @@ struct relabel *relabel_new(void); /* no rules: all is kept as it is */
 void relabel_free(struct relabel *r);
 
 /* 0, or -EINVAL with *ret_err for a rule that Prometheus would not take either. */
-int relabel_add(struct relabel *r, const struct relabel_rule *rule, struct relabel_error *ret_err);
+int relabel_add(struct relabel *r, const struct relabel_rule *written,
+		struct relabel_error *ret_err);
 size_t relabel_count(const struct relabel *r);
 
 /* Whether any rule reads the values of this label. */

@@ -157,7 +157,10 @@ static json_t *apply(const char *labels, const char *rules)
 
 	if (read_rules(rules, r, &e))
 		fail_msg("%s: %s", rules, e.text);
-	json_object_foreach(in, key, value) relabel_labels_set(&l, key, json_string_value(value));
+	json_object_foreach(in, key, value)
+	{
+		relabel_labels_set(&l, key, json_string_value(value));
+	}
 	if (relabel_apply(r, &l)) {
 		out = json_object();
 		for (size_t i = 0; i < l.count; i++)
