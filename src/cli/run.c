@@ -479,36 +479,13 @@ static void help(void)
 	     "the part that answers requests runs as an ordinary user. Stop it with Ctrl-C or\n"
 	     "SIGTERM, or by closing its terminal; SIGHUP reloads the configuration.\n"
 	     "");
-	service_help((const enum setting[]){SET_STORE,
-					    SET_LISTEN,
-					    SET_RETENTION,
-					    SET_MAX_SIZE,
-					    SET_TIMES,
-					    SET_FREQUENCY,
-					    SET_EVENTS,
-					    SET_OFFCPU,
-					    SET_FINDINGS,
-					    SET_USER,
-					    SET_HOST,
-					    SET_HOST_ROOT,
-					    SET_LABEL,
-					    SET_KEEP,
-					    SET_DROP,
-					    SET_KUBELET,
-					    SET_KUBELET_TOKEN_FILE,
-					    SET_KUBELET_CA_FILE,
-					    SET_POD_LABEL,
-					    SET_TABLES,
-					    SET_LINES,
-					    SET_THREADS,
-					    SET_IDLE_IN,
-					    SET_BLOCKED_IN,
-					    SET_TOKEN_FILE,
-					    SET_ALLOW_USER,
-					    SET_ALLOW_GROUP,
-					    SET_TLS_CERT,
-					    SET_TLS_KEY,
-					    SETTINGS});
+	service_help((const enum setting[]){
+		SET_STORE,      SET_LISTEN,        SET_RETENTION,  SET_MAX_SIZE,   SET_TIMES,
+		SET_FREQUENCY,  SET_EVENTS,        SET_OFFCPU,     SET_FINDINGS,   SET_USER,
+		SET_HOST,       SET_HOST_ROOT,     SET_LABEL,      SET_KEEP,       SET_DROP,
+		SET_KUBELET,    SET_KUBELET_TOKEN, SET_KUBELET_CA, SET_POD_LABEL,  SET_TABLES,
+		SET_LINES,      SET_THREADS,       SET_IDLE_IN,    SET_BLOCKED_IN, SET_TOKEN_FILE,
+		SET_ALLOW_USER, SET_ALLOW_GROUP,   SET_TLS_CERT,   SET_TLS_KEY,    SETTINGS});
 }
 
 int cmd_run(int argc, char **argv)

@@ -100,10 +100,9 @@ int serve_run(const struct serve_options *o)
 		.deadline_ms = settings_number(set, SET_DEADLINE),
 		.windows_fd = o->windows_fd,
 		.kubelet = {.url = settings_text(set, SET_KUBELET),
-			    .token_file = kubelet_file(set, SET_KUBELET_TOKEN_FILE,
-						       SERVICE_ACCOUNT "token"),
-			    .ca_file = kubelet_file(set, SET_KUBELET_CA_FILE,
-						    SERVICE_ACCOUNT "ca.crt"),
+			    .token_file =
+				    kubelet_file(set, SET_KUBELET_TOKEN, SERVICE_ACCOUNT "token"),
+			    .ca_file = kubelet_file(set, SET_KUBELET_CA, SERVICE_ACCOUNT "ca.crt"),
 			    .pod_labels =
 				    (const char *const *)settings_list(set, SET_POD_LABEL)->items},
 	};

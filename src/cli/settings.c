@@ -65,11 +65,9 @@ static const struct {
 	[SET_KUBELET] = {"kubelet", URL, NULL,
 			 "URL  ask this kubelet for the names of its pods, such as "
 			 "https://NODE:10250"},
-	[SET_KUBELET_TOKEN_FILE] =
-		{"kubelet-token-file", TEXT, NULL,
-		 "FILE  its token (that of the service account, if there is one)"},
-	[SET_KUBELET_CA_FILE] = {"kubelet-ca-file", TEXT, NULL,
-				 "FILE  its CA certificates (likewise)"},
+	[SET_KUBELET_TOKEN] = {"kubelet-token", TEXT, NULL,
+			       "FILE  its token (that of the service account, if there is one)"},
+	[SET_KUBELET_CA] = {"kubelet-ca", TEXT, NULL, "FILE  its CA certificates (likewise)"},
 	[SET_POD_LABEL] = {"pod-label", LIST, NULL,
 			   "KEY  this label of a pod becomes one of its series; repeatable"},
 	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  memory limit for unwind tables (24MiB)"},

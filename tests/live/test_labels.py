@@ -215,8 +215,8 @@ def a_kubelet_names_its_pods():
         os.chmod(d, 0o755)
         k, url = s.enter_context(kubelet(d))
         k.add(uids[0], "api-7d9f8b6c54-x2x4z", ids[0], labels={"app.kubernetes.io/name": "shop-api", "x": "y"})
-        a = s.enter_context(always("--host-root", d, "--kubelet", url, "--kubelet-token-file", k.token_file,
-                                   "--kubelet-ca-file", k.ca_file, "--pod-label", "app.kubernetes.io/name",
+        a = s.enter_context(always("--host-root", d, "--kubelet", url, "--kubelet-token", k.token_file,
+                                   "--kubelet-ca", k.ca_file, "--pod-label", "app.kubernetes.io/name",
                                    "--drop", '{namespace="shop",pod="dropped-0"}'))
         until("the first list", lambda: a.metrics().get("smolder_kubelet_pods") == 1)
         want = {"pod": "api-7d9f8b6c54-x2x4z", "namespace": "shop", "container": "app", "version": "7",
@@ -247,8 +247,8 @@ def a_kubelet_that_lies_harms_nobody():
         k, url = s.enter_context(kubelet(d))
         ident, uid = new_id(), new_uid()
         k.answer = b"[" * 1000000
-        a = s.enter_context(always("--host-root", d, "--kubelet", url, "--kubelet-token-file", k.token_file,
-                                   "--kubelet-ca-file", k.ca_file))
+        a = s.enter_context(always("--host-root", d, "--kubelet", url, "--kubelet-token", k.token_file,
+                                   "--kubelet-ca", k.ca_file))
 
         def failures():
             return a.metrics().get("smolder_kubelet_failures_total", 0)
