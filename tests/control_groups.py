@@ -2,6 +2,9 @@
 import contextlib
 import os
 
+from always import until
+from container import gone, hierarchy
+
 
 def hierarchies():
     """Where cgroups can be made here: v2, and a v1 hierarchy on hosts that have one."""
@@ -24,3 +27,25 @@ def cgroup(root, pid):
         with open(os.path.join(root, "cgroup.procs"), "w") as f:
             f.write(str(pid))
         os.rmdir(path)
+
+
+@contextlib.contextmanager
+def group(path):
+    """A group of that path, and the parents that it needs, where the collector looks for containers;
+    gives the file to write pids to. What runs in it must end before it does."""
+    made, at = [], hierarchy()
+    for name in path.split("/"):
+        at = os.path.join(at, name)
+        if not os.path.exists(at):
+            os.mkdir(at)
+            made.append(at)
+    try:
+        yield os.path.join(at, "cgroup.procs")
+    finally:
+        for one in reversed(made):
+            until(f"{one} to be empty", lambda one=one: gone(one))
+
+
+def move(pid, procs):
+    with open(procs, "w") as f:
+        f.write(str(pid))

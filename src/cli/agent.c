@@ -6,6 +6,7 @@
 #include "base/privilege.h"
 #include "cli/cli.h"
 #include "cli/secrets.h"
+#include "cli/series_options.h"
 #include "cli/service.h"
 #include "pipeline/collecting.h"
 #include "pipeline/posting.h"
@@ -19,10 +20,10 @@ static void help(void)
 	     "server cannot be reached, they wait in memory. Needs root, and keeps only the\n"
 	     "capabilities it uses.\n"
 	     "");
-	service_help((const enum setting[]){SET_TO, SET_FREQUENCY, SET_EVENTS, SET_OFFCPU,
-					    SET_FINDINGS, SET_HOST, SET_TABLES, SET_LINES,
-					    SET_THREADS, SET_IDLE_IN, SET_BLOCKED_IN,
-					    SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
+	service_help((const enum setting[]){
+		SET_TO, SET_FREQUENCY, SET_EVENTS, SET_OFFCPU, SET_FINDINGS, SET_HOST,
+		SET_HOST_ROOT, SET_LABEL, SET_KEEP, SET_DROP, SET_TABLES, SET_LINES, SET_THREADS,
+		SET_IDLE_IN, SET_BLOCKED_IN, SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
 }
 
 static int confine(struct collecting_options *o)
@@ -64,11 +65,15 @@ int cmd_agent(int argc, char **argv)
 		code = open_transport(&s, to, &p);
 	}
 	if (!code) {
+		struct series_options series;
+		series_options_init(&series, &s);
+		o.rules = series.rules;
 		o.transport = posting_transport(p);
 		do {
 			code = collecting_run(&o);
 			o.confine = NULL; /* what was given up stays so */
 		} while (code == COLLECTING_RENEW);
+		series_options_done(&series);
 	}
 	posting_free(p);
 	bpf_costs_free(o.costs);

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/json_fields.h"
+#include "base/json_fields.h"
 #include "cli/report.h"
 #include "render/changes_json.h"
 #include "render/describe.h"

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "cli/changes_ask.h"
 #include "cli/explanation.h"
-#include "cli/json_fields.h"
+#include "base/json_fields.h"
 #include "cli/report.h"
 #include "pipeline/finding_text.h"
 #include "render/describe.h"

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/json_fields.h"
+#include "base/json_fields.h"
 #include "cli/secrets.h"
 #include "cli/store_dir.h"
 #include "profile/snapshot.h"

@@ -14,6 +14,7 @@
 #include "base/notify.h"
 #include "base/privilege.h"
 #include "cli/cli.h"
+#include "cli/series_options.h"
 #include "cli/serve.h"
 #include "cli/service.h"
 #include "cli/store_dir.h"
@@ -128,9 +129,13 @@ static int be_collector(const struct run *r, int alive_fd)
 		o.sources[i].counters_fd = find_counters(r, o.sources[i].kind);
 	close(r->pair[SERVER]);
 	prctl(PR_SET_NAME, "smolder-collect");
+	struct series_options series;
+	series_options_init(&series, &r->settings);
+	o.rules = series.rules;
 	o.costs = service_bpf_costs(&o);
 	int code = collecting_run(&o);
 	bpf_costs_free(o.costs);
+	series_options_done(&series);
 	return code;
 }
 
@@ -477,11 +482,12 @@ static void help(void)
 	     "SIGTERM, or by closing its terminal; SIGHUP reloads the configuration.\n"
 	     "");
 	service_help((const enum setting[]){
-		SET_STORE,      SET_LISTEN,     SET_RETENTION,  SET_MAX_SIZE,    SET_TIMES,
-		SET_FREQUENCY,  SET_EVENTS,     SET_OFFCPU,     SET_FINDINGS,    SET_USER,
-		SET_HOST,       SET_TABLES,     SET_LINES,      SET_THREADS,     SET_IDLE_IN,
-		SET_BLOCKED_IN, SET_TOKEN_FILE, SET_ALLOW_USER, SET_ALLOW_GROUP, SET_TLS_CERT,
-		SET_TLS_KEY,    SETTINGS});
+		SET_STORE,      SET_LISTEN,        SET_RETENTION,  SET_MAX_SIZE,   SET_TIMES,
+		SET_FREQUENCY,  SET_EVENTS,        SET_OFFCPU,     SET_FINDINGS,   SET_USER,
+		SET_HOST,       SET_HOST_ROOT,     SET_LABEL,      SET_KEEP,       SET_DROP,
+		SET_KUBELET,    SET_KUBELET_TOKEN, SET_KUBELET_CA, SET_POD_LABEL,  SET_TABLES,
+		SET_LINES,      SET_THREADS,       SET_IDLE_IN,    SET_BLOCKED_IN, SET_TOKEN_FILE,
+		SET_ALLOW_USER, SET_ALLOW_GROUP,   SET_TLS_CERT,   SET_TLS_KEY,    SETTINGS});
 }
 
 int cmd_run(int argc, char **argv)

@@ -146,6 +146,8 @@ char *service_collecting_options(const struct settings *s, struct collecting_opt
 		add_source(o, &sites_source);
 	o->no_findings = !settings_number(s, SET_FINDINGS);
 	o->host = settings_text(s, SET_HOST);
+	o->host_root = settings_text(s, SET_HOST_ROOT);
+	o->expects_pods = settings_text(s, SET_KUBELET);
 	o->table_bytes = settings_number(s, SET_TABLES);
 	o->lines = (const char *const *)settings_list(s, SET_LINES)->items;
 	o->threads = (const char *const *)settings_list(s, SET_THREADS)->items;

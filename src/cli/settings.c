@@ -10,7 +10,9 @@
 #include "base/fetch.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/series_options.h"
 #include "collect/source.h"
+#include "profile/relabel_yaml.h"
 #include "serve/listen.h"
 #include "serve/server.h"
 
@@ -26,7 +28,7 @@
 #define TIMES            WRITTEN(STORE_TIMES_HOURS) "h"
 #define DEADLINE         WRITTEN(SERVER_DEADLINE_S) "s"
 
-enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, EVENTS, LISTEN, URL, YES_NO };
+enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, LABEL, SELECTOR, EVENTS, LISTEN, URL, YES_NO };
 
 static const struct {
 	const char *name;
@@ -54,6 +56,20 @@ static const struct {
 	[SET_USER] = {"user", TEXT, NULL,
 		      "NAME  user to run the server as (the store's owner, or see smolder-run(1))"},
 	[SET_HOST] = {"host", TEXT, NULL, "NAME  value of the label host (this machine's name)"},
+	[SET_HOST_ROOT] = {"host-root", TEXT, NULL,
+			   "DIR  where the host's files are, if not at / (in a container)"},
+	[SET_LABEL] = {"label", LABEL, NULL,
+		       "NAME=VALUE  give every series this label; repeatable"},
+	[SET_KEEP] = {"keep", SELECTOR, NULL, "SELECTOR  keep only series like these; repeatable"},
+	[SET_DROP] = {"drop", SELECTOR, NULL, "SELECTOR  keep no series like these; repeatable"},
+	[SET_KUBELET] = {"kubelet", URL, NULL,
+			 "URL  ask this kubelet for the names of its pods, such as "
+			 "https://NODE:10250"},
+	[SET_KUBELET_TOKEN] = {"kubelet-token", TEXT, NULL,
+			       "FILE  its token (that of the service account, if there is one)"},
+	[SET_KUBELET_CA] = {"kubelet-ca", TEXT, NULL, "FILE  its CA certificates (likewise)"},
+	[SET_POD_LABEL] = {"pod-label", LIST, NULL,
+			   "KEY  this label of a pod becomes one of its series; repeatable"},
 	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  memory limit for unwind tables (24MiB)"},
 	[SET_LINES] = {"lines", LIST, NULL,
 		       "COMM  keep source lines of processes with this name; repeatable"},
@@ -92,6 +108,7 @@ void settings_done(struct settings *s)
 			free(s->lists[i].items[k]);
 		free(s->lists[i].items);
 	}
+	relabel_free(s->relabel);
 	free(s->config);
 	*s = (struct settings){};
 }
@@ -159,6 +176,10 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 	case YES_NO:
 		*ret = strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
 		return *ret || strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
+	case LABEL:
+		return series_options_is_label(value);
+	case SELECTOR:
+		return series_options_is_selector(value);
 	case TEXT:
 	case LIST:
 		break;
@@ -168,7 +189,9 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 
 static bool is_list(enum setting which)
 {
-	return table[which].kind == LIST || table[which].kind == EVENTS;
+	enum kind kind = table[which].kind;
+
+	return kind == LIST || kind == EVENTS || kind == LABEL || kind == SELECTOR;
 }
 
 static bool put(struct settings *s, enum setting which, const char *value,
@@ -180,6 +203,8 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[SIZE] = "a size like 2GiB or 500MB, of 1 MiB at least",
 		[NUMBER] = "a number from 1 to 10000",
 		[LIST] = "a name",
+		[LABEL] = "NAME=VALUE, with a name of letters, digits and _",
+		[SELECTOR] = "a selector such as '{unit=\"ssh.service\"}'",
 		[EVENTS] = "an event that is no clock, such as page-faults",
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[YES_NO] = "yes or no",
@@ -252,6 +277,20 @@ static bool put_node(struct settings *s, yaml_document_t *doc, int which, yaml_n
 	return false;
 }
 
+/* False with *e, which has the line. */
+static bool put_rules(struct settings *s, yaml_document_t *doc, const yaml_node_t *list,
+		      struct settings_error *e)
+{
+	struct relabel_error why = {};
+
+	relabel_free(s->relabel);
+	s->relabel = relabel_new();
+	if (relabel_yaml_read(doc, list, s->relabel, &why) == 0)
+		return true;
+	snprintf(e->text, sizeof(e->text), "%s", why.text);
+	return false;
+}
+
 static bool put_document(struct settings *s, yaml_document_t *doc, struct settings_error *e)
 {
 	yaml_node_t *root = yaml_document_get_root_node(doc);
@@ -269,6 +308,11 @@ static bool put_document(struct settings *s, yaml_document_t *doc, struct settin
 		const char *name = key && key->type == YAML_SCALAR_NODE
 					   ? (const char *)key->data.scalar.value
 					   : "";
+		if (value && strcmp(name, "relabel_configs") == 0) {
+			if (!put_rules(s, doc, value, e))
+				return false;
+			continue;
+		}
 		int which = find(name);
 		if (!key || which < 0 || !value) {
 			snprintf(e->text, sizeof(e->text), "line %zu: '%.64s' is no setting",

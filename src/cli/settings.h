@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct relabel;
+
 enum setting {
 	SET_STORE,
 	SET_LISTEN,
@@ -20,6 +22,14 @@ enum setting {
 	SET_FINDINGS,
 	SET_USER,
 	SET_HOST,
+	SET_HOST_ROOT,
+	SET_LABEL,
+	SET_KEEP,
+	SET_DROP,
+	SET_KUBELET,
+	SET_KUBELET_TOKEN,
+	SET_KUBELET_CA,
+	SET_POD_LABEL,
 	SET_TABLES,
 	SET_LINES,
 	SET_THREADS,
@@ -51,7 +61,8 @@ struct settings { /* embedded; zero-initialised: nothing is set */
 	char *values[SETTINGS];
 	struct settings_list lists[SETTINGS]; /* of the repeatable ones */
 	bool by_flag[SETTINGS];
-	char *config; /* --config; NULL: the default file */
+	struct relabel *relabel; /* relabel_configs of the file; NULL: none */
+	char *config;            /* --config; NULL: the default file */
 };
 
 void settings_done(struct settings *s);

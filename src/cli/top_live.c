@@ -17,7 +17,7 @@
 #include "pipeline/ran.h"
 #include "pipeline/sites.h"
 #include "pipeline/windows.h"
-#include "process/container.h"
+#include "process/places.h"
 #include "query/wall_parts.h"
 
 #define DRAIN_MS         100
@@ -35,6 +35,7 @@ struct top_live {
 	struct wire_filter filter;
 	bool is_found;           /* the target */
 	struct cgroups *cgroups; /* NULL: none */
+	struct places *places;   /* NULL likewise */
 	struct tasks *tasks;
 	/* What was read the last time: [0] is not used. */
 	struct task_account *before, *now;
@@ -128,13 +129,12 @@ static double stretch(const struct top_live *l, const struct task_account *a,
 static void add_account(struct top_live *l, const struct task_account *a)
 {
 	const struct task_account new = {.time = a->start, .is_ready = 1}, *b = find_before(l, a);
-	struct container c = {};
+	const struct place *place =
+		a->cgroup && l->places ? places_get(l->places, a->cgroup) : NULL;
 	char comm[WIRE_COMM + 1] = "", thread[WIRE_COMM + 1] = "";
 
 	if (!b) /* or it was no target before: then nothing is known of its last second */
 		b = a->start >= l->before_ns ? &new : a;
-	if (a->cgroup && l->cgroups)
-		container_of_cgroup(cgroups_path(l->cgroups, a->cgroup), &c);
 	memcpy(comm, a->comm, strnlen(a->comm, WIRE_COMM));
 	memcpy(thread, a->thread, strnlen(a->thread, WIRE_COMM));
 	struct shares shares = share(a, b);
@@ -145,7 +145,9 @@ static void add_account(struct top_live *l, const struct task_account *a)
 		.threads = !a->is_dead,
 		.comm = comm,
 		.thread = thread,
-		.container = c.container[0] ? c.container : c.unit,
+		.container = !place              ? ""
+			     : *place->container ? place->container
+						 : place->unit,
 		.host = "",
 		.ran = by * (shares.ran + more(a->past_ran, b->past_ran)),
 		.runnable = a->has_waited ? by * shares.runnable : TOP_UNKNOWN,
@@ -411,6 +413,7 @@ static int find(struct top_live *l)
 	if (code)
 		return code;
 	l->cgroups = l->filter.by_cgroup ? NULL : cgroups_new();
+	l->places = l->cgroups ? places_new(l->cgroups, NULL) : NULL;
 	if (l->cgroups)
 		l->filter.cgroup_subsys = cgroups_subsys(l->cgroups);
 	l->filter.cgroups = l->cgroups != NULL;
@@ -432,7 +435,7 @@ static struct windows *open_windows(struct top_live *l, const char *type, uint64
 		.unit = "nanoseconds",
 		.period = period,
 		.labels = {.host = "",
-			   .cgroups = l->cgroups,
+			   .places = l->places,
 			   .every_thread = true,
 			   .threads_max = THREADS_MAX},
 	};
@@ -483,7 +486,7 @@ static int start_sampling(struct top_live *l, bool wall)
 		.cache_dir = cache,
 		.held_bytes = HELD_BYTES,
 		.names = {.functions = true},
-		.cgroups = l->cgroups,
+		.places = l->places,
 	};
 	struct sampler_error why;
 
@@ -566,6 +569,7 @@ static void live_free(void *self)
 	live_stop(l);
 	forget_interval(l);
 	tasks_free(l->tasks);
+	places_free(l->places);
 	cgroups_free(l->cgroups);
 	target_done(&l->target);
 	free(l->before);

@@ -349,10 +349,15 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 	}
 	const uint64_t *user_frames = wire_frames(s) + s->kernel_frames;
 	struct process *p = processes_get(a->processes, s->pid, s->process_start, s->time);
-	if (p->cgroup != s->cgroup && a->options.cgroups) {
+	if (p->cgroup != s->cgroup && a->options.places) {
 		/* Now: the sample may have to wait, and its group be gone by then. */
-		cgroups_path(a->options.cgroups, s->cgroup);
+		places_get(a->options.places, s->cgroup);
 		p->cgroup = s->cgroup;
+	}
+	if (a->options.wanted && !a->options.wanted(a->options.sink_ctx, s)) {
+		a->stats.events++;
+		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, p->maps, 0});
+		return;
 	}
 	uint64_t leaf = s->user_frames ? user_frames[0] : s->pc;
 	process_find(a->processes, p, leaf, s->time); /* reads mappings anew if need be */

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
-#include "collect/cgroup.h"
 #include "collect/sampler.h"
 #include "collect/sideband.h"
+#include "process/places.h"
 #include "profile/profile.h"
 #include "pipeline/resolve.h"
 #include "unwind/unwinder.h"
@@ -33,6 +33,8 @@ struct assembler_options {
 	struct resolver_options names;
 	assembler_fn *sink; /* NULL: samples are added to the profile, a series a thread */
 	void *sink_ctx;
+	/* Whether an event's stack is wanted: if not, the sink gets it with none. NULL: always. */
+	bool (*wanted)(void *sink_ctx, const struct wire_event *s);
 	/* A process was started; NULL: nobody wants to know. */
 	void (*started)(void *sink_ctx, uint32_t pid, uint32_t parent);
 	/* Whether to look up lines for a process by that name; NULL: for all, if names has lines.
@@ -42,7 +44,7 @@ struct assembler_options {
 	size_t table_bytes;              /* cap of the unwind tables; 0: 24 MB */
 	size_t held_bytes;               /* cap of stacks that wait for one of them; 0: 8 MB */
 	const struct sampler_maps *maps; /* of the walk in BPF */
-	struct cgroups *cgroups;         /* samples' groups are looked up as they come; NULL: not */
+	struct places *places;           /* samples' groups are looked up as they come; NULL: not */
 	const char *cache_dir; /* where unwind tables stay from run to run; NULL: nowhere */
 };
 

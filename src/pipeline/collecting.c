@@ -56,7 +56,8 @@ struct collecting {
 	struct loop *loop;
 	struct profile *dict;
 	struct pipeline *pipeline;
-	struct cgroups *cgroups;
+	struct cgroups *cgroups;              /* NULL: there are none */
+	struct places *places;                /* NULL likewise */
 	struct windows *windows[SOURCES_MAX]; /* by source; after those, second types of stages */
 	unsigned window_count;
 	struct running_stage stages[SOURCES_MAX]; /* by source */
@@ -68,6 +69,8 @@ struct collecting {
 	uint64_t began_ns;
 	uint64_t sent_ns; /* the message on its way; 0: none */
 	uint64_t pause_until_ns, pause_ns;
+	bool wants_pods;
+	uint64_t asked_ns, ask_pause_ns; /* for pods: when, and how long after that not again */
 	uint64_t live_until_ms;
 	uint64_t stop_ns; /* 0: not stopping */
 	bool stopping, renew;
@@ -102,6 +105,13 @@ static void on_assembled(void *ctx, const struct assembled *a)
 		findings_sample(c->findings, a);
 }
 
+static bool is_wanted(void *ctx, const struct wire_event *s)
+{
+	const struct collecting *c = ctx;
+
+	return c->stages[s->source].kind || windows_wants(c->windows[s->source], s);
+}
+
 static void on_started(void *ctx, uint32_t pid, uint32_t parent)
 {
 	const struct collecting *c = ctx;
@@ -134,6 +144,10 @@ static void measure(struct collecting *c)
 	pipeline_stats(c->pipeline, &now.pipeline);
 	for (unsigned i = 0; i < c->window_count; i++)
 		windows_stats(c->windows[i], &now.windows);
+	struct places_stats places = {};
+	if (c->places)
+		places_stats(c->places, &places);
+	now.state_files = places.unreadable;
 	sender_stats(c->sender, &now.sender);
 	measure_all(&c->measure, &now);
 	sender_metrics(c->sender, c->measure.metrics, c->measure.count);
@@ -298,6 +312,41 @@ void collecting_reply(struct collecting *c, const void *bytes, size_t len)
 		end_if_sent(c);
 }
 
+static void on_pod(void *ctx, const struct pod *pod)
+{
+	const struct collecting *c = ctx;
+
+	if (c->places)
+		places_pod(c->places, pod);
+}
+
+void collecting_pods(struct collecting *c, const void *bytes, size_t len)
+{
+	if (pods_read(bytes, len, on_pod, c))
+		log_warn("the server sent a list of pods that cannot be read");
+}
+
+/* For pods that are not known: of new ones at once, then after longer and longer pauses. */
+static void ask_for_pods(struct collecting *c)
+{
+	const struct transport *t = &c->options->transport;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool is_new;
+
+	if (!c->options->expects_pods || !c->places)
+		return;
+	if (places_wants_pods(c->places, &is_new))
+		c->wants_pods = true;
+	if (is_new)
+		c->ask_pause_ns = 0;
+	if (!c->wants_pods || now < c->asked_ns + MAX(c->ask_pause_ns, LATER_NS))
+		return;
+	t->send(t->ctx, PODS_ASK, strlen(PODS_ASK));
+	c->wants_pods = false;
+	c->asked_ns = now;
+	c->ask_pause_ns = MIN(c->ask_pause_ns ? 2 * c->ask_pause_ns : LATER_NS, LATER_MAX_NS);
+}
+
 void collecting_lost_server(struct collecting *c)
 {
 	if (!c->sent_ns)
@@ -358,6 +407,7 @@ static void on_tick(void *ctx, int what)
 	spend(c, 0, &since);
 	take_windows(c, false);
 	take_findings(c);
+	ask_for_pods(c);
 	spend(c, 1, &since);
 	pump(c);
 	spend(c, 2, &since);
@@ -402,7 +452,11 @@ static void open_windows(struct collecting *c, const char *host, struct sampler_
 			.unit = src->kind->unit,
 			.period =
 				src->kind->is_clock ? 1000000000 / o->frequency : src->kind->period,
-			.labels = {.host = host, .cgroups = c->cgroups, .threads = o->threads},
+			.labels = {.host = host,
+				   .places = c->places,
+				   .threads = o->threads,
+				   .rules = o->rules,
+				   .expects_pods = o->expects_pods},
 		};
 		c->windows[c->window_count++] = windows_new(c->dict, &windows);
 		sampler->sources[i] = (struct sampler_source){
@@ -431,7 +485,11 @@ static struct windows *open_second(struct collecting *c, const char *host, const
 	struct windows_options o = {
 		.type = type,
 		.unit = "nanoseconds",
-		.labels = {.host = host, .cgroups = c->cgroups, .threads = c->options->threads},
+		.labels = {.host = host,
+			   .places = c->places,
+			   .threads = c->options->threads,
+			   .rules = c->options->rules,
+			   .expects_pods = c->options->expects_pods},
 	};
 
 	if (!type || c->window_count >= SOURCES_MAX)
@@ -463,7 +521,7 @@ static void start_findings(struct collecting *c, const char *host)
 {
 	struct findings_options o = {
 		.dict = c->dict,
-		.cgroups = c->cgroups,
+		.places = c->places,
 		.costs = c->options->costs,
 		.host = host,
 	};
@@ -500,7 +558,9 @@ static int start(struct collecting *c)
 	if (!own->lines)
 		own->lines = none;
 	c->cgroups = cgroups_new();
-	assemble.cgroups = c->cgroups;
+	c->places = c->cgroups ? places_new(c->cgroups, o->host_root) : NULL;
+	assemble.places = c->places;
+	assemble.wanted = o->rules ? is_wanted : NULL;
 	sampler.filter.cgroup_subsys = c->cgroups ? cgroups_subsys(c->cgroups) : -1;
 	sampler.filter.cgroups = c->cgroups != NULL;
 	gethostname(host, sizeof(c->host) - 1);
@@ -585,6 +645,7 @@ int collecting_run(const struct collecting_options *options)
 	for (unsigned i = 0; i < SOURCES_MAX; i++)
 		windows_free(c.windows[i]);
 	pipeline_free(c.pipeline);
+	places_free(c.places);
 	cgroups_free(c.cgroups);
 	profile_free(c.dict);
 	measure_done(&c.measure);
@@ -601,10 +662,12 @@ static int fd_send(void *ctx, const void *bytes, size_t len)
 static void on_packet(void *ctx, int fd)
 {
 	struct fd_transport *t = ctx;
-	uint8_t bytes[1024];
+	uint8_t bytes[PODS_MESSAGE_MAX];
 	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	if (n > 0)
+	if (n > 0 && pods_is_message(bytes, (size_t)n))
+		collecting_pods(t->collecting, bytes, (size_t)n);
+	else if (n > 0)
 		collecting_reply(t->collecting, bytes, (size_t)n);
 	else if (n == 0)
 		loop_remove_fd(t->loop, fd);

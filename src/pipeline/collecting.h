@@ -41,7 +41,10 @@ struct collecting_options {
 	uint64_t frequency;
 	struct collecting_source sources[SOURCES_MAX]; /* the CPU's clock first */
 	unsigned source_count;
-	const char *host; /* NULL: the machine's own name */
+	const char *host;           /* NULL: the machine's own name */
+	const char *host_root;      /* where the host's files are; NULL: "/" */
+	struct series_rules *rules; /* which change labels, or drop series; NULL: none */
+	bool expects_pods;          /* the server asks a kubelet for pods, and sends them */
 	size_t table_bytes;
 	const char *const
 		*lines; /* names of processes whose source lines are kept; ends with NULL */
@@ -61,6 +64,8 @@ struct collecting_options {
 };
 
 void collecting_reply(struct collecting *c, const void *bytes, size_t len);
+/* A message of pods.h. */
+void collecting_pods(struct collecting *c, const void *bytes, size_t len);
 void collecting_lost_server(struct collecting *c); /* no reply will come: send again in a moment */
 
 /* Runs until a signal ends it; then sends what there is. The exit code. */

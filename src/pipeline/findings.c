@@ -13,7 +13,7 @@
 #include "pipeline/finding_rules.h"
 #include "pipeline/look.h"
 #include "pipeline/machine.h"
-#include "process/container.h"
+#include "process/places.h"
 
 #define NS           1000000000ull
 #define WATCHED_MAX  256
@@ -260,13 +260,10 @@ static uint32_t active_count(const struct findings *f)
 
 static void describe(const struct findings *f, const struct watched *w, struct finding *to)
 {
-	struct container c = {};
-	const char *path = w->of->cgroup && f->options.cgroups
-				   ? cgroups_path(f->options.cgroups, w->of->cgroup)
-				   : "";
-
-	container_of_cgroup(path, &c);
-	FINDING_SET(to->container, *c.container ? c.container : c.unit);
+	if (w->of->cgroup && f->options.places) {
+		const struct place *p = places_get(f->options.places, w->of->cgroup);
+		FINDING_SET(to->container, *p->container ? p->container : p->unit);
+	}
 	FINDING_SET(to->kind, w->rule->kind);
 	FINDING_SET(to->means, w->rule->means);
 	FINDING_SET(to->comm, w->of->comm);

@@ -3,9 +3,33 @@
 #include "base/clock.h"
 #include "base/index.h"
 #include "base/mem.h"
-#include "process/container.h"
+#include "profile/entries.h"
 
 #define THREADS_MAX 4096 /* a fifth of the series that a day of the store has */
+#define CHANGED_MAX 16384
+#define BUILD_BYTES 6 /* of a build id */
+
+enum key { HOST, COMM, THREAD, STATE, REASON, EXE, SERVICE, VERSION, PID, TID, KEYS };
+
+static const char *const key_names[KEYS] = {"host", "comm",    "thread",  "state", "reason",
+					    "exe",  "service", "version", "pid",   "tid"};
+
+struct making { /* a series' labels so far */
+	struct label labels[ENTRIES_LABELS_MAX];
+	size_t count;
+};
+
+struct changed { /* what the rules make of a set of labels */
+	struct label *labels;
+	size_t count;
+	uint32_t series;
+};
+
+struct group { /* a control group whose labels are known */
+	uint64_t cgroup;
+	uint32_t place, revision;
+	bool lacks_pod;
+};
 
 struct thread { /* one that is a series of its own */
 	uint64_t start;
@@ -15,7 +39,16 @@ struct thread { /* one that is a series of its own */
 struct labeller {
 	struct profile *dict;
 	struct labeller_options options;
-	uint32_t host;
+	uint32_t keys[KEYS], host; /* strings of the dictionary */
+	struct group *groups;      /* [0] is not used */
+	uint32_t group_count, group_cap;
+	struct index by_group;
+	struct changed *changed; /* [0] is not used */
+	uint32_t changed_count, changed_cap;
+	struct index by_labels;
+	struct relabel_labels work;
+	uint32_t dropped;       /* series; 0: there are no rules */
+	bool drops_early;       /* what may be dropped does not depend on what is known late */
 	struct thread *threads; /* of this day; [0] is not used */
 	uint32_t thread_count, thread_cap;
 	struct index by_thread;
@@ -28,6 +61,33 @@ static uint32_t intern(struct labeller *l, const char *s)
 	return profile_string(l->dict, s, strlen(s));
 }
 
+static uint32_t marked_series(struct labeller *l, const char *comm)
+{
+	struct label labels[] = {{l->keys[HOST], l->host}, {l->keys[COMM], intern(l, comm)}};
+
+	return profile_series(l->dict, labels, ARRAY_SIZE(labels));
+}
+
+static void begin_rules(struct labeller *l)
+{
+	static const enum key late[] = {STATE, REASON, PID, TID};
+	const struct series_rules *rules = l->options.rules;
+
+	l->dropped = marked_series(l, "(dropped)");
+	l->changed_count = 1;
+	l->drops_early = series_rules_may_drop(rules);
+	for (size_t i = 0; i < ARRAY_SIZE(late); i++)
+		l->drops_early &= !series_rules_reads(rules, key_names[late[i]]);
+}
+
+static void forget_changed(struct labeller *l)
+{
+	for (uint32_t i = 1; i < l->changed_count; i++)
+		free(l->changed[i].labels);
+	l->changed_count = 1;
+	index_clear(&l->by_labels);
+}
+
 struct labeller *labeller_new(struct profile *dict, const struct labeller_options *o)
 {
 	struct labeller *l = mem_alloc(sizeof(*l));
@@ -35,8 +95,12 @@ struct labeller *labeller_new(struct profile *dict, const struct labeller_option
 	l->dict = dict;
 	l->options = *o;
 	l->options.threads_max = o->threads_max ? o->threads_max : THREADS_MAX;
-	l->thread_count = 1;
+	l->thread_count = l->group_count = 1;
+	for (int i = 0; i < KEYS; i++)
+		l->keys[i] = intern(l, key_names[i]);
 	l->host = intern(l, o->host);
+	if (o->rules)
+		begin_rules(l);
 	return l;
 }
 
@@ -44,8 +108,14 @@ void labeller_free(struct labeller *l)
 {
 	if (!l)
 		return;
+	forget_changed(l);
+	relabel_labels_done(&l->work);
+	free(l->changed);
+	index_done(&l->by_labels);
 	free(l->threads);
+	free(l->groups);
 	index_done(&l->by_thread);
+	index_done(&l->by_group);
 	free(l);
 }
 
@@ -124,23 +194,31 @@ void labeller_owner(struct labeller *l, const struct wire_event *s, uint64_t wal
 }
 
 /* The program's file: it is mapped below the libraries. */
-static uint32_t find_exe(struct labeller *l, const struct processes *ps, const struct maps *maps)
+static struct mapping *find_exe(const struct processes *ps, const struct maps *maps)
 {
 	for (size_t i = 0; maps && i < maps->count; i++) {
 		const char *path = process_path(ps, &maps->list[i]);
 		if (path[0] == '/' && path[1] != '/')
-			return intern(l, path);
+			return &maps->list[i];
 	}
-	return 0;
+	return NULL;
 }
 
-void labeller_complete(struct labeller *l, const struct processes *ps, const struct assembled *a,
-		       struct owner *o)
+/* The build id of a program: its first digits are enough to tell builds apart. */
+static uint32_t build_of(struct labeller *l, struct processes *ps, const struct process *p,
+			 struct mapping *m)
 {
-	o->is_kernel = !a->process;
-	o->exe = find_exe(l, ps, a->maps);
-	if (o->cgroup && l->options.cgroups) /* now: it may be gone when the window ends */
-		cgroups_path(l->options.cgroups, o->cgroup);
+	char text[2 * BUILD_BYTES + 1];
+	uint32_t id = process_file(ps, p, m);
+
+	if (!id)
+		return 0;
+	const struct mapped_file *f = mapped_files_get(processes_mapped_files(ps), id);
+	if (f->build_id_len < BUILD_BYTES)
+		return 0;
+	for (size_t i = 0; i < BUILD_BYTES; i++)
+		snprintf(text + 2 * i, 3, "%02x", f->build_id[i]);
+	return intern(l, text);
 }
 
 static void put_label(struct labeller *l, struct label *labels, size_t *count, const char *key,
@@ -150,45 +228,189 @@ static void put_label(struct labeller *l, struct label *labels, size_t *count, c
 		labels[(*count)++] = (struct label){intern(l, key), intern(l, value)};
 }
 
+static uint32_t make_place(struct labeller *l, const struct place *p)
+{
+	const struct {
+		const char *key, *value;
+	} known[] = {
+		{"container", p->container},
+		{"container_id", p->container_id},
+		{"runtime", p->runtime},
+		{"pod", p->pod},
+		{"pod_uid", p->pod_uid},
+		{"namespace", p->namespace},
+		{"qos", p->qos},
+		{"unit", p->unit},
+		{"slice", p->slice},
+		{"user", p->user},
+		{"service", p->service},
+		{"version", p->version},
+	};
+	struct label labels[ARRAY_SIZE(known) + POD_LABELS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		put_label(l, labels, &n, known[i].key, known[i].value);
+	for (uint32_t i = 0; i < p->label_count; i++)
+		put_label(l, labels, &n, p->labels[i].key, p->labels[i].value);
+	return n ? profile_series(l->dict, labels, n) : 0;
+}
+
+/* The labels of a control group, which are made once, and again when its pod is known. */
+static uint32_t place_of(struct labeller *l, uint64_t cgroup)
+{
+	const struct place *p = places_get(l->options.places, cgroup);
+	uint32_t hash = index_hash2(cgroup, 0), at;
+
+	INDEX_EACH(&l->by_group, hash, at) {
+		struct group *g = &l->groups[at];
+		if (g->cgroup != cgroup)
+			continue;
+		if (g->lacks_pod && g->revision != p->revision)
+			*g = (struct group){cgroup, make_place(l, p), p->revision, p->lacks_pod};
+		return g->place;
+	}
+	if (l->group_count > PLACES_KNOWN) {
+		l->group_count = 1;
+		index_clear(&l->by_group);
+	}
+	while (l->group_count >= l->group_cap)
+		MEM_GROW(l->groups, l->group_cap, l->group_cap);
+	at = l->group_count++;
+	l->groups[at] = (struct group){cgroup, make_place(l, p), p->revision, p->lacks_pod};
+	index_put(&l->by_group, hash, at);
+	return l->groups[at].place;
+}
+
 uint32_t labeller_other(struct labeller *l)
 {
-	struct label labels[2] = {{intern(l, "host"), l->host}};
-	size_t n = 1;
+	return marked_series(l, "(other)");
+}
 
-	put_label(l, labels, &n, "comm", "(other)");
-	return profile_series(l->dict, labels, n);
+uint32_t labeller_dropped(struct labeller *l)
+{
+	return l->dropped;
+}
+
+static void add(struct making *m, uint32_t key, uint32_t value)
+{
+	if (value)
+		m->labels[m->count++] = (struct label){key, value};
+}
+
+static bool has(const struct making *m, uint32_t key)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (m->labels[i].key == key)
+			return true;
+	return false;
+}
+
+static void add_number(struct labeller *l, struct making *m, uint32_t key, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
+	add(m, key, intern(l, text));
+}
+
+/* What follows from an owner alone. */
+static void add_labels(struct labeller *l, const struct owner *o, struct making *m)
+{
+	const uint32_t *key = l->keys;
+	const struct series *place = o->place ? &l->dict->series[o->place] : NULL;
+
+	for (uint32_t i = 0; place && i < place->count; i++)
+		m->labels[m->count++] = place->labels[i];
+	add(m, key[HOST], l->host);
+	uint32_t comm = intern(l, o->comm);
+	add(m, key[COMM], comm);
+	if (o->thread[0])
+		add(m, key[THREAD], intern(l, o->thread));
+	add(m, key[STATE], o->state);
+	add(m, key[REASON], o->reason);
+	add(m, key[EXE], o->exe);
+	if (!has(m, key[SERVICE]))
+		add(m, key[SERVICE], comm);
+	if (!has(m, key[VERSION]))
+		add(m, key[VERSION], o->version);
+}
+
+static uint32_t apply_rules(struct labeller *l, const struct making *m)
+{
+	struct relabel_labels *work = &l->work;
+	struct making changed = {};
+
+	relabel_labels_clear(work);
+	for (size_t i = 0; i < m->count; i++)
+		relabel_labels_set(work, profile_str(l->dict, m->labels[i].key),
+				   profile_str(l->dict, m->labels[i].value));
+	if (!series_rules_apply(l->options.rules, l->options.type, work))
+		return l->dropped;
+	for (size_t i = 0; i < work->count; i++)
+		add(&changed, intern(l, work->list[i].name), intern(l, work->list[i].value));
+	return profile_series(l->dict, changed.labels, changed.count);
+}
+
+/* The series of these labels as the rules have it; each set of labels goes through them once. */
+static uint32_t changed_series(struct labeller *l, const struct making *m)
+{
+	size_t bytes = m->count * sizeof(m->labels[0]);
+	uint32_t hash = index_hash_bytes(m->labels, bytes), at;
+
+	INDEX_EACH(&l->by_labels, hash, at)
+		if (l->changed[at].count == m->count &&
+		    memcmp(l->changed[at].labels, m->labels, bytes) == 0)
+			return l->changed[at].series;
+	if (l->changed_count > CHANGED_MAX)
+		forget_changed(l);
+	while (l->changed_count >= l->changed_cap)
+		MEM_GROW(l->changed, l->changed_cap, l->changed_cap);
+	at = l->changed_count++;
+	l->changed[at] = (struct changed){mem_dup(m->labels, bytes), m->count, apply_rules(l, m)};
+	index_put(&l->by_labels, hash, at);
+	return l->changed[at].series;
+}
+
+void labeller_complete(struct labeller *l, struct processes *ps, const struct assembled *a,
+		       struct owner *o)
+{
+	struct mapping *exe = find_exe(ps, a->maps);
+
+	o->is_kernel = !a->process;
+	if (exe) {
+		const char *path = process_path(ps, exe);
+		o->exe = intern(l, path);
+		o->version = a->process ? build_of(l, ps, a->process, exe) : 0;
+	}
+	if (o->cgroup && l->options.places)
+		o->place = place_of(l, o->cgroup);
+	o->lacks_pod = o->place && places_get(l->options.places, o->cgroup)->lacks_pod;
+	if (l->drops_early && !(o->lacks_pod && l->options.expects_pods)) {
+		struct making m = {};
+		add_labels(l, o, &m);
+		o->is_dropped = changed_series(l, &m) == l->dropped;
+	}
 }
 
 uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,
 			 bool is_old)
 {
-	struct label labels[12];
-	struct container c = {};
-	size_t n = 0;
+	struct making m = {};
 
-	labels[n++] = (struct label){intern(l, "host"), l->host};
-	put_label(l, labels, &n, "comm", o->comm);
-	put_label(l, labels, &n, "thread", o->thread);
-	if (o->state)
-		labels[n++] = (struct label){intern(l, "state"), o->state};
-	if (o->reason)
-		labels[n++] = (struct label){intern(l, "reason"), o->reason};
-	if (o->exe)
-		labels[n++] = (struct label){intern(l, "exe"), o->exe};
-	if (o->cgroup && l->options.cgroups)
-		container_of_cgroup(cgroups_path(l->options.cgroups, o->cgroup), &c);
-	put_label(l, labels, &n, "container", c.container);
-	put_label(l, labels, &n, "pod", c.pod);
-	put_label(l, labels, &n, "unit", c.unit);
+	if (o->is_dropped)
+		return l->dropped;
+	struct owner who = *o;
+	if (o->lacks_pod) /* meanwhile it may be known */
+		who.place = place_of(l, o->cgroup);
+	add_labels(l, &who, &m);
 	if (is_old || o->is_kernel || processes_is_alive(ps, o->pid, o->start)) {
-		char id[16];
-		snprintf(id, sizeof(id), "%u", o->pid);
-		put_label(l, labels, &n, "pid", id);
-		snprintf(id, sizeof(id), "%u", o->tid);
+		add_number(l, &m, l->keys[PID], o->pid);
 		if (o->tid)
-			put_label(l, labels, &n, "tid", id);
+			add_number(l, &m, l->keys[TID], o->tid);
 	}
-	return profile_series(l->dict, labels, n);
+	return l->options.rules ? changed_series(l, &m)
+				: profile_series(l->dict, m.labels, m.count);
 }
 
 uint64_t labeller_folded(const struct labeller *l)

@@ -121,6 +121,7 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		[TROUBLE_REFUSED_CALLS] = count_refused(m),
 		[TROUBLE_CAPABILITIES] = now->missing_capabilities,
 		[TROUBLE_NO_CONTROL_GROUPS] = now->no_control_groups,
+		[TROUBLE_STATE_FILES] = now->state_files,
 		[TROUBLE_NO_OFFCPU] = now->no_offcpu,
 	};
 
@@ -218,6 +219,7 @@ void measure_all(struct measure *m, const struct measured *now)
 	if (now->findings)
 		measure_findings(m, now->findings);
 	metric(m, "collector_other_samples_total", (double)now->windows.other);
+	metric(m, "collector_dropped_samples_total", (double)now->windows.dropped);
 	metric(m, "collector_folded_threads_samples_total", (double)now->windows.folded);
 	metric(m, "collector_clock_steps_total", (double)now->windows.steps);
 	metric(m, "collector_windows_waiting", (double)now->sender.waiting);

@@ -38,6 +38,7 @@ struct measured {
 	uint64_t dictionary_bytes;
 	unsigned missing_capabilities;
 	bool no_control_groups;
+	uint64_t state_files;            /* of container runtimes that could not be read */
 	bool no_offcpu;                  /* asked for, but this kernel cannot */
 	const struct sites_stats *sites; /* NULL: time off the CPU is not kept */
 	const struct findings *findings; /* NULL: nothing is looked for */

@@ -52,6 +52,7 @@ static const struct {
 	{"collector_closeups_total", "Times that a process was looked at closely."},
 	{"collector_bpf_looks_total", "Times that the cost of BPF programs was looked at."},
 	{"collector_other_samples_total", "Samples counted as (other), for a cap."},
+	{"collector_dropped_samples_total", "Samples counted as (dropped), as rules want it."},
 	{"collector_clock_steps_total", "Times that the wall clock was set."},
 	{"collector_windows_waiting", "Windows that are not sent yet."},
 	{"collector_windows_dropped_total",

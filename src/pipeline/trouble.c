@@ -129,6 +129,13 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 		{"no_control_groups",
 		 "control groups are not mounted: no labels for containers and units",
 		 "mount -t cgroup2 cgroup2 /sys/fs/cgroup", false, TROUBLE_FLAG},
+	[TROUBLE_STATE_FILES] =
+		{"state_files",
+		 "files of container runtimes could not be read, or are not what "
+		 "was expected: their containers have ids, no names",
+		 "docs/labels.md says which files; their owner may be restricted by "
+		 "the sandbox of the service",
+		 false},
 	[TROUBLE_NO_OFFCPU] = {"no_offcpu",
 			       "off-CPU time is not recorded: this kernel does not support it",
 			       "set 'offcpu: no' in the configuration to be told no more", false,

@@ -65,7 +65,8 @@ struct windows *windows_new(struct profile *dict, const struct windows_options *
 	ws->options.owners_max = o->owners_max ? o->owners_max : OWNERS_MAX;
 	ws->length_ms = WINDOW_MS;
 	ws->tick_ns = strcmp(o->unit, "nanoseconds") == 0 ? o->period : 0;
-	ws->labeller = labeller_new(dict, &o->labels);
+	ws->options.labels.type = o->type;
+	ws->labeller = labeller_new(dict, &ws->options.labels);
 	for (size_t i = 0; i < OPEN_MAX; i++)
 		ws->open[i].start_ms = NO_TIME;
 	return ws;
@@ -178,7 +179,7 @@ static uint64_t tick_of(const struct windows *ws, uint64_t monotonic)
 }
 
 /* `a`: what the rest of an owner is found from; NULL: it is complete. */
-static uint32_t owner_of(struct windows *ws, struct open_window *w, const struct processes *ps,
+static uint32_t owner_of(struct windows *ws, struct open_window *w, struct processes *ps,
 			 const struct assembled *a, const struct owner *key)
 {
 	struct owner who = *key;
@@ -247,6 +248,24 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 	ws->stats.open++;
 }
 
+bool windows_wants(struct windows *ws, const struct wire_event *s)
+{
+	uint64_t at = wall_of(ws, s->time);
+	struct owner who;
+	uint32_t id;
+
+	labeller_owner(ws->labeller, s, ws->wall_ms, &who);
+	for (size_t i = 0; i < OPEN_MAX; i++) {
+		const struct open_window *w = &ws->open[i];
+		if (w->start_ms == NO_TIME || at < w->start_ms || at >= w->start_ms + w->length_ms)
+			continue;
+		INDEX_EACH(&w->by_owner, index_hash_bytes(&who, OWNER_KEY), id)
+			if (memcmp(&w->owners[id], &who, OWNER_KEY) == 0)
+				return !w->owners[id].is_dropped;
+	}
+	return true;
+}
+
 void windows_owner(struct windows *ws, struct processes *ps, const struct assembled *a,
 		   struct owner *ret)
 {
@@ -308,7 +327,10 @@ static void merge_rows(struct windows *ws, const struct processes *ps, const str
 		const struct row *r = &w->rows[i + 1];
 		if (!series[r->owner])
 			series[r->owner] = series_of(ws, ps, w, r->owner);
-		sorted[i] = (struct sorted_row){(uint64_t)series[r->owner] << 32 | r->stack, i + 1};
+		bool is_dropped = series[r->owner] == labeller_dropped(ws->labeller);
+		uint32_t stack = is_dropped ? 0 : r->stack;
+		sorted[i] = (struct sorted_row){(uint64_t)series[r->owner] << 32 | stack, i + 1};
+		ws->stats.dropped += is_dropped ? r->count : 0;
 	}
 	sort_by_u64(sorted, count, sizeof(*sorted));
 
@@ -316,8 +338,9 @@ static void merge_rows(struct windows *ws, const struct processes *ps, const str
 	for (uint32_t i = 0; i < count; i++) {
 		const struct row *r = &w->rows[sorted[i].row];
 		if (i == 0 || sorted[i].key != sorted[i - 1].key)
-			ret->rows[ret->row_count++] = (struct window_row){
-				.series = (uint32_t)(sorted[i].key >> 32), .stack = r->stack};
+			ret->rows[ret->row_count++] =
+				(struct window_row){.series = (uint32_t)(sorted[i].key >> 32),
+						    .stack = (uint32_t)sorted[i].key};
 		struct window_row *to = &ret->rows[ret->row_count - 1];
 		to->count += r->count;
 		to->value += r->value;
@@ -380,6 +403,7 @@ bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct w
 void windows_stats(const struct windows *ws, struct windows_stats *sum)
 {
 	sum->other += ws->stats.other;
+	sum->dropped += ws->stats.dropped;
 	sum->open += ws->stats.open;
 	sum->steps = MAX(sum->steps, ws->stats.steps); /* all see the same clock */
 	sum->folded += labeller_folded(ws->labeller);

@@ -47,6 +47,9 @@ void windows_set_length(struct windows *ws, uint32_t ms);
 
 void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a);
 
+/* Whether the stack of an event is of use: not if rules are known to drop its series. */
+bool windows_wants(struct windows *ws, const struct wire_event *s);
+
 /* Whose an event is, to be kept and used again: see windows_add_sum(). */
 void windows_owner(struct windows *ws, struct processes *ps, const struct assembled *a,
 		   struct owner *ret);
@@ -68,10 +71,11 @@ bool windows_has_ended(struct windows *ws, uint64_t *ret_end_ns);
 bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct window *ret);
 
 struct windows_stats {
-	uint64_t other;  /* samples in (other) */
-	uint64_t open;   /* samples not taken yet */
-	uint64_t steps;  /* of the wall clock, either way */
-	uint64_t folded; /* samples of threads that should be a series, for threads_max */
+	uint64_t other;   /* samples in (other) */
+	uint64_t dropped; /* samples in (dropped): rules say so */
+	uint64_t open;    /* samples not taken yet */
+	uint64_t steps;   /* of the wall clock, either way */
+	uint64_t folded;  /* samples of threads that should be a series, for threads_max */
 };
 
 /* Adds them to *sum. */

@@ -387,7 +387,7 @@ bool process_is_vdso(const struct processes *ps, const struct mapping *m)
 	return m->start > UINT32_MAX && strcmp(process_path(ps, m), "[vdso]") == 0;
 }
 
-uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m)
+uint32_t process_file(struct processes *ps, const struct process *p, struct mapping *m)
 {
 	if (m->file || m->generated)
 		return m->file;

@@ -89,7 +89,7 @@ void process_release(struct process *p);
 struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, uint64_t time);
 
 /* The file of a mapping (mapped_files.h; 0: no file), and its path as mapped. */
-uint32_t process_file(struct processes *ps, struct process *p, struct mapping *m);
+uint32_t process_file(struct processes *ps, const struct process *p, struct mapping *m);
 const char *process_path(const struct processes *ps, const struct mapping *m);
 /* Whether it is the 64-bit vdso. */
 bool process_is_vdso(const struct processes *ps, const struct mapping *m);

@@ -275,7 +275,7 @@ static int compare_asked(const struct reading *r, const struct comparison_ask *a
 static int find_versions(const struct reading *r, struct timerange range, uint64_t block_ms,
 			 struct versions *ret)
 {
-	static const char *const by[] = {"comm", "exe", "container"};
+	static const char *const by[] = {"comm", "exe", "container_id"};
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	struct store_answer answer;
 

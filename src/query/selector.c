@@ -13,7 +13,8 @@ struct selector {
 	char type[WINDOW_TYPE_MAX];
 	struct matcher *matchers;
 	uint32_t count, cap;
-	char *word;      /* it is this alone; NULL: it has braces, or is resolved */
+	char *word; /* it is this alone; NULL: it has braces, or is resolved */
+	bool has_type;
 	bool is_process; /* a word was taken for the name of a process */
 };
 
@@ -238,6 +239,7 @@ static int parse_type(struct parser *p, struct selector *s)
 		return wrong(p, "type name too long; it ends");
 	if (!len && *p->at != '{')
 		return wrong(p, "a type (cpu) or { is expected");
+	s->has_type = len > 0;
 	if (len)
 		snprintf(s->type, sizeof(s->type), "%.*s", (int)len, start);
 	return 0;
@@ -263,6 +265,7 @@ static int parse(struct parser *p, struct selector *s)
 	skip_space(p);
 	if (parse_word(p, s)) {
 		snprintf(s->type, sizeof(s->type), "%s", s->word);
+		s->has_type = true;
 		return 0;
 	}
 	int r = parse_type(p, s);
@@ -343,6 +346,7 @@ void selector_resolve(struct selector *s, const struct store_names *types)
 		return;
 	snprintf(s->type, sizeof(s->type), "cpu");
 	selector_require_comm(s, word);
+	s->has_type = false;
 	s->is_process = true;
 }
 
@@ -377,6 +381,11 @@ void selector_require_comm(struct selector *s, const char *name)
 	CLEANUP(freep) char *cut = mem_strndup(name, strnlen(name, COMM_MAX));
 
 	put_first(s, "comm", MATCHER_EQUAL, cut);
+}
+
+bool selector_has_type(const struct selector *s)
+{
+	return s->has_type;
 }
 
 bool selector_is_process(const struct selector *s)

@@ -49,6 +49,9 @@ int selector_resolve_by(struct selector *s, struct store *store, uint64_t from_m
 /* Whether a word was taken for a process name. */
 bool selector_is_process(const struct selector *s);
 
+/* Whether a type was written; it is cpu in any case. */
+bool selector_has_type(const struct selector *s);
+
 /* Adds a condition before the others: the label has this value, or begins with it. */
 void selector_require(struct selector *s, const char *label, const char *value);
 void selector_require_prefix(struct selector *s, const char *label, const char *value);

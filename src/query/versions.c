@@ -79,7 +79,7 @@ static void look(struct looking *l)
 				   .samples = s->count};
 		one.what = build_of(p, s->stack, one.exe);
 		see(l, &one, at);
-		one.what = label_id(p, s->series, "container");
+		one.what = label_id(p, s->series, "container_id");
 		one.is_container = true;
 		see(l, &one, at);
 	}

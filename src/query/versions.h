@@ -34,6 +34,6 @@ struct versions {
 	struct arena arena; /* private */
 };
 
-/* `p` has the labels comm, exe, container and STORE_BLOCK (store/store.h). */
+/* `p` has the labels comm, exe, container_id and STORE_BLOCK (store/store.h). */
 void versions_find(const struct profile *p, struct versions *ret);
 void versions_done(struct versions *v);

@@ -84,6 +84,21 @@ static void request_free(struct query_job *q)
 	free(a);
 }
 
+static bool is_container_id(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len >= SHORT_ID && strspn(text, "0123456789abcdef") == len;
+}
+
+/* The label has the first digits alone. */
+static void require_container(struct selector *s, const char *id)
+{
+	CLEANUP(freep) char *digits = mem_strndup(id, SHORT_ID);
+
+	selector_require_prefix(s, "container_id", digits);
+}
+
 /* What is asked for by name, as conditions of the selector. */
 static void require_wants(struct live_request *a)
 {
@@ -91,8 +106,8 @@ static void require_wants(struct live_request *a)
 		const char *want = a->wants[i];
 		if (want && i == WANT_COMM)
 			selector_require_comm(a->selector, want);
-		else if (want && i == WANT_CONTAINER && strlen(want) >= SHORT_ID)
-			selector_require_prefix(a->selector, want_names[i], want);
+		else if (want && i == WANT_CONTAINER && is_container_id(want))
+			require_container(a->selector, want);
 		else if (want)
 			selector_require(a->selector, want_names[i], want);
 	}

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "profile/pods.h"
 #include "query/package.h"
 #include "serve/server_internal.h"
 #include "serve/version_watch.h"
@@ -53,6 +54,11 @@ static void on_windows(void *ctx, int fd)
 			loop_remove_fd(s->loop, fd);
 			s->windows_fd = -1;
 			return;
+		}
+		if (pods_is_ask(s->message, (size_t)n)) {
+			if (s->kubelet)
+				kubelet_ask(s->kubelet);
+			continue;
 		}
 		if (receiver_message(s->receiver, s->message, (size_t)n, clock_ms(CLOCK_REALTIME),
 				     &reply) != WINDOW_REFUSED)
@@ -212,6 +218,8 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->live_profiles = live_profiles_new(s);
 	s->cost = cost_new(s);
 	s->version_watch = version_watch_new(s);
+	if (o->kubelet.url && o->windows_fd >= 0)
+		s->kubelet = kubelet_new(l, &o->kubelet, o->windows_fd);
 	r = start_http(s, o, ret_err);
 	if (r)
 		return r;
@@ -229,6 +237,7 @@ void server_free(struct server *s)
 {
 	if (!s)
 		return;
+	kubelet_free(s->kubelet);
 	http_stop(s->http);
 	if (s->windows_fd >= 0)
 		loop_remove_fd(s->loop, s->windows_fd);

@@ -12,6 +12,7 @@
 
 #include "base/loop.h"
 #include "serve/access.h"
+#include "serve/kubelet.h"
 #include "serve/listen.h"
 #include "store/store.h"
 
@@ -31,9 +32,10 @@ struct server_options {
 	struct access_options access;   /* of users of this machine; copied */
 	const char *tls_cert, *tls_key; /* PEM, borrowed until server_free; NULL: no TLS */
 	struct store_options store;
-	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
-	uint64_t deadline_ms; /* of a query; 0: SERVER_DEADLINE_S */
-	unsigned threads;     /* queries at once; 0: 2 */
+	int windows_fd; /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
+	struct kubelet_options kubelet; /* its url NULL: none is asked; needs windows_fd */
+	uint64_t deadline_ms;           /* of a query; 0: SERVER_DEADLINE_S */
+	unsigned threads;               /* queries at once; 0: 2 */
 };
 
 struct server_error {

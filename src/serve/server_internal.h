@@ -19,11 +19,12 @@ struct server {
 	struct http *http;
 	struct store_options store_options;
 	uint64_t deadline_ms;
-	uint64_t started_ms; /* since 1970 */
-	int windows_fd;      /* -1: none, or it has ended */
-	int maintain_fd;     /* readable: there is more maintenance to do */
-	bool maintaining;    /* there was */
-	uint8_t *message;    /* room for one */
+	uint64_t started_ms;     /* since 1970 */
+	struct kubelet *kubelet; /* NULL: none is asked */
+	int windows_fd;          /* -1: none, or it has ended */
+	int maintain_fd;         /* readable: there is more maintenance to do */
+	bool maintaining;        /* there was */
+	uint8_t *message;        /* room for one */
 	struct live_profiles *live_profiles;
 	struct cost *cost;
 	struct version_watch *version_watch;

@@ -58,6 +58,20 @@ static void store_metrics(struct exposition *e, const struct store_stats *s)
 			 (double)s->last_ms / 1000);
 }
 
+static void kubelet_part(struct exposition *e, struct kubelet *k)
+{
+	struct kubelet_stats s;
+
+	kubelet_stats(k, &s);
+	exposition_counter(e, "kubelet_requests", "Times that the kubelet was asked for its pods.",
+			   (double)s.requests);
+	exposition_counter(e, "kubelet_failures", "Of those, without an answer that can be used.",
+			   (double)s.failures);
+	exposition_gauge(e, "kubelet_pods", "Pods in its latest answer.", (double)s.pods);
+	exposition_gauge(e, "kubelet_pods_left_out", "More that were not taken.",
+			 (double)s.left_out);
+}
+
 static void receiver_part(struct exposition *e, const struct receiver_stats *r)
 {
 	static const char *const names[] = {"stored", "duplicate", "reset", "later", "refused"};
@@ -133,6 +147,8 @@ void status_metrics(void *ctx, struct http_request *r)
 			 (double)s->started_ms / 1000);
 	store_metrics(e, &store);
 	receiver_part(e, &received);
+	if (s->kubelet)
+		kubelet_part(e, s->kubelet);
 	http_part(e, &http, &jobs);
 	receiver_metrics(s->receiver, exposition_collector_metric, e);
 	exposition_free(e);

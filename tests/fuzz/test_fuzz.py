@@ -212,6 +212,22 @@ def lines_seeds(tmp):
                 yield f.read()
 
 
+def label_seeds():
+    """A state file of each container runtime, a control group's path, and labels for rules."""
+    ident = b"3f4b1c2d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f809"
+    yield b'\0{"Name":"/web-1","Config":{"Image":"registry:5000/web:2.4.1"}}'
+    yield b'\1{"annotations":{"io.kubernetes.cri.container-name":"app","io.kubernetes.cri.sandbox-name":' \
+        b'"web-7d9f8b6c54-x2x4z","io.kubernetes.cri.image-name":"web@sha256:fedc"}}'
+    yield b'\5[{"id":"' + ident + b'","names":["a"],"metadata":"{\\"name\\":\\"b\\",\\"image-name\\":\\"c:1\\"}"}]'
+    yield b"p/kubepods.slice/kubepods-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice/cri-containerd-" + ident + b".scope"
+    yield b"p/machine.slice/machine-libpod_pod_" + ident + b".slice/libpod-" + ident + b".scope/container"
+    yield b'k{"items":[{"metadata":{"name":"a-0","namespace":"n","uid":"0a1b","labels":{"app":"x"}},"status":{' \
+        b'"containerStatuses":[{"name":"c","image":"i:1","containerID":"cri-o://' + ident + b'"}]}}]}'
+    yield b"mSMN\1" + varints(1) + text(b"0a1b") + text(b"n") + text(b"a-0") + \
+        varints(1) + text(ident) + text(b"c") + text(b"i:1") + varints(1) + text(b"app") + text(b"x")
+    yield b"rxx;y\nb\nname\nzz"
+
+
 def names():
     return [b"Z3fooiPKc", b"ZN4node14CallbackScopeC2EPN2v87IsolateE", b"ZNSt6vectorIiSaIiEE9push_backEOi",
             b"ZN4core3fmt9Formatter3pad17h0123456789abcdefE", b"NvNtCs1234_7mycrate3foo3bar",
@@ -250,6 +266,8 @@ def seeds(name, tmp):
     if name == "selector":
         return [b'cpu{comm="nginx",a=~"(a+)+",b!~`x|y`}', b"heap:x{'a.b'!='\\x41\\u00e4'}",
                 b"now-1d12h+5m", b"yesterday 14:02:05", b"2026-11-15T14:02:05.25+01:00"]
+    if name == "labels":
+        return list(label_seeds())
     if name == "pprof":
         return [gzip.compress(b"\x0a\x04\x08\x01\x10\x02\x32\x00", mtime=0), b"\x32\x00"]
     return [stack]

@@ -340,4 +340,21 @@ def completions_are_taken_by_their_shells():
             assert p.stdout.split() == wanted, (words, p)
 
 
+@test
+def mistakes_in_rules_for_labels_are_said():
+    for args, words in ((["--label", "a-b=c"], "takes NAME=VALUE"), (["--label", "a"], "takes NAME=VALUE"),
+                        (["--drop", "{a=}"], "takes a selector"), (["--keep", '{a=~"("}'], "takes a selector"),
+                        (["--kubelet", "node-1"], "takes a URL")):
+        p = run("run", *args)
+        assert p.returncode == 2 and words in p.stderr, p
+    for rule, words in (("- target_label: a-b", "line 2: this target_label is no label name: 'a-b'"),
+                        ("- regex: '('\n  target_label: a", "line 2: the regex '(' is invalid"),
+                        ("- {target_label: a}\n- colour: red", "line 3: a relabelling rule has no 'colour'"),
+                        ("- {action: explode}", "line 2: there is no action 'explode'"),
+                        ("  a: b", "line 2: relabel_configs takes a list of rules")):
+        with folder(smolder_yaml=f"relabel_configs:\n{rule}\n") as d:
+            p = run("run", "--config", os.path.join(d, "smolder.yaml"))
+            assert p.returncode == 1 and words in p.stderr, (rule, p)
+
+
 main()

@@ -142,13 +142,14 @@ static void a_collector_tells_all_of_it(void **state)
 	struct sites_stats sites = {.held = 4, .full = 5, .read_errors = 6, .begin_error = -7};
 	struct measured now = {.missing_capabilities = 2,
 			       .no_control_groups = true,
+			       .state_files = 3,
 			       .no_offcpu = true,
 			       .sites = &sites};
 	const uint64_t want[TROUBLES] = {
-		[TROUBLE_CAPABILITIES] = 2,     [TROUBLE_NO_CONTROL_GROUPS] = 1,
-		[TROUBLE_NO_OFFCPU] = 1,        [TROUBLE_SITES_NEW] = 4,
-		[TROUBLE_SITES_FULL] = 5,       [TROUBLE_SITES_UNREAD] = 6,
-		[TROUBLE_THREADS_UNLISTED] = 7,
+		[TROUBLE_CAPABILITIES] = 2, [TROUBLE_NO_CONTROL_GROUPS] = 1,
+		[TROUBLE_STATE_FILES] = 3,  [TROUBLE_NO_OFFCPU] = 1,
+		[TROUBLE_SITES_NEW] = 4,    [TROUBLE_SITES_FULL] = 5,
+		[TROUBLE_SITES_UNREAD] = 6, [TROUBLE_THREADS_UNLISTED] = 7,
 	};
 	struct measure m = {};
 

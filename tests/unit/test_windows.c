@@ -1,5 +1,6 @@
 #include "unit/unit.h"
 
+#include "base/mem.h"
 #include "pipeline/windows.h"
 
 #define SECOND 1000000000ull
@@ -456,6 +457,111 @@ static void sums_are_rows_without_times(void **state)
 	done(&f);
 }
 
+/* What is dropped: `comm` "b". */
+static struct fixture make_with_rules(struct series_rules *rules)
+{
+	struct fixture f = make(0);
+	struct windows_options o = {.type = "cpu",
+				    .unit = "nanoseconds",
+				    .period = 10,
+				    .labels = {.host = "h", .rules = rules}};
+
+	windows_free(f.windows);
+	f.windows = windows_new(f.dict, &o);
+	settle(&f);
+	return f;
+}
+
+static bool is_wanted(const struct fixture *f, uint32_t pid, const char *comm)
+{
+	struct wire_event s = {.time = f->monotonic,
+			       .pid = pid,
+			       .tid = pid,
+			       .value = 10,
+			       .process_start = f->monotonic};
+
+	snprintf(s.comm, sizeof(s.comm), "%s", comm);
+	snprintf(s.thread, sizeof(s.thread), "%s", comm);
+	return windows_wants(f->windows, &s);
+}
+
+static void rules_drop_series_before_their_stacks(void **state)
+{
+	struct relabel *relabel = relabel_new();
+	const struct relabel_rule drop = {
+		.action = "drop", .source_labels = {"service"}, .regex = "b"};
+	const struct relabel_rule rename = {.source_labels = {"comm"}, .target_label = "name"};
+	struct relabel_error e;
+	struct window w;
+
+	(void)state;
+	assert_int_equal(relabel_add(relabel, &drop, &e), 0);
+	assert_int_equal(relabel_add(relabel, &rename, &e), 0);
+	struct series_rules *rules = series_rules_new(relabel);
+	series_rules_label(rules, "env", "test");
+	struct fixture f = make_with_rules(rules);
+	put(&f, 1, "a", 5, f.monotonic);
+	assert_true(is_wanted(&f, 2, "b")); /* it was not met yet */
+	for (uint32_t stack = 5; stack < 8; stack++)
+		put(&f, 2, "b", stack, f.monotonic);
+	assert_false(is_wanted(&f, 2, "b"));
+	assert_true(is_wanted(&f, 1, "a"));
+	pass(&f, 20, 0);
+	settle(&f);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(w.row_count, 2);
+	assert_int_equal(sum(&w), 4);
+	for (uint32_t i = 0; i < w.row_count; i++) {
+		const struct window_row *r = &w.rows[i];
+		const char *comm = profile_label(f.dict, r->series, "comm");
+		bool is_dropped = strcmp(comm, "(dropped)") == 0;
+		assert_int_equal(r->count, is_dropped ? 3 : 1);
+		assert_int_equal(r->stack, is_dropped ? 0 : 5);
+		if (is_dropped)
+			continue;
+		assert_string_equal(profile_label(f.dict, r->series, "name"), "a");
+		assert_string_equal(profile_label(f.dict, r->series, "env"), "test");
+		assert_string_equal(profile_label(f.dict, r->series, "service"), "a");
+	}
+	struct windows_stats stats = {};
+	windows_stats(f.windows, &stats);
+	assert_int_equal(stats.dropped, 3);
+	window_done(&w);
+	done(&f);
+	series_rules_free(rules);
+	relabel_free(relabel);
+}
+
+static void rules_about_what_is_known_late_drop_late(void **state)
+{
+	struct relabel *relabel = relabel_new();
+	const struct relabel_rule drop = {.action = "drop", .source_labels = {"pid"}, .regex = "2"};
+	struct relabel_error e;
+	struct window w;
+
+	(void)state;
+	assert_int_equal(relabel_add(relabel, &drop, &e), 0);
+	struct series_rules *rules = series_rules_new(relabel);
+	struct fixture f = make_with_rules(rules);
+	put(&f, 1, "a", 5, f.monotonic);
+	put(&f, 2, "a", 5, f.monotonic);
+	assert_true(is_wanted(&f, 2, "a"));
+	pass(&f, 20, 0);
+	settle(&f);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(w.row_count, 2);
+	for (uint32_t i = 0; i < w.row_count; i++)
+		if (w.rows[i].stack == 5)
+			assert_string_equal(profile_label(f.dict, w.rows[i].series, "pid"), "1");
+		else
+			assert_string_equal(profile_label(f.dict, w.rows[i].series, "comm"),
+					    "(dropped)");
+	window_done(&w);
+	done(&f);
+	series_rules_free(rules);
+	relabel_free(relabel);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +577,8 @@ int main(void)
 		cmocka_unit_test(live_windows_are_a_second),
 		cmocka_unit_test(threads_that_are_asked_for_are_series),
 		cmocka_unit_test(sums_are_rows_without_times),
+		cmocka_unit_test(rules_drop_series_before_their_stacks),
+		cmocka_unit_test(rules_about_what_is_known_late_drop_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -585,7 +585,7 @@ export function Swatch({colour}: {colour: string}): JSX.Element {
 	return <i class="swatch" aria-hidden="true" style={{background: colour}} />;
 }
 
-const BY_USUAL = ['comm', 'pid', 'thread', 'container', 'unit', 'exe', 'host'];
+const BY_USUAL = ['comm', 'service', 'pid', 'thread', 'container', 'pod', 'unit', 'exe', 'host'];
 
 export const labelOptions = computed<string[]>(() => {
 	const known = labels.data.value ?? [];
