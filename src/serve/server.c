@@ -109,6 +109,11 @@ const struct http_route server_routes[] = {
 	{"GET", "/", page_index, 0, false},
 	{"GET", "/assets/*", page_asset, 0, false},
 	{"POST", "/api/v1/windows", on_post, WINDOW_MESSAGE_MAX, true},
+	{"POST", "/api/v1/ingest", push_pprof, PUSH_BODY_MAX, true},
+	{"POST", "/ingest", push_pyroscope, PUSH_BODY_MAX, true},
+	{"POST", "/pyroscope/ingest", push_pyroscope, PUSH_BODY_MAX, true},
+	{"POST", "/push.v1.PusherService/Push", push_connect, PUSH_BODY_MAX, true},
+	{"POST", "/v1development/profiles", push_otlp, PUSH_BODY_MAX, true},
 	{"GET", "/api/v1/query", api_query, 0, false},
 	{"GET", "/api/v1/diff", api_diff, 0, false},
 	{"GET", "/api/v1/changes", changes_api, 0, false},
@@ -208,6 +213,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->packages = packages_new(NULL);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
+	s->pushes = pushes_new(s);
 	s->cost = cost_new(s);
 	r = start_http(s, o, ret_err);
 	if (r)
@@ -235,6 +241,7 @@ void server_free(struct server *s)
 	}
 	cost_free(s->cost);
 	live_profiles_free(s->live_profiles);
+	pushes_free(s->pushes);
 	jobs_free(s->jobs); /* answers what is held */
 	packages_free(s->packages);
 	http_free(s->http);
