@@ -18,6 +18,10 @@ PROTOCOLS = os.path.join(ROOT, "tests", "protocols")
 PACKAGES = {"google": "google.v1"}
 
 
+class Name(str):
+    """A value of an enum, by its name."""
+
+
 def text_of(message, indent=""):
     out = []
     for name, values in message.items():
@@ -27,6 +31,8 @@ def text_of(message, indent=""):
             elif isinstance(v, bytes):
                 quoted = "".join(f"\\{b:03o}" for b in v)
                 out.append(f'{indent}{name}: "{quoted}"\n')
+            elif isinstance(v, Name):
+                out.append(f"{indent}{name}: {v}\n")
             elif isinstance(v, bool):
                 out.append(f"{indent}{name}: {str(v).lower()}\n")
             else:

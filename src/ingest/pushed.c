@@ -157,15 +157,19 @@ static const char *name_by(const char *sample_type)
 	return NULL;
 }
 
-/* All types of one file go by one name; samples alone say least. */
+/* All types of one file go by one name, that of the most telling. */
 static void name_types(struct pushed_profile *const *of, uint32_t count)
 {
 	const char *name = NULL;
+	int best = -1;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const char *mine = name_by(of[i]->parts.sample_type);
-		if (mine && (!name || strcmp(of[i]->parts.sample_type, "samples") != 0))
+		const char *type = of[i]->parts.sample_type, *mine = name_by(type);
+		int rank = strcmp(type, "wall") == 0 ? 2 : strcmp(type, "samples") != 0;
+		if (mine && rank > best) {
 			name = mine;
+			best = rank;
+		}
 	}
 	for (uint32_t i = 0; i < count; i++)
 		snprintf(of[i]->parts.name, sizeof(of[i]->parts.name), "%s",

@@ -193,11 +193,10 @@ static const char *connect_code(unsigned status)
 		unsigned status;
 		const char *code;
 	} codes[] = {
-		{400, "invalid_argument"},  {401, "unauthenticated"},
-		{403, "permission_denied"}, {404, "not_found"},
-		{405, "unimplemented"},     {413, "resource_exhausted"},
-		{415, "unimplemented"},     {429, "resource_exhausted"},
-		{503, "unavailable"},       {504, "deadline_exceeded"},
+		{400, "invalid_argument"}, {401, "unauthenticated"},   {403, "permission_denied"},
+		{404, "not_found"},        {405, "unimplemented"},     {413, "resource_exhausted"},
+		{415, "unimplemented"},    {501, "unimplemented"},     {429, "resource_exhausted"},
+		{503, "unavailable"},      {504, "deadline_exceeded"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)

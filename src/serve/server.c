@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "query/package.h"
+#include "serve/connect.h"
 #include "serve/server_internal.h"
 
 #define THREADS       2
@@ -124,6 +125,12 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/heatmap", api_heatmap, 0, false},
 	{"GET", "/api/v1/findings", api_findings, 0, false},
 	{"GET", "/api/v1/status", status_json, 0, false},
+	{"POST", "/querier.v1.QuerierService/*", querier_call, CONNECT_BODY_MAX, false},
+	{"POST", "/settings.v1.SettingsService/Get", grafana_settings_get, CONNECT_BODY_MAX, false},
+	{"POST", "/settings.v1.SettingsService/Set", grafana_settings_set, CONNECT_BODY_MAX, true},
+	{"GET", "/pyroscope/render", pyroscope_render, 0, false},
+	{"GET", "/pyroscope/render-diff", pyroscope_render_diff, 0, false},
+	{"GET", "/pyroscope/label-values", pyroscope_label_values, 0, false},
 	{"GET", "/debug/pprof/", live_profile_index, 0, false},
 	{"GET", "/debug/pprof/profile", live_profile_take, 0, false},
 	{"GET", "/debug/pprof/block", live_profile_block, 0, false},
@@ -214,6 +221,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
 	s->pushes = pushes_new(s);
+	s->grafana_settings = grafana_settings_new(s->store_place);
 	s->cost = cost_new(s);
 	r = start_http(s, o, ret_err);
 	if (r)
@@ -245,6 +253,7 @@ void server_free(struct server *s)
 	jobs_free(s->jobs); /* answers what is held */
 	packages_free(s->packages);
 	http_free(s->http);
+	grafana_settings_free(s->grafana_settings);
 	receiver_free(s->receiver);
 	store_close(s->store);
 	free(s->store_place);

@@ -28,6 +28,7 @@ struct server {
 	struct cost *cost;
 	bool has_tls;
 	struct pushes *pushes;
+	struct grafana_settings *grafana_settings;
 	struct token *token; /* NULL: none */
 	struct access *access;
 };
@@ -77,6 +78,18 @@ struct push_stats {
 };
 
 void push_stats(const struct pushes *p, struct push_stats *ret);
+
+/* querier.c, pyroscope_render.c: what Grafana asks for */
+void querier_call(void *ctx, struct http_request *r);
+void pyroscope_render(void *ctx, struct http_request *r);
+void pyroscope_render_diff(void *ctx, struct http_request *r);
+void pyroscope_label_values(void *ctx, struct http_request *r);
+
+/* grafana_settings.c: what Grafana keeps here */
+struct grafana_settings *grafana_settings_new(const char *store_place);
+void grafana_settings_free(struct grafana_settings *g);
+void grafana_settings_get(void *ctx, struct http_request *r);
+void grafana_settings_set(void *ctx, struct http_request *r);
 
 /* page.c: the web page */
 void page_index(void *ctx, struct http_request *r);

@@ -3,16 +3,18 @@
 refused says why, and is counted."""
 import base64
 import gzip
+import http.client
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from messages import encode, pprof  # noqa: E402
 from server import Server, check_metrics  # noqa: E402
-from tap import main, test  # noqa: E402
+from tap import ROOT, main, skip, test  # noqa: E402
 
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 GO_CPU = ([("samples", "count"), ("cpu", "nanoseconds")],
@@ -324,6 +326,27 @@ def who_may_write_is_who_may_send_windows():
         assert status == 401 and json.loads(body)["code"] == "unauthenticated", (status, body)
 
 
+@test
+def pyroscopes_client_for_node_pushes_to_it():
+    if not os.path.isdir(os.path.join(ROOT, "tests/browser/node_modules/@pyroscope/nodejs")):
+        skip("@pyroscope/nodejs is not installed: 'tools/deps test' does that")
+    with Server() as s:
+        p = subprocess.run(["node", os.path.join(ROOT, "tests/browser/pusher.mjs"), s.url, "5"],
+                           capture_output=True, text=True, timeout=60)
+        assert p.returncode == 0, p.stderr
+        assert metric(s, "pushes_stored_total") >= 1, (p.stderr, s.get("/metrics")[1].decode()[:3000])
+        refused = [line for line in s.get("/metrics")[1].decode().splitlines()
+                   if line.startswith("smolder_pushes_refused_total{")]
+        assert not refused, refused
+        types = s.json("/api/v1/types", **{"from": "now-2h", "to": "now+1h"})["types"]
+        wall = next(t for t in types if t.startswith("wall:wall:nanoseconds:"), None)
+        assert wall, types
+        stacks = folded(s, wall + '{service="primes",region="here"}')
+        busy = sum(v for k, v in stacks.items() if "busyWithPrimes" in k)
+        assert busy > 0.5 * sum(stacks.values()) > 0, stacks
+        assert 1e9 < sum(stacks.values()) < 60e9, sum(stacks.values())
+
+
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -341,7 +364,6 @@ def a_flood_of_labels_is_refused_beyond_the_cap_and_takes_no_memory():
         def resident():
             with open(f"/proc/{s.process.pid}/status", encoding="utf-8") as f:
                 return int(re.search(r"VmRSS:\s*(\d+)", f.read())[1])
-        import http.client
         c = http.client.HTTPConnection(s.host, s.port, timeout=60)
         answers, at = {}, {}
         for i in range(10_000):
