@@ -73,26 +73,10 @@ static void read_store(struct query_job *q, struct store *s, FILE *out)
 	protobuf_c_message_free_unpacked(request, NULL);
 }
 
-static void finish(struct query_job *q)
-{
-	struct connect_call *c = (struct connect_call *)q;
-
-	c->is_packed = c->packs && q->len >= GZIP_LEAST && gzip_pack(&q->body, &q->len) == 0;
-}
-
 static void send_answer(struct query_job *q)
 {
-	struct connect_call *c = (struct connect_call *)q;
-
-	http_answer(q->request,
-		    &(struct http_answer){
-			    .status = 200,
-			    .type = c->is_json ? "application/json" : "application/proto",
-			    .body = TAKE_PTR(q->body),
-			    .len = q->len,
-			    .headers = {{"Content-Encoding", c->is_packed ? "gzip" : NULL},
-					{"Vary", "Accept-Encoding"}},
-		    });
+	query_job_send(q, ((struct connect_call *)q)->is_json ? "application/json"
+							      : "application/proto");
 }
 
 static void free_call(struct query_job *q)
@@ -127,14 +111,10 @@ void connect_start(struct server *s, struct http_request *r, const struct connec
 	c->q = (struct query_job){.server = s,
 				  .request = r,
 				  .read = read_store,
-				  .finish = finish,
+				  .finish = query_job_pack,
 				  .answer = send_answer,
 				  .free = free_call};
 	c->method = methods;
 	c->is_json = is_json;
-	c->packs = gzip_accepted(http_header(r, "Accept-Encoding"));
-	if (query_job_start(&c->q) != 0)
-		query_job_refuse(&c->q);
-	else
-		http_hold(r); /* its end comes through the loop, so not before this */
+	query_job_begin(&c->q, true);
 }

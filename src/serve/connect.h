@@ -15,8 +15,7 @@ struct connect_call {
 	const struct connect_method *method;
 	const ProtobufCMessage *request;
 	FILE *out;    /* of the answer */
-	bool is_json; /* private, as is all below */
-	bool packs, is_packed;
+	bool is_json; /* private */
 };
 
 struct connect_method {

@@ -9,7 +9,6 @@
 #include "query/timerange.h"
 #include "render/escape.h"
 #include "render/render.h"
-#include "serve/gzip.h"
 #include "serve/querier_internal.h"
 
 #define STEP_LEAST 15  /* seconds */
@@ -28,7 +27,6 @@ struct render_job {
 	const char *label;    /* whose values are asked for; NULL: a profile is */
 	const char *group_by; /* borrowed; NULL: none */
 	uint64_t max_nodes;
-	bool packs, is_packed;
 };
 
 /* ---- what is asked ------------------------------------------------------------------------- */
@@ -221,26 +219,10 @@ static void read_store(struct query_job *q, struct store *s, FILE *out)
 		write_profile(j, s, out);
 }
 
-static void finish(struct query_job *q)
-{
-	struct render_job *j = (struct render_job *)q;
-
-	j->is_packed = j->packs && q->len >= GZIP_LEAST && gzip_pack(&q->body, &q->len) == 0;
-}
-
 static void send_answer(struct query_job *q)
 {
-	struct render_job *j = (struct render_job *)q;
-
-	http_answer(q->request,
-		    &(struct http_answer){
-			    .status = 200,
-			    .type = j->is_dot ? "text/plain; charset=utf-8" : "application/json",
-			    .body = TAKE_PTR(q->body),
-			    .len = q->len,
-			    .headers = {{"Content-Encoding", j->is_packed ? "gzip" : NULL},
-					{"Vary", "Accept-Encoding"}},
-		    });
+	query_job_send(q, ((struct render_job *)q)->is_dot ? "text/plain; charset=utf-8"
+							   : "application/json");
 }
 
 static void free_job(struct query_job *q)
@@ -260,19 +242,10 @@ static struct render_job *new_job(void *ctx, struct http_request *r)
 	j->q = (struct query_job){.server = ctx,
 				  .request = r,
 				  .read = read_store,
-				  .finish = finish,
+				  .finish = query_job_pack,
 				  .answer = send_answer,
 				  .free = free_job};
-	j->packs = gzip_accepted(http_header(r, "Accept-Encoding"));
 	return j;
-}
-
-static void start(struct render_job *j, bool ok)
-{
-	if (!ok || query_job_start(&j->q) != 0)
-		query_job_refuse(&j->q);
-	else
-		http_hold(j->q.request); /* its end comes through the loop, so not before this */
 }
 
 void pyroscope_render(void *ctx, struct http_request *r)
@@ -280,7 +253,8 @@ void pyroscope_render(void *ctx, struct http_request *r)
 	struct render_job *j = new_job(ctx, r);
 
 	j->group_by = query_job_given(&j->q, "groupBy");
-	start(j, parse_side(j, "query", "from", "until", &j->right) && parse_format(j));
+	query_job_begin(&j->q,
+			parse_side(j, "query", "from", "until", &j->right) && parse_format(j));
 }
 
 void pyroscope_render_diff(void *ctx, struct http_request *r)
@@ -291,7 +265,8 @@ void pyroscope_render_diff(void *ctx, struct http_request *r)
 	bool ok = parse_side(j, "leftQuery", "leftFrom", "leftUntil", &j->left) &&
 		  parse_side(j, "rightQuery", "rightFrom", "rightUntil", &j->right) &&
 		  parse_format(j);
-	start(j, ok && (!j->is_dot || query_job_wrong(&j->q, 400, "a difference has no dot")));
+	query_job_begin(&j->q, ok && (!j->is_dot ||
+				      query_job_wrong(&j->q, 400, "a difference has no dot")));
 }
 
 /* Of all there is in the last hour, unless a query or a range is given. */
@@ -302,16 +277,19 @@ void pyroscope_label_values(void *ctx, struct http_request *r)
 
 	j->label = query_job_given(&j->q, "label");
 	if (!j->label) {
-		start(j, query_job_wrong(&j->q, 400, "the parameter label is missing"));
+		query_job_begin(&j->q,
+				query_job_wrong(&j->q, 400, "the parameter label is missing"));
 		return;
 	}
 	if (query_job_given(&j->q, "query")) {
-		start(j, parse_side(j, "query", "from", "until", &j->right));
+		query_job_begin(&j->q, parse_side(j, "query", "from", "until", &j->right));
 		return;
 	}
 	j->right.type = mem_strdup("");
 	j->right.selector = "";
-	start(j, timerange_parse(query_job_given(&j->q, "from"), query_job_given(&j->q, "until"),
-				 clock_ms(CLOCK_REALTIME), &j->right.range, &err) == 0 ||
-			 query_job_wrong(&j->q, 400, "%s", err.text));
+	query_job_begin(&j->q,
+			timerange_parse(query_job_given(&j->q, "from"),
+					query_job_given(&j->q, "until"), clock_ms(CLOCK_REALTIME),
+					&j->right.range, &err) == 0 ||
+				query_job_wrong(&j->q, 400, "%s", err.text));
 }

@@ -339,7 +339,7 @@ def pyroscopes_client_for_node_pushes_to_it():
                    if line.startswith("smolder_pushes_refused_total{")]
         assert not refused, refused
         types = s.json("/api/v1/types", **{"from": "now-2h", "to": "now+1h"})["types"]
-        wall = next(t for t in types if t.startswith("wall:wall:nanoseconds:"), None)
+        wall = next((t for t in types if t.startswith("wall:wall:nanoseconds:")), None)
         assert wall, types
         stacks = folded(s, wall + '{service="primes",region="here"}')
         busy = sum(v for k, v in stacks.items() if "busyWithPrimes" in k)
