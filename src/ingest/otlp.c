@@ -186,8 +186,10 @@ static bool resource_label(struct otlp *o, const struct protobuf_field *f, struc
 	key = label_name(key);
 	/* Such as the arguments of a process: too long to select by. */
 	if (!key.len || key.len > PUSHED_NAME_MAX || value.len > PUSHED_VALUE_MAX ||
-	    l->count == PUSHED_LABELS_MAX)
+	    l->count == PUSHED_LABELS_MAX) {
+		o->p->long_labels++;
 		return true;
+	}
 	return pushed_label(o->p, l, key.s, key.len, value.s, value.len);
 }
 
@@ -206,7 +208,9 @@ static bool sample_label(struct reading *r, int32_t index, struct label *labels,
 	bool is_pid = name.len == 3 && memcmp(name.s, "pid", 3) == 0;
 	if (!value_text(o, a->value, is_pid, number, &value))
 		return false;
-	if (value.len && name.len && *count < LABELS_MAX)
+	if (value.len && *count == LABELS_MAX)
+		o->p->long_labels++;
+	else if (value.len && name.len)
 		labels[(*count)++] = (struct label){profile_string(r->p, name.s, name.len),
 						    profile_string(r->p, value.s, value.len)};
 	return true;

@@ -362,6 +362,7 @@ bool pushed_folded(struct pushed *p, const void *bytes, size_t len, bool lines,
 	const struct ingest_options o = {.format = INGEST_FOLDED, .caps = &most};
 	if (!read_well(p, ingest_read(in, &o, profile, &report), &report))
 		return false;
+	p->skipped += report.skipped;
 	if (report.skipped && !profile->sample_count)
 		return pushed_refuse(p, 400, "malformed",
 				     "no line of it is a stack and a number, as in 'main;work 12'");

@@ -58,6 +58,8 @@ struct pushed { /* embedded; zero-initialised is empty */
 	struct pushed_profile **all;
 	uint32_t count, cap;
 	uint64_t bytes, stacks; /* that were taken out of the budgets */
+	uint64_t skipped;       /* lines of text that were not understood */
+	uint64_t long_labels;   /* attributes left out: too long, or too many */
 	uint64_t accumulated;   /* sample types left out: sums since a program's start */
 	/* Why it is refused. */
 	unsigned status;    /* of HTTP; 0: it is not */

@@ -224,18 +224,17 @@ void http_fail_text(struct http_request *r, unsigned status, const char *allow, 
 		fputs("}\n", f);
 	}
 	fclose(f);
-	http_answer(
-		r, &(struct http_answer){
-			   .status = status,
-			   .type = r->plain ? "text/plain; charset=utf-8" : "application/json",
-			   .body = body,
-			   .len = len,
-			   .headers = {{"Allow", allow},
-				       {"Retry-After", status == 503 || status == 429 ? "1" : NULL},
-				       {"X-Go-Pprof", r->plain ? "1" : NULL},
-				       {"WWW-Authenticate",
-					status == 401 ? "Bearer realm=\"smolder\"" : NULL}},
-		   });
+	http_answer(r, &(struct http_answer){
+			       .status = status,
+			       .type = r->plain ? "text/plain; charset=utf-8" : "application/json",
+			       .body = body,
+			       .len = len,
+			       .headers = {{"Allow", allow},
+					   {"Retry-After", status == 503 ? "1" : NULL},
+					   {"X-Go-Pprof", r->plain ? "1" : NULL},
+					   {"WWW-Authenticate",
+					    status == 401 ? "Bearer realm=\"smolder\"" : NULL}},
+		       });
 }
 
 void http_fail(struct http_request *r, unsigned status, const char *fmt, ...)

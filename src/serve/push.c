@@ -147,14 +147,19 @@ static uint32_t all_labels(const struct pushed_profile *of, uint32_t series,
 	return count;
 }
 
+struct stored_as { /* what a series of a profile is stored as */
+	uint32_t series;
+	bool cut; /* not all of its labels are there */
+};
+
 /*
- * By series of the profile, the one it is stored as. From malloc; NULL: there are too many. What
- * is not stored has left nothing but the memory of its labels.
+ * By series of the profile. From malloc; NULL: there are too many. What is not stored has left
+ * nothing but the memory of its labels.
  */
-static uint32_t *store_series(struct pushes *p, struct pushed_profile *of, bool *ret_cut)
+static struct stored_as *store_series(struct pushes *p, struct pushed_profile *of)
 {
 	uint32_t count = of->p->series_count;
-	CLEANUP(freep) uint32_t *as = mem_alloc_array(count, sizeof(*as));
+	CLEANUP(freep) struct stored_as *as = mem_alloc_array(count, sizeof(*as));
 	struct label labels[LABELS_MAX];
 
 	uint32_t base_count = of->labels.count;
@@ -164,13 +169,13 @@ static uint32_t *store_series(struct pushes *p, struct pushed_profile *of, bool 
 	uint32_t base = profile_series(of->p, labels, base_count);
 	for (uint32_t s = 0; s < count; s++) {
 		uint32_t n = all_labels(of, s, labels);
-		as[s] = base;
+		as[s] = (struct stored_as){base, n == LABELS_MAX};
 		if (n == base_count)
 			continue;
 		if (take_series(p, hash_of(of->p, labels, n), true))
-			as[s] = profile_series(of->p, labels, n);
+			as[s].series = profile_series(of->p, labels, n);
 		else
-			*ret_cut = true;
+			as[s].cut = true;
 	}
 	return TAKE_PTR(as);
 }
@@ -206,8 +211,8 @@ static int row_order(const void *a, const void *b)
 
 /* Sorted, each pair once; a sample counts once, whatever it is worth, unless samples are counted.
  */
-static void make_rows(const struct pushed_profile *of, const uint32_t *as, struct window *w,
-		      uint64_t *ret_samples)
+static void make_rows(const struct pushed_profile *of, const struct stored_as *as, struct window *w,
+		      uint64_t *ret_cut)
 {
 	bool counts = strcmp(of->parts.unit, "nanoseconds") == 0 || of->scale != 0 ||
 		      strcmp(of->parts.sample_type, "samples") == 0;
@@ -215,18 +220,18 @@ static void make_rows(const struct pushed_profile *of, const uint32_t *as, struc
 	uint32_t n = 0;
 
 	w->rows = mem_alloc_array((size_t)p->sample_count + 1, sizeof(*w->rows));
+	*ret_cut = 0;
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		const struct sample *s = &p->samples[i];
-		if (s->value)
-			w->rows[w->row_count++] =
-				(struct window_row){as[s->series], s->stack,
-						    counts ? MIN(MAX(s->count, 1u), UINT32_MAX) : 1,
-						    scaled(s->value, of->scale)};
+		uint64_t count = counts ? MIN(MAX(s->count, 1u), UINT32_MAX) : 1;
+		if (!s->value)
+			continue;
+		w->rows[w->row_count++] = (struct window_row){as[s->series].series, s->stack, count,
+							      scaled(s->value, of->scale)};
+		*ret_cut += as[s->series].cut ? count : 0;
 	}
 	qsort(w->rows, w->row_count, sizeof(*w->rows), row_order);
-	*ret_samples = 0;
 	for (uint32_t i = 0; i < w->row_count; i++) {
-		*ret_samples += w->rows[i].count;
 		if (n && row_order(&w->rows[n - 1], &w->rows[i]) == 0) {
 			w->rows[n - 1].count += w->rows[i].count;
 			w->rows[n - 1].value += w->rows[i].value;
@@ -272,10 +277,9 @@ static int append_parts(struct pushes *p, struct pushed_profile *of, struct wind
 static int append(struct pushes *p, struct pushed_profile *of, uint64_t now_ms,
 		  struct store_error *err)
 {
-	bool cut = false;
-	uint64_t samples;
+	uint64_t cut;
 
-	CLEANUP(freep) uint32_t *as = store_series(p, of, &cut);
+	CLEANUP(freep) struct stored_as *as = store_series(p, of);
 	if (!as)
 		return -EDQUOT;
 	struct counted_type *t = find_type(p, of->type);
@@ -290,13 +294,13 @@ static int append(struct pushes *p, struct pushed_profile *of, uint64_t now_ms,
 	memcpy(w.instance, p->instance, sizeof(w.instance));
 	snprintf(w.type, sizeof(w.type), "%s", of->type);
 	snprintf(w.unit, sizeof(w.unit), "%s", of->unit);
-	make_rows(of, as, &w, &samples);
+	make_rows(of, as, &w, &cut);
 	int r = append_parts(p, of, &w, t, now_ms, err);
 	free(w.rows);
 	if (r)
 		return r;
 	p->stats.profiles++;
-	p->stats.labels_left_out += cut ? samples : 0;
+	p->stats.labels_left_out += cut;
 	p->stats.cut += of->p->info.truncated + of->p->info.capped;
 	return 0;
 }
@@ -383,6 +387,8 @@ static void done(struct job *job)
 	if (!p->status)
 		store_all(j);
 	stats->accumulated += p->accumulated;
+	stats->skipped += p->skipped;
+	stats->long_labels += p->long_labels;
 	if (p->status) {
 		count_refused(stats, p->reason);
 		http_fail(j->request, p->status, "%s", p->why);

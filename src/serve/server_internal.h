@@ -73,6 +73,8 @@ struct push_stats {
 	} refused[PUSH_REASONS];  /* requests, by why */
 	uint64_t labels_left_out; /* samples stored without their own labels, for lack of series */
 	uint64_t cut;             /* samples with a shortened stack */
+	uint64_t skipped;         /* lines of text that were not understood */
+	uint64_t long_labels;     /* attributes left out: too long, or too many */
 	uint64_t accumulated;     /* sample types left out: sums since a program's start */
 	uint32_t series, types;   /* now */
 };

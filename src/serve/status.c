@@ -96,6 +96,11 @@ static void push_part(struct exposition *e, const struct push_stats *p)
 			   "Pushed samples whose stack was shortened, because it or the profile "
 			   "was too large.",
 			   (double)p->cut);
+	exposition_counter(e, "pushed_lines_skipped",
+			   "Lines of pushed text that were not understood.", (double)p->skipped);
+	exposition_counter(e, "pushed_labels_left_out",
+			   "Attributes of pushed profiles left out: too long, or too many.",
+			   (double)p->long_labels);
 	exposition_counter(e, "pushed_types_accumulated",
 			   "Sample types left out, because they were sums since a program's start.",
 			   (double)p->accumulated);

@@ -7,11 +7,13 @@ import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from always import until  # noqa: E402
 from messages import encode, pprof  # noqa: E402
 from server import Server, check_metrics  # noqa: E402
 from tap import ROOT, main, skip, test  # noqa: E402
@@ -312,6 +314,26 @@ def what_is_refused_says_why_and_is_counted():
 
 
 @test
+def large_bodies_share_a_limited_memory():
+    with Server() as s:
+        mine = []
+        head = b"POST /ingest?name=x HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        for _ in range(6):
+            c = socket.create_connection((s.host, s.port), timeout=30)
+            c.sendall(head % (16 << 20) + b"a;b 1\n" * (2 << 20))
+            mine.append(c)
+        body = b"main;work 1\n" * 100_000
+        until("the memory to be full", lambda: s.request("POST", "/ingest?name=y", body)[0] == 503)
+        assert metric(s, "http_crowded_out_total") >= 1
+        with open(f"/proc/{s.process.pid}/status", encoding="utf-8") as f:
+            assert int(re.search(r"VmRSS:\s*(\d+)", f.read())[1]) < 160 << 10
+        assert s.request("POST", "/api/v1/windows", b"x")[0] == 400  # windows are not held up
+        for c in mine:
+            c.close()
+        until("the memory to be free", lambda: s.request("POST", "/ingest?name=y", body)[0] == 200)
+
+
+@test
 def who_may_write_is_who_may_send_windows():
     with Server("--token-file", "/dev/stdin", stdin=open_token()) as s:
         for path in ("/api/v1/ingest?a=b", "/ingest?name=x", "/pyroscope/ingest?name=x"):
@@ -331,8 +353,8 @@ def pyroscopes_client_for_node_pushes_to_it():
     if not os.path.isdir(os.path.join(ROOT, "tests/browser/node_modules/@pyroscope/nodejs")):
         skip("@pyroscope/nodejs is not installed: 'tools/deps test' does that")
     with Server() as s:
-        p = subprocess.run(["node", os.path.join(ROOT, "tests/browser/pusher.mjs"), s.url, "5"],
-                           capture_output=True, text=True, timeout=60)
+        p = subprocess.run(["node", os.path.join(ROOT, "tests/browser/pusher.mjs"), s.url, "4"],
+                           capture_output=True, text=True, timeout=120)
         assert p.returncode == 0, p.stderr
         assert metric(s, "pushes_stored_total") >= 1, (p.stderr, s.get("/metrics")[1].decode()[:3000])
         refused = [line for line in s.get("/metrics")[1].decode().splitlines()
@@ -342,9 +364,10 @@ def pyroscopes_client_for_node_pushes_to_it():
         wall = next((t for t in types if t.startswith("wall:wall:nanoseconds:")), None)
         assert wall, types
         stacks = folded(s, wall + '{service="primes",region="here"}')
+        # It takes far more than anything else that the program does.
+        assert "busyWithPrimes" in max(stacks, key=stacks.get), stacks
         busy = sum(v for k, v in stacks.items() if "busyWithPrimes" in k)
-        assert busy > 0.5 * sum(stacks.values()) > 0, stacks
-        assert 1e9 < sum(stacks.values()) < 60e9, sum(stacks.values())
+        assert 1e9 < busy < 60e9, stacks
 
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -395,7 +418,7 @@ def labels_of_samples_never_keep_a_program_out():
             assert s.request("POST", "/api/v1/ingest?service=a",
                              pprof([("cpu", "nanoseconds")], samples))[0] == 200
         assert folded(s, CPU) == {"main;work": 4000}
-        assert metric(s, "pushed_samples_without_labels_total") > 0
+        assert metric(s, "pushed_samples_without_labels_total") == 1500
         assert metric(s, "pushed_series") == 2501, metric(s, "pushed_series")
         assert s.request("POST", "/api/v1/ingest?service=b", pprof(*GO_CPU))[0] == 200
 
