@@ -89,8 +89,8 @@ int reader_line(struct reader *r, const char **ret, size_t *ret_len)
 	r->line++;
 	if (n < 0)
 		return input_failed(r, n, INGEST_LINE_MAX);
-	if (r->input.total > INGEST_TEXT_MAX)
-		return input_failed(r, -EFBIG, INGEST_TEXT_MAX);
+	if (r->input.total > r->caps.bytes)
+		return input_failed(r, -EFBIG, r->caps.bytes);
 	return 1;
 }
 
@@ -240,6 +240,21 @@ static int guess(struct reader *r, enum ingest_format *ret)
 	return 0;
 }
 
+static const struct ingest_caps most = {INGEST_TEXT_MAX, INGEST_STACKS_MAX, INGEST_WALK_MAX};
+
+int ingest_pprof_types(FILE *in, const struct ingest_options *o, ingest_type_fn *fn, void *ctx,
+		       struct ingest_report *ret)
+{
+	struct reader r = {.o = o, .report = ret, .caps = o->caps ? *o->caps : most};
+
+	*ret = (struct ingest_report){.format = INGEST_PPROF};
+	input_init(&r.input, in);
+	int err = pprof_read_types(&r, fn, ctx);
+	ret->bytes = r.input.total;
+	input_done(&r.input);
+	return err;
+}
+
 int ingest_read(FILE *in, const struct ingest_options *o, struct profile *p,
 		struct ingest_report *ret)
 {
@@ -253,11 +268,12 @@ int ingest_read(FILE *in, const struct ingest_options *o, struct profile *p,
 		.p = p,
 		.o = o,
 		.report = ret,
+		.caps = o->caps ? *o->caps : most,
 		.info = {.type = "samples", .unit = "samples", .period = 1},
 	};
 
 	*ret = (struct ingest_report){.format = o->format};
-	profile_set_stacks_max(p, INGEST_STACKS_MAX);
+	profile_set_stacks_max(p, r.caps.stacks);
 	for (uint32_t i = 0; i < p->sample_count; i++)
 		r.sum += MAX(p->samples[i].count, p->samples[i].value);
 
@@ -267,6 +283,7 @@ int ingest_read(FILE *in, const struct ingest_options *o, struct profile *p,
 		err = readers[ret->format](&r);
 	if (!err)
 		err = join_info(&r, first);
+	ret->bytes = r.input.total;
 	input_done(&r.input);
 	return err;
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -24,18 +25,29 @@
 #define INGEST_FRAMES_MAX  (1u << 22)    /* distinct functions */
 #define INGEST_SERIES_MAX  (1u << 20)    /* distinct sets of labels */
 #define INGEST_SAMPLES_MAX (1u << 24)    /* distinct (series, stack) pairs */
+/* Frames of all samples: a few bytes can name a location of many lines, again and again. */
+#define INGEST_WALK_MAX (1ull << 30)
 
 enum ingest_format { INGEST_AUTO, INGEST_FOLDED, INGEST_PPROF, INGEST_PERF };
+
+struct ingest_caps {     /* lower ones than those above, for input that a network brings */
+	size_t bytes;    /* after gunzip */
+	uint32_t stacks; /* distinct stack nodes */
+	uint64_t walk;   /* pprof: frames of all samples */
+};
 
 struct ingest_options {
 	enum ingest_format format; /* INGEST_AUTO: by the content */
 	/* pprof: the sample type to read (NULL: the file's default, else its last).
 	   perf: the event to read (NULL: the first that appears). */
 	const char *sample_type;
+	const struct ingest_caps *caps; /* NULL: those above */
+	bool words_only;                /* pprof: labels that are numbers are left out */
 };
 
 struct ingest_report {
 	enum ingest_format format; /* the format it was read as */
+	uint64_t bytes;            /* that were read, after gunzip */
 	char where[64];            /* of an error: "line 12", "location 7"; may be empty */
 	char why[256];             /* of an error: the rest of the sentence */
 	uint64_t skipped;          /* lines not understood, and skipped */
@@ -60,6 +72,19 @@ struct ingest_report {
  */
 int ingest_read(FILE *in, const struct ingest_options *o, struct profile *p,
 		struct ingest_report *ret);
+
+/*
+ * Reads all sample types of a pprof, each into a profile of its own, which `fn` takes over. What fn
+ * returns other than 0 ends it. Errors are as of ingest_read().
+ */
+struct ingest_value_type { /* borrowed from the profile; the last two may be "" */
+	const char *type, *unit, *period_type, *period_unit;
+};
+
+typedef int ingest_type_fn(void *ctx, struct profile *p, const struct ingest_value_type *t);
+
+int ingest_pprof_types(FILE *in, const struct ingest_options *o, ingest_type_fn *fn, void *ctx,
+		       struct ingest_report *ret);
 
 /* "folded", "pprof", "perf" to the format: false if it is none of them. */
 bool ingest_format_by_name(const char *name, enum ingest_format *ret);

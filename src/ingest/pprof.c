@@ -14,8 +14,6 @@
 #include "render/pprof.pb-c.h"
 
 #define LABELS_MAX 256u /* of a sample */
-/* Frames of all samples: a few bytes can name a location of many lines, again and again. */
-#define WALK_MAX (1ull << 30)
 
 struct mapped {
 	uint32_t module; /* of the profile */
@@ -192,6 +190,17 @@ static int unknown_type(struct pprof *f)
 		READER_QUOTE(f->file.r->o->sample_type, strlen(f->file.r->o->sample_type)), known);
 }
 
+/* What counts the samples: the nearest type before the chosen one whose unit is that. */
+static int choose_count(struct pprof *f)
+{
+	struct pprof_slice type, unit;
+
+	for (f->counted = f->chosen; f->counted >= 0; f->counted--)
+		if (type_strings(f, (uint32_t)f->counted, &type, &unit) < 0 || is(unit, "count"))
+			break;
+	return type_strings(f, f->chosen, &type, &unit);
+}
+
 static int choose_type(struct pprof *f)
 {
 	const char *wanted = f->file.r->o->sample_type;
@@ -215,10 +224,7 @@ static int choose_type(struct pprof *f)
 	if (wanted && !found)
 		return unknown_type(f);
 
-	for (f->counted = f->chosen; f->counted >= 0; f->counted--)
-		if (type_strings(f, (uint32_t)f->counted, &type, &unit) < 0 || is(unit, "count"))
-			break;
-	return type_strings(f, f->chosen, &type, &unit);
+	return choose_count(f);
 }
 
 static void set_info(struct pprof *f)
@@ -266,13 +272,17 @@ static int add_label(struct pprof *f, const Pprof__Label *l, struct label *ret)
 static int add_labels(struct pprof *f, const Pprof__Sample *s, uint32_t *ret)
 {
 	struct label labels[LABELS_MAX];
+	size_t count = 0;
 
 	if (s->n_label > LABELS_MAX)
 		return pprof_fail(&f->file, "sample", f->sample, "it has more than 256 labels");
-	for (size_t i = 0; i < s->n_label; i++)
-		if (add_label(f, s->label[i], &labels[i]) < 0)
+	for (size_t i = 0; i < s->n_label; i++) {
+		if (f->file.r->o->words_only && !s->label[i]->str)
+			continue;
+		if (add_label(f, s->label[i], &labels[count++]) < 0)
 			return -EINVAL;
-	*ret = profile_series(f->p, labels, s->n_label);
+	}
+	*ret = profile_series(f->p, labels, count);
 	return 0;
 }
 
@@ -293,7 +303,7 @@ static int add_stack(struct pprof *f, const Pprof__Sample *s, uint64_t count, ui
 		}
 	}
 	f->walked += depth;
-	if (f->walked > WALK_MAX)
+	if (f->walked > f->file.r->caps.walk)
 		return pprof_fail(&f->file, "sample", f->sample,
 				  "the samples have too many frames");
 	if (depth > INGEST_DEPTH_MAX) {
@@ -341,6 +351,22 @@ static int add_samples(struct pprof *f)
 	return 0;
 }
 
+/* The samples of the chosen type, into f->p. */
+static int read_chosen(struct pprof *f)
+{
+	int err = make_tables(f);
+
+	if (!err) {
+		set_info(f);
+		err = add_samples(f);
+	}
+	free(TAKE_PTR(f->mapped));
+	free(TAKE_PTR(f->frames));
+	free(TAKE_PTR(f->first_frame));
+	f->frame_count = f->frame_cap = 0;
+	return err;
+}
+
 int pprof_read(struct reader *r)
 {
 	struct pprof f = {.p = r->p};
@@ -349,15 +375,61 @@ int pprof_read(struct reader *r)
 	if (!err)
 		err = choose_type(&f);
 	if (!err)
-		err = make_tables(&f);
-	if (!err) {
-		set_info(&f);
-		err = add_samples(&f);
-	}
+		err = read_chosen(&f);
 	pprof_file_done(&f.file);
-	free(f.mapped);
-	free(f.frames);
-	free(f.first_frame);
+	return err;
+}
+
+/* What measured it, if the file says that. */
+static int period_words(struct pprof *f, struct ingest_value_type *t)
+{
+	const struct pprof_type *period = &f->file.period_type;
+	struct pprof_slice type = {}, unit = {};
+
+	if ((period->type || period->unit) &&
+	    (pprof_string(&f->file, period->type, "period_type", 0, "type", &type) < 0 ||
+	     pprof_string(&f->file, period->unit, "period_type", 0, "unit", &unit) < 0))
+		return -EINVAL;
+	t->period_type = profile_str(f->p, keep(f, type));
+	t->period_unit = profile_str(f->p, keep(f, unit));
+	return 0;
+}
+
+static int read_type(struct pprof *f, uint32_t i, ingest_type_fn *fn, void *ctx)
+{
+	CLEANUP(profile_freep) struct profile *p = profile_new();
+	struct reader *r = f->file.r;
+	struct ingest_value_type t;
+
+	profile_set_stacks_max(p, r->caps.stacks);
+	f->p = r->p = p;
+	f->chosen = i;
+	f->sample = r->sum = 0;
+	r->info = (struct profile_info){};
+	int err = choose_count(f);
+	if (!err)
+		err = read_chosen(f);
+	if (!err)
+		err = period_words(f, &t);
+	if (err)
+		return err;
+	r->info.capped = p->info.capped;
+	p->info = r->info;
+	t.type = profile_str(p, keep(f, f->file.strings[f->file.types[i].type]));
+	t.unit = profile_str(p, keep(f, f->file.strings[f->file.types[i].unit]));
+	return fn(ctx, TAKE_PTR(p), &t);
+}
+
+int pprof_read_types(struct reader *r, ingest_type_fn *fn, void *ctx)
+{
+	struct pprof f = {};
+	int err = pprof_file_load(&f.file, r);
+
+	if (!err && !f.file.type_count)
+		err = reader_fail_at(r, -EINVAL, "sample_type", "there is none");
+	for (uint32_t i = 0; !err && i < f.file.type_count; i++)
+		err = read_type(&f, i, fn, ctx);
+	pprof_file_done(&f.file);
 	return err;
 }
 

@@ -226,7 +226,7 @@ int pprof_file_load(struct pprof_file *f, struct reader *r)
 	const char *data;
 
 	*f = (struct pprof_file){.r = r, .unpacker = protobuf_unpacker_new()};
-	int err = reader_rest(r, INGEST_PPROF_MAX, &data, &f->len);
+	int err = reader_rest(r, MIN(r->caps.bytes, (size_t)INGEST_PPROF_MAX), &data, &f->len);
 	if (err)
 		return err;
 	f->data = (const uint8_t *)data;

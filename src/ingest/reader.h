@@ -13,6 +13,7 @@ struct reader {
 	struct input input;
 	struct profile *p;
 	const struct ingest_options *o;
+	struct ingest_caps caps;
 	struct ingest_report *report;
 	uint64_t line;            /* the number of the line read last */
 	uint64_t sum;             /* of all values in the profile */
@@ -21,6 +22,7 @@ struct reader {
 
 int folded_read(struct reader *r);
 int pprof_read(struct reader *r);
+int pprof_read_types(struct reader *r, ingest_type_fn *fn, void *ctx);
 int perfscript_read(struct reader *r);
 
 /* Whether the input begins like pprof, or perf script; to guess its format. */

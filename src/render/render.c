@@ -17,6 +17,7 @@ const struct renderer renderers[] = {
 	 false},
 	{"text", "txt", "whole stacks, leaf first, as BCC's profile prints them", render_text,
 	 false},
+	{"dot", "dot,gv", "who calls whom, as a graph for Graphviz", render_dot, false},
 	{"top", "top", "table of functions: self and total", render_top, false},
 	{},
 };

@@ -14,9 +14,9 @@ struct render_options {
 	const char *title;   /* NULL: made from the subject and the time range */
 	const char *subject; /* whose profile: "nginx (1234) on web-1"; NULL: unknown */
 	struct tree_options tree;
-	bool annotations;          /* flamegraph.pl's marks after names: "_[k]", "_[j]", "_[i]" */
-	unsigned width;            /* svg: pixels; 0: 1200 */
-	unsigned top;              /* top: rows; 0: 30. tree: the same, 0: all */
+	bool annotations; /* flamegraph.pl's marks after names: "_[k]", "_[j]", "_[i]" */
+	unsigned width;   /* svg: pixels; 0: 1200 */
+	unsigned top;     /* top: rows; 0: 30. tree: the same, 0: all. dot: functions; 0: 80 */
 	unsigned terminal_columns; /* top, tree: of the terminal; 0: there is none, and 100 are
 				      meant */
 	bool icicle;               /* svg, html: root at the top */
@@ -48,6 +48,7 @@ int render_pprof(const struct profile *p, const struct render_options *o, FILE *
 int render_html(const struct profile *p, const struct render_options *o, FILE *out);
 int render_tree(const struct profile *p, const struct render_options *o, FILE *out);
 int render_tree_json(const struct profile *p, const struct render_options *o, FILE *out);
+int render_dot(const struct profile *p, const struct render_options *o, FILE *out);
 int render_top(const struct profile *p, const struct render_options *o, FILE *out);
 
 const struct renderer *render_by_name(const char *name); /* NULL if there is none */

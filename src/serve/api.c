@@ -18,7 +18,6 @@
 #include "render/escape.h"
 #include "render/findings.h"
 #include "render/render.h"
-#include "serve/gzip.h"
 #include "serve/query_job.h"
 
 #define KEEP_MAX      16
@@ -58,11 +57,9 @@ struct api_job {
 	enum store_names_of names;
 	uint64_t max;
 	uint64_t first_row, last_row; /* of an exact query: of each second only these steps */
-	bool packs;                   /* the client takes gzip */
 	bool is_over;                 /* nothing more will come into its ranges */
 	/* The answer. */
 	char etag[24];
-	bool is_packed;
 };
 
 /* ---- what is asked ------------------------------------------------------------------------- */
@@ -488,8 +485,8 @@ static void finish_body(struct query_job *q)
 		 (uint64_t)XXH3_64bits(q->body, q->len));
 	bool binary =
 		a->work == work_query && (!a->renderer || strcmp(a->renderer->name, "pprof") == 0);
-	a->is_packed =
-		a->packs && !binary && q->len >= GZIP_LEAST && gzip_pack(&q->body, &q->len) == 0;
+	if (!binary)
+		query_job_pack(q);
 }
 
 /* Whether a word alone is a type or a process depends on what is stored. Then the query is
@@ -551,7 +548,7 @@ static void send_body(struct api_job *a, struct http_answer *answer, size_t at)
 	const struct {
 		const char *name, *value;
 	} more[] = {
-		{"Content-Encoding", a->is_packed ? "gzip" : NULL},
+		{"Content-Encoding", a->q.is_packed ? "gzip" : NULL},
 		{"Vary", "Accept-Encoding"},
 		/* Of what is over a copy may be kept, if one asks each time whether it still holds.
 		 */
@@ -621,13 +618,9 @@ static struct api_job *new_job(struct server *s, struct http_request *r,
 /* Hands the job over, unless what was asked for is wrong. */
 static void start(struct api_job *a, bool ok)
 {
-	a->packs = gzip_accepted(http_header(a->q.request, "Accept-Encoding"));
 	a->is_over =
 		MAX(a->ask.query.to_ms, a->base.query.to_ms) + LATE_MS < clock_ms(CLOCK_REALTIME);
-	if (!ok || query_job_start(&a->q) != 0)
-		query_job_refuse(&a->q);
-	else
-		http_hold(a->q.request); /* its end comes through the loop, so not before this */
+	query_job_begin(&a->q, ok);
 }
 
 void api_query(void *ctx, struct http_request *r)

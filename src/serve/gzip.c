@@ -49,7 +49,7 @@ int gzip_pack(char **body, size_t *len)
 	return 0;
 }
 
-int gzip_unpack(const void *packed, size_t len, char **ret, size_t *ret_len)
+int gzip_unpack(const void *packed, size_t len, size_t max, char **ret, size_t *ret_len)
 {
 	const unsigned char *end = (const unsigned char *)packed + len;
 
@@ -58,6 +58,8 @@ int gzip_unpack(const void *packed, size_t len, char **ret, size_t *ret_len)
 	/* Its last four bytes are its length. */
 	size_t most = (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 |
 		      (size_t)end[-1] << 24;
+	if (most > max)
+		return -EFBIG;
 	CLEANUP(freep) char *plain = malloc(most + 1);
 	z_stream z = {.next_in = (Bytef *)(uintptr_t)packed,
 		      .avail_in = (uInt)len,

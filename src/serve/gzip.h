@@ -1,5 +1,5 @@
 /*
- * gzip: compresses the bodies of answers, for clients that accept it.
+ * gzip: compresses the bodies of answers, for clients that accept it, and reads those of requests.
  */
 #pragma once
 
@@ -14,5 +14,8 @@ bool gzip_accepted(const char *accept);
 /* Replaces a body by its compressed form. 0; -ENOMEM: it is unchanged. */
 int gzip_pack(char **body, size_t *len);
 
-/* Decompresses trusted data; *ret is from malloc. 0, or -EBADMSG. */
-int gzip_unpack(const void *packed, size_t len, char **ret, size_t *ret_len);
+/*
+ * Decompresses one member of gzip; *ret is from malloc. 0; -EBADMSG: it is not that, or damaged;
+ * -EFBIG: it is, or says that it is, more than `max` bytes.
+ */
+int gzip_unpack(const void *packed, size_t len, size_t max, char **ret, size_t *ret_len);

@@ -109,10 +109,24 @@ static const struct http_route *find_route(const struct http *h, const char *met
 
 /* ---- the life of a request ----------------------------------------------------------------- */
 
+static bool is_large(const struct http_request *r)
+{
+	return r->route && r->route->body_max > HTTP_BODY_LARGE;
+}
+
+static void free_body(struct http_request *r)
+{
+	if (is_large(r))
+		r->http->bodies -= r->cap;
+	free(TAKE_PTR(r->body));
+	r->len = r->cap = 0;
+}
+
 static enum MHD_Result refuse(struct http_request *r, unsigned status, const char *allow,
 			      const char *text)
 {
 	r->http->stats.refused++;
+	free_body(r);
 	r->route = NULL;
 	http_fail_text(r, status, allow, text);
 	return MHD_YES;
@@ -160,6 +174,23 @@ static enum MHD_Result begin(struct http_request *r, const char *url, const char
 	return MHD_YES;
 }
 
+/* Room for n more bytes; false: all large bodies together would take too much. */
+static bool grow_body(struct http_request *r, size_t n)
+{
+	size_t cap = MAX(r->len + n, 2 * r->cap);
+
+	if (r->len + n <= r->cap)
+		return true;
+	if (is_large(r)) {
+		if (r->http->bodies + cap - r->cap > HTTP_BODIES_MAX)
+			return false;
+		r->http->bodies += cap - r->cap;
+	}
+	r->cap = cap;
+	r->body = mem_resize_array(r->body, cap, 1);
+	return true;
+}
+
 static enum MHD_Result take_body(struct http_request *r, const char *bytes, size_t *len)
 {
 	size_t n = *len;
@@ -170,9 +201,10 @@ static enum MHD_Result take_body(struct http_request *r, const char *bytes, size
 		r->discarded += n;
 		return r->discarded > DISCARD_MAX ? MHD_NO : MHD_YES;
 	}
-	if (r->len + n > r->cap) {
-		r->cap = MAX(r->len + n, 2 * r->cap);
-		r->body = mem_resize_array(r->body, r->cap, 1);
+	if (r->crowded_out || !grow_body(r, n)) {
+		r->crowded_out = true;
+		free_body(r);
+		return MHD_YES;
 	}
 	memcpy(r->body + r->len, bytes, n);
 	r->len += n;
@@ -206,6 +238,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		return take_body(r, upload, upload_len);
 	if (r->discarded)
 		return refuse(r, 413, NULL, "the body is too large");
+	if (r->crowded_out) {
+		r->http->stats.crowded_out++;
+		return refuse(r, 503, NULL,
+			      "too many large bodies at once; send it again a little later");
+	}
 	if (r->http->stopping)
 		return refuse(r, 503, NULL, GOING_DOWN);
 	r->route->fn(r->http->ctx, r);
@@ -226,7 +263,7 @@ static void on_end(void *cls, struct MHD_Connection *connection, void **request,
 		MHD_destroy_response(r->late);
 	free(r->path);
 	free(r->star);
-	free(r->body);
+	free_body(r);
 	free(r);
 	*request = NULL;
 }

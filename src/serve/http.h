@@ -7,7 +7,8 @@
  *	         a web page that points its own name at us (DNS rebinding) gets 403
  *	Origin   if present, must be our own: no other page's script may send requests. The
  *	         browser's Sec-Fetch-Site must agree; links from anywhere are fine
- *	sizes    URL and headers up to 32 KB, bodies up to `body_max`
+ *	sizes    URL and headers up to 32 KB, bodies up to `body_max`; those that may be larger
+ *	         than a window share HTTP_BODIES_MAX, and 503 is the answer beyond it
  *	time     30 s without a byte; 60 s for a request, 10 minutes for taking its answer
  *	guard    access control, if there is any
  *
@@ -28,7 +29,9 @@
 
 #include "base/loop.h"
 
-#define HTTP_HEADERS 12 /* of an answer, besides those that every answer has */
+#define HTTP_HEADERS    12          /* of an answer, besides those that every answer has */
+#define HTTP_BODIES_MAX (64u << 20) /* bytes of large bodies in memory at once … */
+#define HTTP_BODY_LARGE (1u << 20)  /* … which are those of routes that allow more than this */
 
 struct http;
 struct http_request;
@@ -80,6 +83,7 @@ struct http_stats {
 	uint64_t requests, refused; /* refused: by the checks above */
 	uint64_t turned_away;       /* of those, by the guard */
 	uint64_t unowned;           /* connections whose user could not be determined */
+	uint64_t crowded_out;       /* of those, because large bodies filled their memory */
 	uint64_t dropped;     /* connections closed because there were too many, or too slow */
 	uint64_t by_class[6]; /* answers by the first digit of their status */
 	uint32_t connections;
@@ -89,6 +93,9 @@ void http_stats(const struct http *h, struct http_stats *ret);
 
 /* Of a request; all borrowed, and valid until it is answered. */
 const char *http_param(const struct http_request *r, const char *name); /* NULL: not given */
+/* Calls fn for each parameter of the URL, in order. */
+typedef void http_param_fn(void *ctx, const char *name, const char *value);
+void http_each_param(const struct http_request *r, http_param_fn *fn, void *ctx);
 const char *http_header(const struct http_request *r, const char *name);
 const char *http_cookie(const struct http_request *r, const char *name);
 /* Writes its path and parameters, encoded as the value of a parameter. */
@@ -116,6 +123,9 @@ struct http_answer {
 void http_hold(struct http_request *r);
 void http_answer(struct http_request *r, const struct http_answer *a);
 
-/* Answers {"error": "…"}; below /debug/pprof plain text, which go tool pprof shows. */
+/*
+ * Answers {"error": "…"}; below /debug/pprof plain text, which go tool pprof shows; to what speaks
+ * Connect ("/querier.v1.QuerierService/Series"), {"code": "…", "message": "…"}.
+ */
 __attribute__((format(printf, 3, 4))) void http_fail(struct http_request *r, unsigned status,
 						     const char *fmt, ...);

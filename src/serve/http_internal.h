@@ -44,6 +44,7 @@ struct http {
 	int listener; /* that the daemon listened on, when it does no more; else -1 */
 	struct connection *oldest, *newest;
 	uint32_t connection_count; /* that are not dropped */
+	size_t bodies;             /* bytes of large ones */
 	struct http_stats stats;
 };
 
@@ -56,6 +57,7 @@ struct http_request {
 	char *star;
 	uint8_t *body;
 	size_t len, cap, discarded;
+	bool crowded_out; /* there is no memory for its body */
 	bool held, answered;
 	bool plain;                /* errors are for go tool pprof */
 	struct MHD_Response *late; /* of a request that was held: queued when it is called again */

@@ -15,6 +15,28 @@ const char *http_param(const struct http_request *r, const char *name)
 	return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+struct each {
+	http_param_fn *fn;
+	void *ctx;
+};
+
+static enum MHD_Result on_param(void *cls, enum MHD_ValueKind kind, const char *key,
+				const char *value)
+{
+	struct each *e = cls;
+
+	(void)kind;
+	e->fn(e->ctx, key, value ? value : "");
+	return MHD_YES;
+}
+
+void http_each_param(const struct http_request *r, http_param_fn *fn, void *ctx)
+{
+	struct each e = {fn, ctx};
+
+	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, on_param, &e);
+}
+
 const char *http_header(const struct http_request *r, const char *name)
 {
 	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
@@ -30,18 +52,15 @@ struct url {
 	bool any;
 };
 
-static enum MHD_Result write_param(void *cls, enum MHD_ValueKind kind, const char *key,
-				   const char *value)
+static void write_param(void *ctx, const char *name, const char *value)
 {
-	struct url *u = cls;
+	struct url *u = ctx;
 
-	(void)kind;
 	fputc(u->any ? '&' : '?', u->out);
 	u->any = true;
-	escape_url(u->out, key);
+	escape_url(u->out, name);
 	fputc('=', u->out);
-	escape_url(u->out, value ? value : "");
-	return MHD_YES;
+	escape_url(u->out, value);
 }
 
 void http_write_url(const struct http_request *r, FILE *out)
@@ -51,7 +70,7 @@ void http_write_url(const struct http_request *r, FILE *out)
 	struct url u = {.out = open_memstream(&text, &len)};
 
 	fputs(r->path, u.out);
-	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, write_param, &u);
+	http_each_param(r, write_param, &u);
 	fclose(u.out);
 	escape_url(out, text);
 }
@@ -167,6 +186,25 @@ void http_answer(struct http_request *r, const struct http_answer *a)
 	eventfd_write(r->http->wake, 1);
 }
 
+/* Connect's name of what an HTTP status says. */
+static const char *connect_code(unsigned status)
+{
+	static const struct {
+		unsigned status;
+		const char *code;
+	} codes[] = {
+		{400, "invalid_argument"}, {401, "unauthenticated"},   {403, "permission_denied"},
+		{404, "not_found"},        {405, "unimplemented"},     {413, "resource_exhausted"},
+		{415, "unimplemented"},    {501, "unimplemented"},     {429, "resource_exhausted"},
+		{503, "unavailable"},      {504, "deadline_exceeded"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (codes[i].status == status)
+			return codes[i].code;
+	return "internal";
+}
+
 void http_fail_text(struct http_request *r, unsigned status, const char *allow, const char *text)
 {
 	char clean[TEXT_MAX + 1];
@@ -178,7 +216,10 @@ void http_fail_text(struct http_request *r, unsigned status, const char *allow, 
 	if (r->plain) {
 		fprintf(f, "%s\n", clean);
 	} else {
-		fputs("{\"error\":", f);
+		if (strstr(r->path, "Service/"))
+			fprintf(f, "{\"code\":\"%s\",\"message\":", connect_code(status));
+		else
+			fputs("{\"error\":", f);
 		escape_json(f, clean, clean_len);
 		fputs("}\n", f);
 	}

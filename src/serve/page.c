@@ -9,6 +9,8 @@
 #include "serve/gzip.h"
 #include "serve/server_internal.h"
 
+#define PAGE_MAX (64u << 20) /* bytes of a file of it, unpacked */
+
 /* The parts' names hold their hashes: what has one never changes. */
 #define FOR_EVER "public, max-age=31536000, immutable"
 
@@ -35,7 +37,7 @@ static void answer(struct http_request *r, const struct asset *a)
 		if (answer.body)
 			memcpy(answer.body, a->bytes, a->len);
 		answer.len = answer.body ? a->len : 0;
-	} else if (gzip_unpack(a->bytes, a->len, &plain, &answer.len) == 0) {
+	} else if (gzip_unpack(a->bytes, a->len, PAGE_MAX, &plain, &answer.len) == 0) {
 		answer.body = plain;
 	} else {
 		http_fail(r, 500, "the page could not be unpacked");

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "serve/gzip.h"
 
 void query_job_done(struct query_job *q)
 {
@@ -118,6 +119,33 @@ int query_job_start(struct query_job *q)
 	if (r)
 		query_job_wrong(q, 503, "too many queries at once; try again");
 	return r;
+}
+
+void query_job_begin(struct query_job *q, bool ok)
+{
+	q->packs = gzip_accepted(http_header(q->request, "Accept-Encoding"));
+	if (!ok || query_job_start(q) != 0)
+		query_job_refuse(q);
+	else
+		http_hold(q->request); /* its end comes through the loop, so not before this */
+}
+
+void query_job_pack(struct query_job *q)
+{
+	q->is_packed = q->packs && q->len >= GZIP_LEAST && gzip_pack(&q->body, &q->len) == 0;
+}
+
+void query_job_send(struct query_job *q, const char *type)
+{
+	http_answer(q->request,
+		    &(struct http_answer){
+			    .status = 200,
+			    .type = type,
+			    .body = TAKE_PTR(q->body),
+			    .len = q->len,
+			    .headers = {{"Content-Encoding", q->is_packed ? "gzip" : NULL},
+					{"Vary", "Accept-Encoding"}},
+		    });
 }
 
 void query_job_refuse(struct query_job *q)

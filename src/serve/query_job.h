@@ -25,6 +25,8 @@ struct query_job {
 	void (*answer)(struct query_job *q);
 	void (*free)(struct query_job
 			     *q); /* frees the struct it is embedded in; calls query_job_done() */
+	bool packs;               /* the client takes gzip; for query_job_pack() */
+	bool is_packed;           /* the body is */
 	/* The answer. */
 	struct store_error store_error; /* filled in by the store */
 	unsigned status;                /* HTTP status of an error; 0: none */
@@ -55,6 +57,15 @@ bool query_job_went_well(struct query_job *q, int err);
  * error set that says so.
  */
 int query_job_start(struct query_job *q);
+
+/* Hands it over, unless what was asked for is wrong (!ok) or too many wait: that is the answer. */
+void query_job_begin(struct query_job *q, bool ok);
+
+/* A `finish`: packs a body that is worth it, for clients that take that. */
+void query_job_pack(struct query_job *q);
+
+/* An answer of the body alone, of that Content-Type. */
+void query_job_send(struct query_job *q, const char *type);
 
 /* Answers with the error, and frees it. */
 void query_job_refuse(struct query_job *q);

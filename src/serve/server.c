@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "profile/pods.h"
 #include "query/package.h"
+#include "serve/connect.h"
 #include "serve/server_internal.h"
 #include "serve/version_watch.h"
 
@@ -117,6 +118,11 @@ const struct http_route server_routes[] = {
 	{"GET", "/", page_index, 0, false},
 	{"GET", "/assets/*", page_asset, 0, false},
 	{"POST", "/api/v1/windows", on_post, WINDOW_MESSAGE_MAX, true},
+	{"POST", "/api/v1/ingest", push_pprof, PUSH_BODY_MAX, true},
+	{"POST", "/ingest", push_pyroscope, PUSH_BODY_MAX, true},
+	{"POST", "/pyroscope/ingest", push_pyroscope, PUSH_BODY_MAX, true},
+	{"POST", "/push.v1.PusherService/Push", push_connect, PUSH_BODY_MAX, true},
+	{"POST", "/v1development/profiles", push_otlp, PUSH_BODY_MAX, true},
 	{"GET", "/api/v1/query", api_query, 0, false},
 	{"GET", "/api/v1/diff", api_diff, 0, false},
 	{"GET", "/api/v1/changes", changes_api, 0, false},
@@ -127,6 +133,12 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/heatmap", api_heatmap, 0, false},
 	{"GET", "/api/v1/findings", api_findings, 0, false},
 	{"GET", "/api/v1/status", status_json, 0, false},
+	{"POST", "/querier.v1.QuerierService/*", querier_call, CONNECT_BODY_MAX, false},
+	{"POST", "/settings.v1.SettingsService/Get", grafana_settings_get, CONNECT_BODY_MAX, false},
+	{"POST", "/settings.v1.SettingsService/Set", grafana_settings_set, CONNECT_BODY_MAX, true},
+	{"GET", "/pyroscope/render", pyroscope_render, 0, false},
+	{"GET", "/pyroscope/render-diff", pyroscope_render_diff, 0, false},
+	{"GET", "/pyroscope/label-values", pyroscope_label_values, 0, false},
 	{"GET", "/debug/pprof/", live_profile_index, 0, false},
 	{"GET", "/debug/pprof/profile", live_profile_take, 0, false},
 	{"GET", "/debug/pprof/block", live_profile_block, 0, false},
@@ -216,6 +228,8 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->packages = packages_new(NULL);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
+	s->pushes = pushes_new(s);
+	s->grafana_settings = grafana_settings_new(s->store_place);
 	s->cost = cost_new(s);
 	s->version_watch = version_watch_new(s);
 	if (o->kubelet.url && o->windows_fd >= 0)
@@ -247,10 +261,12 @@ void server_free(struct server *s)
 	}
 	cost_free(s->cost);
 	live_profiles_free(s->live_profiles);
+	pushes_free(s->pushes);
 	jobs_free(s->jobs); /* answers what is held */
 	version_watch_free(s->version_watch);
 	packages_free(s->packages);
 	http_free(s->http);
+	grafana_settings_free(s->grafana_settings);
 	receiver_free(s->receiver);
 	store_close(s->store);
 	free(s->store_place);

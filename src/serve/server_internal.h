@@ -29,6 +29,8 @@ struct server {
 	struct cost *cost;
 	struct version_watch *version_watch;
 	bool has_tls;
+	struct pushes *pushes;
+	struct grafana_settings *grafana_settings;
 	struct token *token; /* NULL: none */
 	struct access *access;
 };
@@ -47,6 +49,51 @@ void api_findings(void *ctx, struct http_request *r);
 
 /* changes_api.c: what changed between two ranges */
 void changes_api(void *ctx, struct http_request *r);
+
+/*
+ * push.c: what programs push. A profile is read by a job and stored in the loop, all of it or, with
+ * a sentence that says why, nothing.
+ */
+#define PUSH_BODY_MAX   (16u << 20)
+#define PUSH_SERIES_MAX 5000u /* sets of labels that pushes may bring in a day (UTC) … */
+#define PUSH_TYPES_MAX  256u  /* … and types, while the server runs */
+struct pushes *pushes_new(struct server *s);
+void pushes_free(struct pushes *p); /* answers those who wait */
+void push_pprof(void *ctx, struct http_request *r);
+void push_pyroscope(void *ctx, struct http_request *r);
+void push_connect(void *ctx, struct http_request *r);
+void push_otlp(void *ctx, struct http_request *r);
+
+#define PUSH_REASONS 10
+struct push_stats {
+	uint64_t stored;   /* requests */
+	uint64_t profiles; /* in those */
+	uint64_t samples;  /* in those */
+	struct {
+		const char *reason; /* NULL: no more */
+		uint64_t count;
+	} refused[PUSH_REASONS];  /* requests, by why */
+	uint64_t labels_left_out; /* samples stored without their own labels, for lack of series */
+	uint64_t cut;             /* samples with a shortened stack */
+	uint64_t skipped;         /* lines of text that were not understood */
+	uint64_t long_labels;     /* attributes left out: too long, or too many */
+	uint64_t accumulated;     /* sample types left out: sums since a program's start */
+	uint32_t series, types;   /* now */
+};
+
+void push_stats(const struct pushes *p, struct push_stats *ret);
+
+/* querier.c, pyroscope_render.c: what Grafana asks for */
+void querier_call(void *ctx, struct http_request *r);
+void pyroscope_render(void *ctx, struct http_request *r);
+void pyroscope_render_diff(void *ctx, struct http_request *r);
+void pyroscope_label_values(void *ctx, struct http_request *r);
+
+/* grafana_settings.c: what Grafana keeps here */
+struct grafana_settings *grafana_settings_new(const char *store_place);
+void grafana_settings_free(struct grafana_settings *g);
+void grafana_settings_get(void *ctx, struct http_request *r);
+void grafana_settings_set(void *ctx, struct http_request *r);
 
 /* page.c: the web page */
 void page_index(void *ctx, struct http_request *r);

@@ -17,6 +17,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from gotable import GO_1_2, GO_1_16, GO_1_18, GO_1_20, go_table
+from messages import encode, pprof
 from tap import BUILD, main, skip, test
 
 PROGRAM = r"""
@@ -228,6 +229,40 @@ def label_seeds():
     yield b"rxx;y\nb\nname\nzz"
 
 
+def push_seeds():
+    """One of each way to push, behind the byte that says which it is."""
+    profile = pprof([("samples", "count"), ("cpu", "nanoseconds")],
+                    [(("main", "leaf"), (1, 10), {"k": "v", "bytes": 7})], period=("cpu", "nanoseconds", 10),
+                    start_s=1_700_000_000, seconds=10, packed=False)
+    series = {"labels": [{"name": "__name__", "value": "process_cpu"}, {"name": "a", "value": "b"}],
+              "samples": [{"raw_profile": profile}]}
+    otlp = {"dictionary": {
+        "mapping_table": [{}, {"filename_strindex": 1}], "function_table": [{}, {"name_strindex": 1}],
+        "location_table": [{}, {"mapping_index": 1, "address": 16, "lines": [{"function_index": 1}]}],
+        "link_table": [{}, {"span_id": bytes(8)}], "string_table": ["", "samples", "count"],
+        "attribute_table": [{}, {"key_strindex": 1, "value": {"string_value": "x"}}],
+        "stack_table": [{}, {"location_indices": [1, 1]}]},
+        "resource_profiles": [{"resource": {"attributes": [{"key": "service.name", "value": {"string_value": "s"}}]},
+                               "scope_profiles": [{"profiles": [{
+                                   "sample_type": {"type_strindex": 1, "unit_strindex": 2},
+                                   "samples": [{"stack_index": 1, "values": [3], "attribute_indices": [1],
+                                                "link_index": 1}], "time_unix_nano": 1}]}]}]}
+    form = b'--xYz\r\nContent-Disposition: form-data; name="profile"\r\n\r\n' + profile + \
+        b'\r\n--xYz\r\nContent-Disposition: form-data; name="sample_type_config"\r\n\r\n' \
+        b'{"cpu":{"display-name":"cpu","cumulative":true}}\r\n--xYz--\r\n'
+    yield b"\0" + profile
+    yield b"\1" + encode("pyroscope", "PushRequest", {"series": [series]})
+    yield b'\2{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"' + \
+        base64.b64encode(profile) + b'"}]}]}'
+    yield b"\3" + encode("otlp", "ExportProfilesServiceRequest", otlp)
+    yield b'\4{"dictionary":{"stringTable":["","samples","count"],"stackTable":[{},{"locationIndices":[]}],' \
+        b'"linkTable":[{},{"spanId":"0011223344556677"}]},"resourceProfiles":[{"scopeProfiles":[{"profiles":[' \
+        b'{"sampleType":{"typeStrindex":1,"unitStrindex":2},"samples":[{"stackIndex":1,"linkIndex":1,' \
+        b'"values":["7"]}]}]}]}]}'
+    yield b"\5" + form
+    yield b"\6shop.alloc_space{a=b,c=\"d\"}#1700000000\nmain;a 1\nmain;b 2\n"
+
+
 def names():
     return [b"Z3fooiPKc", b"ZN4node14CallbackScopeC2EPN2v87IsolateE", b"ZNSt6vectorIiSaIiEE9push_backEOi",
             b"ZN4core3fmt9Formatter3pad17h0123456789abcdefE", b"NvNtCs1234_7mycrate3foo3bar",
@@ -268,6 +303,13 @@ def seeds(name, tmp):
                 b"now-1d12h+5m", b"yesterday 14:02:05", b"2026-11-15T14:02:05.25+01:00"]
     if name == "labels":
         return list(label_seeds())
+    if name == "push":
+        return list(push_seeds())
+    if name == "protojson":
+        return [b'\0{"matchers":["{}"],"label_names":["a"],"start":"1","end":2}',
+                b'\1{"profileTypeID":"x","step":1.5,"limit":"9","aggregation":"TIME_SERIES_AGGREGATION_TYPE_AVERAGE"}',
+                b'\2{"left":{"stackTraceSelector":{"callSite":[{"name":"a"}]}},"right":{}}',
+                b'\4{"series":[{"labels":[{"name":"n","value":"v"}],"points":[{"value":"NaN","timestamp":"-3"}]}]}']
     if name == "pprof":
         return [gzip.compress(b"\x0a\x04\x08\x01\x10\x02\x32\x00", mtime=0), b"\x32\x00"]
     return [stack]

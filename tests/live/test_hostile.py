@@ -6,6 +6,7 @@ The long form (SMOLDER_SOAK=1) sends 100,000 requests and ends the server 100 ti
 repeats a run. `make build/san/smolder` builds the program that is tested.
 """
 import contextlib
+import functools
 import os
 import random
 import re
@@ -21,6 +22,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from messages import encode, pprof  # noqa: E402
 from server import Server  # noqa: E402
 from tap import BUILD, SOAK, main, skip, test  # noqa: E402
 from windows import STORED, Collector, row, u64  # noqa: E402
@@ -37,12 +39,20 @@ ROUTES = ["/", "/assets/index.js", "/api/v1/query", "/api/v1/diff", "/api/v1/typ
           "/api/v1/labels/comm/values", "/api/v1/series", "/api/v1/heatmap", "/api/v1/status",
           "/debug/pprof/", "/debug/pprof/profile", "/debug/pprof/block", "/debug/pprof/cmdline",
           "/debug/pprof/symbol",
+          "/pyroscope/render", "/pyroscope/render-diff", "/pyroscope/label-values", "/api/v1/ingest", "/ingest",
+          "/pyroscope/ingest", "/push.v1.PusherService/Push", "/v1development/profiles",
+          "/settings.v1.SettingsService/Get", "/settings.v1.SettingsService/Set",
+          *(f"/querier.v1.QuerierService/{m}" for m in (
+              "ProfileTypes", "LabelNames", "LabelValues", "Series", "SelectSeries", "SelectMergeStacktraces",
+              "SelectMergeSpanProfile", "SelectMergeProfile", "Diff", "GetProfileStats", "AnalyzeQuery")),
           "/login", "/plain.css", "/metrics", "/healthz", "/readyz", "/api/v1/windows", "/nothing",
           "/api/v1/labels//values", "/api/v1/labels/%00/values", "/../../etc/passwd", "//", "/%2e%2e/"]
 PARAMS = ["query", "from", "to", "base_from", "base_to", "format", "by", "max", "step", "nodes", "keep",
           "callers", "callees", "focus", "seconds", "pid", "comm", "container", "host", "next", "slots",
-          "min", "unit", "kind", "limit", "max_nodes", "max_functions", "base_query", "normalised", "idle"]
-VALUES = ["", "cpu", "wall", "offcpu", "oncpu", 'wall{comm="p1"}', 'offcpu{state="blocked"}', "part", "reason",
+          "min", "unit", "kind", "limit", "max_nodes", "max_functions", "base_query", "normalised", "idle", "name",
+          "until", "sampleRate", "units", "aggregationType", "label", "leftQuery", "leftFrom", "leftUntil",
+          "rightQuery", "rightFrom", "rightUntil", "max-nodes", "groupBy", "service"]
+VALUES = ["", "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=~\".*\"}", "app.cpu{a=b}", "dot", "cpu", "wall", "offcpu", "oncpu", 'wall{comm="p1"}', 'offcpu{state="blocked"}', "part", "reason",
           "0-24", 'cpu{comm="nginx"}', 'cpu{comm=~"(a+)+$"}', 'cpu{comm=~".*"}', "cpu{", "cpu{a=",
           'heap:inuse{x!~"["}', "now", "now-5m", "now-100y", "0", "-1", "1", "18446744073709551615",
           "99999999999999999999999", "1e309", "NaN", "folded", "json", "pprof", "svg", "html", "tree",
@@ -122,6 +132,37 @@ def mutated(rng, message):
     return bytes(m[:130_000])
 
 
+@functools.cache
+def pushes():
+    """What programs push and what Grafana asks, as it should be: paths, types and bodies."""
+    profile = pprof([("samples", "count"), ("cpu", "nanoseconds")],
+                    [(("main", "leaf"), (1, 10), {"k": "v"}), (("main",), (2, 20), {"bytes": 7})],
+                    period=("cpu", "nanoseconds", 10))
+    series = {"labels": [{"name": "service_name", "value": "a"}], "samples": [{"raw_profile": profile}]}
+    cpu = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+    ask = {"profile_typeID": cpu, "label_selector": '{service_name=~"p.*"}', "start": recent(),
+           "end": recent() + 60000}
+    proto, js = b"application/proto", b"application/json"
+    querier = b"/querier.v1.QuerierService/"
+    return [
+        (b"/api/v1/ingest?service=a", b"application/octet-stream", profile),
+        (b"/ingest?name=a.cpu{b=c}", b"text/plain", b"main;a 1\nmain;b 2\n"),
+        (b"/ingest?name=a", b"multipart/form-data; boundary=x",
+         b'--x\r\nContent-Disposition: form-data; name="profile"\r\n\r\n' + profile + b"\r\n--x--\r\n"),
+        (b"/push.v1.PusherService/Push", proto, encode("pyroscope", "PushRequest", {"series": [series]})),
+        (b"/v1development/profiles", js, b'{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{"samples":['
+         b'{"stackIndex":1,"values":["3"]}]}]}]}],"dictionary":{"stackTable":[{},{"locationIndices":[0]}]}}'),
+        (querier + b"SelectMergeStacktraces", proto, encode("pyroscope", "SelectMergeStacktracesRequest", ask)),
+        (querier + b"SelectMergeProfile", proto, encode("pyroscope", "SelectMergeProfileRequest", ask)),
+        (querier + b"Diff", proto, encode("pyroscope", "DiffRequest", {"left": ask, "right": ask})),
+        (querier + b"SelectSeries", proto, encode("pyroscope", "SelectSeriesRequest", {
+            **ask, "step": 15.0, "group_by": ["service_name", "comm"], "limit": 5})),
+        (querier + b"Series", js, b'{"labelNames":["service_name","__profile_type__"],"matchers":["{}"]}'),
+        (querier + b"LabelValues", js, b'{"name":"comm","matchers":["{service_name!=\\"x\\"}"]}'),
+        (b"/settings.v1.SettingsService/Set", js, b'{"setting":{"name":"a","value":"b"}}'),
+    ]
+
+
 class Hostile:
     """Makes requests; windows of theirs build on each other until one is spoilt."""
 
@@ -163,6 +204,11 @@ class Hostile:
         rng = self.rng
         if rng.random() < 0.02:
             return os.urandom(rng.randrange(1, 400)) + b"\r\n\r\n"
+        if rng.random() < 0.15:
+            path, kind, body = rng.choice(pushes())
+            body = body if rng.random() < 0.3 else mutated(rng, body)
+            return (b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+                    % (path, kind, len(body))) + body
         if rng.random() < 0.3:
             body = self.window()
             return (b"POST /api/v1/windows HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
