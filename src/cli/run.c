@@ -474,11 +474,11 @@ static void help(void)
 	     "SIGTERM, or by closing its terminal; SIGHUP reloads the configuration.\n"
 	     "");
 	service_help((const enum setting[]){
-		SET_STORE,      SET_LISTEN,     SET_RETENTION,  SET_MAX_SIZE,    SET_TIMES,
-		SET_FREQUENCY,  SET_EVENTS,     SET_OFFCPU,     SET_FINDINGS,    SET_USER,
-		SET_HOST,       SET_TABLES,     SET_LINES,      SET_THREADS,     SET_IDLE_IN,
-		SET_BLOCKED_IN, SET_TOKEN_FILE, SET_ALLOW_USER, SET_ALLOW_GROUP, SET_TLS_CERT,
-		SET_TLS_KEY,    SETTINGS});
+		SET_STORE,      SET_LISTEN,      SET_RETENTION,   SET_MAX_SIZE,   SET_TIMES,
+		SET_FREQUENCY,  SET_EVENTS,      SET_OFFCPU,      SET_FINDINGS,   SET_USER,
+		SET_HOST,       SET_TABLES,      SET_LINES,       SET_THREADS,    SET_IDLE_IN,
+		SET_BLOCKED_IN, SET_DEBUGINFOD,  SET_SYMBOLS_MAX, SET_TOKEN_FILE, SET_CA_FILE,
+		SET_ALLOW_USER, SET_ALLOW_GROUP, SET_TLS_CERT,    SET_TLS_KEY,    SETTINGS});
 }
 
 int cmd_run(int argc, char **argv)

@@ -13,6 +13,7 @@
 #include "collect/source.h"
 #include "serve/listen.h"
 #include "serve/server.h"
+#include "symbol/debug_cache.h"
 
 #define FILE_MAX   (256u << 10)
 #define LIST_MAX   256
@@ -23,10 +24,11 @@
 #define WRITTEN_(number) #number
 #define RETENTION        WRITTEN(STORE_RETENTION_DAYS) "d"
 #define MAX_SIZE         WRITTEN(STORE_MAX_GIB) "GiB"
+#define SYMBOLS_MAX      WRITTEN(DEBUG_CACHE_GIB) "GiB"
 #define TIMES            WRITTEN(STORE_TIMES_HOURS) "h"
 #define DEADLINE         WRITTEN(SERVER_DEADLINE_S) "s"
 
-enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, EVENTS, LISTEN, URL, YES_NO };
+enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, EVENTS, LISTEN, URL, URLS, YES_NO };
 
 static const struct {
 	const char *name;
@@ -75,6 +77,10 @@ static const struct {
 			    "FILE  file whose first line is the token; needed except on loopback"},
 	[SET_CA_FILE] = {"ca-file", TEXT, NULL,
 			 "FILE  trust the CA certificates in this PEM file, for https"},
+	[SET_DEBUGINFOD] = {"debuginfod", URLS, NULL,
+			    "URL  ask this debuginfod server for names, or nobody: no; repeatable"},
+	[SET_SYMBOLS_MAX] = {"symbols-max", SIZE, SYMBOLS_MAX,
+			     "SIZE  limit of the debug files that are kept (" SYMBOLS_MAX ")"},
 	[SET_ALLOW_USER] = {"allow-user", LIST, NULL,
 			    "NAME  give this user access without the token; repeatable"},
 	[SET_ALLOW_GROUP] =
@@ -138,6 +144,11 @@ static bool parse_size(const char *text, uint64_t *ret_bytes)
 	return false;
 }
 
+static bool is_no(const char *value)
+{
+	return strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
+}
+
 static bool parse(enum setting which, const char *value, uint64_t *ret)
 {
 	char *end;
@@ -154,11 +165,13 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 		return listen_is_valid(value);
 	case URL:
 		return fetch_is_url(value);
+	case URLS:
+		return fetch_is_url(value) || is_no(value);
 	case EVENTS: /* but for another clock: that is sampled in any case */
 		return source_find(value) && !source_find(value)->is_clock;
 	case YES_NO:
 		*ret = strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
-		return *ret || strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
+		return *ret || is_no(value);
 	case TEXT:
 	case LIST:
 		break;
@@ -168,7 +181,9 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 
 static bool is_list(enum setting which)
 {
-	return table[which].kind == LIST || table[which].kind == EVENTS;
+	enum kind kind = table[which].kind;
+
+	return kind == LIST || kind == EVENTS || kind == URLS;
 }
 
 static bool put(struct settings *s, enum setting which, const char *value,
@@ -184,6 +199,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[YES_NO] = "yes or no",
 		[URL] = "a URL such as http://collector:7117",
+		[URLS] = "a URL such as https://debuginfod.elfutils.org, or no",
 	};
 	uint64_t n;
 

@@ -39,6 +39,8 @@ struct receiver {
 	uint32_t count;
 	size_t bytes; /* of all dictionaries */
 	uint64_t live_until_ms;
+	receiver_frames_fn *on_frames; /* NULL: nobody wants to know */
+	void *frames_ctx;
 	struct receiver_stats stats;
 };
 
@@ -48,6 +50,12 @@ struct receiver *receiver_new(struct store *s)
 
 	r->store = s;
 	return r;
+}
+
+void receiver_on_frames(struct receiver *r, receiver_frames_fn *fn, void *ctx)
+{
+	r->on_frames = fn;
+	r->frames_ctx = ctx;
 }
 
 static void drop_metrics(struct instance *i)
@@ -223,6 +231,7 @@ static uint64_t covered_by(const struct window *w, uint64_t now_ms)
 static enum window_status read_new(struct receiver *r, struct instance *i, const void *bytes,
 				   size_t len, uint64_t now_ms, char reason[static 256])
 {
+	uint32_t frames = i->dict->frame_count;
 	struct window w;
 
 	int e = window_read(bytes, len, i->dict, &w);
@@ -237,6 +246,8 @@ static enum window_status read_new(struct receiver *r, struct instance *i, const
 				     : "the message cannot be read");
 		return WINDOW_REFUSED;
 	}
+	if (r->on_frames && i->dict->frame_count > frames)
+		r->on_frames(r->frames_ctx, i->dict, frames);
 	bool is_last_part = w.metric_count;
 	keep_metrics(i, &w);
 	enum window_status status = store_it(r, i, &w, now_ms, reason);
