@@ -10,6 +10,7 @@
 #include "base/fetch.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/rules_yaml.h"
 #include "collect/source.h"
 #include "serve/listen.h"
 #include "serve/server.h"
@@ -98,6 +99,7 @@ void settings_done(struct settings *s)
 			free(s->lists[i].items[k]);
 		free(s->lists[i].items);
 	}
+	rules_free(s->rules);
 	free(s->config);
 	*s = (struct settings){};
 }
@@ -268,6 +270,20 @@ static bool put_node(struct settings *s, yaml_document_t *doc, int which, yaml_n
 	return false;
 }
 
+/* False with *e, which names the line. */
+static bool put_rules(struct settings *s, yaml_document_t *doc, const yaml_node_t *list,
+		      struct settings_error *e)
+{
+	struct rules_error why;
+
+	rules_free(s->rules);
+	s->rules = rules_new();
+	if (rules_yaml_read(doc, list, s->rules, &why))
+		return true;
+	snprintf(e->text, sizeof(e->text), "%s", why.text);
+	return false;
+}
+
 static bool put_document(struct settings *s, yaml_document_t *doc, struct settings_error *e)
 {
 	yaml_node_t *root = yaml_document_get_root_node(doc);
@@ -285,6 +301,11 @@ static bool put_document(struct settings *s, yaml_document_t *doc, struct settin
 		const char *name = key && key->type == YAML_SCALAR_NODE
 					   ? (const char *)key->data.scalar.value
 					   : "";
+		if (value && strcmp(name, "rules") == 0) {
+			if (!put_rules(s, doc, value, e))
+				return false;
+			continue;
+		}
 		int which = find(name);
 		if (!key || which < 0 || !value) {
 			snprintf(e->text, sizeof(e->text), "line %zu: '%.64s' is no setting",

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "query/rules.h"
+
 enum setting {
 	SET_STORE,
 	SET_LISTEN,
@@ -53,7 +55,8 @@ struct settings { /* embedded; zero-initialised: nothing is set */
 	char *values[SETTINGS];
 	struct settings_list lists[SETTINGS]; /* of the repeatable ones */
 	bool by_flag[SETTINGS];
-	char *config; /* --config; NULL: the default file */
+	struct rules *rules; /* NULL: none; of a file alone */
+	char *config;        /* --config; NULL: the default file */
 };
 
 void settings_done(struct settings *s);

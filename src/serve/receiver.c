@@ -12,7 +12,8 @@ struct instance {
 	uint8_t id[16];
 	uint32_t epoch;
 	struct profile *dict;
-	size_t bytes; /* of dict and later */
+	struct rules_view rules;
+	size_t bytes; /* of dict, rules and later */
 	bool broken;  /* dict is of no more use */
 	uint64_t heard_ms;
 	uint64_t covered_ms; /* all that was taken before is here */
@@ -41,6 +42,7 @@ struct receiver {
 	uint64_t live_until_ms;
 	receiver_frames_fn *on_frames; /* NULL: nobody wants to know */
 	void *frames_ctx;
+	struct rules *rules; /* NULL: none */
 	struct receiver_stats stats;
 };
 
@@ -58,6 +60,11 @@ void receiver_on_frames(struct receiver *r, receiver_frames_fn *fn, void *ctx)
 	r->frames_ctx = ctx;
 }
 
+void receiver_set_rules(struct receiver *r, struct rules *rules)
+{
+	r->rules = rules;
+}
+
 static void drop_metrics(struct instance *i)
 {
 	for (uint32_t m = 0; m < i->metric_count; m++)
@@ -71,6 +78,7 @@ static void instance_free(struct instance *i)
 {
 	drop_metrics(i);
 	window_done(&i->later);
+	rules_view_done(&i->rules);
 	profile_free(i->dict);
 	free(i);
 }
@@ -140,7 +148,8 @@ static uint64_t hash_of(const void *bytes, size_t len)
 /* Keeps under the cap; one that fills it alone is told to begin a new dictionary. */
 static void account(struct receiver *r, struct instance *i)
 {
-	size_t now = profile_bytes(i->dict) + i->later.row_count * sizeof(*i->later.rows) +
+	size_t now = profile_bytes(i->dict) + rules_view_bytes(&i->rules) +
+		     i->later.row_count * sizeof(*i->later.rows) +
 		     i->later.time_count * sizeof(*i->later.times);
 
 	r->bytes += now - i->bytes;
@@ -193,6 +202,8 @@ static enum window_status store_it(struct receiver *r, struct instance *i, struc
 	if (w->part == WINDOW_NO_PART)
 		return WINDOW_STORED; /* entries only, and they are in the dictionary */
 	int e = store_append(r->store, i->dict, w, now_ms, &err);
+	if (!e && r->rules)
+		rules_window(r->rules, &i->rules, i->dict, w);
 	if (!e || e == -EEXIST) {
 		r->stats.last_error = 0;
 		return e ? WINDOW_DUPLICATE : WINDOW_STORED;

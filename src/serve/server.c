@@ -229,6 +229,8 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	}
 	say_warning(s);
 	s->receiver = receiver_new(s->store);
+	s->rules = o->rules;
+	receiver_set_rules(s->receiver, s->rules);
 	s->packages = packages_new(NULL);
 	start_names(s, o);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);

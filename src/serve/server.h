@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
+#include "query/rules.h"
 #include "serve/access.h"
 #include "serve/listen.h"
 #include "store/store.h"
@@ -34,6 +35,7 @@ struct server_options {
 	const char *const *debuginfod; /* URLs to ask for debug files; copied */
 	size_t debuginfod_count;       /* 0: nobody is asked */
 	const char *ca_file;  /* for those; borrowed until server_free; NULL: the system's */
+	struct rules *rules;  /* counted; borrowed until server_free; NULL: none */
 	uint64_t symbols_max; /* bytes of debug files that are kept; 0: DEBUG_CACHE_GIB */
 	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
 	uint64_t deadline_ms; /* of a query; 0: SERVER_DEADLINE_S */

@@ -31,6 +31,7 @@ struct server {
 	uint8_t *message;    /* room for one */
 	struct live_profiles *live_profiles;
 	struct cost *cost;
+	struct rules *rules; /* NULL: none */
 	bool has_tls;
 	struct token *token; /* NULL: none */
 	struct access *access;

@@ -157,6 +157,16 @@ static void names_part(struct exposition *e, struct server *s)
 			   (double)asked.dropped);
 }
 
+static void rules_part(struct exposition *e, const struct rules *r)
+{
+	if (!r)
+		return;
+	exposition_counters(e, "rule_seconds",
+			    "Time of functions that the configuration has rules for, by rule.");
+	for (size_t i = 0; i < rules_count(r); i++)
+		exposition_value(e, "rule", rules_name(r, i), rules_seconds(r, i));
+}
+
 void status_metrics(void *ctx, struct http_request *r)
 {
 	struct server *s = ctx;
@@ -185,6 +195,7 @@ void status_metrics(void *ctx, struct http_request *r)
 	receiver_part(e, &received);
 	http_part(e, &http, &jobs);
 	names_part(e, s);
+	rules_part(e, s->rules);
 	receiver_metrics(s->receiver, exposition_collector_metric, e);
 	exposition_free(e);
 	fclose(out);
