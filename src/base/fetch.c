@@ -1,7 +1,5 @@
 #include "base/fetch.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -12,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/library.h"
+#include "base/curl.h"
 #include "base/loop.h"
 #include "base/mem.h"
 
@@ -350,37 +348,6 @@ static int fetch_plain(struct fetching *f, struct fetch_answer *ret)
 
 /* ---- with libcurl --------------------------------------------------------------------------- */
 
-struct curl {
-	__typeof__(curl_easy_init) *easy_init;
-	__typeof__(curl_easy_setopt) *easy_setopt;
-	__typeof__(curl_easy_perform) *easy_perform;
-	__typeof__(curl_easy_getinfo) *easy_getinfo;
-	__typeof__(curl_easy_cleanup) *easy_cleanup;
-	__typeof__(curl_easy_strerror) *easy_strerror;
-	__typeof__(curl_slist_append) *slist_append;
-	__typeof__(curl_slist_free_all) *slist_free_all;
-};
-
-static bool load_curl(struct curl *c, const char **ret_why)
-{
-	static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL};
-	void *library = library_open(names, ret_why);
-
-	if (!library)
-		return false;
-	*ret_why = "it lacks a function";
-	*(void **)&c->easy_init = dlsym(library, "curl_easy_init");
-	*(void **)&c->easy_setopt = dlsym(library, "curl_easy_setopt");
-	*(void **)&c->easy_perform = dlsym(library, "curl_easy_perform");
-	*(void **)&c->easy_getinfo = dlsym(library, "curl_easy_getinfo");
-	*(void **)&c->easy_cleanup = dlsym(library, "curl_easy_cleanup");
-	*(void **)&c->easy_strerror = dlsym(library, "curl_easy_strerror");
-	*(void **)&c->slist_append = dlsym(library, "curl_slist_append");
-	*(void **)&c->slist_free_all = dlsym(library, "curl_slist_free_all");
-	return c->easy_init && c->easy_setopt && c->easy_perform && c->easy_getinfo &&
-	       c->easy_cleanup && c->easy_strerror && c->slist_append && c->slist_free_all;
-}
-
 static size_t on_body(const char *bytes, size_t one, size_t len, void *ctx)
 {
 	return put(ctx, bytes, one * len) ? 0 : one * len;
@@ -417,7 +384,7 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	const char *missing;
 	long status = 0;
 
-	if (!load_curl(&c, &missing)) {
+	if (!curl_load(&c, &missing)) {
 		snprintf(why, sizeof(why), "https needs libcurl (Debian: libcurl4): %s", missing);
 		return failed(f->err, -ENOENT, why);
 	}

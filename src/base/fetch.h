@@ -1,8 +1,7 @@
 /*
  * fetch: sends one HTTP request and returns the answer in memory.
  *
- * http:// uses a plain socket. https:// needs libcurl (Debian: libcurl4), which is loaded when it
- * is first needed: linking it would cost every run of smolder some megabytes.
+ * http:// uses a plain socket. https:// needs libcurl (curl.h).
  *
  * Host names are resolved on a thread that may outlive the call, so that a name server that does
  * not answer does not keep the caller from giving up.

@@ -135,7 +135,7 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 	struct render_options render = o->options;
 	struct file_out out;
 
-	render.packages = packages;
+	render.help.packages = packages;
 
 	if (strcmp(path, "-") == 0)
 		render.terminal_columns = cli_terminal_columns();

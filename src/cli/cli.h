@@ -44,6 +44,7 @@ int cmd_explain(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
 int cmd_findings(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
+int cmd_symbols(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_agent(int argc, char **argv);

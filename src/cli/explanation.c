@@ -345,7 +345,7 @@ static json_t *list_unknown(const struct profile *p, const struct store_answer *
 	if (q.unnamed)
 		say(list, "%.1f %% of frames have no name: only a file and an address are known",
 		    percent(q.unnamed, q.frames));
-	if (*quality_hint(&q, NULL, hint))
+	if (*quality_hint(&q, (struct quality_help){.debuginfod = !a->debuginfod}, hint))
 		say(list, "%s", hint);
 	if (q.incomplete + q.truncated)
 		say(list, "%.1f %% of user stacks do not reach the program's start",

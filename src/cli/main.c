@@ -31,6 +31,7 @@ const struct command commands[] = {
 	{"labels", cmd_labels, "list the labels to select by"},
 	{"findings", cmd_findings,
 	 "say what looks wrong on this machine, now or over a time range"},
+	{"symbols", cmd_symbols, "give the server debug files, to name stripped programs"},
 	{"flame", cmd_flame, "convert folded stacks, pprof or perf script to any format"},
 	{"doctor", cmd_doctor, "check what this kernel and your permissions allow"},
 	{},

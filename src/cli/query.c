@@ -76,6 +76,7 @@ static int of_store(struct query_options *q, const char *selector, const struct 
 	}
 	CLEANUP(freep) char *subject = query_client_subject(c, &ask, NULL);
 	q->out.options.subject = subject;
+	q->out.options.help.debuginfod = !answer.debuginfod;
 	code = query_options_write(p, r, &q->out, "query");
 	if (!code)
 		report_answer(p, &answer, "");

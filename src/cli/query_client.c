@@ -22,6 +22,7 @@
 #include "query/selector.h"
 #include "render/escape.h"
 #include "serve/server.h"
+#include "symbol/stored_names.h"
 
 #define ANSWER_MAX (1u << 30)
 #define JSON_MAX   (16u << 20) /* of an answer that is JSON */
@@ -38,6 +39,8 @@ struct query_client {
 	const char *ca;      /* file, of the command line; NULL: the system's */
 	char *url;           /* a server's, without a slash at its end; NULL: the store */
 	struct store *store; /* NULL: the server */
+	struct debug_cache *debug_files; /* of the store */
+	struct stored_names *names;
 	uint64_t timeout_ms, began_ms;
 	char *hint;       /* " --server URL", " --store DIR" or "" */
 	const char *said; /* the selector that say_process() was last about; of the command line */
@@ -168,6 +171,10 @@ static bool open_store(struct query_client *c, const struct query_client_options
 	struct store_options o = {.read_only = true, .progress = on_progress, .progress_ctx = c};
 	struct store_error err = {};
 
+	c->debug_files = debug_cache_new(dir, 0, false);
+	c->names = stored_names_new(c->debug_files, NULL, NULL);
+	o.name = stored_names_frame;
+	o.name_ctx = c->names;
 	int r = store_open(dir, &o, &c->store, &err);
 	if (r)
 		say_no_store(given, dir, r, &err);
@@ -217,6 +224,8 @@ void query_client_close(struct query_client *c)
 	if (!c)
 		return;
 	store_close(c->store);
+	stored_names_free(c->names);
+	debug_cache_free(c->debug_files);
 	if (c->bearer)
 		explicit_bzero(c->bearer, strlen(c->bearer));
 	free(c->bearer);
@@ -358,6 +367,7 @@ static int profile_by_server(struct query_client *c, const struct query_request 
 		.samples = fetch_header_number(&a, "X-Smolder-Samples"),
 		.lost = fetch_header_number(&a, "X-Smolder-Lost"),
 		.damaged = fetch_header_number(&a, "X-Smolder-Damaged"),
+		.debuginfod = fetch_header_number(&a, "X-Smolder-Debuginfod"),
 	};
 	fetch_answer_done(&a);
 	return r ? unreadable(c, r == -EPROTONOSUPPORT ? "it comes from another version of smolder"

@@ -499,5 +499,5 @@ void recording_report(const struct recording_result *r, const char *path)
 		log_warn("%llu stacks were deeper than %d user frames or %d kernel frames: "
 			 "[truncated] marks where frames were left out",
 			 (unsigned long long)p->info.truncated, WIRE_USER_FRAMES, WIRE_FRAMES);
-	report_missing_names(&q);
+	report_missing_names(&q, false);
 }

@@ -18,13 +18,14 @@ void report_time(uint64_t ms, char ret[static 32])
 	strftime(ret, 32, same ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
 }
 
-void report_missing_names(const struct quality *q)
+void report_missing_names(const struct quality *q, bool debuginfod)
 {
 	CLEANUP(freep) char *cache = cli_cache_dir();
 	CLEANUP(packages_freep) struct packages *packages = packages_new(cache);
+	struct quality_help help = {packages, debuginfod};
 	char hint[QUALITY_HINT];
 
-	if (log_level > LOG_QUIET && *quality_hint(q, packages, hint))
+	if (log_level > LOG_QUIET && *quality_hint(q, help, hint))
 		log_info("%s", hint);
 }
 
@@ -67,5 +68,5 @@ void report_answer(const struct profile *p, const struct store_answer *a, const 
 		log_warn("%llu samples have a shortened stack, because there are too many "
 			 "different stacks",
 			 (unsigned long long)p->info.capped);
-	report_missing_names(&q);
+	report_missing_names(&q, !a->debuginfod);
 }

@@ -14,7 +14,7 @@
 void report_time(uint64_t ms, char ret[static 32]);
 
 /* Says how to get names for the largest group of unnamed frames; nothing if there are few. */
-void report_missing_names(const struct quality *q);
+void report_missing_names(const struct quality *q, bool debuginfod);
 
 /* Warns about files of the store that are missing from an answer, and why; false: none are. */
 bool report_unreadable(const struct store_answer *a);

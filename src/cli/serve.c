@@ -2,15 +2,18 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fetch.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/service.h"
 #include "cli/store_dir.h"
+#include "serve/debuginfod.h"
 #include "serve/peer.h"
 #include "serve/server.h"
 
@@ -80,11 +83,45 @@ static const char *kubelet_file(const struct settings *set, enum setting which, 
 	return is_safe && access(mounted, R_OK) == 0 ? mounted : NULL;
 }
 
+/*
+ * Whom to ask for debug files: as the settings say, else as the environment does for all clients of
+ * debuginfod. The environment's text is cut in place.
+ */
+static size_t debuginfod_urls(const struct settings *set, char *environment,
+			      const char *urls[static DEBUGINFOD_SERVERS])
+{
+	const struct settings_list *list = settings_list(set, SET_DEBUGINFOD);
+	size_t count = 0;
+	char *save = NULL;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (!fetch_is_url(list->items[i]))
+			return 0; /* "no" */
+		if (count < DEBUGINFOD_SERVERS)
+			urls[count++] = list->items[i];
+	}
+	if (list->count > DEBUGINFOD_SERVERS)
+		log_warn("only the first %d debuginfod servers are asked", DEBUGINFOD_SERVERS);
+	if (list->count)
+		return count;
+	for (char *url = strtok_r(environment, " \t\n", &save); url && count < DEBUGINFOD_SERVERS;
+	     url = strtok_r(NULL, " \t\n", &save)) {
+		if (fetch_is_url(url))
+			urls[count++] = url;
+		else
+			log_warn("DEBUGINFOD_URLS has '%.100s', which is no URL that can be asked",
+				 url);
+	}
+	return count;
+}
+
 int serve_run(const struct serve_options *o)
 {
 	const struct settings *set = o->settings;
 	const char *names[NAMES_MAX], *list = settings_text(set, SET_NAMES);
+	const char *urls[DEBUGINFOD_SERVERS], *from = getenv("DEBUGINFOD_URLS");
 	CLEANUP(freep) char *text = mem_strdup(list ? list : "");
+	CLEANUP(freep) char *environment = mem_strdup(from ? from : "");
 	struct server_options options = {
 		.store_place = o->store,
 		.listen = settings_text(set, SET_LISTEN),
@@ -97,6 +134,11 @@ int serve_run(const struct serve_options *o)
 		.store = {.retention_ms = settings_number(set, SET_RETENTION),
 			  .max_bytes = settings_number(set, SET_MAX_SIZE),
 			  .times_ms = settings_number(set, SET_TIMES)},
+		.debuginfod = urls,
+		.debuginfod_count = debuginfod_urls(set, environment, urls),
+		.ca_file = settings_text(set, SET_CA_FILE),
+		.rules = set->rules,
+		.symbols_max = settings_number(set, SET_SYMBOLS_MAX),
 		.deadline_ms = settings_number(set, SET_DEADLINE),
 		.windows_fd = o->windows_fd,
 		.kubelet = {.url = settings_text(set, SET_KUBELET),
@@ -145,10 +187,10 @@ static void help(void)
 	     "half of 'smolder run' on its own, for collectors on other machines. Needs no\n"
 	     "privileges.\n"
 	     "");
-	service_help((const enum setting[]){SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE,
-					    SET_TIMES, SET_DEADLINE, SET_NAMES, SET_WINDOWS_FD,
-					    SET_TOKEN_FILE, SET_ALLOW_USER, SET_ALLOW_GROUP,
-					    SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
+	service_help((const enum setting[]){
+		SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE, SET_TIMES, SET_DEADLINE,
+		SET_NAMES, SET_WINDOWS_FD, SET_DEBUGINFOD, SET_SYMBOLS_MAX, SET_TOKEN_FILE,
+		SET_CA_FILE, SET_ALLOW_USER, SET_ALLOW_GROUP, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
 }
 
 int cmd_serve(int argc, char **argv)

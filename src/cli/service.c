@@ -17,7 +17,7 @@
 
 enum { OPT_CONFIG = 1000 };
 
-static bool read_config(struct settings *s, const char *config)
+bool service_read_config(struct settings *s, const char *config)
 {
 	struct settings_error e;
 	const char *path = config ? config : SERVICE_CONFIG;
@@ -43,7 +43,7 @@ bool service_reload(struct settings *s)
 	}
 	fresh.config = s->config ? mem_strdup(s->config) : NULL;
 	struct access_list allowed;
-	if (!read_config(&fresh, fresh.config) || access_list_read(&fresh, &allowed)) {
+	if (!service_read_config(&fresh, fresh.config) || access_list_read(&fresh, &allowed)) {
 		settings_done(&fresh);
 		return false;
 	}
@@ -92,7 +92,7 @@ int service_options(const char *command, int argc, char **argv, void (*help)(voi
 		log_error("%s takes no argument '%s'", command, argv[optind]);
 		return cli_usage(command);
 	}
-	if (!read_config(s, config))
+	if (!service_read_config(s, config))
 		return 1;
 	free(s->config);
 	s->config = config ? mem_strdup(config) : NULL;

@@ -18,6 +18,10 @@
 int service_options(const char *command, int argc, char **argv, void (*help)(void),
 		    struct settings *s);
 
+/* Reads the configuration `config`; NULL: SERVICE_CONFIG, if that exists. False after reporting why
+ * not. */
+bool service_read_config(struct settings *s, const char *config);
+
 /* Prints the --help lines of these settings (ends with SETTINGS), and of the common options. */
 void service_help(const enum setting *which);
 

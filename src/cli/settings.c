@@ -10,11 +10,13 @@
 #include "base/fetch.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/rules_yaml.h"
 #include "cli/series_options.h"
 #include "collect/source.h"
 #include "profile/relabel_yaml.h"
 #include "serve/listen.h"
 #include "serve/server.h"
+#include "symbol/debug_cache.h"
 
 #define FILE_MAX   (256u << 10)
 #define LIST_MAX   256
@@ -25,10 +27,24 @@
 #define WRITTEN_(number) #number
 #define RETENTION        WRITTEN(STORE_RETENTION_DAYS) "d"
 #define MAX_SIZE         WRITTEN(STORE_MAX_GIB) "GiB"
+#define SYMBOLS_MAX      WRITTEN(DEBUG_CACHE_GIB) "GiB"
 #define TIMES            WRITTEN(STORE_TIMES_HOURS) "h"
 #define DEADLINE         WRITTEN(SERVER_DEADLINE_S) "s"
 
-enum kind { TEXT, DURATION, SIZE, NUMBER, LIST, LABEL, SELECTOR, EVENTS, LISTEN, URL, YES_NO };
+enum kind {
+	TEXT,
+	DURATION,
+	SIZE,
+	NUMBER,
+	LIST,
+	LABEL,
+	SELECTOR,
+	EVENTS,
+	LISTEN,
+	URL,
+	URLS,
+	YES_NO
+};
 
 static const struct {
 	const char *name;
@@ -91,6 +107,10 @@ static const struct {
 			    "FILE  file whose first line is the token; needed except on loopback"},
 	[SET_CA_FILE] = {"ca-file", TEXT, NULL,
 			 "FILE  trust the CA certificates in this PEM file, for https"},
+	[SET_DEBUGINFOD] = {"debuginfod", URLS, NULL,
+			    "URL  ask this debuginfod server for names, or nobody: no; repeatable"},
+	[SET_SYMBOLS_MAX] = {"symbols-max", SIZE, SYMBOLS_MAX,
+			     "SIZE  limit of the debug files that are kept (" SYMBOLS_MAX ")"},
 	[SET_ALLOW_USER] = {"allow-user", LIST, NULL,
 			    "NAME  give this user access without the token; repeatable"},
 	[SET_ALLOW_GROUP] =
@@ -109,6 +129,7 @@ void settings_done(struct settings *s)
 		free(s->lists[i].items);
 	}
 	relabel_free(s->relabel);
+	rules_free(s->rules);
 	free(s->config);
 	*s = (struct settings){};
 }
@@ -155,6 +176,11 @@ static bool parse_size(const char *text, uint64_t *ret_bytes)
 	return false;
 }
 
+static bool is_no(const char *value)
+{
+	return strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
+}
+
 static bool parse(enum setting which, const char *value, uint64_t *ret)
 {
 	char *end;
@@ -171,11 +197,13 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 		return listen_is_valid(value);
 	case URL:
 		return fetch_is_url(value);
+	case URLS:
+		return fetch_is_url(value) || is_no(value);
 	case EVENTS: /* but for another clock: that is sampled in any case */
 		return source_find(value) && !source_find(value)->is_clock;
 	case YES_NO:
 		*ret = strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
-		return *ret || strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
+		return *ret || is_no(value);
 	case LABEL:
 		return series_options_is_label(value);
 	case SELECTOR:
@@ -191,7 +219,7 @@ static bool is_list(enum setting which)
 {
 	enum kind kind = table[which].kind;
 
-	return kind == LIST || kind == EVENTS || kind == LABEL || kind == SELECTOR;
+	return kind == LIST || kind == EVENTS || kind == LABEL || kind == SELECTOR || kind == URLS;
 }
 
 static bool put(struct settings *s, enum setting which, const char *value,
@@ -209,6 +237,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[YES_NO] = "yes or no",
 		[URL] = "a URL such as http://collector:7117",
+		[URLS] = "a URL such as https://debuginfod.elfutils.org, or no",
 	};
 	uint64_t n;
 
@@ -277,15 +306,28 @@ static bool put_node(struct settings *s, yaml_document_t *doc, int which, yaml_n
 	return false;
 }
 
-/* False with *e, which has the line. */
-static bool put_rules(struct settings *s, yaml_document_t *doc, const yaml_node_t *list,
-		      struct settings_error *e)
+/* These two: false with *e, which has the line. */
+static bool put_relabelling(struct settings *s, yaml_document_t *doc, const yaml_node_t *list,
+			    struct settings_error *e)
 {
 	struct relabel_error why = {};
 
 	relabel_free(s->relabel);
 	s->relabel = relabel_new();
 	if (relabel_yaml_read(doc, list, s->relabel, &why) == 0)
+		return true;
+	snprintf(e->text, sizeof(e->text), "%s", why.text);
+	return false;
+}
+
+static bool put_rules(struct settings *s, yaml_document_t *doc, const yaml_node_t *list,
+		      struct settings_error *e)
+{
+	struct rules_error why;
+
+	rules_free(s->rules);
+	s->rules = rules_new();
+	if (rules_yaml_read(doc, list, s->rules, &why))
 		return true;
 	snprintf(e->text, sizeof(e->text), "%s", why.text);
 	return false;
@@ -309,6 +351,11 @@ static bool put_document(struct settings *s, yaml_document_t *doc, struct settin
 					   ? (const char *)key->data.scalar.value
 					   : "";
 		if (value && strcmp(name, "relabel_configs") == 0) {
+			if (!put_relabelling(s, doc, value, e))
+				return false;
+			continue;
+		}
+		if (value && strcmp(name, "rules") == 0) {
 			if (!put_rules(s, doc, value, e))
 				return false;
 			continue;

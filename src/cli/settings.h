@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "query/rules.h"
+
 struct relabel;
 
 enum setting {
@@ -41,6 +43,8 @@ enum setting {
 	SET_WINDOWS_FD,
 	SET_TOKEN_FILE,
 	SET_CA_FILE,
+	SET_DEBUGINFOD,
+	SET_SYMBOLS_MAX,
 	SET_ALLOW_USER,
 	SET_ALLOW_GROUP,
 	SET_TLS_CERT,
@@ -62,6 +66,7 @@ struct settings { /* embedded; zero-initialised: nothing is set */
 	struct settings_list lists[SETTINGS]; /* of the repeatable ones */
 	bool by_flag[SETTINGS];
 	struct relabel *relabel; /* relabel_configs of the file; NULL: none */
+	struct rules *rules;     /* the file's rules; NULL: none */
 	char *config;            /* --config; NULL: the default file */
 };
 

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "symbol/debug_cache.h"
 
 #define DEPTH_MAX 2 /* of a store: DIR/raw/2026-11-15.db */
 
@@ -164,12 +165,13 @@ static int check_way(const char *dir, const struct privilege_user *u)
 /* Names in the directory of a store, as in docs/store.md. */
 static bool is_ours(const char *name, unsigned depth)
 {
-	static const char *const top[] = {"raw", "roll", "times", "pid", "accounts.db*"};
+	static const char *const top[] = {"raw", "roll",         "times", DEBUG_CACHE_DIR,
+					  "pid", "accounts.db*", NULL};
+	static const char *const below[] = {"*.db*",     "*.debug", "*.added",
+					    "*.missing", "*.part",  NULL};
 
-	if (depth > 0)
-		return fnmatch("*.db*", name, 0) == 0;
-	for (size_t i = 0; i < ARRAY_SIZE(top); i++)
-		if (fnmatch(top[i], name, 0) == 0)
+	for (const char *const *at = depth > 0 ? below : top; *at; at++)
+		if (fnmatch(*at, name, 0) == 0)
 			return true;
 	return false;
 }

@@ -35,7 +35,7 @@ struct findings;
 
 struct findings_options { /* all borrowed */
 	const struct profile *dict;
-	struct places *places; /* NULL: none */
+	struct places *places;   /* NULL: none */
 	struct bpf_costs *costs; /* NULL: what BPF programs cost is not looked at */
 	const char *host;
 };

@@ -38,7 +38,7 @@ static const char *string_of(const void *ctx, uint32_t id, size_t *ret_len)
 
 struct remap_from remap_from_profile(const struct profile *p)
 {
-	return (struct remap_from){p->modules, p->frames, string_of, p};
+	return (struct remap_from){p->modules, p->frames, string_of, p, NULL, NULL};
 }
 
 uint32_t remap_string(const struct remap_from *from, uint32_t id, struct profile *to)
@@ -79,6 +79,8 @@ uint32_t remap_frame(struct remap *m, const struct remap_from *from, uint32_t id
 	f.name = remap_string(from, f.name, to);
 	f.source = remap_string(from, f.source, to);
 	f.module = remap_module(m, from, f.module, to);
+	if (from->name)
+		from->name(from->name_ctx, to, &f);
 	return m->frames[id] = profile_frame(to, &f);
 }
 

@@ -28,11 +28,17 @@ void remap_done(struct remap *m);
  * all stacks. Call it first. */
 void remap_set_stack(struct remap *m, uint32_t id, uint32_t to);
 
+/* May change the name and the kind of a frame that is about to be added to `to`; its ids are of
+ * that. */
+typedef void remap_name_fn(void *ctx, struct profile *to, struct frame *f);
+
 struct remap_from { /* the dictionary to translate from; borrowed */
 	const struct module *modules;
 	const struct frame *frames;
 	const char *(*string)(const void *ctx, uint32_t id, size_t *ret_len);
 	const void *ctx;
+	remap_name_fn *name; /* NULL: frames keep their names */
+	void *name_ctx;
 };
 
 struct remap_from

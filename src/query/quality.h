@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "profile/profile.h"
@@ -34,9 +35,15 @@ struct quality {
 
 void quality_of(const struct profile *p, struct quality *ret);
 
+/* What may help: zero-initialised, nothing that has to be looked for. */
+struct quality_help {
+	struct packages *packages; /* finds the package with a file's symbols; NULL: none */
+	bool debuginfod;           /* a server could ask for debug files, and is not told to */
+};
+
 /*
  * One sentence on what would name the most unnamed frames; "" if less than 1 % are unnamed, or no
- * remedy is known. `packages` finds the package with a file's symbols; NULL: none is looked for.
+ * remedy is known.
  */
-const char *quality_hint(const struct quality *q, struct packages *packages,
+const char *quality_hint(const struct quality *q, struct quality_help help,
 			 char ret[static QUALITY_HINT]);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "profile/profile.h"
-#include "query/package.h"
+#include "query/quality.h"
 #include "query/tree.h"
 
 struct render_options {
@@ -23,7 +23,7 @@ struct render_options {
 	/* folded, text: if all samples stand for the same time, print their number, as perf and
 	   BCC's tools do */
 	bool counted;
-	struct packages *packages; /* columns: its hint names one; NULL: none is looked for */
+	struct quality_help help; /* columns: what its hint may name */
 };
 
 struct renderer {

@@ -37,7 +37,7 @@ static void write_range(FILE *out, const struct profile *p, uint64_t total)
 		i->lost, i->truncated, i->capped, total);
 }
 
-static void write_quality(FILE *out, const struct profile *p, struct packages *packages)
+static void write_quality(FILE *out, const struct profile *p, struct quality_help help)
 {
 	struct quality q;
 	char hint[QUALITY_HINT];
@@ -47,7 +47,7 @@ static void write_quality(FILE *out, const struct profile *p, struct packages *p
 		",\"stacks\":%" PRIu64 ",\"incomplete\":%" PRIu64 ",\"by_frame_pointers\":%" PRIu64
 		",\"frames\":%" PRIu64 ",\"unnamed\":%" PRIu64 ",",
 		q.stacks, q.incomplete + q.truncated, q.by_pointers, q.frames, q.unnamed);
-	write_text(out, "hint", quality_hint(&q, packages, hint));
+	write_text(out, "hint", quality_hint(&q, help, hint));
 }
 
 static void write_head(FILE *out, const struct profile *p, const struct tree *t,
@@ -61,7 +61,7 @@ static void write_head(FILE *out, const struct profile *p, const struct tree *t,
 	write_range(out, p, t->nodes[0].total);
 	fprintf(out, ",\"pruned\":%" PRIu64 ",\"least\":%" PRIu64 ",\"other\":%u,\"unlisted\":%u",
 		t->pruned, t->pruned ? t->least : 0, t->merged, t->unlisted);
-	write_quality(out, p, o->packages);
+	write_quality(out, p, o->help);
 	if (o->tree.base) {
 		fputs(",\n\"base\":{", out);
 		write_range(out, o->tree.base, t->nodes[0].base_total);

@@ -319,7 +319,8 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 		return;
 	}
 	a->options.tree.base = base;
-	a->options.packages = a->q.server->packages;
+	a->options.help.packages = a->q.server->packages;
+	a->options.help.debuginfod = !a->q.server->debuginfod;
 	CLEANUP(freep) char *subject = find_subject(a, s);
 	a->options.subject = subject;
 	int r = a->renderer->render(p, &a->options, out);
@@ -587,7 +588,9 @@ static void answer_profile(struct api_job *a)
 	answer.headers[QUERY_JOB_HEADERS].value = sandbox;
 	answer.headers[QUERY_JOB_HEADERS + 1].name = "X-Smolder-Process";
 	answer.headers[QUERY_JOB_HEADERS + 1].value = process;
-	send_body(a, &answer, QUERY_JOB_HEADERS + 2);
+	answer.headers[QUERY_JOB_HEADERS + 2].name = "X-Smolder-Debuginfod";
+	answer.headers[QUERY_JOB_HEADERS + 2].value = a->q.server->debuginfod ? "1" : NULL;
+	send_body(a, &answer, QUERY_JOB_HEADERS + 3);
 }
 
 static void send_answer(struct query_job *q)

@@ -12,7 +12,8 @@ struct instance {
 	uint8_t id[16];
 	uint32_t epoch;
 	struct profile *dict;
-	size_t bytes; /* of dict and later */
+	struct rules_view rules;
+	size_t bytes; /* of dict, rules and later */
 	bool broken;  /* dict is of no more use */
 	uint64_t heard_ms;
 	uint64_t covered_ms; /* all that was taken before is here */
@@ -39,6 +40,9 @@ struct receiver {
 	uint32_t count;
 	size_t bytes; /* of all dictionaries */
 	uint64_t live_until_ms;
+	receiver_frames_fn *on_frames; /* NULL: nobody wants to know */
+	void *frames_ctx;
+	struct rules *rules; /* NULL: none */
 	struct receiver_stats stats;
 };
 
@@ -48,6 +52,17 @@ struct receiver *receiver_new(struct store *s)
 
 	r->store = s;
 	return r;
+}
+
+void receiver_on_frames(struct receiver *r, receiver_frames_fn *fn, void *ctx)
+{
+	r->on_frames = fn;
+	r->frames_ctx = ctx;
+}
+
+void receiver_set_rules(struct receiver *r, struct rules *rules)
+{
+	r->rules = rules;
 }
 
 static void drop_metrics(struct instance *i)
@@ -63,6 +78,7 @@ static void instance_free(struct instance *i)
 {
 	drop_metrics(i);
 	window_done(&i->later);
+	rules_view_done(&i->rules);
 	profile_free(i->dict);
 	free(i);
 }
@@ -132,7 +148,8 @@ static uint64_t hash_of(const void *bytes, size_t len)
 /* Keeps under the cap; one that fills it alone is told to begin a new dictionary. */
 static void account(struct receiver *r, struct instance *i)
 {
-	size_t now = profile_bytes(i->dict) + i->later.row_count * sizeof(*i->later.rows) +
+	size_t now = profile_bytes(i->dict) + rules_view_bytes(&i->rules) +
+		     i->later.row_count * sizeof(*i->later.rows) +
 		     i->later.time_count * sizeof(*i->later.times);
 
 	r->bytes += now - i->bytes;
@@ -185,6 +202,8 @@ static enum window_status store_it(struct receiver *r, struct instance *i, struc
 	if (w->part == WINDOW_NO_PART)
 		return WINDOW_STORED; /* entries only, and they are in the dictionary */
 	int e = store_append(r->store, i->dict, w, now_ms, &err);
+	if (!e && r->rules)
+		rules_window(r->rules, &i->rules, i->dict, w);
 	if (!e || e == -EEXIST) {
 		r->stats.last_error = 0;
 		return e ? WINDOW_DUPLICATE : WINDOW_STORED;
@@ -223,6 +242,7 @@ static uint64_t covered_by(const struct window *w, uint64_t now_ms)
 static enum window_status read_new(struct receiver *r, struct instance *i, const void *bytes,
 				   size_t len, uint64_t now_ms, char reason[static 256])
 {
+	uint32_t frames = i->dict->frame_count;
 	struct window w;
 
 	int e = window_read(bytes, len, i->dict, &w);
@@ -237,6 +257,8 @@ static enum window_status read_new(struct receiver *r, struct instance *i, const
 				     : "the message cannot be read");
 		return WINDOW_REFUSED;
 	}
+	if (r->on_frames && i->dict->frame_count > frames)
+		r->on_frames(r->frames_ctx, i->dict, frames);
 	bool is_last_part = w.metric_count;
 	keep_metrics(i, &w);
 	enum window_status status = store_it(r, i, &w, now_ms, reason);

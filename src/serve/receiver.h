@@ -15,6 +15,7 @@
 
 #include "base/pack.h"
 #include "profile/window.h"
+#include "query/rules.h"
 #include "store/store.h"
 
 #define RECEIVER_INSTANCES 256
@@ -24,6 +25,13 @@ struct receiver;
 
 struct receiver *receiver_new(struct store *s); /* borrowed */
 void receiver_free(struct receiver *r);
+
+/* Has fn told of the frames that a message has added to a dictionary: those from id `first` on. */
+typedef void receiver_frames_fn(void *ctx, const struct profile *dict, uint32_t first);
+void receiver_on_frames(struct receiver *r, receiver_frames_fn *fn, void *ctx);
+
+/* Has them count every window that is stored; borrowed. NULL: none. */
+void receiver_set_rules(struct receiver *r, struct rules *rules);
 
 /* Handles one message; the answer is appended to `reply`, even if the message is garbage. */
 enum window_status receiver_message(struct receiver *r, const void *bytes, size_t len,

@@ -70,6 +70,14 @@ static void on_windows(void *ctx, int fd)
 	}
 }
 
+/* What a collector could not name may be known elsewhere. */
+static void on_frames(void *ctx, const struct profile *dict, uint32_t first)
+{
+	struct server *s = ctx;
+
+	stored_names_look(s->names, dict, first);
+}
+
 /* ---- as time passes ------------------------------------------------------------------------ */
 
 static void say_warning(struct server *s)
@@ -192,6 +200,22 @@ static int watch(struct server *s)
 	return r;
 }
 
+static void start_names(struct server *s, const struct server_options *o)
+{
+	struct debuginfod_options ask = {
+		.urls = o->debuginfod, .count = o->debuginfod_count, .ca_file = o->ca_file};
+
+	s->debug_files = debug_cache_new(o->store_place, o->symbols_max, o->debuginfod_count);
+	ask.cache = s->debug_files;
+	s->debuginfod = o->debuginfod_count ? debuginfod_new(&ask) : NULL;
+	s->names = stored_names_new(s->debug_files, s->debuginfod ? debuginfod_want : NULL,
+				    s->debuginfod);
+	s->store_options.name = stored_names_frame;
+	s->store_options.name_ctx = s->names;
+	if (s->debuginfod)
+		receiver_on_frames(s->receiver, on_frames, s);
+}
+
 DEFINE_CLEANUP(struct server *, server_free)
 
 int server_new(struct loop *l, const struct server_options *o, struct server **ret,
@@ -225,7 +249,10 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	}
 	say_warning(s);
 	s->receiver = receiver_new(s->store);
+	s->rules = o->rules;
+	receiver_set_rules(s->receiver, s->rules);
 	s->packages = packages_new(NULL);
+	start_names(s, o);
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
 	s->pushes = pushes_new(s);
@@ -265,6 +292,9 @@ void server_free(struct server *s)
 	jobs_free(s->jobs); /* answers what is held */
 	version_watch_free(s->version_watch);
 	packages_free(s->packages);
+	stored_names_free(s->names);
+	debuginfod_free(s->debuginfod);
+	debug_cache_free(s->debug_files);
 	http_free(s->http);
 	grafana_settings_free(s->grafana_settings);
 	receiver_free(s->receiver);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
+#include "query/rules.h"
 #include "serve/access.h"
 #include "serve/kubelet.h"
 #include "serve/listen.h"
@@ -32,7 +33,12 @@ struct server_options {
 	struct access_options access;   /* of users of this machine; copied */
 	const char *tls_cert, *tls_key; /* PEM, borrowed until server_free; NULL: no TLS */
 	struct store_options store;
-	int windows_fd; /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
+	const char *const *debuginfod; /* URLs to ask for debug files; copied */
+	size_t debuginfod_count;       /* 0: nobody is asked */
+	const char *ca_file;  /* for those; borrowed until server_free; NULL: the system's */
+	struct rules *rules;  /* counted; borrowed until server_free; NULL: none */
+	uint64_t symbols_max; /* bytes of debug files that are kept; 0: DEBUG_CACHE_GIB */
+	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
 	struct kubelet_options kubelet; /* its url NULL: none is asked; needs windows_fd */
 	uint64_t deadline_ms;           /* of a query; 0: SERVER_DEADLINE_S */
 	unsigned threads;               /* queries at once; 0: 2 */

@@ -3,11 +3,13 @@
  */
 #pragma once
 
+#include "serve/debuginfod.h"
 #include "serve/http.h"
 #include "serve/jobs.h"
 #include "serve/receiver.h"
 #include "serve/server.h"
 #include "serve/token.h"
+#include "symbol/stored_names.h"
 
 struct server {
 	struct loop *loop;
@@ -16,6 +18,9 @@ struct server {
 	struct receiver *receiver;
 	struct jobs *jobs;
 	struct packages *packages; /* for the hint of an answer; used by jobs */
+	struct debug_cache *debug_files;
+	struct debuginfod *debuginfod; /* NULL: nobody is asked */
+	struct stored_names *names;    /* used by jobs */
 	struct http *http;
 	struct store_options store_options;
 	uint64_t deadline_ms;
@@ -28,6 +33,7 @@ struct server {
 	struct live_profiles *live_profiles;
 	struct cost *cost;
 	struct version_watch *version_watch;
+	struct rules *rules; /* NULL: none */
 	bool has_tls;
 	struct pushes *pushes;
 	struct grafana_settings *grafana_settings;

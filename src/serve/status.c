@@ -156,6 +156,66 @@ static void http_part(struct exposition *e, const struct http_stats *h, const st
 			 (double)(j->running + j->waiting));
 }
 
+/* What is known of debug files, and of those who are asked for them. */
+static void names_part(struct exposition *e, struct server *s)
+{
+	struct debug_cache_stats kept;
+	struct stored_names_stats names;
+	struct debuginfod_stats asked = {};
+
+	debug_cache_stats(s->debug_files, &kept);
+	stored_names_stats(s->names, &names);
+	if (s->debuginfod)
+		debuginfod_stats(s->debuginfod, &asked);
+	exposition_gauge(e, "debug_files", "Debug files that are kept.", (double)kept.files);
+	exposition_gauge(e, "debug_files_bytes", "Bytes of those files.", (double)kept.bytes);
+	exposition_gauge(e, "debug_files_missing", "Build ids that nobody had a debug file of.",
+			 (double)kept.missing);
+	exposition_counter(e, "debug_files_removed", "Debug files removed to make room for others.",
+			   (double)kept.made_room);
+	exposition_gauge(e, "debug_files_unlisted",
+			 "Debug files that are not used, because there are too many.",
+			 (double)kept.unlisted);
+	exposition_counter(e, "debug_files_unreadable", "Debug files that could not be read.",
+			   (double)names.unreadable);
+	exposition_counter(e, "frames_named", "Frames that were named when they were shown.",
+			   (double)names.named);
+	exposition_counter(e, "frames_not_found",
+			   "Frames whose debug file has no function at their address.",
+			   (double)names.not_there);
+	exposition_gauge(e, "debuginfod_servers", "Debuginfod servers that are asked.",
+			 (double)asked.servers);
+	exposition_gauge(e, "debuginfod_resting",
+			 "Of those, the ones that failed and are left alone for a while.",
+			 (double)asked.resting);
+	exposition_gauge(e, "debuginfod_waiting", "Build ids that are to be asked for.",
+			 (double)asked.waiting);
+	exposition_counter(e, "debuginfod_requests", "Requests to debuginfod servers.",
+			   (double)asked.requests);
+	exposition_counters(e, "debuginfod_answers", "How those ended.");
+	exposition_value(e, "answer", "found", (double)asked.found);
+	exposition_value(e, "answer", "absent", (double)asked.absent);
+	exposition_value(e, "answer", "failed", (double)asked.failed);
+	exposition_value(e, "answer", "wrong", (double)asked.wrong);
+	exposition_value(e, "answer", "too_large", (double)asked.too_large);
+	exposition_value(e, "answer", "not_kept", (double)asked.unwritten);
+	exposition_counter(e, "debuginfod_bytes", "Bytes received from debuginfod servers.",
+			   (double)asked.bytes);
+	exposition_counter(e, "debuginfod_dropped",
+			   "Times that a build id was not asked for, since too many were waiting.",
+			   (double)asked.dropped);
+}
+
+static void rules_part(struct exposition *e, const struct rules *r)
+{
+	if (!r)
+		return;
+	exposition_counters(e, "rule_seconds",
+			    "Time of functions that the configuration has rules for, by rule.");
+	for (size_t i = 0; i < rules_count(r); i++)
+		exposition_value(e, "rule", rules_name(r, i), rules_seconds(r, i));
+}
+
 void status_metrics(void *ctx, struct http_request *r)
 {
 	struct server *s = ctx;
@@ -188,6 +248,8 @@ void status_metrics(void *ctx, struct http_request *r)
 		kubelet_part(e, s->kubelet);
 	push_part(e, &pushed);
 	http_part(e, &http, &jobs);
+	names_part(e, s);
+	rules_part(e, s->rules);
 	receiver_metrics(s->receiver, exposition_collector_metric, e);
 	exposition_free(e);
 	fclose(out);

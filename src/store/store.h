@@ -17,6 +17,7 @@
 
 #include "profile/matcher.h"
 #include "profile/profile.h"
+#include "profile/remap.h"
 #include "profile/window.h"
 
 struct store;
@@ -39,6 +40,10 @@ struct store_options { /* 0: the default */
 	bool read_only;              /* query only: takes no lock, creates nothing */
 	store_progress_fn *progress; /* may be NULL */
 	void *progress_ctx;
+	/* Names each frame of a sum, as it is answered: stored_names_frame(); NULL: as it is
+	 * stored. */
+	remap_name_fn *name;
+	void *name_ctx;
 };
 
 void store_options_fill(struct store_options *o); /* replaces each 0 by its default */
@@ -129,6 +134,7 @@ struct store_answer {            /* what the answer covers, and what is missing 
 	uint64_t newer;        /* of those, with a newer format */
 	char trouble[64];      /* the first of them: "raw/2026-11-15.db"; "" if there is none */
 	uint64_t files, bytes; /* read */
+	bool debuginfod;       /* who answered asks one for names that are missing */
 };
 
 /*

@@ -184,7 +184,8 @@ static bool is_cut(const struct dict_view *v, const struct frame *f)
 static void map_stacks(struct summing *s, uint32_t *map, uint8_t *cut)
 {
 	const struct dict_view *v = s->view;
-	struct remap_from from = {v->modules, v->frames, string_of, v};
+	const struct store_options *o = &s->w->s->o;
+	struct remap_from from = {v->modules, v->frames, string_of, v, o->name, o->name_ctx};
 	struct remap frames = {};
 
 	for (uint32_t i = v->stack_count; i-- > 1;)

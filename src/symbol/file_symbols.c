@@ -30,6 +30,7 @@ struct file_symbols {
 	uint64_t guessed_start, guessed_end; /* of the last function of unknown size */
 	struct elf_file main, debug;
 	int debug_fd, debug_error;
+	bool is_debug_file;
 	struct symtab table;
 	struct gopclntab go;
 	struct names names[SOURCES];
@@ -154,15 +155,17 @@ static void load(struct file_symbols *o, const struct file_symbols_source *sourc
 
 	if (full)
 		add_section(o, &o->main, full, SOURCE_SYMTAB);
-	if (!symtab_is_full) {
+	if (!symtab_is_full && !o->is_debug_file) {
 		if (!add_debug_file(o, source))
 			add_packed(o);
 		if (dynamic)
 			add_section(o, &o->main, dynamic, SOURCE_DYNSYM);
 	}
-	if (gopclntab_init(&o->go, &o->main) == 0)
-		gopclntab_each(&o->go, &o->main, add_go, &o->table);
-	add_entry(o);
+	if (!o->is_debug_file) {
+		if (gopclntab_init(&o->go, &o->main) == 0)
+			gopclntab_each(&o->go, &o->main, add_go, &o->table);
+		add_entry(o);
+	}
 	symtab_finish(&o->table);
 }
 
@@ -172,6 +175,7 @@ int file_symbols_open(const struct file_symbols_source *source, uint32_t max_sym
 	struct file_symbols *o = mem_alloc(sizeof(*o));
 
 	o->debug_fd = -1;
+	o->is_debug_file = source->is_debug_file;
 	int r = source->fd >= 0 ? elf_file_init(&o->main, source->fd)
 				: elf_file_init_mem(&o->main, source->mem, source->mem_size);
 	if (r < 0) {
@@ -224,7 +228,12 @@ static uint64_t guess_end(struct file_symbols *o, uint64_t start)
 int file_symbols_find(struct file_symbols *o, uint64_t vaddr, struct file_symbols_hit *ret)
 {
 	*ret = (struct file_symbols_hit){};
-	if (symtab_find(&o->table, vaddr, &ret->in_table)) {
+	bool found = symtab_find(&o->table, vaddr, &ret->in_table);
+	if (o->is_debug_file) {
+		ret->start = ret->in_table.start;
+		return found && (!ret->in_table.guessed || vaddr == ret->start) ? 0 : -ENOENT;
+	}
+	if (found) {
 		struct symtab_hit *hit = &ret->in_table;
 		uint64_t end = hit->guessed ? guess_end(o, hit->start) : hit->to;
 		ret->start = hit->start;

@@ -30,6 +30,11 @@ struct file_symbols_source {
 	const void *mem; /* borrowed, too */
 	size_t mem_size;
 	const char *path, *root; /* for finding debug files; either may be NULL */
+	/*
+	 * It is a separate debug file: there is no code in it. Then only its .symtab is read, and a
+	 * function of unknown size is found at its first address alone.
+	 */
+	bool is_debug_file;
 };
 
 struct file_symbols_hit {

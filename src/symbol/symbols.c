@@ -269,7 +269,7 @@ static int load(struct symbols *s, struct symbol_file *f)
 		return 0;
 
 	int r = f->fd < 0 && !f->mem ? reopen(s, f) : 0;
-	struct file_symbols_source source = {f->fd, f->mem, f->mem_size, f->path, f->root};
+	struct file_symbols_source source = {f->fd, f->mem, f->mem_size, f->path, f->root, false};
 	if (r == 0)
 		r = file_symbols_open(&source, symbols_max(s), &f->symbols);
 	if (r == 0) {
@@ -353,12 +353,24 @@ static const char *no_name(struct symbols *s, const struct symbol_file *f, uint6
 	return s->scratch;
 }
 
+/* The address of an offset in a file whose headers were read, though it may be readable no more. */
+static uint64_t address_of(const struct symbol_file *f, uint64_t offset)
+{
+	const struct symbols_module *m = &f->module;
+
+	if (!f->module_known || offset < m->offset || offset - m->offset >= m->end - m->start)
+		return offset;
+	return offset - m->offset + m->start;
+}
+
 static struct named_offset locate(struct symbols *s, struct symbol_file *f, uint64_t offset)
 {
 	struct named_offset p = {.vaddr = offset, .start = offset};
 
-	if (load(s, f) < 0 || !elf_file_vaddr(file_symbols_elf(f->symbols), offset, &p.vaddr))
+	if (load(s, f) < 0 || !elf_file_vaddr(file_symbols_elf(f->symbols), offset, &p.vaddr)) {
+		p.vaddr = p.start = address_of(f, offset);
 		return p;
+	}
 	p.start = p.vaddr;
 	p.named = file_symbols_find(f->symbols, p.vaddr, &p.hit) == 0;
 	struct symtab_hit *same = &p.hit.in_table;

@@ -145,7 +145,7 @@ def the_hint_names_the_package_that_has_the_names():
             want = (f"most unnamed frames are in {path}; put its debug file at "
                     f"/usr/lib/debug/.build-id/00/{'00' * 19}.debug" if wrong else
                     "most unnamed frames are in dash; install the package dash-dbgsym for its symbols")
-            assert t["hint"] == want, t["hint"]
+            assert t["hint"] == want + ", or let the server ask for them: --debuginfod URL", t["hint"]
 
 
 @test

@@ -165,7 +165,8 @@ def a_server_and_its_store_give_the_same():
 @test
 def the_hint_is_the_same_wherever_it_is_read():
     path, build_id = debian.dash()
-    want = "most unnamed frames are in dash; install the package dash-dbgsym for its symbols"
+    want = ("most unnamed frames are in dash; install the package dash-dbgsym for its symbols, or let the "
+            "server ask for them: --debuginfod URL")
     with Server() as s:
         start, c = recent(), Collector()
         c.files = {"dash": (path, build_id)}

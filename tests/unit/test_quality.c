@@ -13,7 +13,7 @@ static struct quality of(struct profile *p, const char *const *lines,
 	for (; *lines; lines++)
 		sample_add(p, *lines);
 	quality_of(p, &q);
-	quality_hint(&q, NULL, hint);
+	quality_hint(&q, (struct quality_help){}, hint);
 	return q;
 }
 

@@ -18,6 +18,7 @@
 #include "process/elf_file.h"
 #include "base/sort.h"
 #include "symbol/symbols.h"
+#include "unit/tiny_elf.h"
 
 int find_me(int x);
 static int find_me_too(int x);
@@ -292,6 +293,36 @@ static void a_replaced_file_names_nothing(void **state)
 	symbols_free(s);
 }
 
+/* What is stored of a frame without a name is an address, or the file's debug file could not name
+ * it. */
+static void a_file_that_is_gone_still_has_addresses(void **state)
+{
+	(void)state;
+	static const uint8_t code[64];
+	const struct tiny_text text = {0x7000000, sizeof(code), code, sizeof(code)};
+	size_t len;
+	CLEANUP(freep) struct tiny_elf *elf = tiny_elf_new(ET_EXEC, &text, NULL, 0, &len);
+	char path[] = "/tmp/smolder-gone-XXXXXX", want[64];
+	struct symbols *s = symbols_new(20 << 20);
+	struct symbols_module m;
+	struct symbol sym;
+	int fd = mkstemp(path);
+
+	assert_int_equal(write(fd, elf, len), len);
+	close(fd);
+	uint32_t file = add(s, path);
+	assert_int_equal(symbols_module(s, file, &m), 0);
+	assert_int_equal(m.start, text.address);
+	assert_int_not_equal(m.offset, m.start);
+	for (int i = 0; i < 300; i++)
+		add(s, "/proc/self/exe"); /* so that it is closed */
+	unlink(path);
+	assert_int_equal(symbols_find(s, file, m.offset + 0x10, &sym), -ENOENT);
+	snprintf(want, sizeof(want), "[%s+0x7000010]", strrchr(path, '/') + 1);
+	assert_string_equal(sym.name, want);
+	symbols_free(s);
+}
+
 static int copy_of(const char *path)
 {
 	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create("copy", MFD_CLOEXEC);
@@ -522,6 +553,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_closed_file_is_only_itself),
 		cmocka_unit_test(refuses_what_is_no_program),
 		cmocka_unit_test(a_replaced_file_names_nothing),
+		cmocka_unit_test(a_file_that_is_gone_still_has_addresses),
 		cmocka_unit_test(survives_truncation),
 		cmocka_unit_test(demangles),
 		cmocka_unit_test(demangling_is_bounded),
