@@ -500,7 +500,7 @@ static int start_sampling(struct top_live *l, bool wall)
 /* Some threads of a process alone do not tell what it does. */
 static void start_findings(struct top_live *l)
 {
-	const struct findings_options o = {.dict = l->dict, .cgroups = l->cgroups, .host = ""};
+	const struct findings_options o = {.dict = l->dict, .places = l->places, .host = ""};
 	struct sampler_error why;
 
 	if (!l->options->findings || l->options->target.tid_count)
