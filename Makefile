@@ -180,7 +180,7 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libsmolder.a
 test: deps-test
 	+@$(MAKE) $(JOBS) --no-print-directory test-build
 	BUILD=$(BUILD) tests/run $(TESTS)
-test-build: $(BIN) $(UNIT) $(BUILD)/bench/store $(if $(SAN),,$(FUZZ) san)
+test-build: $(BIN) $(UNIT) $(BUILD)/bench/store $(BUILD)/bench/changes $(if $(SAN),,$(FUZZ) san)
 
 # The program under the sanitizers, for the tests that are hostile to it (tests/live/test_hostile.py).
 # Beside the tools' own speed it need not be fast: -O1 halves the time it takes to build.

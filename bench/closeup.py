@@ -18,7 +18,7 @@ from always import always
 from tap import hurry
 
 BAR = 0.05
-SLICE_MS, ROUND_S = 10, 14
+SLICE_MS, ROUND_S = 10, 18
 STEADY = 0.10  # so much may the seconds around it differ
 
 
@@ -40,7 +40,7 @@ def watch(pid, seconds):
 
 
 def round_of(a):
-    """(calls in the second of the closeup, in usual ones, how long it lasted)"""
+    """(calls in the second before the closeup, from its beginning, after that; how long it lasted), or None"""
     loop, slices, spans = Loop(), [], []
     watcher = threading.Thread(target=lambda: spans.extend(watch(a.half("collect"), ROUND_S)))
     watcher.start()
@@ -53,7 +53,8 @@ def round_of(a):
         loop.end()
     # This program reads /proc so often that it is looked at, too: as a scanner, and so for two seconds.
     spans = [s for s in spans if s[1] - s[0] < 1.5]
-    assert spans, f"it was not looked at closely in {ROUND_S} s"
+    if not spans:
+        return None
     since, until = spans[0]
 
     def in_second(start):
@@ -68,7 +69,11 @@ def main():
     rounds, costs = int(sys.argv[1]) if len(sys.argv) > 1 else 5, []
     with tempfile.TemporaryDirectory() as d, always(store=os.path.join(d, "store")) as a:
         for _ in range(3 * rounds):
-            before, with_it, after, length = round_of(a)
+            seen = round_of(a)
+            if not seen:
+                print(f"not looked at closely in {ROUND_S} s, left out")
+                continue
+            before, with_it, after, length = seen
             steady = abs(before - after) <= STEADY * max(before, after)
             cost = 1 - 2 * with_it / (before + after)
             print(f"{before:,.0f} calls in a second, {with_it:,.0f} in that of a closeup of {1000 * length:.0f} ms, "

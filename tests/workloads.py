@@ -342,7 +342,7 @@ def ended(argv, **popen):
 def shell(script):
     """A shell that runs a script; it is killed in the end, and all that it started."""
     p = subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL, start_new_session=True)
+                         stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=_begin)
     try:
         yield p
     finally:

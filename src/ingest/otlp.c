@@ -624,6 +624,8 @@ static bool read_request(struct otlp *o, const uint8_t *body, size_t len)
 {
 	struct protobuf_field part;
 
+	if (!len) /* of JSON without anything in it there may be no bytes at all */
+		return true;
 	for (uint32_t number = REQUEST_DICTIONARY; number >= REQUEST_RESOURCES; number--) {
 		struct protobuf wire = {body, body + len};
 		int n;

@@ -328,6 +328,8 @@ static bool push_series(struct pushed *p, struct protobuf_unpacker *u,
 /* The message is the whole body: protobuf-c sees only its small parts. */
 static bool push_message(struct pushed *p, const uint8_t *body, size_t len, uint64_t now_ms)
 {
+	if (!len) /* of JSON without anything in it there may be no bytes at all */
+		return true;
 	struct protobuf_unpacker *u = protobuf_unpacker_new();
 	struct protobuf wire = {body, body + len};
 	struct protobuf_field f;

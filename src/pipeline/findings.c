@@ -23,7 +23,8 @@
 #define BACKOFF_MAX  (900 * NS)
 #define THREADS_MAX  256 /* of a process whose switches are counted */
 #define STATUS_BYTES 8192
-#define SAMPLES_MAX  512        /* of a closeup; later ones are left out */
+#define AGING        0.25 /* of a CPU, that each look is worth in which a suspect had to wait */
+#define SAMPLES_MAX  512  /* of a closeup; later ones are left out */
 #define AGAIN_NS     (300 * NS) /* a finding that lasts is confirmed again so often */
 #define BPF_AGAIN_NS (21 * NS)  /* … one of a BPF program, which samples may not see */
 #define BPF_PART     0.01      /* of a CPU, in samples of BPF programs: reason to look sooner … */
@@ -466,6 +467,14 @@ static bool is_due(const struct watched *w, uint64_t now_ns)
 	       now_ns >= w->closeup_after_ns;
 }
 
+/* One that was never looked at gets its turn in the end, however little is at stake. */
+static double urgency(const struct watched *w)
+{
+	bool is_first = w->closeup_after_ns == 0;
+
+	return w->strength + (is_first ? AGING * (w->streak - w->rule->looks) : 0);
+}
+
 static void begin_closeup(struct findings *f, uint64_t now_ns)
 {
 	struct watched *w = NULL;
@@ -474,9 +483,8 @@ static void begin_closeup(struct findings *f, uint64_t now_ns)
 		return;
 	for (size_t i = 0; i < f->count; i++) {
 		struct watched *o = f->watched[i];
-		if (is_due(o, now_ns) &&
-		    (!w || o->is_found < w->is_found ||
-		     (o->is_found == w->is_found && o->strength > w->strength)))
+		if (is_due(o, now_ns) && (!w || o->is_found < w->is_found ||
+					  (o->is_found == w->is_found && urgency(o) > urgency(w))))
 			w = o;
 	}
 	if (!w)

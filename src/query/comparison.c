@@ -338,7 +338,7 @@ static int compare_version(const struct reading *r, const struct comparison_ask 
 	return add(&of, all, now, base, against, text, true);
 }
 
-/* Each is known to the slot first, then to the window. */
+/* The latest first, each known to the slot. */
 static int find_noticed(const struct reading *r, struct timerange range, struct comparisons *all)
 {
 	int err = find_versions(r, range, SLOT_MS, &all->versions);
@@ -349,7 +349,6 @@ static int find_noticed(const struct reading *r, struct timerange range, struct 
 		*n = (struct noticed){all->versions.list[i],
 				      range.from_ms + all->versions.list[i].block * SLOT_MS,
 				      SLOT_MS};
-		err = refine(r, n);
 	}
 	return err;
 }
@@ -371,9 +370,11 @@ static int notice(const struct reading *r, const struct comparison_ask *ask,
 	}
 	range.from_ms = down(range.from_ms, SLOT_MS);
 	int err = find_noticed(r, range, all);
-	for (uint32_t i = 0; i < all->noticed_count && !err; i++)
-		if (!ask->at_ms && all->count - own < AROUND_MAX)
+	for (uint32_t i = 0; i < all->noticed_count && !err; i++) {
+		err = refine(r, &all->noticed[i]);
+		if (!err && !ask->at_ms && all->count - own < AROUND_MAX)
 			err = compare_version(r, ask, all, &all->noticed[i]);
+	}
 	return err;
 }
 
@@ -420,6 +421,13 @@ int comparisons_notice(struct store *s, struct timerange range, struct compariso
 	*ret = (struct comparisons){};
 	range.from_ms = down(range.from_ms, SLOT_MS);
 	return find_noticed(&r, range, ret);
+}
+
+int comparison_refine(struct store *s, struct noticed *n, struct store_error *ret_err)
+{
+	struct store_query q = {.type = "cpu"};
+
+	return refine(&(struct reading){s, &q, ret_err}, n);
 }
 
 void comparisons_done(struct comparisons *c)

@@ -60,8 +60,12 @@ int comparisons_make(struct store *s, const struct comparison_ask *ask, struct c
 		     struct store_error *ret_err);
 void comparisons_done(struct comparisons *c);
 
-/* Only the new versions of that range, compared with nothing; the rest as above. */
+/*
+ * Only the new versions of that range, compared with nothing, and known to five minutes: that takes
+ * one pass over the range. comparison_refine() knows one to the window. The rest as above.
+ */
 int comparisons_notice(struct store *s, struct timerange range, struct comparisons *ret,
 		       struct store_error *ret_err);
+int comparison_refine(struct store *s, struct noticed *n, struct store_error *ret_err);
 
 char *comparison_selector(const char *comm); /* of the CPU time of a program; caller frees */

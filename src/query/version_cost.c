@@ -219,9 +219,15 @@ int version_cost_find(struct store *s, uint64_t clock_ms, struct finding ret[VER
 
 	*ret_count = 0;
 	int err = comparisons_notice(s, range, &all, ret_err);
-	for (uint32_t i = 0; i < all.noticed_count && err >= 0 && *ret_count < VERSION_COSTS_MAX;
-	     i++) {
-		err = look(&l, &all.noticed[i], &ret[*ret_count]);
+	for (uint32_t i = 0, looks = 0; i < all.noticed_count && err >= 0; i++) {
+		struct noticed *n = &all.noticed[i];
+		const struct version *v = &n->version;
+		if (MIN(v->samples_before, v->samples_now) < VERSION_COST_SAMPLES ||
+		    looks == VERSION_COSTS_MAX)
+			continue;
+		looks++;
+		err = comparison_refine(s, n, ret_err);
+		err = err ? err : look(&l, n, &ret[*ret_count]);
 		*ret_count += err > 0;
 	}
 	comparisons_done(&all);

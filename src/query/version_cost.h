@@ -17,7 +17,8 @@
 #define VERSION_COST_LEAST    0.1
 #define VERSION_COST_AFTER_MS 480000  /* that it must have run */
 #define VERSION_COST_BACK_MS  2700000 /* versions that are older are not looked at any more */
-#define VERSION_COSTS_MAX     8
+#define VERSION_COST_SAMPLES  1000    /* of both versions: of less it cannot be told */
+#define VERSION_COSTS_MAX     4       /* versions that are looked at, the latest */
 
 /*
  * Looks at the versions that are new at clock_ms; what it finds has no instance yet, and lasts

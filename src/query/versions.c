@@ -131,7 +131,15 @@ static void note(struct versions *v, const struct profile *p, const struct seen 
 	if (!e) {
 		v->list = mem_resize_array(v->list, v->count + 1, sizeof(*v->list));
 		e = &v->list[v->count++];
-		*e = (struct version){process, exe, "", "", "", "", now->first};
+		*e = (struct version){.process = process,
+				      .exe = exe,
+				      .before = "",
+				      .now = "",
+				      .container_before = "",
+				      .container_now = "",
+				      .samples_before = before->samples,
+				      .samples_now = now->samples,
+				      .block = now->first};
 	}
 	if (now->is_container) {
 		e->container_before = keep(v, p, before->what);

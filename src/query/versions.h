@@ -25,6 +25,7 @@ struct version {
 	const char *process, *exe; /* all strings are owned by the list */
 	const char *before, *now;  /* build ids, in hex; "" if they are the same, or unknown */
 	const char *container_before, *container_now; /* "" likewise */
+	uint64_t samples_before, samples_now;         /* in all blocks */
 	uint32_t block;                               /* the first in which the new one ran */
 };
 

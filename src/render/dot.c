@@ -58,7 +58,8 @@ static void add_edge(struct graph *g, uint32_t from, uint32_t to, uint64_t total
 	uint32_t hash = index_hash2(from, to), id;
 
 	INDEX_EACH(&g->index, hash, id)
-		if (g->edges[id - 1].from == from && g->edges[id - 1].to == to) {
+		if (g->edges[id - 1].from == from && /* NOLINT: what is in the index is there */
+		    g->edges[id - 1].to == to) {
 			g->edges[id - 1].total += total;
 			return;
 		}

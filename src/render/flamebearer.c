@@ -54,7 +54,7 @@ static void put_node(struct flamebearer *f, const struct tree *t, const struct t
 void flamebearer_init(struct flamebearer *f, const struct tree *t)
 {
 	size_t levels = (size_t)t->depth + 1;
-	CLEANUP(freep) struct edge *edges = mem_alloc_array(levels, sizeof(*edges));
+	CLEANUP(freep) struct edge *edges = mem_alloc(levels * sizeof(*edges));
 
 	*f = (struct flamebearer){
 		.names = mem_alloc_array(MAX(t->function_count, 1u), sizeof(*f->names)),

@@ -6,7 +6,7 @@
 #include "query/version_cost.h"
 #include "serve/server_internal.h"
 
-#define LOOK_EVERY_MS  600000
+#define LOOK_EVERY_MS  1800000
 #define KEPT_MS        3600000 /* since the version began */
 #define PATIENCE_MS    20000   /* of a look */
 #define INSTANCE_BYTES 16

@@ -1,5 +1,5 @@
 /*
- * version_watch: looks every ten minutes whether a program costs more since it has a new version
+ * version_watch: looks every half hour whether a program costs more since it has a new version
  * (query/version_cost.h), and keeps that as a finding of the server's own for an hour.
  *
  * It looks on a thread of the jobs, like a query, and not at all while those are busy. A server

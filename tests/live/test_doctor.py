@@ -225,7 +225,9 @@ GROW = {"server_cpu_seconds_total", "samples_taken_total", "samples_stored_total
         "store_duplicates_total", "store_packs_total", "store_rolls_total", "store_expired_files_total",
         "store_removed_bytes_total", "windows_received_total", "windows_received_bytes_total",
         "http_requests_total", "http_answers_total", 'queries_total{end="done"}',
-        'queries_total{end="gone"}'}
+        'queries_total{end="gone"}', "frames_named_total", "frames_not_found_total",
+        "debuginfod_requests_total", "debuginfod_bytes_total",
+        'debuginfod_answers_total{answer="found"}', 'debuginfod_answers_total{answer="absent"}'}
 
 
 class Counting(http.server.BaseHTTPRequestHandler):

@@ -55,8 +55,9 @@ def wait_for_looks(a, count):
 @live
 def three_problems_are_named_and_calm_ones_are_not():
     with always() as a, trouble("poll") as poll, trouble("fail") as fail, \
-            workloads.shell("while sleep 1; do ps aux; done"), trouble("calm-poll"), trouble("calm-fail"), \
-            trouble("calm-fork"):
+            workloads.shell("while sleep 1; do ps aux; done") as monitor, trouble("calm-poll"), \
+            trouble("calm-fail"), trouble("calm-fork"):
+        goes_first(monitor)
         began = time.time()
         f = until("the busy poll", lambda: of(a, "busy-poll", "tr-poll"), CLASSIC_S)
         print(f"# found after {time.time() - began:.0f} s: {f['headline']}")
@@ -148,6 +149,7 @@ def those_that_switch_wait_and_start_processes_are_found():
         assert found["convoy"]["facts"]["samples_of_its_holder"] >= 5, found
         assert "start_processes" in found["fork"]["stack"], found
         with workloads.shell("while :; do /bin/true; done") as p:
+            goes_first(p)
             f = until("the shell", lambda: of(a, "process-storm", "sh"), FOUND_S)
             print(f"# process-storm: {f['headline']}")
             assert f["pid"] == p.pid, f

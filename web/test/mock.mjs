@@ -548,8 +548,13 @@ class Mock {
 		};
 		const found = {
 			functions: [
-				of('render<img src=x onerror=alert(1)>', 0.2, 2066),
-				of('[unnamed]', null, 1200, {module: 'libssl.so.3', of: 'total'}),
+				of(this.mode === 'hostile' ? HOSTILE[0] : 'renderRows', 0.2, 2066),
+				of('[unnamed]', null, 1200, {
+					module: 'libssl.so.3',
+					of: 'total',
+					base_share: 0,
+					share: 0.05,
+				}),
 				of('compress', -1, -640),
 			],
 			processes: [process],
@@ -563,7 +568,10 @@ class Mock {
 		return {
 			comparisons: [
 				one('the same time yesterday', found),
-				one('the same time a week ago', {}),
+				one('the same time a week ago', {
+					base_from: this.now - 169 * hour,
+					base_to: this.now - 168 * hour,
+				}),
 				one('the version before of node', little),
 			],
 			versions: [

@@ -778,6 +778,7 @@ test('the URL holds the whole state', () => {
 		sort: {column: 'name', down: false},
 		heat: true,
 		heatAt: {from: 1763186400000, to: 1763187000000},
+		what: '1763186500000',
 		icicle: true,
 		colour: 'library',
 		search: 'a.*|b%20+ü',
@@ -797,7 +798,7 @@ test('the URL holds the whole state', () => {
 	assert.deepEqual(read('#v=1&sort=total').sort, {column: 'total', down: true});
 	assert.deepEqual(read('#v=2&q=x'), DEFAULT, 'a later version is not guessed at');
 	for (const bad of [
-		'#v=1&t=5-3&rows=a&c=focus+x&c=hide+1&fn=nonsense&view=x&last=1',
+		'#v=1&t=5-3&rows=a&what=x&c=focus+x&c=hide+1&fn=nonsense&view=x&last=1',
 		'#v=1&%%%',
 	])
 		assert.deepEqual(read(bad), DEFAULT, bad);
