@@ -83,7 +83,7 @@ static const struct {
 			 "https://NODE:10250"},
 	[SET_KUBELET_TOKEN] = {"kubelet-token", TEXT, NULL,
 			       "FILE  its token (that of the service account, if there is one)"},
-	[SET_KUBELET_CA] = {"kubelet-ca", TEXT, NULL, "FILE  its CA certificates (likewise)"},
+	[SET_KUBELET_CA] = {"kubelet-ca", TEXT, NULL, "FILE  its CA certificates, likewise"},
 	[SET_POD_LABEL] = {"pod-label", LIST, NULL,
 			   "KEY  this label of a pod becomes one of its series; repeatable"},
 	[SET_TABLES] = {"tables", SIZE, "24MiB", "SIZE  memory limit for unwind tables (24MiB)"},
