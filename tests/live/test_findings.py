@@ -165,7 +165,7 @@ def a_convoy_names_what_whoever_has_the_lock_does():
         assert "Whoever has it" in f["headline"] and f["sure"] == 0.9, f
 
 
-@live
+@only_in_soaks
 def those_that_ask_for_memory_again_and_again_are_found():
     with always() as a:
         found = all_are_found(a, (("page-faults", "fault"), ("allocator", "allocate"), ("busy-poll", "read")))
@@ -187,7 +187,7 @@ def a_thread_that_has_all_the_work_is_found():
             assert not of(a, "one-thread", "tr-calm-gil"), findings(a)
 
 
-@live
+@only_in_soaks
 def threads_that_spin_in_the_kernel_are_found():
     if os.cpu_count() < 2:
         skip("one CPU: nobody can spin for what another has")
@@ -197,7 +197,7 @@ def threads_that_spin_in_the_kernel_are_found():
         none_is_found(a, ["calm-contend"])
 
 
-@live
+@only_in_soaks
 def a_garbage_collector_is_found():
     with always() as a:
         for name, of_runtime in (("garbage", "runtime."), ("garbage-js", "v8::internal")):
@@ -280,7 +280,7 @@ def each_way_to_poll_is_found():
 # ---- the machine ------------------------------------------------------------------------------------------
 
 
-@live
+@only_in_soaks
 def too_many_threads_for_the_cpus_are_found():
     with always() as a:
         with goes_first(workloads.start("troubles", "calm-queue"), 19):
@@ -293,7 +293,7 @@ def too_many_threads_for_the_cpus_are_found():
             print(f"# cpu-queue: {f['headline']}")
 
 
-@live
+@only_in_soaks
 def packets_that_take_the_machine_are_found():
     with always() as a:
         with contextlib.ExitStack() as stack:
@@ -352,7 +352,7 @@ def a_quota_that_holds_back_is_found():
             assert not [f for f in findings(a) if os.path.basename(wide) in f["headline"]], findings(a)
 
 
-@live
+@only_in_soaks
 def memory_that_is_short_is_found():
     if not os.path.exists("/proc/pressure/memory"):
         skip("this kernel does not tell how long threads wait for memory (CONFIG_PSI)")
