@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What is wrong is said, unasked; and what only looks like it is not.
 
-Each kind has a program that does it, and one that comes close. With SMOLDER_SOAK=1 also each way to poll
-has its turn. tests/live/test_healthy.py has what healthy programs look like.
+Each kind has a program that does it, and one that comes close. Six of the kinds, which take a minute each,
+and each way to poll have their turn with SMOLDER_SOAK=1. tests/live/test_healthy.py has what healthy programs look like.
 """
 import contextlib
 import json

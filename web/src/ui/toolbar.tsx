@@ -71,9 +71,9 @@ function Search(): JSX.Element {
 				type="text"
 				id="search"
 				class={isBadSearch.value ? 'wrong' : ''}
-				placeholder="Search functions (regular expression)"
+				placeholder="Search functions"
 				aria-label="Search functions by regular expression"
-				title="Press / to search. Lower case matches both cases."
+				title="A regular expression; press / to search. Lower case matches both cases."
 				autocomplete="off"
 				spellcheck={false}
 				value={state.value.search}
