@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
-extern const ElfW(Ehdr) __ehdr_start
-	__attribute__((visibility("hidden"))); /* by the linker: ours */
+/* By the linker: where our own file begins in memory. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
 /* Whether no loader was asked for. */
 static bool is_static(void)
 {
-	const char *start = (const char *)&__ehdr_start;
-	const ElfW(Phdr) *p = (const void *)(start + __ehdr_start.e_phoff);
+	const ElfW(Ehdr) *e = (const void *)__ehdr_start;
+	const ElfW(Phdr) *p = (const void *)(__ehdr_start + e->e_phoff);
 
-	for (size_t i = 0; i < __ehdr_start.e_phnum; i++)
+	for (size_t i = 0; i < e->e_phnum; i++)
 		if (p[i].p_type == PT_INTERP)
 			return false;
 	return true;
