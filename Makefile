@@ -196,7 +196,7 @@ test-vm: deps-test
 	BUILD=$(BUILD) SMOLDER_SOAK=1 SMOLDER_KERNELS="$(KERNELS)" tests/run tests/vm/
 
 # What a new user does, in a Debian that is made for it: STAGES="root user sudo test usertest deb
-# tarball container", or some.
+# tarball container", or some; TESTS="hostile truth": of the tests only these.
 test-fresh:
 	tools/deps fresh
 	tests/fresh $(STAGES)
