@@ -158,7 +158,7 @@ static void probe_access(struct probe_item *it)
 
 /* Its own counters that should stay 0. */
 static const struct counter {
-	const char *metric; /* up to its value, or to its labels' end */
+	const char *metric; /* up to its value; ends with {: whatever its labels are */
 	const char *name;
 	const char *means, *help;
 } counters[] = {
@@ -195,6 +195,21 @@ static const struct counter {
 	{"http_refused_total", "requests refused",
 	 "requests were refused: wrong host name, cross-origin, or no such path",
 	 "--names NAME allows one"},
+	{"pushes_refused_total{", "pushes refused", "requests with pushed profiles were refused",
+	 "each was told why; smolder_pushes_refused_total has the reasons"},
+	{"pushed_samples_without_labels_total", "pushed without labels",
+	 "pushed samples were stored without labels of their own, because there were too many sets "
+	 "of labels",
+	 "push labels with few values"},
+	{"pushed_samples_cut_total", "pushed stacks cut",
+	 "pushed samples have a shorter stack, because it or the profile was too large", ""},
+	{"pushed_lines_skipped_total", "pushed lines skipped",
+	 "lines of pushed text were not understood", "check what pushes them"},
+	{"pushed_labels_left_out_total", "pushed labels left out",
+	 "labels of pushed profiles were left out: too long, or too many", ""},
+	{"kubelet_failures_total", "kubelet failed",
+	 "times the kubelet gave no list of its pods that can be used",
+	 "see the server's log for why"},
 	{"debuginfod_answers_total{answer=\"failed\"}", "debuginfod failed",
 	 "requests to debuginfod servers failed, so the names of some programs are missing",
 	 "see the server's log for which, and why"},
@@ -223,6 +238,9 @@ static const struct counter {
 	 ""},
 	{"http_dropped_total", "connections dropped",
 	 "connections were closed because there were too many, or they were too slow", ""},
+	{"http_crowded_out_total", "bodies crowded out",
+	 "requests were refused because the bodies of others took all the memory for them",
+	 "send smaller ones, or fewer at a time"},
 	{"queries_total{end=\"late\"}", "late queries", "queries took too long",
 	 "use a shorter time range, or raise --deadline"},
 	{"queries_total{end=\"refused\"}", "refused queries",
@@ -269,7 +287,9 @@ static size_t read_metrics(char *text, struct probe_item *items)
 		}
 		for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
 			const struct counter *c = &counters[i];
-			if (!starts(name, c->metric) || name[strlen(c->metric)] != ' ')
+			char next = name[strnlen(name, strlen(c->metric))];
+			bool any_labels = c->metric[strlen(c->metric) - 1] == '{';
+			if (!starts(name, c->metric) || (next != ' ' && !any_labels))
 				continue;
 			snprintf(sentence, sizeof(sentence), "%.0f %s", v, c->means);
 			n += put_item(&items[n], c->name, false, sentence, c->help);
