@@ -58,9 +58,10 @@ def nginx(folder):
     with open(f"{folder}/nginx.conf", "w") as f:
         f.write(f"worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; daemon off;\n"
                 f"events {{}} http {{ access_log off; server {{ listen 127.0.0.1:{port}; root {folder}; }} }}\n")
+    os.chmod(f"{folder}/index.html", 0o644)  # for nginx's workers, whatever the umask
     with workloads.ended(["nginx", "-c", f"{folder}/nginx.conf", "-p", folder]):
         until("nginx", lambda: os.path.exists(f"{folder}/pid"))
-        with workloads.start("web", "load", f"http://127.0.0.1:{port}/", "0"):
+        with workloads.start("web", "load", f"http://127.0.0.1:{port}/", str(10 * RATE)):
             yield
 
 

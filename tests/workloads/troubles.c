@@ -283,7 +283,7 @@ static void *beside_the_convoy(void *arg)
 static NOINLINE void hold_the_lock(void)
 {
 	pthread_mutex_lock(&lock);
-	work_us(300);
+	work_us(150);
 	usleep(100);
 	pthread_mutex_unlock(&lock);
 }
@@ -297,7 +297,7 @@ static void *in_the_lazy_convoy(void *arg)
 
 static NOINLINE void busy_elsewhere(void)
 {
-	work_us(600);
+	work_us(300);
 	usleep(100);
 }
 
