@@ -2,12 +2,12 @@
 /*
  * sites: how long threads are off their CPU, by where they leave it: see sites_wire.h.
  *
- * A thread that leaves where it did the last time costs a comparison and some stores in one line of
- * its own memory and one of the CPU's. Where caches are cold, what costs is each line of memory and
- * of code, and each function of the kernel's that is called. So that path is short, and calls none,
- * if the kernel is new enough: time is the scheduler's, registers are read where they are, and the
- * user's stack is not looked at where the registers tell enough. All else is in functions of their
- * own: so the stack is small, too, of which the verifier counts what all of them have together.
+ * A thread that leaves at one of the places where it did lately costs some additions in two lines
+ * of its own memory and one of the CPU's. Where caches are cold, what costs is each function of the
+ * kernel's that is called, so that path calls none, if the kernel is new enough: time is the
+ * scheduler's, registers are read where they are, and the user's stack is not looked at where the
+ * registers tell enough. All else is in functions of their own: the code of that path is small, and
+ * so is its stack, of which the verifier counts what all of them have together.
  */
 #include <linux/types.h>
 
@@ -125,6 +125,13 @@ static __always_inline void forget_thread(struct site_thread *t, __u32 tid)
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
+static __always_inline void add_period(struct site_slot *to, __u64 blocked, __u64 runnable)
+{
+	to->blocked += blocked;
+	to->runnable += runnable;
+	to->periods++;
+}
+
 struct work {
 	struct leaving leaving;
 	struct site_details details;
@@ -158,87 +165,70 @@ static __always_inline void empty_slot(struct work *w, struct site_thread *t,
 /*
  * A period whose stack the iterator found has ended: that becomes a site, as if it had been one.
  */
-static __noinline void end_found(struct site_thread *t, const struct site_sums *sums)
+static __noinline void end_found(struct site_thread *t, __u64 blocked, __u64 runnable)
 {
 	struct work *w = get_work();
 
 	if (w) {
-		w->key = (struct site_key){.key = SITES_FOUND | t->state, .tid = t->tid};
-		w->fresh = (struct site_value){.walk = t->began, .sums = *sums};
+		w->key = (struct site_key){.key = SITES_FOUND | t->slots[0].key, .tid = t->tid};
+		w->fresh = (struct site_value){.walk = t->left, .sums = {blocked, runnable, 1}};
 		if (bpf_map_update_elem(&sites, &w->key, &w->fresh, BPF_NOEXIST) == 0)
 			return;
 	}
-	t->slots[0].blocked += sums->blocked;
-	t->slots[0].runnable += sums->runnable;
-	t->slots[0].periods += sums->periods;
+	add_period(&t->slots[0], blocked, runnable);
 }
 
 /*
- * When a thread came to the CPU that it leaves now. Where only our own note of that tells, there
- * may be none: there are threads that a kernel hides, and it runs no program when they leave. All
- * the time since the thread left counts as waiting then.
+ * When a thread came to its CPU by a switch that was not seen here: there are threads that a kernel
+ * hides, and it runs no program when they leave. Where it does not tell either, all the time since
+ * the thread left counts as waiting.
  */
-static __always_inline __u64 came_at(const struct site_thread *t, const struct site_cpu *cpu,
-				     struct task_struct *prev, __u64 now)
+static __noinline __u64 find_back(struct task_struct *prev, __u64 now)
 {
-	__u64 came = cpu->task == t->task ? cpu->since : now;
+	__u64 ran = 0;
 
 	if (has_scheduler_clock(prev) && bpf_core_field_exists(prev->sched_info.last_arrival))
-		came = prev->sched_info.last_arrival;
-	return came > t->left ? came : t->left; /* it was found while it came back */
+		ran = prev->se.cfs_rq->rq->clock - prev->sched_info.last_arrival;
+	return ran < now ? now - ran : now;
 }
 
-/* The period is over that began when the thread left the last time; another one begins. */
-static __always_inline void next_period(struct site_thread *t, struct site_cpu *cpu,
-					struct task_struct *prev, __u64 now)
+/* The period that is over now that the thread, which came back then, leaves a CPU again. */
+static __always_inline void end_period(struct site_thread *t, struct site_cpu *cpu,
+				       struct task_struct *prev, __u64 delay, __u64 now)
 {
-	t->ran += now - came_at(t, cpu, prev, now);
-	t->delay = run_delay(prev);
-	t->left = now;
-	t->periods++;
-	cpu->taken++;
-}
-
-/* What the periods of the series took is known, and goes to its site. */
-static __always_inline void end_series(struct site_thread *t)
-{
-	struct site_sums sums = site_thread_series(t);
+	__u64 back = cpu->since, waited = delay - t->delay;
 	__u32 at = t->slot_index;
 
-	if (at > SITES_SLOTS)
-		return; /* cannot be */
-	struct site_slot *slot = &t->slots[at];
-	if (!at && t->found_period_began == t->began) {
-		end_found(t, &sums);
+	if (!t->left || at > SITES_SLOTS)
 		return;
-	}
-	slot->blocked += sums.blocked;
-	slot->runnable += sums.runnable;
-	slot->periods += sums.periods;
+	if (cpu->tid != t->tid)
+		back = find_back(prev, now);
+	if (back < t->left) /* clocks have been set; or it was found while it came back */
+		back = t->left;
+	__u64 ns = back - t->left;
+	struct site_slot *slot = &t->slots[at];
+	if (now > back)
+		t->ran += now - back;
+	if ((slot->key & SITES_STATE) == OFFCPU_RUNNABLE || waited > ns)
+		waited = ns;
+	cpu->taken++;
+	if (at || t->found_period_began != t->left)
+		add_period(slot, ns - waited, waited);
+	else
+		end_found(t, ns - waited, waited);
 }
 
-/* The period that has just begun is the first of a series. */
-static __always_inline void begin_series(struct site_thread *t, struct task_struct *prev, __u64 now)
+static __always_inline __u64 age_of(const struct task_struct *task, __u64 now)
 {
-	t->began = t->left = now;
-	t->delay_before = t->delay = run_delay(prev);
-	t->ran_before = t->ran;
-	t->periods = 0;
-}
-
-static __always_inline __u64 age_of(const struct task_struct *task)
-{
-	__u64 now = bpf_ktime_get_ns();
-
 	return now > task->start_time ? now - task->start_time : 0;
 }
 
 /* One that leaves for the first time; if it is new, it was runnable from its creation until it ran.
  */
 static __always_inline struct site_thread *make_thread(struct task_struct *prev,
-						       struct site_cpu *cpu)
+						       struct site_cpu *cpu, __u64 now)
 {
-	__u64 waited = run_delay(prev), since = age_of(prev);
+	__u64 waited = run_delay(prev), since = age_of(prev, now);
 	struct site_thread *t = claim_thread(prev->pid);
 
 	if (!t) {
@@ -247,17 +237,16 @@ static __always_inline struct site_thread *make_thread(struct task_struct *prev,
 	}
 	if (is_first_leave(prev)) {
 		cpu->taken++;
-		t->slots[0].runnable = waited;
-		t->slots[0].periods = 1;
+		add_period(&t->slots[0], 0, waited);
 		t->ran = since > waited ? since - waited : 0;
 	}
-	*(volatile __u64 *)&t->task = (__u64)prev;
 	ARCH_STORE_RELEASE(&t->tid, prev->pid);
 	return t;
 }
 
 /* NULL: there is no room; or the iterator has found it this very moment, and makes it leave. */
-static __noinline struct site_thread *begin_thread(struct task_struct *prev, struct site_cpu *cpu)
+static __noinline struct site_thread *begin_thread(struct task_struct *prev, struct site_cpu *cpu,
+						   __u64 now)
 {
 	__u32 tid = prev->pid;
 
@@ -265,7 +254,7 @@ static __noinline struct site_thread *begin_thread(struct task_struct *prev, str
 		return NULL;
 	struct site_thread *t = find_thread(tid);
 	if (!t)
-		t = make_thread(prev, cpu);
+		t = make_thread(prev, cpu, now);
 	has_begun(tid);
 	return t;
 }
@@ -274,9 +263,8 @@ static __noinline struct site_thread *begin_thread(struct task_struct *prev, str
 
 static __always_inline bool is_by_chance(const struct leaving *l, __u32 shift)
 {
-	__u64 chance = (__u64)l->weight << ((SITES_WALK_SHIFTS - shift) & 31);
-
-	return (l->now * HASH) >> (64 - SITES_WALK_SHIFTS) < chance;
+	return (l->now * HASH) >> (64 - SITES_WALK_SHIFTS) >> ((SITES_WALK_SHIFTS - shift) & 31) ==
+	       0;
 }
 
 /*
@@ -288,7 +276,7 @@ static __always_inline bool is_due(const struct site_control *c, struct task_str
 {
 	__u32 shift = c->shift;
 
-	if (l->sp && !l->returns && age_of(prev) < SITES_NEW_NS)
+	if (l->sp && !l->returns && age_of(prev, l->now) < SITES_NEW_NS)
 		shift = MIN(shift, SITES_NEW_SHIFT);
 	else if (l->sp && !l->returns)
 		shift = shift > SITES_SOONER ? shift - SITES_SOONER : 0;
@@ -324,7 +312,8 @@ static __always_inline void describe_end(struct work *w, const struct site_threa
 
 	w->details = (struct site_details){
 		.of = {.syscall = -1,
-		       .previous = {t->left, bare->blocked + bare->runnable, bare->runnable}},
+		       .previous = {w->leaving.now, bare->blocked + bare->runnable,
+				    bare->runnable}},
 		.previous_periods = bare->periods,
 		.tid = t->tid,
 		.is_end = 1,
@@ -396,7 +385,7 @@ static __always_inline void end_thread(__u64 *ctx, struct work *w, struct site_t
 
 	describe_end(w, t);
 	struct event_args e = {
-		.time = bpf_ktime_get_ns(),
+		.time = w->leaving.now,
 		.with_cgroup_and_pidns = full,
 		.uncounted = true,
 		.bare = true,
@@ -444,6 +433,27 @@ static __always_inline void move(__u64 *ctx, struct work *w, struct site_thread 
 	}
 }
 
+/* One for each of the programs: see EVENT_PROGRAM(). */
+static __noinline void move_full(__u64 *ctx, struct work *w, struct site_thread *t)
+{
+	move(ctx, w, t, true);
+}
+
+static __noinline void move_plain(__u64 *ctx, struct work *w, struct site_thread *t)
+{
+	move(ctx, w, t, false);
+}
+
+static __noinline void end_full(__u64 *ctx, struct work *w, struct site_thread *t)
+{
+	end_thread(ctx, w, t, true);
+}
+
+static __noinline void end_plain(__u64 *ctx, struct work *w, struct site_thread *t)
+{
+	end_thread(ctx, w, t, false);
+}
+
 /* ---- which site ------------------------------------------------------------------------------ */
 
 /* With a look at the stack. Whether the thread has that site at hand, and it is not to be walked.
@@ -464,117 +474,77 @@ static __noinline bool look(struct work *w, struct site_thread *t, struct task_s
 	return true;
 }
 
-static __always_inline bool is_young(const struct site_thread *t, struct task_struct *prev)
+static __always_inline bool is_young(const struct site_thread *t, struct task_struct *prev,
+				     __u64 now)
 {
-	return !t->has_stack && age_of(prev) < SITES_YOUNG_NS;
+	return !t->has_stack && age_of(prev, now) < SITES_YOUNG_NS;
 }
 
-/* Where it leaves; what was before has ended. `is_look`: a tag is not enough. */
-static __always_inline void find_site(__u64 *ctx, struct site_cpu *cpu, struct work *w,
-				      struct site_thread *t, bool is_look, bool full, enum how how)
+/* Where it leaves; the period that began there the last time has ended. */
+static __always_inline void find_site(__u64 *ctx, struct site_cpu *cpu, struct leaving *l,
+				      struct site_thread *t, bool full, enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1];
-	struct leaving *l = &w->leaving;
+	struct work *w;
 
-	l->may_stay = false;
-	if (!is_young(t, prev)) {
+	if (!is_young(t, prev, l->now)) {
 		find_place(ctx, prev, cpu, l, how);
-		__u32 at = is_look ? 0 : find_tag(t, l);
+		__u32 at = find_tag(t, l);
 		if (at && !is_by_chance(l, cpu->shift)) {
 			t->slot_index = at;
 			return;
 		}
+		w = get_work();
+		if (!w)
+			return; /* cannot be: there is one */
+		w->leaving = *l;
 		if (look(w, t, prev))
 			return;
-		move(ctx, w, t, full);
+		if (full)
+			move_full(ctx, w, t);
+		else
+			move_plain(ctx, w, t);
 		if (t->slot_index)
 			return;
 	}
 	t->slot_index = 0;
+	t->slots[0].key = l->state;
 }
 
-/* A series ends, and another one begins; but for a thread's last switch. */
-static __always_inline void change_series(__u64 *ctx, struct site_cpu *cpu, struct site_thread *t,
-					  struct work *w, bool full, enum how how)
-{
-	struct task_struct *prev = (void *)ctx[1];
-	struct leaving *l = &w->leaving;
-	bool is_look = t->stay && t->periods >= t->look_at;
-
-	if (t->left) {
-		next_period(t, cpu, prev, l->now);
-		end_series(t);
-	}
-	if (l->state == OFFCPU_NONE) {
-		end_thread(ctx, w, t, full);
-		return;
-	}
-	l->weight = is_look ? t->periods : 1;
-	find_site(ctx, cpu, w, t, is_look, full, how);
-	t->state = l->state;
-	let_stay(t, l);
-	begin_series(t, prev, l->now);
-}
-
-/* A thread that does not leave where it did the last time. */
 static __always_inline void leave(__u64 *ctx, struct site_cpu *cpu, __u64 now, bool full,
 				  enum how how)
 {
 	struct task_struct *prev = (void *)ctx[1];
+	struct leaving l = {.now = now, .state = state_of(prev, ctx[0])};
 	struct site_thread *t = find_thread(prev->pid);
-	struct work *w = get_work();
+	struct work *w;
 
-	if (!w)
-		return; /* cannot be: there is one */
-	look_at_control(cpu, prev, now);
-	w->leaving = (struct leaving){.now = now, .state = state_of(prev, ctx[0])};
 	if (!t) {
-		if (w->leaving.state == OFFCPU_NONE && !is_first_leave(prev))
+		if (l.state == OFFCPU_NONE && !is_first_leave(prev))
 			return;
-		t = begin_thread(prev, cpu);
+		t = begin_thread(prev, cpu, now);
 		if (!t)
 			return;
 	}
+	__u64 delay = run_delay(prev);
 	t->changes++;
 	ARCH_WRITE_BARRIER();
-	change_series(ctx, cpu, t, w, full, how);
+	end_period(t, cpu, prev, delay, now);
+	if (l.state == OFFCPU_NONE) {
+		w = get_work();
+		if (w) {
+			w->leaving = l;
+			if (full)
+				end_full(ctx, w, t);
+			else
+				end_plain(ctx, w, t);
+		}
+	} else {
+		find_site(ctx, cpu, &l, t, full, how);
+		t->left = now;
+		t->delay = delay;
+	}
 	ARCH_STORE_RELEASE(&t->changes, t->changes + 1);
-}
-
-/* One for each of the programs: see EVENT_PROGRAM(). */
-static __noinline void leave_full(__u64 *ctx, struct site_cpu *cpu, __u64 now)
-{
-	leave(ctx, cpu, now, true, BY_CALL);
-}
-
-static __noinline void leave_plain(__u64 *ctx, struct site_cpu *cpu, __u64 now)
-{
-	leave(ctx, cpu, now, false, BY_CALL);
-}
-
-static __noinline void leave_cast(__u64 *ctx, struct site_cpu *cpu, __u64 now)
-{
-	leave(ctx, cpu, now, true, BY_CAST);
-}
-
-static __noinline void leave_cast_plain(__u64 *ctx, struct site_cpu *cpu, __u64 now)
-{
-	leave(ctx, cpu, now, false, BY_CAST);
-}
-
-/* One that does: false: it is to be told otherwise. */
-static __always_inline bool stay(__u64 *ctx, struct site_cpu *cpu, __u64 now, enum how how)
-{
-	struct task_struct *prev = (void *)ctx[1];
-	struct site_thread *t = thread_at(prev->pid, 0);
-
-	if (!t || !stays(ctx, cpu, t, how))
-		return false;
-	t->changes++;
-	ARCH_WRITE_BARRIER();
-	next_period(t, cpu, prev, now);
-	ARCH_STORE_RELEASE(&t->changes, t->changes + 1);
-	return true;
 }
 
 /* ---- how long this takes --------------------------------------------------------------------- */
@@ -605,33 +575,22 @@ static __noinline void end_timing(struct site_cpu *cpu, __u32 number, __u64 bega
 		counts->n[WIRE_RUN_NS] += (took - known) * SITES_TIMED;
 }
 
-static __always_inline bool is_timed(const struct task_struct *prev)
-{
-	return ((prev->nvcsw + prev->nivcsw) * HASH >> 32 & (SITES_TIMED - 1)) == 0;
-}
-
 static __always_inline int switched(__u64 *ctx, bool full, enum how how)
 {
-	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	__u32 number = bpf_get_smp_processor_id();
 	struct site_cpu *cpu = bpf_map_lookup_elem(&by_cpu, &number);
+	__u64 timed = 0;
 
 	if (!cpu)
 		return 0; /* cannot be: there is one for each */
-	__u64 timed = is_timed(prev) ? begin_timing(cpu, number) : 0;
-	__u64 now = switch_clock(prev);
-	if (!prev->pid || stay(ctx, cpu, now, how))
-		;
-	else if (how == BY_CAST && full)
-		leave_cast(ctx, cpu, now);
-	else if (how == BY_CAST)
-		leave_cast_plain(ctx, cpu, now);
-	else if (full)
-		leave_full(ctx, cpu, now);
-	else
-		leave_plain(ctx, cpu, now);
+	if ((cpu->since * HASH >> 32 & (SITES_TIMED - 1)) == 0)
+		timed = begin_timing(cpu, number);
+	__u64 now = read_clock(cpu, prev);
+	if (prev->pid)
+		leave(ctx, cpu, now, full, how);
 	cpu->since = now;
-	ARCH_STORE_RELEASE(&cpu->task, ctx[2]);
+	ARCH_STORE_RELEASE(&cpu->tid, next->pid);
 	if (timed)
 		end_timing(cpu, number, timed);
 	return 0;
@@ -678,9 +637,9 @@ static __always_inline struct site_thread *make_off(struct task_struct *task, __
 
 	if (!t)
 		return NULL;
-	t->state = state_of(task, false);
-	*(volatile __u64 *)&t->task = (__u64)task;
-	begin_series(t, task, now);
+	t->slots[0].key = state_of(task, false);
+	t->delay = run_delay(task);
+	t->left = now;
 	ARCH_STORE_RELEASE(&t->tid, task->pid);
 	return t;
 }
@@ -732,7 +691,7 @@ int sites_found(__u64 *ctx)
 
 	if (!task || !f)
 		return 0;
-	f->walk = waits_since(task, present_clock(task));
+	f->walk = waits_since(task, bpf_ktime_get_ns());
 	if (!f->walk)
 		return 0;
 	f->tid = task->pid;

@@ -1,8 +1,5 @@
 /*
  * sites_clock: the time of a switch, for sites.bpf.c; and what user space sets while it runs.
- *
- * That is the scheduler's own, which user space turns into CLOCK_MONOTONIC (site_control.offset);
- * or CLOCK_MONOTONIC itself, where the scheduler's differs between CPUs: then the offset is 0.
  */
 #pragma once
 
@@ -24,9 +21,6 @@ static __always_inline struct site_control *get_control(void)
 	return bpf_map_lookup_elem(&site_control, &zero);
 }
 
-/* Set before it is loaded: the scheduler's clock is the same on all CPUs. */
-const volatile __u32 by_scheduler;
-
 #define COMPARE_NS (1ull << 26)
 #define STEP_NS    20000
 #define JUMP_NS    100000000
@@ -47,37 +41,34 @@ static __always_inline void compare_clocks(struct site_control *c, __u64 clock)
 		c->offset += STEP_NS;
 }
 
-static __always_inline bool has_scheduler_clock(struct task_struct *task)
-{
-	return by_scheduler && bpf_core_field_exists(task->se.cfs_rq) &&
-	       bpf_core_field_exists(task->se.cfs_rq->rq);
-}
-
-/* Now and then: what all CPUs share, and a switch needs. */
-static __always_inline void look_at_control(struct site_cpu *cpu, struct task_struct *prev,
-					    __u64 clock)
+/* What all CPUs share is copied now and then: a switch reads it where it writes anyway. */
+static __noinline void look_at_control(struct site_cpu *cpu, __u64 clock, __u32 has_clock)
 {
 	struct site_control *c = get_control();
 
-	if (clock - cpu->compared <= COMPARE_NS || !c)
-		return;
-	if (has_scheduler_clock(prev))
+	if (!c)
+		return; /* cannot be: there is one */
+	if (c->by_scheduler && has_clock)
 		compare_clocks(c, clock);
 	cpu->compared = clock;
+	cpu->offset = c->offset;
 	cpu->shift = c->shift;
 }
 
-/* When this switch is: most often as the scheduler knows it, as to read a clock takes as long as
- * all the rest. */
-static __always_inline __u64 switch_clock(struct task_struct *prev)
+static __always_inline bool has_scheduler_clock(struct task_struct *task)
 {
-	return has_scheduler_clock(prev) ? prev->se.cfs_rq->rq->clock : bpf_ktime_get_ns();
+	return bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->rq);
 }
 
-/* The same, where there is no switch. */
-static __always_inline __u64 present_clock(struct task_struct *task)
+/* CLOCK_MONOTONIC; most often without reading that, which takes as long as all the rest. */
+static __always_inline __u64 read_clock(struct site_cpu *cpu, struct task_struct *prev)
 {
-	struct site_control *c = get_control();
+	bool has_clock = has_scheduler_clock(prev);
+	__u64 clock = has_clock ? prev->se.cfs_rq->rq->clock : bpf_ktime_get_ns();
 
-	return bpf_ktime_get_ns() - (c && has_scheduler_clock(task) ? c->offset : 0);
+	if (clock - cpu->compared > COMPARE_NS)
+		look_at_control(cpu, clock, has_clock);
+	if (!has_clock)
+		return clock;
+	return cpu->offset ? clock + cpu->offset : bpf_ktime_get_ns();
 }

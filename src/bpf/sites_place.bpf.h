@@ -103,10 +103,8 @@ struct leaving {
 	__u64 now;
 	__u64 place, returns, sp;
 	__u64 key;
-	__u32 tag, place_tag;
-	__u32 weight; /* it stands for so many periods, where chance decides */
+	__u32 tag;
 	enum offcpu_state state;
-	bool may_stay; /* its next period may be told by its tag alone */
 };
 
 /* The higher half is the place's, so that sites at one place know each other. */
@@ -144,61 +142,41 @@ enum how {          /* the registers that a thread entered the kernel with are f
 	   BY_CAST, /* the kernel lets a program look there */
 };
 
-#define HAS_REGISTERS                                                                              \
-	bpf_core_enum_value_exists(enum bpf_func_id___kernel, BPF_FUNC_task_pt_regs___kernel)
-
-static __always_inline struct pt_regs___call *registers(struct task_struct *prev, __u32 regs_at,
-							enum how how)
-{
-	if (how == BY_CAST)
-		return bpf_rdonly_cast((char *)prev->stack + regs_at,
-				       bpf_core_type_id_kernel(struct pt_regs___call));
-	if (HAS_REGISTERS)
-		return (void *)bpf_task_pt_regs(prev);
-	return (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
-}
-
-/* Where a thread entered the kernel, and why it leaves: a sum, so that no step waits for another,
- * of factors without a pattern. */
-static __always_inline __u64 sum_place(const struct pt_regs___call *regs, __u32 state)
-{
-	bool has_regs = HAS_REGISTERS;
-
-	return CALL(regs, ARCH_CALL_PC) * 0x2c1b3c6d + CALL(regs, ARCH_CALL_SP) * 0x297a2d39 +
-	       (__u64)CALL(regs, ARCH_CALL) * 0x5bd1e995 + (__u64)state * 0x6c8e9cf5;
-}
-
-/* The registers that functions keep for their callers. */
-static __always_inline __u64 sum_kept(const struct pt_regs___call *regs)
-{
-	return regs->ARCH_CALL_KEPT0 * 0x4f2162e3 + regs->ARCH_CALL_KEPT1 * 0x3b9aca07 +
-	       regs->ARCH_CALL_KEPT2 * 0x12fad5c9 + regs->ARCH_CALL_KEPT3 * 0x5f356495 +
-	       regs->ARCH_CALL_KEPT4 * 0x1656667b + regs->ARCH_CALL_KEPT5 * 0x7feb352d;
-}
-
-static __always_inline __u32 fold(__u64 sum)
-{
-	return (sum ^ sum >> 32) | 1;
-}
-
 static __always_inline void find_user_place(struct task_struct *prev, struct site_cpu *cpu,
 					    struct leaving *l, enum how how)
 {
-	bool has_regs = HAS_REGISTERS;
+	bool has_regs = bpf_core_enum_value_exists(enum bpf_func_id___kernel,
+						   BPF_FUNC_task_pt_regs___kernel);
+	struct pt_regs___call *regs;
+	__u64 hash = l->state;
 
-	if (how == BY_CAST && !cpu->regs_at)
-		locate_registers(cpu);
-	struct pt_regs___call *regs = registers(prev, cpu->regs_at, how);
-	__u64 sum = sum_place(regs, l->state);
+	if (how == BY_CAST) {
+		if (!cpu->regs_at)
+			locate_registers(cpu);
+		regs = bpf_rdonly_cast((char *)prev->stack + cpu->regs_at,
+				       bpf_core_type_id_kernel(struct pt_regs___call));
+	} else if (has_regs) {
+		regs = (void *)bpf_task_pt_regs(prev);
+	} else {
+		regs = (void *)((char *)prev->stack + ARCH_KERNEL_STACK - ARCH_REGS_BYTES);
+	}
 	l->sp = CALL(regs, ARCH_CALL_SP);
-	l->place = sum * HASH | 1ull << 32;
-	l->place_tag = fold(sum);
+	hash = (hash ^ CALL(regs, ARCH_CALL_PC)) * HASH;
+	hash = (hash ^ l->sp ^ (__u64)CALL(regs, ARCH_CALL) << 48) * HASH;
+	l->place = hash * HASH | 1ull << 32;
 	if (!ARCH_MODE_IS_64_BIT(CALL(regs, ARCH_CALL_MODE)))
 		l->sp = 0;
+	l->tag = 0;
 	if (!has_regs) /* each register costs a call: as much as a look at the stack */
 		return;
-	l->tag = fold(sum + sum_kept(regs));
-	l->may_stay = true;
+	hash = l->place;
+	hash += regs->ARCH_CALL_KEPT0 * (HASH << 1 | 1);
+	hash += regs->ARCH_CALL_KEPT1 * (HASH << 2 | 1);
+	hash += regs->ARCH_CALL_KEPT2 * (HASH << 3 | 1);
+	hash += regs->ARCH_CALL_KEPT3 * (HASH << 4 | 1);
+	hash += regs->ARCH_CALL_KEPT4 * (HASH << 5 | 1);
+	hash += regs->ARCH_CALL_KEPT5 * (HASH << 6 | 1);
+	l->tag = (hash ^ hash >> 32) | 1;
 }
 
 /* One that was made to leave may be anywhere: that is one site of the thread. */
@@ -208,8 +186,6 @@ static __always_inline void find_place(void *ctx, struct task_struct *prev, stru
 	__u64 hash = l->state;
 
 	l->sp = l->returns = 0;
-	l->tag = 0;
-	l->may_stay = false;
 	if (l->state != OFFCPU_RUNNABLE && !(prev->flags & PF_KTHREAD)) {
 		find_user_place(prev, cpu, l, how);
 		return;
@@ -217,7 +193,7 @@ static __always_inline void find_place(void *ctx, struct task_struct *prev, stru
 	if (l->state != OFFCPU_RUNNABLE)
 		hash ^= stack_depth(ctx, cpu) << 8;
 	l->place = hash * HASH | 1ull << 32;
-	l->tag = l->place_tag = l->place >> 32 | 1;
+	l->tag = l->place >> 32 | 1;
 }
 
 /* ---- which site ------------------------------------------------------------------------------ */
@@ -242,10 +218,15 @@ static __always_inline bool is_checked(const struct leaving *l, __u32 one_in)
 	return (l->now * HASH >> 20 & (one_in - 1)) == 0;
 }
 
+static __always_inline __u32 place_tag(const struct leaving *l)
+{
+	return l->place >> 32 | 1;
+}
+
 /* The slot that is told without a look, from 1; 0: none. */
 static __always_inline __u32 find_tag(const struct site_thread *t, const struct leaving *l)
 {
-	__u32 at = 0, by_place = 0, place = l->place_tag;
+	__u32 at = 0, by_place = 0, place = place_tag(l);
 
 	for (__u32 i = 0; i < SITES_SLOTS; i++) {
 		if (t->tags[i] == place)
@@ -294,43 +275,7 @@ static __always_inline void steady(struct site_thread *t, const struct leaving *
 	slot->seen = l->tag;
 	t->steady[i] = n < 255 ? n : 255;
 	if (!l->sp)
-		t->tags[i] = l->place_tag;
+		t->tags[i] = place_tag(l);
 	else if (l->returns && n >= (__u32)STEADY << t->doubts && (is_same || !t->doubts))
-		t->tags[i] = is_same ? l->tag : l->place_tag;
-}
-
-/* ---- a series that goes on ------------------------------------------------------------------- */
-
-/*
- * Where the tag of the last period decides, the next one at the same place needs no more than to
- * be compared with it. It is looked at again the sooner, the fewer looks have found no other site.
- */
-static __always_inline void let_stay(struct site_thread *t, const struct leaving *l)
-{
-	__u32 i = (t->slot_index - 1) & (SITES_SLOTS - 1), tag = t->tags[i];
-
-	t->stay = 0;
-	if (!t->slot_index || !l->may_stay || !tag)
-		return;
-	t->is_by_place = tag == l->place_tag;
-	if (!t->is_by_place && tag != l->tag)
-		return;
-	t->stay = tag;
-	t->look_at = t->steady[i] >> (t->is_by_place ? 4 : 2);
-}
-
-/* Whether a thread leaves where it did the last time, and nobody wants to look. */
-static __always_inline bool stays(const __u64 *ctx, const struct site_cpu *cpu,
-				  const struct site_thread *t, enum how how)
-{
-	struct task_struct *prev = (void *)ctx[1];
-	struct pt_regs___call *regs;
-
-	if (!HAS_REGISTERS || !t->stay || t->periods >= t->look_at)
-		return false;
-	regs = registers(prev, cpu->regs_at, how);
-	__u64 sum = sum_place(regs, state_of(prev, ctx[0]));
-	if (!t->is_by_place)
-		sum += sum_kept(regs);
-	return fold(sum) == t->stay;
+		t->tags[i] = is_same ? l->tag : place_tag(l);
 }

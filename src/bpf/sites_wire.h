@@ -66,82 +66,53 @@ struct site_slot {
 };
 
 /*
- * A thread. Only the CPU that it leaves writes it, and user space maps it, and reads it again if
- * `changes` was odd, or different afterwards.
- *
- * A *series* is one wait after the other at one site. While it lasts, only the first line of the
- * cache is written, and nothing is added up: what all its waits took together is what time has
- * passed, less what the thread ran, less what it waited for a CPU (site_thread_series()). The sums
- * of the slot grow when the series ends.
- *
- * Times are of the clock that the program reads at a switch: site_control.offset.
+ * A thread. Only the CPU that it leaves writes it, and mostly two cache lines of it: the members up
+ * to `slots`, and one slot. User space maps it, and reads it again if `changes` was odd, or
+ * different afterwards. When the thread came back is not here: see struct site_cpu.
  */
 struct site_thread {
 	__u32 tid;     /* 0: not in use; with SITES_ENDED: for user space to remove */
 	__u32 changes; /* odd: being written */
-	__u64 left;    /* when its last wait began; 0: it has not */
+	__u64 left;    /* when its last period began; 0: it has not */
 	__u64 delay;   /* sched_info.run_delay when it left */
-	__u64 ran;     /* ns on a CPU, by then */
-	__u64 task;    /* its address in the kernel, as in site_cpu */
-	__u32 periods; /* waits of the series that have ended */
-	__u32 look_at; /* the stack is looked at after so many of them */
-	__u32 stay;    /* the tag by which the series goes on without a look; 0: a look each time */
-	__u8 slot_index;  /* of the series that goes on, or was last */
-	__u8 has_stack;   /* it has had a site, or the iterator found a stack of it */
-	__u8 is_by_place; /* `stay` is of the place alone, without registers */
-	__u8 state;       /* of its waits: enum offcpu_state */
-	__u8 pad[8];
-	/* When the series began, and `delay` and `ran` then. */
-	__u64 began, delay_before, ran_before;
+	__u64 ran;     /* ns on a CPU */
 	/* tags[i]: hash that identifies slots[i + 1] without reading the stack. steady[i]: how many
 	 * times in a row (up to 255) reading the stack found only this site at that place. */
 	__u32 tags[SITES_SLOTS];
 	__u8 steady[SITES_SLOTS];
-	__u8 doubts; /* how often a tag was wrong: see sites_place.bpf.h */
-	__u8 pad2[3];
-	__u64 found_period_began; /* of the wait whose stack the iterator found; 0: none */
-	__u64 pad3;
-	/* [0]: without a site. */
+	__u8 doubts;     /* how often a tag was wrong: see sites.bpf.c */
+	__u8 slot_index; /* of the period that is open, or was last */
+	__u8 has_stack;  /* it has had a site, or the iterator found a stack of it */
+	__u8 pad;
+	__u64 found_period_began; /* of the period whose stack the iterator found; 0: none */
+	/* [0]: without a site; its key is the state of the period. */
 	struct site_slot slots[SITES_SLOTS + 1];
 	__u64 walks[SITES_SLOTS]; /* of slots[i + 1] */
 };
 
-_Static_assert(sizeof(struct site_thread) == 320, "five lines of the cache");
-_Static_assert(__builtin_offsetof(struct site_thread, began) == 64, "a line of the cache");
+_Static_assert(sizeof(struct site_thread) == 256, "four cache lines");
 
-/* What the waits of the series took that have ended. */
-static inline __attribute__((always_inline)) struct site_sums
-site_thread_series(const struct site_thread *t)
-{
-	__u64 off = t->left - t->began - (t->ran - t->ran_before);
-	__u64 waited = t->delay - t->delay_before;
-
-	if ((__s64)off < 0)
-		off = 0;
-	if (t->state == OFFCPU_RUNNABLE || waited > off)
-		waited = off;
-	return (struct site_sums){off - waited, waited, t->periods};
-}
-
-struct site_cpu {       /* what runs on a CPU: written at each switch, `since` before `task` */
-	__u64 task;     /* its address in the kernel */
-	__u64 since;    /* when it came, by the clock of the switch */
-	__u64 taken;    /* waits that have ended here */
-	__u64 compared; /* when the clocks were, and what follows was copied */
+struct site_cpu { /* what runs on a CPU: written at each switch, `since` before `tid` */
+	__u32 tid, unused;
+	__u64 since;
+	__u64 taken;    /* periods that have ended here */
+	__u64 compared; /* when the clocks were, and what follows was copied: see sites.bpf.c */
+	__u64 offset;   /* site_control's; 0: the scheduler's clock is not used */
 	__u32 shift;    /* site_control's */
 	__u32 regs_at;  /* how far the user's registers are from the end of a kernel stack; 0: not
 			   known yet */
 	__u64 word;     /* scratch: a pointer is stored here to be read as a number */
 	__u64 counted;  /* WIRE_RUN_NS at the beginning of a switch that is timed */
-	__u64 pad;
 };
 
 _Static_assert(sizeof(struct site_cpu) == 64, "a line of the cache");
 
-struct site_control { /* one; what user space sets: shift. */
-	__u32 shift;  /* a site is walked again once in 2^shift periods */
-	__u32 full;   /* there was no room for a site: no walks until user space made some */
-	__u64 offset; /* from the clock of the switch to CLOCK_MONOTONIC: see sites_clock.bpf.h */
+struct site_control {       /* one; what user space sets: shift, by_scheduler. */
+	__u32 shift;        /* a site is walked again once in 2^shift periods */
+	__u32 full;         /* there was no room for a site: no walks until user space made some */
+	__u32 by_scheduler; /* its clock may be used: it is the same on all CPUs */
+	__u32 pad;
+	__u64 offset; /* from that clock to CLOCK_MONOTONIC */
 };
 
 /* The details of an event. */

@@ -182,5 +182,4 @@ static void perf_free(struct source *s)
 	free(p);
 }
 
-const struct source_driver perf_source = {
-	.start = start, .stop = stop, .cpu = follow_cpu, .ticks = ticks, .free = perf_free};
+const struct source_driver perf_source = {start, stop, follow_cpu, ticks, perf_free};

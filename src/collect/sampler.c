@@ -167,8 +167,6 @@ static int prepare(struct sampler *s, struct source *src, const struct sampler_o
 	if (!src->program || !counters)
 		return -ENOENT;
 	int r = set_constants(s, src, f, orc);
-	if (src->kind->driver->prepare)
-		r = r ? r : src->kind->driver->prepare(src);
 	if (own)
 		r = r ? r : bpf_map__set_max_entries(own, s->cpu_count);
 	r = r ? r

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,14 +10,12 @@
 #include "arch/arch.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "collect/bpf_object.h"
 #include "collect/found_event.h"
 #include "sites.skel.h"
 
 #define BATCH       256
 #define READS_MAX   16 /* of a thread that changes just then */
 #define FIRST_SHIFT 8
-#define CLOCK_TRIES 100 /* of some 50 microseconds */
 
 struct site_maps { /* what the source has while it runs */
 	struct bpf_link *switches;
@@ -27,8 +24,10 @@ struct site_maps { /* what the source has while it runs */
 	const struct site_cpu *by_cpu; /* cpu_count of them, mapped */
 	int sites_fd, claims_fd;
 	struct on_cpu {
-		uint64_t task, since;
-	} * running; /* what is on each CPU, in the order of tasks */
+		uint32_t place;
+		uint64_t since;
+	} * running; /* of them, threads that are known; in the order of places */
+	unsigned running_count;
 };
 
 static void *map_memory(struct source *s, const char *name, size_t bytes, int flags)
@@ -52,23 +51,6 @@ static bool scheduler_has_one_clock(void)
 	return strcmp(name, ARCH_CLOCKSOURCE "\n") == 0;
 }
 
-/* That the kernel's clock is known: the first switch tells, so this thread makes some. */
-static void wait_for_clock(const struct site_maps *m)
-{
-	if (!scheduler_has_one_clock())
-		return;
-	for (int i = 0; i < CLOCK_TRIES && !__atomic_load_n(&m->control->offset, __ATOMIC_RELAXED);
-	     i++)
-		usleep(1);
-}
-
-static int prepare(struct source *s)
-{
-	uint32_t by_scheduler = scheduler_has_one_clock();
-
-	return bpf_object_set(s->object, "by_scheduler", &by_scheduler, sizeof(by_scheduler));
-}
-
 static int start(struct source *s, const char **ret_doing)
 {
 	struct site_maps *m = mem_alloc(sizeof(*m));
@@ -84,14 +66,12 @@ static int start(struct source *s, const char **ret_doing)
 	m->sites_fd = bpf_object__find_map_fd_by_name(s->object, "sites");
 	m->claims_fd = bpf_object__find_map_fd_by_name(s->object, "site_claims");
 	m->running = mem_alloc_array(s->cpu_count, sizeof(*m->running));
+	m->control->by_scheduler = scheduler_has_one_clock();
 	sites_source_set_shift(s, FIRST_SHIFT);
 	*ret_doing = "attach to the scheduler's tracepoint";
 	m->switches = bpf_program__attach(s->program);
 	s->cpus = s->rings.count;
-	if (!m->switches)
-		return -errno;
-	wait_for_clock(m);
-	return 0;
+	return m->switches ? 0 : -errno;
 }
 
 static void stop(struct source *s)
@@ -118,8 +98,7 @@ static void sites_free(struct source *s)
 	free(m);
 }
 
-static const struct source_driver driver = {
-	.prepare = prepare, .start = start, .stop = stop, .free = sites_free};
+static const struct source_driver driver = {.start = start, .stop = stop, .free = sites_free};
 static const char *const programs[] = {"sites_found", NULL};
 
 const struct source_kind sites_source = {
@@ -192,9 +171,9 @@ static void read_thread(const struct site_thread *from, struct site_thread *ret)
 	}
 }
 
-static int compare_tasks(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
-	uint64_t x = ((const struct on_cpu *)a)->task, y = ((const struct on_cpu *)b)->task;
+	uint32_t x = ((const struct on_cpu *)a)->place, y = ((const struct on_cpu *)b)->place;
 
 	return x < y ? -1 : x > y;
 }
@@ -206,46 +185,47 @@ static int compare_tasks(const void *a, const void *b)
  */
 static void read_cpus(struct source *s, struct site_maps *m)
 {
+	m->running_count = 0;
 	for (unsigned i = 0; i < s->cpu_count; i++) {
-		m->running[i].task = __atomic_load_n(&m->by_cpu[i].task, __ATOMIC_ACQUIRE);
-		m->running[i].since = __atomic_load_n(&m->by_cpu[i].since, __ATOMIC_RELAXED);
+		uint32_t tid = __atomic_load_n(&m->by_cpu[i].tid, __ATOMIC_ACQUIRE);
+		uint64_t since = __atomic_load_n(&m->by_cpu[i].since, __ATOMIC_RELAXED);
+		for (uint32_t probe = 0; tid && probe < SITES_PROBES; probe++) {
+			uint32_t place = (tid + probe) & (SITES_THREADS - 1);
+			if (__atomic_load_n(&m->threads[place].tid, __ATOMIC_RELAXED) != tid)
+				continue;
+			m->running[m->running_count++] = (struct on_cpu){place, since};
+			break;
+		}
 	}
-	qsort(m->running, s->cpu_count, sizeof(*m->running), compare_tasks);
+	qsort(m->running, m->running_count, sizeof(*m->running), compare_places);
 }
 
-/* When a thread came to the CPU that it is on, by the kernel's clock; 0: it is not on one. */
-static uint64_t running_since(const struct source *s, const struct site_thread *t)
+/* When the thread at a place came to the CPU that it is on; *at: which of them is next. */
+static uint64_t running_since(const struct site_maps *m, uint32_t place, unsigned *at)
 {
-	const struct site_maps *m = s->driver_data;
-	struct on_cpu key = {.task = t->task};
-	const struct on_cpu *on =
-		t->task ? bsearch(&key, m->running, s->cpu_count, sizeof(key), compare_tasks)
-			: NULL;
+	uint64_t since = 0;
 
-	return on && on->since >= t->left ? on->since : 0;
+	for (; *at < m->running_count && m->running[*at].place <= place; ++*at)
+		if (m->running[*at].place == place)
+			since = MAX(since, m->running[*at].since);
+	return since;
 }
 
 int sites_source_read(struct source *s, const struct sites_reader *r)
 {
 	struct site_maps *m = s->driver_data;
 	int err = read_sites(m, r);
-	uint64_t offset = __atomic_load_n(&m->control->offset, __ATOMIC_RELAXED);
+	unsigned at = 0;
 
 	read_cpus(s, m);
 	for (uint32_t i = 0; !err && i < SITES_THREADS; i++) {
 		struct site_thread t;
 		if (!__atomic_load_n(&m->threads[i].tid, __ATOMIC_ACQUIRE))
 			continue;
+		uint64_t back = running_since(m, i, &at);
 		read_thread(&m->threads[i], &t);
-		if (!t.tid)
-			continue;
-		uint64_t back = running_since(s, &t);
-		r->thread(r->ctx, &(struct sites_thread){
-					  .place = i,
-					  .it = &t,
-					  .left = t.left ? t.left + offset : 0,
-					  .back = back ? back + offset : 0,
-				  });
+		if (t.tid)
+			r->thread(r->ctx, i, &t, back >= t.left ? back : 0);
 	}
 	return err;
 }
@@ -263,16 +243,14 @@ uint64_t sites_source_taken(struct source *s)
 bool sites_source_waits_unknown(struct source *s, uint64_t since_ns)
 {
 	struct site_maps *m = s->driver_data;
-	uint64_t offset = __atomic_load_n(&m->control->offset, __ATOMIC_RELAXED);
+	unsigned at = 0;
 
 	read_cpus(s, m);
 	for (uint32_t i = 0; i < SITES_THREADS; i++) {
-		struct site_thread t;
-		if (!__atomic_load_n(&m->threads[i].tid, __ATOMIC_RELAXED))
-			continue;
-		read_thread(&m->threads[i], &t);
-		if (t.tid && t.left && t.left + offset < since_ns && !t.slot_index &&
-		    t.found_period_began != t.left && !running_since(s, &t))
+		const volatile struct site_thread *t = &m->threads[i];
+		uint64_t left = t->left;
+		if (t->tid && left && left < since_ns && !t->slot_index &&
+		    t->found_period_began != left && running_since(m, i, &at) < left)
 			return true;
 	}
 	return false;

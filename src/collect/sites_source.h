@@ -18,22 +18,14 @@ void sites_source_hold(struct source *s, bool hold);
 /* Whether new sites are not walked: held, or the table is full. */
 bool sites_source_is_full(struct source *s);
 
-/* A thread, as the kernel has it at a place of its map, and when it left and came, by
- * CLOCK_MONOTONIC. */
-struct sites_thread {
-	uint32_t place;
-	const struct site_thread *it;
-	uint64_t left; /* when its last period off the CPU began; 0: it has not */
-	uint64_t back; /* since when it has been on a CPU; 0: it is not */
-};
-
 /*
  * Reads sites, then threads, those that have ended as well. Time moved from a thread to a site in
- * between is missed now and reported next time, never counted twice. 0 or -errno.
+ * between is missed now and reported next time, never counted twice. `back`: since when the thread
+ * has been on a CPU; 0: it is not. 0 or -errno.
  */
 struct sites_reader {
 	void (*site)(void *ctx, const struct site_key *key, const struct site_value *s);
-	void (*thread)(void *ctx, const struct sites_thread *t);
+	void (*thread)(void *ctx, uint32_t place, const struct site_thread *t, uint64_t back);
 	void *ctx;
 };
 

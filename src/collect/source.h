@@ -20,9 +20,6 @@ struct source;
 
 /* How a kind's program is attached, once it is loaded. */
 struct source_driver {
-	/* Sets constants of the object that only this kind has; NULL: there are none. 0 or -errno.
-	 */
-	int (*prepare)(struct source *s);
 	/* Events flow from here on. 0, or -errno with what was being done in *ret_doing. */
 	int (*start)(struct source *s, const char **ret_doing);
 	void (*stop)(struct source *s); /* no more events; again is harmless */

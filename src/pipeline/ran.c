@@ -47,19 +47,19 @@ static void add_row(struct ran *r, const struct owner *who, uint64_t at_ns, uint
 }
 
 /* With what it runs just now. */
-static uint64_t ran_by(const struct sites_thread *t, uint64_t end_ns)
+static uint64_t ran_by(const struct site_thread *t, uint64_t back, uint64_t end_ns)
 {
-	bool is_running = t->left && t->back && !(t->it->tid & SITES_ENDED);
+	bool is_running = t->left && back && !(t->tid & SITES_ENDED);
 
-	return t->it->ran + (is_running && end_ns > t->back ? end_ns - t->back : 0);
+	return t->ran + (is_running && end_ns > back ? end_ns - back : 0);
 }
 
-void ran_thread(struct ran *r, const struct sites_thread *t, const struct owner *who,
-		uint64_t end_ns, bool is_last)
+void ran_thread(struct ran *r, uint32_t place, const struct site_thread *t, uint64_t back,
+		const struct owner *who, uint64_t end_ns, bool is_last)
 {
-	struct reported *p = &r->reported[t->place];
-	uint32_t tid = t->it->tid & ~SITES_ENDED;
-	uint64_t ns = ran_by(t, end_ns);
+	struct reported *p = &r->reported[place];
+	uint32_t tid = t->tid & ~SITES_ENDED;
+	uint64_t ns = ran_by(t, back, end_ns);
 
 	/* A place may be another's by now, whose sum is most likely less. */
 	if (p->tid != tid || p->ns > ns + WITHIN_NS)
@@ -68,7 +68,7 @@ void ran_thread(struct ran *r, const struct sites_thread *t, const struct owner 
 		p->has_owner = true;
 		p->owner = *who;
 	}
-	bool is_end = is_last || t->it->tid & SITES_ENDED;
+	bool is_end = is_last || t->tid & SITES_ENDED;
 	if (ns <= p->ns || (!p->has_owner && !is_end))
 		return;
 	add_row(r, p->has_owner ? &p->owner : NULL, end_ns - WITHIN_NS, ns - p->ns);

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collect/sites_source.h"
+#include "bpf/sites_wire.h"
 #include "pipeline/windows.h"
 
 #define RAN_TYPE "oncpu"
@@ -26,12 +26,12 @@ struct ran *ran_new(struct windows *ws);
 void ran_free(struct ran *r);
 
 /*
- * A thread, as it was read (collect/sites_source.h).
+ * A thread, by its place in the kernel's map; `back`: since when it is on a CPU; 0: it is not.
  * `who`: whose it is; NULL: what was said before, and if nothing was, it waits until it is known,
  * or until `is_last`. `end_ns`: CLOCK_MONOTONIC, as for a report (source_stage.h).
  */
-void ran_thread(struct ran *r, const struct sites_thread *t, const struct owner *who,
-		uint64_t end_ns, bool is_last);
+void ran_thread(struct ran *r, uint32_t place, const struct site_thread *t, uint64_t back,
+		const struct owner *who, uint64_t end_ns, bool is_last);
 
 /* One that has ended and is in no map: all that it ran. */
 void ran_ended(struct ran *r, const struct owner *who, uint64_t at_ns, uint64_t ns);

@@ -264,31 +264,26 @@ static void on_site(void *ctx, const struct site_key *key, const struct site_val
 }
 
 /* A period that is open, or that has ended and is not in the sums yet: so much of it as is over. */
-static uint64_t open_ns(const struct sites *s, const struct sites_thread *t)
+static uint64_t open_ns(const struct sites *s, const struct site_thread *t, uint64_t back)
 {
-	uint64_t to = t->back ? MIN(t->back, s->end_ns) : s->end_ns;
+	uint64_t to = back ? MIN(back, s->end_ns) : s->end_ns;
 
 	return t->left && to > t->left ? to - t->left : 0;
 }
 
-/* The series that goes on, and its last period. */
-static void add_series(const struct sites *s, const struct sites_thread *t, struct site_walk *w)
+static void add_open(const struct sites *s, const struct site_thread *t, uint64_t back,
+		     struct site_walk *w)
 {
-	struct site_sums sums = site_thread_series(t->it);
-
-	w->now.blocked += sums.blocked;
-	w->now.runnable += sums.runnable;
-	w->now.periods += sums.periods;
-	if (t->it->state == OFFCPU_RUNNABLE)
-		w->now.runnable += open_ns(s, t);
+	if ((t->slots[t->slot_index].key & SITES_STATE) == OFFCPU_RUNNABLE)
+		w->now.runnable += open_ns(s, t, back);
 	else
-		w->now.blocked += open_ns(s, t);
+		w->now.blocked += open_ns(s, t, back);
 }
 
 /* The walk of a slot with what it has; NULL: it has none. */
-static struct site_walk *add_slot(struct sites *s, const struct sites_thread *thread, uint32_t i)
+static struct site_walk *add_slot(struct sites *s, const struct site_thread *t, uint32_t i,
+				  uint64_t back)
 {
-	const struct site_thread *t = thread->it;
 	const struct site_slot *slot = &t->slots[i];
 	bool has_walk = i ? slot->key != 0
 			  : t->slot_index == 0 && t->left && t->found_period_began == t->left;
@@ -304,7 +299,7 @@ static struct site_walk *add_slot(struct sites *s, const struct sites_thread *th
 		w->now.periods += slot->periods;
 	}
 	if (t->slot_index == i)
-		add_series(s, thread, w);
+		add_open(s, t, back, w);
 	return w;
 }
 
@@ -331,9 +326,8 @@ static void report_bare(struct sites *s, uint32_t place, const struct site_threa
 	b->reported = (struct totals){bare->blocked, bare->runnable, bare->periods};
 }
 
-static void on_thread(void *ctx, const struct sites_thread *thread)
+static void on_thread(void *ctx, uint32_t place, const struct site_thread *t, uint64_t back)
 {
-	const struct site_thread *t = thread->it;
 	struct sites *s = ctx;
 	struct owner owner;
 	bool has_owner = false;
@@ -341,19 +335,20 @@ static void on_thread(void *ctx, const struct sites_thread *thread)
 	if (t->slot_index > SITES_SLOTS)
 		return; /* cannot be */
 	for (uint32_t i = 0; i <= SITES_SLOTS; i++) {
-		const struct site_walk *w = add_slot(s, thread, i);
+		const struct site_walk *w = add_slot(s, t, i, back);
 		/* It may have become another program: its last stack tells. */
 		if (w && w->has_stack && (!has_owner || i == t->slot_index)) {
 			has_owner = true;
 			owner = w->blocked;
 		}
 	}
-	report_bare(s, thread->place, t, has_owner ? &owner : NULL);
+	report_bare(s, place, t, has_owner ? &owner : NULL);
 	if (s->ran)
-		ran_thread(s->ran, thread, has_owner ? &owner : NULL, s->end_ns, s->is_last);
+		ran_thread(s->ran, place, t, back, has_owner ? &owner : NULL, s->end_ns,
+			   s->is_last);
 	if (t->tid & SITES_ENDED) {
 		MEM_GROW(s->ended, s->ended_count, s->ended_cap);
-		s->ended[s->ended_count++] = thread->place;
+		s->ended[s->ended_count++] = place;
 	}
 }
 

@@ -55,14 +55,6 @@ static uint64_t taken(struct fixture *f, uint64_t *ret_count)
 	return sum;
 }
 
-static void ran(struct fixture *f, uint32_t place, const struct site_thread *t, uint64_t back,
-		const struct owner *who, uint64_t end_ns, bool is_last)
-{
-	struct sites_thread thread = {place, t, t->left, back};
-
-	ran_thread(f->ran, &thread, who, end_ns, is_last);
-}
-
 static struct owner owner_of(uint32_t pid)
 {
 	return (struct owner){.pid = pid, .start = BEGIN, .comm = "api", .state = 1, .reason = 2};
@@ -76,14 +68,14 @@ static void what_is_more_is_reported(void **state)
 	struct site_thread t = {.tid = 7, .left = BEGIN, .ran = 300};
 	uint64_t end = BEGIN + 2 * SECOND, count;
 
-	ran(&f, 5, &t, 0, NULL, end, false);
+	ran_thread(f.ran, 5, &t, 0, NULL, end, false);
 	assert_int_equal(taken(&f, &count), 0); /* nobody knows whose it is */
-	ran(&f, 5, &t, 0, &api, end, false);
+	ran_thread(f.ran, 5, &t, 0, &api, end, false);
 	assert_int_equal(taken(&f, &count), 300);
-	ran(&f, 5, &t, 0, NULL, end, false);
+	ran_thread(f.ran, 5, &t, 0, NULL, end, false);
 	assert_int_equal(taken(&f, &count), 0);
 	t.ran = 350;
-	ran(&f, 5, &t, 0, NULL, end, false);
+	ran_thread(f.ran, 5, &t, 0, NULL, end, false);
 	assert_int_equal(taken(&f, &count), 50);
 	assert_int_equal(count, 1);
 	done(&f);
@@ -97,17 +89,17 @@ static void what_it_runs_now_counts_up_to_the_end_of_the_window(void **state)
 	struct site_thread t = {.tid = 7, .left = BEGIN, .ran = 300};
 	uint64_t back = BEGIN + SECOND, count;
 
-	ran(&f, 5, &t, back, &api, BEGIN + 3 * SECOND, false);
+	ran_thread(f.ran, 5, &t, back, &api, BEGIN + 3 * SECOND, false);
 	assert_int_equal(taken(&f, &count), 2 * SECOND + 300);
-	ran(&f, 5, &t, back, &api, BEGIN + 4 * SECOND, false);
+	ran_thread(f.ran, 5, &t, back, &api, BEGIN + 4 * SECOND, false);
 	assert_int_equal(taken(&f, &count), SECOND);
 	/* It left, and all that it ran is in the sum: nothing is there twice. */
 	t = (struct site_thread){.tid = 7, .left = BEGIN + 5 * SECOND, .ran = 4 * SECOND + 300};
-	ran(&f, 5, &t, 0, &api, BEGIN + 6 * SECOND, false);
+	ran_thread(f.ran, 5, &t, 0, &api, BEGIN + 6 * SECOND, false);
 	assert_int_equal(taken(&f, &count), SECOND);
 	/* One that has ended runs no more. */
 	t = (struct site_thread){.tid = 7 | SITES_ENDED, .ran = 4 * SECOND + 400};
-	ran(&f, 5, &t, BEGIN + 6 * SECOND, &api, BEGIN + 9 * SECOND, false);
+	ran_thread(f.ran, 5, &t, BEGIN + 6 * SECOND, &api, BEGIN + 9 * SECOND, false);
 	assert_int_equal(taken(&f, &count), 100);
 	done(&f);
 }
@@ -120,14 +112,14 @@ static void a_place_may_be_taken_by_another(void **state)
 	struct site_thread t = {.tid = 7, .left = BEGIN, .ran = SECOND};
 	uint64_t end = BEGIN + 2 * SECOND, count;
 
-	ran(&f, 5, &t, 0, &api, end, false);
+	ran_thread(f.ran, 5, &t, 0, &api, end, false);
 	assert_int_equal(taken(&f, &count), SECOND);
 	t = (struct site_thread){.tid = 8, .left = BEGIN, .ran = 20};
-	ran(&f, 5, &t, 0, &other, end, false);
+	ran_thread(f.ran, 5, &t, 0, &other, end, false);
 	assert_int_equal(taken(&f, &count), 20);
 	/* Of one whose name never came, at the end. */
 	t = (struct site_thread){.tid = 9, .left = BEGIN, .ran = 30};
-	ran(&f, 6, &t, 0, NULL, end, true);
+	ran_thread(f.ran, 6, &t, 0, NULL, end, true);
 	assert_int_equal(taken(&f, &count), 30);
 	ran_ended(f.ran, &api, end, 40);
 	assert_int_equal(taken(&f, &count), 40);

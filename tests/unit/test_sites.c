@@ -81,12 +81,7 @@ int sites_source_read(struct source *s, const struct sites_reader *r)
 			r->site(r->ctx, &kernel.sites[i].key, &kernel.sites[i].value);
 	for (uint32_t i = 0; i < ARRAY_SIZE(kernel.threads); i++)
 		if (kernel.threads[i].tid)
-			r->thread(r->ctx, &(struct sites_thread){
-						  .place = i,
-						  .it = &kernel.threads[i],
-						  .left = kernel.threads[i].left,
-						  .back = kernel.back[i],
-					  });
+			r->thread(r->ctx, i, &kernel.threads[i], kernel.back[i]);
 	return 0;
 }
 
@@ -264,14 +259,14 @@ static void a_wait_that_is_open_is_in_each_window_once(void **state)
 	put(&f, "main;nap", (struct site_details){.walk = 8});
 	t->slots[2] = (struct site_slot){.key = SITE << 1, .blocked = 5 * SECOND, .periods = 5};
 	t->walks[1] = 8;
-	t->left = t->began = START + SECOND;
+	t->left = START + SECOND;
 	assert_found(next(&f, "stuck"), 1, 9 * SECOND);
 	for (uint64_t i = 0; i < WINDOWS; i++)
 		assert_found(next(&f, "stuck"), 1, 10 * SECOND);
 
 	/* It ends: the rest of it, of which the last part was waiting for a CPU. */
 	kernel.back[0] = f.now + 3 * SECOND;
-	t->left = t->began = 0;
+	t->left = 0;
 	t->slots[1].blocked = (9 + 10 * WINDOWS + 2) * SECOND;
 	t->slots[1].runnable = SECOND;
 	t->slots[1].periods = 1;
@@ -282,53 +277,6 @@ static void a_wait_that_is_open_is_in_each_window_once(void **state)
 	assert_found(under(&f, &w, "nap"), 1, SECOND);
 	assert_found(under(&f, &w, "stuck"), 2, 3 * SECOND);
 	assert_found(under(&f, &w, "[runnable]"), 1, SECOND);
-	window_done(&w);
-	done(&f);
-}
-
-/* Nothing is added up while a thread waits at one site again and again. */
-static void a_series_counts_while_it_goes_on(void **state)
-{
-	struct fixture f = make();
-	struct site_thread *t = &kernel.threads[0];
-
-	(void)state;
-	put(&f, "main;nap", (struct site_details){.walk = 7});
-	*t = at_site(SITE, 7, 20 * SECOND, 20);
-	t->began = START + SECOND;
-	t->left = START + 8 * SECOND;
-	t->periods = 100;
-	t->ran_before = 40 * SECOND;
-	t->ran = 42 * SECOND;
-	t->delay_before = 5 * SECOND;
-	t->delay = 6 * SECOND;
-	struct window w;
-	pass(&f, false, &w); /* 7 s, of which it ran 2, and waited for a CPU for 1; and 2 s open */
-	assert_found(under(&f, &w, "nap"), 121, (20 + 7 - 2 + 2) * SECOND); /* in two rows */
-	assert_found(under(&f, &w, "[runnable]"), 1, SECOND);
-	window_done(&w);
-
-	t->left = START + 18 * SECOND; /* once more: the whole window, but for what it ran */
-	t->ran += 3 * SECOND;
-	t->periods++;
-	assert_found(next(&f, "nap"), 1, 7 * SECOND);
-
-	/* It ends, and another begins: all is in the slot. */
-	t->slots[1].blocked += (17 - 5 - 1 + 2) * SECOND;
-	t->slots[1].runnable += SECOND;
-	t->slots[1].periods += 102;
-	t->periods = 0;
-	t->left = t->began = START + 20 * SECOND;
-	t->ran_before = t->ran;
-	t->delay_before = t->delay;
-	assert_found(next(&f, "nap"), 1, 10 * SECOND);
-
-	/* One that yields is runnable all the time. */
-	t->state = OFFCPU_RUNNABLE;
-	t->left = START + 40 * SECOND;
-	t->periods = 1000;
-	pass(&f, false, &w);
-	assert_found(under(&f, &w, "[runnable]"), 1000, 20 * SECOND);
 	window_done(&w);
 	done(&f);
 }
@@ -376,7 +324,7 @@ static void each_site_at_hand_has_its_own_and_what_is_open_is_of_one(void **stat
 	t->slots[3] = (struct site_slot){.key = SITE << 1, .blocked = 3 * SECOND, .periods = 30};
 	t->walks[2] = 8;
 	t->slot_index = 3;
-	t->left = t->began = START + 9 * SECOND;
+	t->left = START + 9 * SECOND;
 	kernel.taken = 50;
 	pass(&f, false, &w);
 	assert_found(under(&f, &w, "nap"), 20, 2 * SECOND);
@@ -498,7 +446,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_that_is_open_is_in_each_window_once),
-		cmocka_unit_test(a_series_counts_while_it_goes_on),
 		cmocka_unit_test(sums_that_move_are_not_there_twice),
 		cmocka_unit_test(each_site_at_hand_has_its_own_and_what_is_open_is_of_one),
 		cmocka_unit_test(a_walk_takes_over_from_the_one_before),
