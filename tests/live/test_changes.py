@@ -52,7 +52,7 @@ def a_live_process_is_explained():
         names = [f["function"] for f in e["functions"]]
         assert set(names[:4]) & {"compress", "look_up", "format"}, names
         compress = next(f for f in e["functions"] if f["function"] == "compress")
-        assert 0.1 < compress["self"] < 0.45, compress
+        assert 0.1 < compress["total"] < 0.45, compress
         assert e["processes"][0]["comm"] == "pace-one" and e["processes"][0]["pid"] == str(one.pid), e
         assert 0 < e["share_of_machine"] < 1 and e["cpus"] < 1, e
         assert any("serve" in p["path"] for p in e["paths"]), e["paths"]
@@ -60,10 +60,13 @@ def a_live_process_is_explained():
         assert e["wall"] is None and any("--offcpu" in u for u in e["unknown"]), e["unknown"]
         # Its system calls are counted as of now: it computes, and sleeps in between.
         calls = e["system_calls"]
-        assert (calls["processes"], e["process_count"], calls["timed"]) == (1, 1, True), (calls, e["processes"])
+        assert (calls["processes"], e["process_count"]) == (1, 1), (calls, e["processes"])
+        # A fast machine reads the clock so often that calls are only counted.
+        assert calls["timed"] or calls["per_second"] > 25000, calls
         assert 0.9 < calls["seconds"] < 5 and calls["failed_share"] == 0, calls
         (sleep,) = [c for c in calls["calls"] if c["call"] == "clock_nanosleep"]
-        assert 1 < sleep["per_second"] <= calls["per_second"] and 100 < sleep["mean_us"] < 10 ** 6, calls
+        assert 1 < sleep["per_second"] <= calls["per_second"], calls
+        assert not calls["timed"] or 100 < sleep["mean_us"] < 10 ** 6, calls
         # Of a range that has ended they are not, nor when nobody wants it; and that is said.
         for args in (("--no-calls",), ("--to", "now")):
             e = ask(a, "explain", str(one.pid), "--from", "1m", *args)

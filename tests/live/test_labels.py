@@ -287,7 +287,11 @@ def a_container_of_podman_has_its_name():
     for tool in ("podman", "runc", "busybox"):
         if not shutil.which(tool):
             skip(f"{tool} is not installed")
-    with tempfile.TemporaryDirectory() as root:
+    with contextlib.ExitStack() as stack:
+        root = tempfile.mkdtemp()
+        # What podman leaves running behind a container writes its state a moment longer.
+        stack.callback(until, "an empty storage", lambda: not shutil.rmtree(root, ignore_errors=True)
+                       and not os.path.exists(root))
         os.chmod(root, 0o755)
         os.makedirs(f"{root}/image/bin")
         shutil.copy(shutil.which("busybox"), f"{root}/image/bin/busybox")
