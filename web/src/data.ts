@@ -167,14 +167,17 @@ export const hasTimes = computed(() => !isWhole(profileType.value));
 /* Not a label: the parts of wall-clock time (src/query/computed.h). */
 export const PART = 'part';
 
+/* What programs tell of themselves, and not of processes: types of several parts. */
+const isTold = (type: string): boolean => type.includes(':');
+
 /* What changes with the type: wall-clock time is first of all divided into its parts. */
 function ofType(type: string): Partial<State> {
-	const {by, selected} = state.value;
-	// What programs tell of themselves has no processes.
-	const usual = type.includes(':') ? 'service' : 'comm';
-	const isUsual = by === PART || by === 'comm' || by === 'service';
-	const lines = type === 'wall' ? PART : isUsual ? usual : by;
-	const patch: Partial<State> = {by: lines, changes: [], heatAt: null};
+	const {by, group, selected} = state.value;
+	const crosses = isTold(type) !== isTold(profileType.value);
+	const [old, usual] = isTold(type) ? ['comm', 'service'] : ['service', 'comm'];
+	const turned = (label: string): string => (crosses && label === old ? usual : label);
+	const lines = type === 'wall' ? PART : turned(by === PART ? 'comm' : by);
+	const patch: Partial<State> = {by: lines, group: turned(group), changes: [], heatAt: null};
 	if (!isWhole(type)) return patch;
 	return {...patch, rows: null, selected: selected && snap(selected, WINDOW)};
 }

@@ -42,6 +42,7 @@ function Program(props: {of: Target[]; close: () => void}): JSX.Element {
 	const {of} = props;
 	const first = of[0];
 	const down = of.filter(t => t.health === 'down');
+	const errors = [...new Set(down.map(t => t.error))];
 	return (
 		<>
 			<tr data-health={down.length ? 'down' : 'up'}>
@@ -74,10 +75,15 @@ function Program(props: {of: Target[]; close: () => void}): JSX.Element {
 					{count(of.reduce((n, t) => n + t.failures, 0))}
 				</td>
 			</tr>
-			{down.map(t => (
-				<tr key={t.url + t.profile} class="error">
+			{errors.map(error => (
+				<tr key={error} class="error">
 					<td colSpan={5}>
-						{clip(t.profile, 20)}: {clip(t.error, 200)}
+						{down.length < of.length &&
+							`${down
+								.filter(t => t.error === error)
+								.map(t => clip(t.profile, 20))
+								.join(', ')}: `}
+						{clip(error, 200)}
 					</td>
 				</tr>
 			))}
