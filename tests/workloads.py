@@ -100,6 +100,7 @@ PROGRAMS = {
     "idle-go": ("idle.go", ["go", "build"]),
     "deep": ("deep.go", ["go", "build"]),
     "web": ("web.go", ["go", "build"]),
+    "exposed": ("exposed.go", ["go", "build"]),
     "garbage": ("garbage.go", ["go", "build"]),
     "cgo-stripped": ("cgo.go", ["go", "build", "-ldflags=-s -w"]),
 }

@@ -138,6 +138,7 @@ int serve_run(const struct serve_options *o)
 		.debuginfod_count = debuginfod_urls(set, environment, urls),
 		.ca_file = settings_text(set, SET_CA_FILE),
 		.rules = set->rules,
+		.scrape = set->scrape,
 		.symbols_max = settings_number(set, SET_SYMBOLS_MAX),
 		.deadline_ms = settings_number(set, SET_DEADLINE),
 		.windows_fd = o->windows_fd,

@@ -23,6 +23,8 @@ bool service_read_config(struct settings *s, const char *config)
 	const char *path = config ? config : SERVICE_CONFIG;
 	int err = settings_read(s, path, &e);
 
+	if (!err && s->ignored)
+		log_warn("the configuration %s has keys without effect here: %s", path, s->ignored);
 	if (!err || (err == -ENOENT && !config))
 		return true;
 	log_error("cannot read the configuration %s: %s", path, e.text);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/rules_yaml.h"
+#include "cli/scrape_yaml.h"
 #include "cli/series_options.h"
 #include "collect/source.h"
 #include "profile/relabel_yaml.h"
@@ -130,6 +131,8 @@ void settings_done(struct settings *s)
 	}
 	relabel_free(s->relabel);
 	rules_free(s->rules);
+	scrape_config_free(s->scrape);
+	free(s->ignored);
 	free(s->config);
 	*s = (struct settings){};
 }
@@ -333,9 +336,77 @@ static bool put_rules(struct settings *s, yaml_document_t *doc, const yaml_node_
 	return false;
 }
 
-static bool put_document(struct settings *s, yaml_document_t *doc, struct settings_error *e)
+static bool put_scraping(struct settings *s, struct scrape_yaml *y, const yaml_node_t *list,
+			 struct settings_error *e)
 {
-	yaml_node_t *root = yaml_document_get_root_node(doc);
+	scrape_config_free(s->scrape);
+	s->scrape = scrape_config_new();
+	if (scrape_yaml_read(y, list, s->scrape))
+		return true;
+	snprintf(e->text, sizeof(e->text), "%s", y->err->text);
+	return false;
+}
+
+static const char *name_of(yaml_document_t *doc, const yaml_node_pair_t *p)
+{
+	const yaml_node_t *key = yaml_document_get_node(doc, p->key);
+
+	return key && key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : "";
+}
+
+/* What is more than a value. True: it was one of these; false in *ret_good after *e. */
+static bool put_section(struct settings *s, struct scrape_yaml *y, const char *name,
+			const yaml_node_t *value, struct settings_error *e, bool *ret_good)
+{
+	static const char *const parcas[] = {"debug_info", "object_storage"};
+
+	if (strcmp(name, "relabel_configs") == 0) {
+		*ret_good = put_relabelling(s, y->doc, value, e);
+		return true;
+	}
+	if (strcmp(name, "rules") == 0) {
+		*ret_good = put_rules(s, y->doc, value, e);
+		return true;
+	}
+	if (strcmp(name, "scrape_configs") == 0) {
+		*ret_good = put_scraping(s, y, value, e);
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(parcas); i++)
+		if (strcmp(name, parcas[i]) == 0) {
+			fprintf(y->ignored, ", %s", name);
+			return true;
+		}
+	return strcmp(name, "global") == 0; /* it was read before */
+}
+
+static bool put_key(struct settings *s, struct scrape_yaml *y, const yaml_node_pair_t *p,
+		    struct settings_error *e)
+{
+	const yaml_node_t *key = yaml_document_get_node(y->doc, p->key);
+	yaml_node_t *value = yaml_document_get_node(y->doc, p->value);
+	const char *name = name_of(y->doc, p);
+	char why[sizeof(e->text)];
+	bool good = true;
+
+	if (value && put_section(s, y, name, value, e, &good))
+		return good;
+	int which = find(name);
+	if (!key || which < 0 || !value) {
+		snprintf(e->text, sizeof(e->text), "line %zu: '%.64s' is no setting",
+			 key ? key->start_mark.line + 1 : 0, name);
+		return false;
+	}
+	if (put_node(s, y->doc, which, value, e))
+		return true;
+	snprintf(why, sizeof(why), "%s", e->text);
+	snprintf(e->text, sizeof(e->text), "line %zu: %.200s", key->start_mark.line + 1, why);
+	return false;
+}
+
+static bool put_document(struct settings *s, struct scrape_yaml *y, struct settings_error *e)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(y->doc);
 
 	if (!root)
 		return true; /* an empty file */
@@ -343,38 +414,40 @@ static bool put_document(struct settings *s, yaml_document_t *doc, struct settin
 		snprintf(e->text, sizeof(e->text), "it should be lines of 'name: value'");
 		return false;
 	}
-	for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top;
-	     p++) {
-		yaml_node_t *key = yaml_document_get_node(doc, p->key);
-		yaml_node_t *value = yaml_document_get_node(doc, p->value);
-		const char *name = key && key->type == YAML_SCALAR_NODE
-					   ? (const char *)key->data.scalar.value
-					   : "";
-		if (value && strcmp(name, "relabel_configs") == 0) {
-			if (!put_relabelling(s, doc, value, e))
-				return false;
-			continue;
-		}
-		if (value && strcmp(name, "rules") == 0) {
-			if (!put_rules(s, doc, value, e))
-				return false;
-			continue;
-		}
-		int which = find(name);
-		if (!key || which < 0 || !value) {
-			snprintf(e->text, sizeof(e->text), "line %zu: '%.64s' is no setting",
-				 key ? key->start_mark.line + 1 : 0, name);
-			return false;
-		}
-		char why[sizeof(e->text)];
-		if (!put_node(s, doc, which, value, e)) {
-			snprintf(why, sizeof(why), "%s", e->text);
-			snprintf(e->text, sizeof(e->text), "line %zu: %.200s",
-				 key->start_mark.line + 1, why);
+	const yaml_node_pair_t *first = root->data.mapping.pairs.start,
+			       *end = root->data.mapping.pairs.top;
+	for (const yaml_node_pair_t *p = first; p < end; p++) {
+		if (strcmp(name_of(y->doc, p), "global") == 0 &&
+		    !scrape_yaml_global(y, yaml_document_get_node(y->doc, p->value))) {
+			snprintf(e->text, sizeof(e->text), "%s", y->err->text);
 			return false;
 		}
 	}
+	for (const yaml_node_pair_t *p = first; p < end; p++)
+		if (!put_key(s, y, p, e))
+			return false;
 	return true;
+}
+
+/* `path` is that of the configuration: others in it are relative to where it is. */
+static bool put_file(struct settings *s, yaml_document_t *doc, const char *path,
+		     struct settings_error *e)
+{
+	const char *slash = strrchr(path, '/');
+	CLEANUP(freep)
+	char *dir = slash ? mem_strndup(path, (size_t)(slash - path)) : mem_strdup(".");
+	struct scrape_yaml_error why = {};
+	char *ignored = NULL;
+	size_t len;
+	struct scrape_yaml y = {.doc = doc, .dir = dir, .err = &why};
+
+	y.ignored = open_memstream(&ignored, &len);
+	bool good = put_document(s, &y, e);
+	fclose(y.ignored);
+	free(s->ignored);
+	s->ignored = len ? mem_strdup(ignored + strlen(", ")) : NULL;
+	free(ignored);
+	return good;
 }
 
 int settings_read(struct settings *s, const char *path, struct settings_error *ret_err)
@@ -399,7 +472,7 @@ int settings_read(struct settings *s, const char *path, struct settings_error *r
 			 parser.problem_mark.line + 1,
 			 parser.problem ? parser.problem : "not YAML");
 	} else {
-		good = put_document(s, &doc, ret_err);
+		good = put_file(s, &doc, path, ret_err);
 		yaml_document_delete(&doc);
 	}
 	yaml_parser_delete(&parser);

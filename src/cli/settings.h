@@ -11,6 +11,7 @@
 #include "query/rules.h"
 
 struct relabel;
+struct scrape_config;
 
 enum setting {
 	SET_STORE,
@@ -65,9 +66,11 @@ struct settings { /* embedded; zero-initialised: nothing is set */
 	char *values[SETTINGS];
 	struct settings_list lists[SETTINGS]; /* of the repeatable ones */
 	bool by_flag[SETTINGS];
-	struct relabel *relabel; /* relabel_configs of the file; NULL: none */
-	struct rules *rules;     /* the file's rules; NULL: none */
-	char *config;            /* --config; NULL: the default file */
+	struct relabel *relabel;      /* relabel_configs of the file; NULL: none */
+	struct rules *rules;          /* the file's rules; NULL: none */
+	struct scrape_config *scrape; /* its scrape_configs; NULL: none */
+	char *ignored;                /* ", "-separated keys of the file that have no effect */
+	char *config;                 /* --config; NULL: the default file */
 };
 
 void settings_done(struct settings *s);

@@ -36,6 +36,9 @@ struct ingest_caps {     /* lower ones than those above, for input that a networ
 	uint64_t walk;   /* pprof: frames of all samples */
 };
 
+/* Whether a sample type of a pprof is wanted; one that is not is not even read. */
+typedef bool ingest_wants_fn(void *ctx, const char *type, const char *unit);
+
 struct ingest_options {
 	enum ingest_format format; /* INGEST_AUTO: by the content */
 	/* pprof: the sample type to read (NULL: the file's default, else its last).
@@ -43,6 +46,8 @@ struct ingest_options {
 	const char *sample_type;
 	const struct ingest_caps *caps; /* NULL: those above */
 	bool words_only;                /* pprof: labels that are numbers are left out */
+	ingest_wants_fn *wants;         /* ingest_pprof_types(); NULL: all are wanted */
+	void *wants_ctx;
 };
 
 struct ingest_report {

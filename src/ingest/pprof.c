@@ -395,6 +395,22 @@ static int period_words(struct pprof *f, struct ingest_value_type *t)
 	return 0;
 }
 
+/* 1, 0 or a reported error. */
+static int is_wanted(struct pprof *f, uint32_t i)
+{
+	const struct ingest_options *o = f->file.r->o;
+	struct pprof_slice type, unit;
+	char words[2][64];
+
+	if (!o->wants)
+		return 1;
+	if (type_strings(f, i, &type, &unit) < 0)
+		return -EINVAL;
+	snprintf(words[0], sizeof(words[0]), "%.*s", (int)MIN(type.len, 63u), type.s);
+	snprintf(words[1], sizeof(words[1]), "%.*s", (int)MIN(unit.len, 63u), unit.s);
+	return o->wants(o->wants_ctx, words[0], words[1]);
+}
+
 static int read_type(struct pprof *f, uint32_t i, ingest_type_fn *fn, void *ctx)
 {
 	CLEANUP(profile_freep) struct profile *p = profile_new();
@@ -427,8 +443,10 @@ int pprof_read_types(struct reader *r, ingest_type_fn *fn, void *ctx)
 
 	if (!err && !f.file.type_count)
 		err = reader_fail_at(r, -EINVAL, "sample_type", "there is none");
-	for (uint32_t i = 0; !err && i < f.file.type_count; i++)
-		err = read_type(&f, i, fn, ctx);
+	for (uint32_t i = 0; !err && i < f.file.type_count; i++) {
+		int wanted = is_wanted(&f, i);
+		err = wanted > 0 ? read_type(&f, i, fn, ctx) : wanted;
+	}
 	pprof_file_done(&f.file);
 	return err;
 }

@@ -17,13 +17,20 @@ void pushed_labels_done(struct pushed_labels *l)
 	l->count = 0;
 }
 
+void pushed_drop_last(struct pushed *p)
+{
+	struct pushed_profile *last = p->all[--p->count];
+
+	profile_free(last->p);
+	pushed_labels_done(&last->labels);
+	free(last->before);
+	free(last);
+}
+
 void pushed_done(struct pushed *p)
 {
-	for (uint32_t i = 0; i < p->count; i++) {
-		profile_free(p->all[i]->p);
-		pushed_labels_done(&p->all[i]->labels);
-		free(p->all[i]);
-	}
+	while (p->count)
+		pushed_drop_last(p);
 	free(p->all);
 	*p = (struct pushed){};
 }
@@ -207,6 +214,7 @@ static struct pushed_profile *add(struct pushed *p, struct profile *profile,
 	}
 	struct pushed_profile *one = mem_alloc(sizeof(*one));
 	one->p = profile;
+	one->holds_since_ms = a->holds_since_ms;
 	for (uint32_t i = 0; i < a->labels->count; i++)
 		put_label(&one->labels, mem_strdup(a->labels->all[i].name),
 			  mem_strdup(a->labels->all[i].value));
@@ -292,6 +300,16 @@ static int on_type(void *ctx, struct profile *profile, const struct ingest_value
 	return 0;
 }
 
+static bool wants(void *ctx, const char *type, const char *unit)
+{
+	const struct pushed_about *a = ((struct types *)ctx)->a;
+	char known[160];
+
+	snprintf(known, sizeof(known), "any:%s:%s", type, unit);
+	return !(a->no_states && window_type_is_state(known)) &&
+	       (!a->keep || is_in(a->keep, known + strlen("any:")));
+}
+
 bool pushed_pprof(struct pushed *p, const void *bytes, size_t len, const struct pushed_about *a)
 {
 	struct types types = {p, a};
@@ -305,14 +323,19 @@ bool pushed_pprof(struct pushed *p, const void *bytes, size_t len, const struct 
 	if (!caps(p, &most))
 		return false;
 	CLEANUP(file_closep) FILE *in = fmemopen((void *)(uintptr_t)bytes, len, "r");
-	const struct ingest_options o = {.format = INGEST_PPROF, .caps = &most, .words_only = true};
+	const struct ingest_options o = {.format = INGEST_PPROF,
+					 .caps = &most,
+					 .words_only = true,
+					 .wants = wants,
+					 .wants_ctx = &types};
 	if (!read_well(p, ingest_pprof_types(in, &o, on_type, &types, &report), &report))
 		return false;
 	if (p->count == first && p->accumulated > left_out)
 		return pushed_refuse(p, 400, "accumulated",
 				     "its values are sums since the program's start; configure "
 				     "the client to push differences (\"cumulative\": false)");
-	name_types(p->all + first, p->count - first);
+	if (p->count > first)
+		name_types(p->all + first, p->count - first);
 	for (uint32_t i = first; i < p->count; i++) {
 		struct pushed_type *parts = &p->all[i]->parts;
 		if (*a->type.name)

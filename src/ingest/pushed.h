@@ -44,14 +44,22 @@ struct pushed_type { /* the parts of a type; "" is not known */
 		period_type[WINDOW_TYPE_MAX], period_unit[WINDOW_TYPE_MAX];
 };
 
+struct pushed_before { /* what a sample was worth when it was seen before */
+	uint64_t count, value;
+};
+
 struct pushed_profile {
 	struct profile *p;
+	/* Of each sample of one that accumulates, to be subtracted; NULL: nothing is. Owned. */
+	struct pushed_before *before;
 	struct pushed_labels labels; /* besides those of its samples */
 	char type[WINDOW_TYPE_MAX], unit[WINDOW_TYPE_MAX];
 	struct pushed_type parts;
 	double scale;       /* what its values are multiplied by; 0: nothing */
 	uint64_t start_ms;  /* whole seconds */
 	uint32_t length_ms; /* likewise; at least one */
+	/* Of a state: it holds since then (0: start_ms), when what was stored before it ended. */
+	uint64_t holds_since_ms;
 };
 
 struct pushed { /* embedded; zero-initialised is empty */
@@ -68,6 +76,7 @@ struct pushed { /* embedded; zero-initialised is empty */
 };
 
 void pushed_done(struct pushed *p);
+void pushed_drop_last(struct pushed *p); /* the last of its profiles */
 
 /* Sets the error; returns false. */
 __attribute__((format(printf, 4, 5))) bool pushed_refuse(struct pushed *p, unsigned status,
@@ -89,6 +98,9 @@ struct pushed_about { /* what is known of a profile beside its bytes; borrowed *
 	uint64_t now_ms;
 	double scale;            /* of text */
 	const char *accumulated; /* ",alloc_space,…,": sample types to leave out; NULL: none */
+	const char *keep;        /* ",inuse_space:bytes,…,": pprof's, and no others; NULL: all */
+	bool no_states;          /* pprof: differences of states are none, so they are left out */
+	uint64_t holds_since_ms; /* as of struct pushed_profile */
 };
 
 /* Each of these adds profiles; false after an error. */

@@ -151,6 +151,19 @@ int window_peek(const void *bytes, size_t len, struct window *ret)
 	return r;
 }
 
+bool window_type_is_state(const char *type)
+{
+	static const char *const states[] = {"inuse_space", "inuse_objects", "goroutine",
+					     "goroutines", "threadcreate"};
+	const char *sample = strchr(type, ':'); /* the second part of five */
+	size_t len = sample ? strcspn(++sample, ":") : 0;
+
+	for (size_t i = 0; len && i < ARRAY_SIZE(states); i++)
+		if (strlen(states[i]) == len && memcmp(sample, states[i], len) == 0)
+			return true;
+	return false;
+}
+
 static bool read_rows(struct unpack *in, const struct profile *dict, struct window *w)
 {
 	uint64_t series = 0;

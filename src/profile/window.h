@@ -110,6 +110,13 @@ static inline bool window_is_findings(const struct window *w)
 }
 
 /*
+ * Whether a type's values are states, not sums over time: the memory in use, the goroutines that
+ * there are. One window of WINDOW_MS has such a value once, so that the mean of a range is the sum
+ * divided by its windows.
+ */
+bool window_type_is_state(const char *type);
+
+/*
  * Appends the message: the entries of `dict` since *mark (at most `entries_max` bytes), then the
  * window. Its rows may refer only to entries written by then; if there are more entries than fit,
  * send them first, in messages without rows.

@@ -91,7 +91,7 @@ bool computed_has_times(const char *type)
 	for (size_t i = 0; i < ARRAY_SIZE(sums); i++)
 		if (strcmp(type, sums[i]) == 0)
 			return false;
-	return true;
+	return !window_type_is_state(type);
 }
 
 /* Only samples have times of their own. */

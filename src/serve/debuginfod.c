@@ -188,7 +188,7 @@ static void ask_next(struct debuginfod *d, struct asked *a)
 	CLEANUP(freep)
 	char *url = mem_printf("%s/buildid/%s/debuginfo", d->mirrors[a->at].url, a->id);
 	struct download_request request = {.url = url,
-					   .ca_file = d->ca_file,
+					   .access = {.ca_file = d->ca_file},
 					   .fd = a->part.fd,
 					   .max = debug_cache_file_max(d->cache),
 					   .connect_ms = CONNECT_MS,
@@ -350,7 +350,7 @@ struct debuginfod *debuginfod_new(const struct debuginfod_options *o)
 	}
 	pthread_mutex_init(&d->lock, NULL);
 	const char *why = NULL;
-	int r = downloads_new(&d->downloads, &why);
+	int r = downloads_new(0, &d->downloads, &why);
 	if (!r)
 		r = loop_thread(&d->thread, work, d);
 	d->running = !r;

@@ -67,6 +67,30 @@ void exposition_value(struct exposition *e, const char *label, const char *is, d
 	put_number(e->out, value);
 }
 
+static void put_escaped(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\n')
+			fputs("\\n", out);
+		else if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else
+			fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+	}
+}
+
+void exposition_labelled(struct exposition *e, const char *const *labels, double value)
+{
+	fputs(e->family, e->out);
+	for (size_t i = 0; labels[i]; i += 2) {
+		fprintf(e->out, "%c%s=\"", i ? ',' : '{', labels[i]);
+		put_escaped(e->out, labels[i + 1]);
+		fputc('"', e->out);
+	}
+	fputc('}', e->out);
+	put_number(e->out, value);
+}
+
 void exposition_counter(struct exposition *e, const char *name, const char *help, double value)
 {
 	exposition_counters(e, name, help);

@@ -23,6 +23,8 @@ void exposition_gauge(struct exposition *e, const char *name, const char *help, 
 void exposition_counters(struct exposition *e, const char *name, const char *help);
 void exposition_gauges(struct exposition *e, const char *name, const char *help);
 void exposition_value(struct exposition *e, const char *label, const char *is, double value);
+/* With several labels: name, value, name, value, …, NULL. Values may be anything. */
+void exposition_labelled(struct exposition *e, const char *const *labels, double value);
 
 /* A receiver_metric_fn (serve/receiver.h) whose context is the exposition. */
 void exposition_collector_metric(void *ctx, const uint8_t instance[16], const char *name,

@@ -2,20 +2,11 @@
  * push: takes the profiles that programs push.
  *
  * A job reads a request into profiles (ingest/pushed.h), on a thread of its own, so that queries
- * wait for no push nor pushes for a query. Then, in the loop, they are stored as windows of one
- * instance, this server: their counts say exactly what was taken and what was lost.
- *
- * Each new set of labels is a series, and those of a day are limited. Beyond that samples lose the
- * labels of their own, as long as the profile's are known; else the request is refused with 429.
- * Samples' own labels may use up only half of the limit, so that they never keep out a program.
+ * wait for no push nor pushes for a query. Then, in the loop, they are stored (inbox.h).
  */
 #include <errno.h>
-#include <sys/random.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/clock.h"
-#include "base/index.h"
 #include "base/mem.h"
 #include "ingest/otlp.h"
 #include "ingest/pyroscope.h"
@@ -26,26 +17,11 @@
 #define THREADS     1
 #define WAITING     32
 #define DEADLINE_MS 30000
-#define DAY_MS      86400000ull
-#define LABELS_MAX  (PUSHED_LABELS_MAX + 16) /* of a series */
-
-struct counted_type {
-	char type[WINDOW_TYPE_MAX];
-	struct window_counts counts;
-};
 
 struct pushes {
 	struct server *server;
 	struct jobs *jobs;
-	uint8_t instance[16];
-	uint64_t sequence;
-	struct counted_type types[PUSH_TYPES_MAX];
-	/* The series of a day, by the hash of their labels; the first is not used. */
-	uint64_t series[PUSH_SERIES_MAX + 1];
-	uint32_t own; /* of those, with labels of samples */
-	struct index by_hash;
-	uint64_t day;
-	struct push_stats stats;
+	struct inbox *inbox;
 };
 
 struct push {
@@ -67,8 +43,7 @@ struct pushes *pushes_new(struct server *s)
 
 	p->server = s;
 	p->jobs = jobs_new(s->loop, THREADS, WAITING);
-	if (getrandom(p->instance, sizeof(p->instance), 0) != sizeof(p->instance))
-		memcpy(p->instance, &s->started_ms, sizeof(s->started_ms));
+	p->inbox = inbox_new(s->store);
 	return p;
 }
 
@@ -77,286 +52,13 @@ void pushes_free(struct pushes *p)
 	if (!p)
 		return;
 	jobs_free(p->jobs);
-	index_done(&p->by_hash);
+	inbox_free(p->inbox);
 	free(p);
 }
 
-void push_stats(const struct pushes *p, struct push_stats *ret)
+void push_stats(const struct pushes *p, struct inbox_stats *ret)
 {
-	*ret = p->stats;
-}
-
-/* ---- series -------------------------------------------------------------------------------- */
-
-static void begin_day(struct pushes *p, uint64_t now_ms)
-{
-	if (p->day == now_ms / DAY_MS)
-		return;
-	p->day = now_ms / DAY_MS;
-	p->stats.series = p->own = 0;
-	index_clear(&p->by_hash);
-}
-
-/* Of all labels, in whatever order they come. */
-static uint64_t hash_of(const struct profile *p, const struct label *labels, uint32_t count)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t key = XXH3_64bits(profile_str(p, labels[i].key),
-					   profile_str_len(p, labels[i].key));
-		sum += XXH3_64bits_withSeed(profile_str(p, labels[i].value),
-					    profile_str_len(p, labels[i].value), key);
-	}
-	return sum;
-}
-
-/* Whether there is room for the series; then it is remembered. */
-static bool take_series(struct pushes *p, uint64_t hash, bool own)
-{
-	uint32_t id;
-
-	INDEX_EACH(&p->by_hash, (uint32_t)hash, id)
-		if (p->series[id] == hash)
-			return true;
-	if (p->stats.series == PUSH_SERIES_MAX || (own && p->own == PUSH_SERIES_MAX / 2))
-		return false;
-	p->own += own;
-	p->series[++p->stats.series] = hash;
-	index_put(&p->by_hash, (uint32_t)hash, p->stats.series);
-	return true;
-}
-
-/* The labels of the profile, and those of the samples that have other names. */
-static uint32_t all_labels(const struct pushed_profile *of, uint32_t series,
-			   struct label to[static LABELS_MAX])
-{
-	struct profile *p = of->p;
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < of->labels.count; i++) {
-		const struct pushed_label *l = &of->labels.all[i];
-		to[count++] = (struct label){profile_string(p, l->name, strlen(l->name)),
-					     profile_string(p, l->value, strlen(l->value))};
-	}
-	for (uint32_t i = 0; i < p->series[series].count && count < LABELS_MAX; i++) {
-		const struct label *l = &p->series[series].labels[i];
-		if (!pushed_label_value(&of->labels, profile_str(p, l->key)))
-			to[count++] = *l;
-	}
-	return count;
-}
-
-struct stored_as { /* what a series of a profile is stored as */
-	uint32_t series;
-	bool cut; /* not all of its labels are there */
-};
-
-/*
- * By series of the profile. From malloc; NULL: there are too many. What is not stored has left
- * nothing but the memory of its labels.
- */
-static struct stored_as *store_series(struct pushes *p, struct pushed_profile *of)
-{
-	uint32_t count = of->p->series_count;
-	CLEANUP(freep) struct stored_as *as = mem_alloc_array(count, sizeof(*as));
-	struct label labels[LABELS_MAX];
-
-	uint32_t base_count = of->labels.count;
-	all_labels(of, 0, labels);
-	if (!take_series(p, hash_of(of->p, labels, base_count), false))
-		return NULL;
-	uint32_t base = profile_series(of->p, labels, base_count);
-	for (uint32_t s = 0; s < count; s++) {
-		uint32_t n = all_labels(of, s, labels);
-		as[s] = (struct stored_as){base, n == LABELS_MAX};
-		if (n == base_count)
-			continue;
-		if (take_series(p, hash_of(of->p, labels, n), true))
-			as[s].series = profile_series(of->p, labels, n);
-		else
-			as[s].cut = true;
-	}
-	return TAKE_PTR(as);
-}
-
-/* ---- storing ------------------------------------------------------------------------------- */
-
-static struct counted_type *find_type(struct pushes *p, const char *type)
-{
-	for (uint32_t i = 0; i < p->stats.types; i++)
-		if (strcmp(p->types[i].type, type) == 0)
-			return &p->types[i];
-	if (p->stats.types == PUSH_TYPES_MAX)
-		return NULL;
-	struct counted_type *t = &p->types[p->stats.types++];
-	snprintf(t->type, sizeof(t->type), "%s", type);
-	return t;
-}
-
-static uint64_t scaled(uint64_t value, double scale)
-{
-	double v = (double)value * scale;
-
-	return scale == 0 ? value : v < (double)INT64_MAX ? (uint64_t)(v + 0.5) : INT64_MAX;
-}
-
-static int row_order(const void *a, const void *b)
-{
-	const struct window_row *x = a, *y = b;
-
-	return x->series != y->series ? (x->series > y->series) - (x->series < y->series)
-				      : (x->stack > y->stack) - (x->stack < y->stack);
-}
-
-/* Sorted, each pair once; a sample counts once, whatever it is worth, unless samples are counted.
- */
-static void make_rows(const struct pushed_profile *of, const struct stored_as *as, struct window *w,
-		      uint64_t *ret_cut)
-{
-	bool counts = strcmp(of->parts.unit, "nanoseconds") == 0 || of->scale != 0 ||
-		      strcmp(of->parts.sample_type, "samples") == 0;
-	const struct profile *p = of->p;
-	uint32_t n = 0;
-
-	w->rows = mem_alloc_array((size_t)p->sample_count + 1, sizeof(*w->rows));
-	*ret_cut = 0;
-	for (uint32_t i = 0; i < p->sample_count; i++) {
-		const struct sample *s = &p->samples[i];
-		uint64_t count = counts ? MIN(MAX(s->count, 1u), UINT32_MAX) : 1;
-		if (!s->value)
-			continue;
-		w->rows[w->row_count++] = (struct window_row){as[s->series].series, s->stack, count,
-							      scaled(s->value, of->scale)};
-		*ret_cut += as[s->series].cut ? count : 0;
-	}
-	qsort(w->rows, w->row_count, sizeof(*w->rows), row_order);
-	for (uint32_t i = 0; i < w->row_count; i++) {
-		if (n && row_order(&w->rows[n - 1], &w->rows[i]) == 0) {
-			w->rows[n - 1].count += w->rows[i].count;
-			w->rows[n - 1].value += w->rows[i].value;
-		} else {
-			w->rows[n++] = w->rows[i];
-		}
-	}
-	w->row_count = n;
-}
-
-/* In parts of at most WINDOW_ROWS_MAX rows. What a failure leaves out is counted as lost. */
-static int append_parts(struct pushes *p, struct pushed_profile *of, struct window *w,
-			struct counted_type *t, uint64_t now_ms, struct store_error *err)
-{
-	struct window_row *rows = w->rows;
-	uint32_t left = w->row_count;
-	int r = 0;
-
-	do {
-		uint64_t samples = 0;
-		w->rows = rows + (w->row_count - left);
-		struct window one = *w;
-		one.row_count = MIN(left, WINDOW_ROWS_MAX);
-		for (uint32_t i = 0; i < one.row_count; i++)
-			samples += one.rows[i].count;
-		one.counts = t->counts;
-		one.counts.taken += samples;
-		r = store_append(p->server->store, of->p, &one, now_ms, err);
-		if (r && w->part == 0)
-			break; /* nothing of it was taken */
-		t->counts.taken += samples;
-		if (r)
-			t->counts.lost[WINDOW_LOST_REFUSED] += samples;
-		else
-			p->stats.samples += samples;
-		left -= one.row_count;
-		w->part++;
-	} while (left && !r);
-	w->rows = rows;
-	return r;
-}
-
-static int append(struct pushes *p, struct pushed_profile *of, uint64_t now_ms,
-		  struct store_error *err)
-{
-	uint64_t cut;
-
-	CLEANUP(freep) struct stored_as *as = store_series(p, of);
-	if (!as)
-		return -EDQUOT;
-	struct counted_type *t = find_type(p, of->type);
-	if (!t)
-		return -ENOBUFS;
-	struct window w = {
-		.sequence = ++p->sequence,
-		.epoch = (uint32_t)p->sequence, /* each has a dictionary of its own */
-		.start_ms = of->start_ms,
-		.length_ms = of->length_ms,
-	};
-	memcpy(w.instance, p->instance, sizeof(w.instance));
-	snprintf(w.type, sizeof(w.type), "%s", of->type);
-	snprintf(w.unit, sizeof(w.unit), "%s", of->unit);
-	make_rows(of, as, &w, &cut);
-	int r = append_parts(p, of, &w, t, now_ms, err);
-	free(w.rows);
-	if (r)
-		return r;
-	p->stats.profiles++;
-	p->stats.labels_left_out += cut;
-	p->stats.cut += of->p->info.truncated + of->p->info.capped;
-	return 0;
-}
-
-static void refuse(struct push *j, int r, const struct store_error *err)
-{
-	struct pushed *p = &j->pushed;
-
-	if (r == -EDQUOT)
-		pushed_refuse(p, 429, "series",
-			      "there are %u different sets of labels already today, which is all "
-			      "that this server takes: give profiles fewer labels",
-			      PUSH_SERIES_MAX);
-	else if (r == -ENOBUFS)
-		pushed_refuse(p, 429, "types",
-			      "there are %u types of profiles already, which is all that this "
-			      "server takes",
-			      PUSH_TYPES_MAX);
-	else if (r == -ERANGE)
-		pushed_refuse(p, 400, "time", "the profile is not stored: %s", err->text);
-	else
-		pushed_refuse(p, 503, "store", "the profile cannot be stored now: %s",
-			      *err->text ? err->text : strerror(-r));
-}
-
-/* All of them, or as many as can be: then the answer says so, and must not be tried again. */
-static void store_all(struct push *j)
-{
-	struct pushes *p = j->server->pushes;
-	struct pushed *all = &j->pushed;
-	struct store_error err = {};
-
-	begin_day(p, j->now_ms);
-	for (uint32_t i = 0; i < all->count; i++) {
-		int r = append(p, all->all[i], j->now_ms, &err);
-		if (r && i)
-			pushed_refuse(all, 500, "store",
-				      "%u of %u profiles are stored, the others not: %s", i,
-				      all->count,
-				      *err.text ? err.text : "there are too many series");
-		else if (r)
-			refuse(j, r, &err);
-		if (r)
-			return;
-	}
-}
-
-static void count_refused(struct push_stats *s, const char *reason)
-{
-	for (size_t i = 0; i < PUSH_REASONS; i++) {
-		s->refused[i].reason = s->refused[i].reason ? s->refused[i].reason : reason;
-		if (strcmp(s->refused[i].reason, reason) == 0) {
-			s->refused[i].count++;
-			return;
-		}
-	}
+	inbox_stats(p->inbox, ret);
 }
 
 /* ---- as a job ------------------------------------------------------------------------------ */
@@ -379,23 +81,14 @@ static void answer(struct push *j)
 static void done(struct job *job)
 {
 	struct push *j = (struct push *)job;
-	struct push_stats *stats = &j->server->pushes->stats;
 	struct pushed *p = &j->pushed;
 
 	if (job->end != JOB_DONE)
 		pushed_refuse(p, 503, "busy", "the server is shutting down, or was too busy");
-	if (!p->status)
-		store_all(j);
-	stats->accumulated += p->accumulated;
-	stats->skipped += p->skipped;
-	stats->long_labels += p->long_labels;
-	if (p->status) {
-		count_refused(stats, p->reason);
-		http_fail(j->request, p->status, "%s", p->why);
-	} else {
-		stats->stored++;
+	if (inbox_take(j->server->pushes->inbox, p, j->now_ms))
 		answer(j);
-	}
+	else
+		http_fail(j->request, p->status, "%s", p->why);
 	pushed_done(p);
 	pushed_labels_done(&j->labels);
 	free(j);

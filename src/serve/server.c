@@ -140,6 +140,7 @@ const struct http_route server_routes[] = {
 	{"GET", "/api/v1/series", api_series, 0, false},
 	{"GET", "/api/v1/heatmap", api_heatmap, 0, false},
 	{"GET", "/api/v1/findings", api_findings, 0, false},
+	{"GET", "/api/v1/targets", targets_json, 0, false},
 	{"GET", "/api/v1/status", status_json, 0, false},
 	{"POST", "/querier.v1.QuerierService/*", querier_call, CONNECT_BODY_MAX, false},
 	{"POST", "/settings.v1.SettingsService/Get", grafana_settings_get, CONNECT_BODY_MAX, false},
@@ -264,6 +265,8 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	r = start_http(s, o, ret_err);
 	if (r)
 		return r;
+	if (o->scrape && o->scrape->job_count)
+		s->scraper = scraper_new(l, s->store, o->scrape);
 	r = watch(s);
 	if (r) {
 		snprintf(ret_err->text, sizeof(ret_err->text), "cannot start the server: %s",
@@ -279,6 +282,7 @@ void server_free(struct server *s)
 	if (!s)
 		return;
 	kubelet_free(s->kubelet);
+	scraper_free(s->scraper);
 	http_stop(s->http);
 	if (s->windows_fd >= 0)
 		loop_remove_fd(s->loop, s->windows_fd);

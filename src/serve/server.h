@@ -15,6 +15,7 @@
 #include "serve/access.h"
 #include "serve/kubelet.h"
 #include "serve/listen.h"
+#include "serve/scrape_config.h"
 #include "store/store.h"
 
 #define SERVER_LISTEN "127.0.0.1:" LISTEN_PORT
@@ -35,8 +36,9 @@ struct server_options {
 	struct store_options store;
 	const char *const *debuginfod; /* URLs to ask for debug files; copied */
 	size_t debuginfod_count;       /* 0: nobody is asked */
-	const char *ca_file;  /* for those; borrowed until server_free; NULL: the system's */
-	struct rules *rules;  /* counted; borrowed until server_free; NULL: none */
+	const char *ca_file; /* for those; borrowed until server_free; NULL: the system's */
+	struct rules *rules; /* counted; borrowed until server_free; NULL: none */
+	const struct scrape_config *scrape; /* likewise */
 	uint64_t symbols_max; /* bytes of debug files that are kept; 0: DEBUG_CACHE_GIB */
 	int windows_fd;       /* a SOCK_SEQPACKET of window messages, kept open; -1: none */
 	struct kubelet_options kubelet; /* its url NULL: none is asked; needs windows_fd */

@@ -4,9 +4,12 @@
 #pragma once
 
 #include "serve/debuginfod.h"
+#include "serve/exposition.h"
 #include "serve/http.h"
+#include "serve/inbox.h"
 #include "serve/jobs.h"
 #include "serve/receiver.h"
+#include "serve/scrape.h"
 #include "serve/server.h"
 #include "serve/token.h"
 #include "symbol/stored_names.h"
@@ -36,6 +39,7 @@ struct server {
 	struct rules *rules; /* NULL: none */
 	bool has_tls;
 	struct pushes *pushes;
+	struct scraper *scraper; /* NULL: nothing is scraped */
 	struct grafana_settings *grafana_settings;
 	struct token *token; /* NULL: none */
 	struct access *access;
@@ -60,9 +64,7 @@ void changes_api(void *ctx, struct http_request *r);
  * push.c: what programs push. A profile is read by a job and stored in the loop, all of it or, with
  * a sentence that says why, nothing.
  */
-#define PUSH_BODY_MAX   (16u << 20)
-#define PUSH_SERIES_MAX 5000u /* sets of labels that pushes may bring in a day (UTC) … */
-#define PUSH_TYPES_MAX  256u  /* … and types, while the server runs */
+#define PUSH_BODY_MAX (16u << 20)
 struct pushes *pushes_new(struct server *s);
 void pushes_free(struct pushes *p); /* answers those who wait */
 void push_pprof(void *ctx, struct http_request *r);
@@ -70,24 +72,11 @@ void push_pyroscope(void *ctx, struct http_request *r);
 void push_connect(void *ctx, struct http_request *r);
 void push_otlp(void *ctx, struct http_request *r);
 
-#define PUSH_REASONS 10
-struct push_stats {
-	uint64_t stored;   /* requests */
-	uint64_t profiles; /* in those */
-	uint64_t samples;  /* in those */
-	struct {
-		const char *reason; /* NULL: no more */
-		uint64_t count;
-	} refused[PUSH_REASONS];  /* requests, by why */
-	uint64_t labels_left_out; /* samples stored without their own labels, for lack of series */
-	uint64_t cut;             /* samples with a shortened stack */
-	uint64_t skipped;         /* lines of text that were not understood */
-	uint64_t long_labels;     /* attributes left out: too long, or too many */
-	uint64_t accumulated;     /* sample types left out: sums since a program's start */
-	uint32_t series, types;   /* now */
-};
+void push_stats(const struct pushes *p, struct inbox_stats *ret);
 
-void push_stats(const struct pushes *p, struct push_stats *ret);
+/* targets_api.c: what is scraped, and how it goes */
+void targets_json(void *ctx, struct http_request *r);
+void targets_metrics(struct exposition *e, const struct scraper *s);
 
 /* querier.c, pyroscope_render.c: what Grafana asks for */
 void querier_call(void *ctx, struct http_request *r);

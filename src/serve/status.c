@@ -92,12 +92,12 @@ static void receiver_part(struct exposition *e, const struct receiver_stats *r)
 			 (double)r->dictionary_bytes);
 }
 
-static void push_part(struct exposition *e, const struct push_stats *p)
+static void push_part(struct exposition *e, const struct inbox_stats *p)
 {
 	exposition_counter(e, "pushes_stored", "Requests whose pushed profiles were stored.",
 			   (double)p->stored);
 	exposition_counters(e, "pushes_refused", "Requests with pushed profiles refused, by why.");
-	for (size_t i = 0; i < PUSH_REASONS && p->refused[i].reason; i++)
+	for (size_t i = 0; i < INBOX_REASONS && p->refused[i].reason; i++)
 		exposition_value(e, "reason", p->refused[i].reason, (double)p->refused[i].count);
 	exposition_counter(e, "pushed_profiles", "Pushed profiles stored.", (double)p->profiles);
 	exposition_counter(e, "pushed_samples", "Samples of pushed profiles stored.",
@@ -227,7 +227,7 @@ void status_metrics(void *ctx, struct http_request *r)
 	struct receiver_stats received;
 	struct http_stats http;
 	struct jobs_stats jobs;
-	struct push_stats pushed;
+	struct inbox_stats pushed;
 
 	store_stats(s->store, &store);
 	push_stats(s->pushes, &pushed);
@@ -247,6 +247,8 @@ void status_metrics(void *ctx, struct http_request *r)
 	if (s->kubelet)
 		kubelet_part(e, s->kubelet);
 	push_part(e, &pushed);
+	if (s->scraper)
+		targets_metrics(e, s->scraper);
 	http_part(e, &http, &jobs);
 	names_part(e, s);
 	rules_part(e, s->rules);
@@ -354,6 +356,11 @@ void status_json(void *ctx, struct http_request *r)
 		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", window_lost_names[i],
 			store.lost[i]);
 	fputs("}},\n", out);
+	if (s->scraper) {
+		struct scraper_stats scraped;
+		scraper_stats(s->scraper, &scraped);
+		fprintf(out, "\"targets\":{\"up\":%u,\"down\":%u},\n", scraped.up, scraped.down);
+	}
 	cost_write(s->cost, &store, out);
 	fputs(",\n\"metrics\":[", out);
 	struct listing listing = {.out = out};

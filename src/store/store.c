@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "profile/divide.h"
 #include "store/operations.h"
 
 struct store {
@@ -100,13 +101,45 @@ bool store_warning(struct store *s, struct store_error *ret)
 	return s->kind->warning(s->self, blank(ret, &none));
 }
 
+static bool is_state(const struct store_query *q)
+{
+	return q->type && window_type_is_state(q->type);
+}
+
+/* A state has one value in each of these. */
+static uint64_t windows_in(uint64_t from_ms, uint64_t to_ms)
+{
+	return to_ms > from_ms ? (to_ms - from_ms + WINDOW_MS - 1) / WINDOW_MS : 1;
+}
+
 int store_sum(struct store *s, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err)
 {
 	struct store_error none, *e = blank(ret_err, &none);
 
 	*ret = (struct store_answer){};
-	return explained(s->kind->sum(s->self, q, into, ret, e), e);
+	int r = explained(s->kind->sum(s->self, q, into, ret, e), e);
+	if (!r && is_state(q))
+		profile_divide(into, q->block_ms ? MAX(q->block_ms / WINDOW_MS, 1)
+						 : windows_in(ret->from_ms, ret->to_ms));
+	return r;
+}
+
+/* The part of each step that was asked for counts, so that the last, which goes on, is whole. */
+static void divide_line(const struct store_timeline *t, const struct store_query *q,
+			struct store_line *l)
+{
+	uint64_t from = q->from_ms / WINDOW_MS * WINDOW_MS;
+
+	l->total = 0;
+	for (uint32_t i = 0; i < t->steps; i++) {
+		uint64_t start = t->start_ms + i * t->step_ms, end = start + t->step_ms;
+		uint64_t n = windows_in(MAX(start, from), MIN(end, q->to_ms));
+		l->values[i] = (l->values[i] + n / 2) / n;
+		if (l->kernel)
+			l->kernel[i] = (l->kernel[i] + n / 2) / n;
+		l->total = MAX(l->total, l->values[i]);
+	}
 }
 
 int store_timeline(struct store *s, const struct store_query *q, struct store_timeline *ret,
@@ -114,7 +147,10 @@ int store_timeline(struct store *s, const struct store_query *q, struct store_ti
 {
 	struct store_error none, *e = blank(ret_err, &none);
 
-	return explained(s->kind->timeline(s->self, q, ret, e), e);
+	int r = explained(s->kind->timeline(s->self, q, ret, e), e);
+	for (uint32_t i = 0; !r && is_state(q) && i < ret->line_count; i++)
+		divide_line(ret, q, &ret->lines[i]);
+	return r;
 }
 
 int store_heat(struct store *s, const struct store_query *q, struct store_heat *ret,

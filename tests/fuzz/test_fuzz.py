@@ -263,6 +263,17 @@ def push_seeds():
     yield b"\6shop.alloc_space{a=b,c=\"d\"}#1700000000\nmain;a 1\nmain;b 2\n"
 
 
+def scrape_seeds():
+    """Lists of targets, and a heap, behind the byte that says which it is."""
+    heap = pprof([("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"),
+                  ("inuse_space", "bytes")],
+                 [(("main", "leaf"), (3, 30, 1, 10), {"bytes": 10}), (("main",), (1, 7, 1, 7), {"k": "v"})],
+                 period=("space", "bytes", 512), packed=False)
+    yield b'\0[{"targets":["10.0.0.1:6060","[::1]"],"labels":{"a":"b","__path__":"/x?y","__scheme__":"https"}}]'
+    yield b"\1- targets: ['10.0.0.1:6060', localhost]\n  labels: {a: b, __meta_x: y, __param_z: '%&'}\n- targets: []\n"
+    yield b"\2" + heap
+
+
 def names():
     return [b"Z3fooiPKc", b"ZN4node14CallbackScopeC2EPN2v87IsolateE", b"ZNSt6vectorIiSaIiEE9push_backEOi",
             b"ZN4core3fmt9Formatter3pad17h0123456789abcdefE", b"NvNtCs1234_7mycrate3foo3bar",
@@ -305,6 +316,8 @@ def seeds(name, tmp):
         return list(label_seeds())
     if name == "push":
         return list(push_seeds())
+    if name == "scrape":
+        return list(scrape_seeds())
     if name == "protojson":
         return [b'\0{"matchers":["{}"],"label_names":["a"],"start":"1","end":2}',
                 b'\1{"profileTypeID":"x","step":1.5,"limit":"9","aggregation":"TIME_SERIES_AGGREGATION_TYPE_AVERAGE"}',

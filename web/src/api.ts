@@ -259,6 +259,28 @@ export interface ChangesAnswer {
 	versions: {at: number; process: string}[];
 }
 
+/* One profile of a program that is scraped. */
+export interface Target {
+	job: string;
+	instance: string;
+	profile: string;
+	url: string;
+	health: 'up' | 'down' | 'unknown';
+	error: string;
+	last: number;
+	took_ms: number;
+	scrapes: number;
+	failures: number;
+	bytes: number;
+}
+
+export interface TargetsAnswer {
+	dropped: number;
+	left_out: number;
+	sources: {job: string; where: string; error: string}[];
+	targets: Target[];
+}
+
 /* Samples in each 20 ms; of types that have no times of samples, how much in each window of 10 s. */
 export interface Heat {
 	start: number;
@@ -305,5 +327,6 @@ export interface Status {
 		times_ms?: number;
 	};
 	cost?: Cost & {recent?: Cost | null}; // since the start, and of the last minute
+	targets?: {up: number; down: number}; // of those that are scraped
 	samples?: {taken?: number; stored?: number; lost?: Record<string, number>};
 }

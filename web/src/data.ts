@@ -13,6 +13,7 @@ import {
 	type Profile,
 	profileOf,
 	type Status,
+	type TargetsAnswer,
 	type Timeline,
 	type TreeAnswer,
 } from './api';
@@ -141,6 +142,7 @@ export const labels = new Resource<string[]>();
 export const types = new Resource<string[]>(); // of profiles
 export const changed = new Resource<ChangesAnswer>();
 export const findings = new Resource<Finding[]>();
+export const targets = new Resource<TargetsAnswer>();
 
 /* A selector, or what is wrong with it. */
 export const selectorOf = (text: string): Selector | string =>
@@ -154,17 +156,29 @@ export const profileType = computed<string>(() => {
 
 /* Types of which only sums over windows are known, not when in them (src/query/computed.h). */
 const SUMS = new Set(['offcpu', 'oncpu', 'wall']);
-export const hasTimes = computed(() => !SUMS.has(profileType.value));
+
+/* Types whose values are states, not sums over time: of a range, their mean (src/profile/window.h). */
+const STATES = /:(inuse_space|inuse_objects|goroutines?|threadcreate):/;
+export const isState = (type: string): boolean => STATES.test(type);
+
+const isWhole = (type: string): boolean => SUMS.has(type) || isState(type);
+export const hasTimes = computed(() => !isWhole(profileType.value));
 
 /* Not a label: the parts of wall-clock time (src/query/computed.h). */
 export const PART = 'part';
 
+/* What programs tell of themselves, and not of processes: types of several parts. */
+const isTold = (type: string): boolean => type.includes(':');
+
 /* What changes with the type: wall-clock time is first of all divided into its parts. */
 function ofType(type: string): Partial<State> {
-	const {by, selected} = state.value;
-	const lines = type === 'wall' ? PART : by === PART ? 'comm' : by;
-	const patch: Partial<State> = {by: lines, changes: [], heatAt: null};
-	if (!SUMS.has(type)) return patch;
+	const {by, group, selected} = state.value;
+	const crosses = isTold(type) !== isTold(profileType.value);
+	const [old, usual] = isTold(type) ? ['comm', 'service'] : ['service', 'comm'];
+	const turned = (label: string): string => (crosses && label === old ? usual : label);
+	const lines = type === 'wall' ? PART : turned(by === PART ? 'comm' : by);
+	const patch: Partial<State> = {by: lines, group: turned(group), changes: [], heatAt: null};
+	if (!isWhole(type)) return patch;
 	return {...patch, rows: null, selected: selected && snap(selected, WINDOW)};
 }
 
@@ -386,7 +400,7 @@ export const isComparing = computed(() => profile.value?.tree.baseTotal != null)
 /* By how much more time a comparison is of than its base; 1: they are as long, or it is not known. */
 export const lengths = computed(() => {
 	const p = profile.value;
-	if (!p?.base || p.to <= p.from || p.base.to <= p.base.from) return 1;
+	if (!p?.base || isState(p.type) || p.to <= p.from || p.base.to <= p.base.from) return 1;
 	return (p.to - p.from) / (p.base.to - p.base.from);
 });
 

@@ -21,6 +21,7 @@ import {HeatPanel} from './heat';
 import {QueryBox} from './query';
 import {emptyState, Stale} from './states';
 import {Functions} from './table';
+import {Targets} from './targets';
 import {Swatch, step, TimelinePanel, zoomOut, zoomToSelection} from './timeline';
 import {Times} from './times';
 import {isHelpOpen, isMenuOpen, nextMatch, stopComparing, Toolbar} from './toolbar';
@@ -321,6 +322,7 @@ export function App(): JSX.Element {
 				>
 					Open…
 				</button>
+				<Targets />
 				<Cost />
 				<button
 					type="button"

@@ -13,6 +13,7 @@ import {
 	file,
 	isFitted,
 	isStale,
+	isState,
 	labels,
 	PART,
 	profileType,
@@ -107,6 +108,24 @@ const TYPE_NAMES: Record<string, string> = {
 	page_faults: 'page faults',
 };
 
+/* What programs say that they measure. */
+const SAMPLE_NAMES: Record<string, string> = {
+	inuse_space: 'memory in use',
+	inuse_objects: 'objects in use',
+	alloc_space: 'memory allocated',
+	alloc_objects: 'objects allocated',
+	contentions: 'waits',
+	delay: 'time waited',
+};
+
+/* memory:inuse_space:bytes:space:bytes is "memory in use (memory)". */
+function typeName(type: string): string {
+	const [name, sample, unit] = type.split(':');
+	if (!unit) return TYPE_NAMES[type] ?? type;
+	const word = SAMPLE_NAMES[sample] ?? sample;
+	return name === sample ? word : `${word} (${name})`;
+}
+
 /* Types that can be shown; running time has no stacks, and is a part of wall-clock time. */
 const typeOptions = computed<[string, string][]>(() => {
 	const stored = (types.data.value ?? []).filter(t => t !== 'oncpu');
@@ -115,7 +134,7 @@ const typeOptions = computed<[string, string][]>(() => {
 	const place = (t: string): number => (order.includes(t) ? order.indexOf(t) : order.length);
 	return all
 		.sort((a, b) => place(a) - place(b) || a.localeCompare(b))
-		.map(t => [t, TYPE_NAMES[t] ?? t]);
+		.map(t => [t, typeName(t)]);
 });
 
 /* From the bottom of the stack up: the largest line first, the rest on top. */
@@ -157,7 +176,7 @@ const sumOf = (values: number[], [first, last]: [number, number]): number => {
 /* The sum of what is shown, of whole steps only: then it is the graph's root exactly. */
 const chosenSum = computed<number | null>(() => {
 	const t = timeline.data.value;
-	if (!t || shown.value.rows) return null;
+	if (!t || shown.value.rows || isState(profileType.value)) return null;
 	const c = shown.value.chosen;
 	const from = (c.from - t.start) / t.step;
 	const to = (c.to - t.start) / t.step;
