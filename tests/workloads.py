@@ -70,6 +70,8 @@ PROGRAMS = {
     "exec-after": ("exec.c", C + ["-DAFTER"]),
     "exec-thread": ("exec.c", C + ["-DTHREAD"]),
     "comm": ("comm.c", C),
+    "said": ("said.c", C + ["-D_GNU_SOURCE"]),
+    "said-static": ("said.c", C + ["-D_GNU_SOURCE", "-static"]),
     "aspid": ("aspid.c", C),
     "jitted": ("jitted.c", C),
     "jitted-static": ("jitted.c", C + ["-static"]),

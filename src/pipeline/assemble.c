@@ -29,6 +29,7 @@ struct assembler {
 	struct profile *profile;
 	struct assembler_options options;
 	struct processes *processes;
+	struct contexts *contexts;
 	struct resolver *resolver;
 	struct unwinder *unwinder;
 
@@ -98,6 +99,7 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 	a->options = *o;
 	a->options.held_bytes = o->held_bytes ? o->held_bytes : HELD_BYTES;
 	a->processes = processes_new();
+	a->contexts = contexts_new();
 	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->cache = stack_cache_new();
 	a->nothing = maps_new();
@@ -130,6 +132,7 @@ void assembler_free(struct assembler *a)
 	unwinder_free(a->unwinder);
 	resolver_free(a->resolver);
 	processes_free(a->processes);
+	contexts_free(a->contexts);
 	stack_cache_free(a->cache);
 	maps_unref(a->nothing);
 	thread_series_free(a->series);
@@ -354,6 +357,8 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 		places_get(a->options.places, s->cgroup);
 		p->cgroup = s->cgroup;
 	}
+	if (s->time >= p->context_due_ns)
+		contexts_look(a->contexts, p, s->time);
 	if (a->options.wanted && !a->options.wanted(a->options.sink_ctx, s)) {
 		a->stats.events++;
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, p->maps, 0});
@@ -459,6 +464,7 @@ void assembler_stats(const struct assembler *a, struct assembler_stats *ret)
 
 	processes_stats(a->processes, &ps);
 	*ret = a->stats;
+	contexts_stats(a->contexts, &ret->contexts);
 	ret->maps_read = ps.maps_read;
 	ret->processes = ps.known;
 	ret->processes_capped = ps.capped;

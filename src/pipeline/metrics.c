@@ -36,6 +36,9 @@ static const struct {
 	{"collector_processes", "Processes that are known."},
 	{"collector_files", "Mapped files that are known."},
 	{"collector_maps_read_total", "Times that the mappings of a process were read."},
+	{"collector_contexts_total",
+	 "What processes publish of themselves: read, read again as it changed meanwhile; "
+	 "processes searched for it, and such searches put off."},
 	{"collector_sideband_lost_total", "Events of processes and mappings that were lost."},
 	{"collector_symbol_bytes", "Bytes of symbols that are held."},
 	{"collector_symbol_places", "Addresses whose names are held."},

@@ -237,7 +237,10 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 	struct owner who;
 
 	labeller_owner(ws->labeller, a->event, ws->wall_ms, &who);
-	uint32_t row = get_row(ws, w, owner_of(ws, w, ps, a, &who), a->stack);
+	uint32_t owner = owner_of(ws, w, ps, a, &who);
+	if (owner != 1)
+		labeller_sample(ws->labeller, a, &w->owners[owner]);
+	uint32_t row = get_row(ws, w, owner, a->stack);
 	w->rows[row].count++;
 	w->rows[row].value += a->event->value;
 	uint64_t tick = tick_of(ws, a->event->time);

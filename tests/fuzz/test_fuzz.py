@@ -229,6 +229,21 @@ def label_seeds():
     yield b"rxx;y\nb\nname\nzz"
 
 
+def context_seeds():
+    """A process context as programs publish it, and a list of mappings with one."""
+    def field(number, data):
+        return varints(number << 3 | 2, len(data)) + data
+
+    def attribute(key, value):
+        return field(1, key) + field(2, field(1, value))
+    resource = b"".join(field(1, attribute(k, v)) for k, v in (
+        (b"service.name", b"shop"), (b"service.version", b"2.4.1"),
+        (b"deployment.environment.name", b"staging"), (b"process.pid", b"")))
+    yield b"p" + field(1, resource) + field(2, attribute(b"threadlocal.schema_version", b"tlsdesc_v1_dev"))
+    yield b"m7f0000001000-7f0000003000 rw-p 00000000 00:01 7      /memfd:OTEL_CTX (deleted)\n" \
+          b"7f0000007000-7f0000008000 r--p 00000000 00:00 0      [anon:OTEL_CTX]\n"
+
+
 def push_seeds():
     """One of each way to push, behind the byte that says which it is."""
     profile = pprof([("samples", "count"), ("cpu", "nanoseconds")],
@@ -303,6 +318,8 @@ def seeds(name, tmp):
                 b"now-1d12h+5m", b"yesterday 14:02:05", b"2026-11-15T14:02:05.25+01:00"]
     if name == "labels":
         return list(label_seeds())
+    if name == "context":
+        return list(context_seeds())
     if name == "push":
         return list(push_seeds())
     if name == "protojson":
