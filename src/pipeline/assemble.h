@@ -98,6 +98,7 @@ struct assembler_stats {
 	uint64_t files;     /* mapped files seen */
 	uint64_t processes_capped, mappings_dropped;
 	struct contexts_stats contexts;
+	uint64_t spans_left_out; /* samples of a recording, for its cap */
 	struct resolver_stats names;
 	struct unwinder_stats unwind;
 };

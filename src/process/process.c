@@ -208,7 +208,7 @@ void processes_record(struct processes *ps, const struct sideband_record *e)
 			p = add(ps, e->pid);
 		forget_early(p, e->time, 0, UINT64_MAX);
 		free_hooks(p);
-		p->context_due_ns = p->context_pause_ns = 0;
+		p->context_due_ns = p->context_pause_ns = p->context_maps = 0;
 		if (e->time < p->events_from_ns)
 			break;
 		maps_unref(p->maps);

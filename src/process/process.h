@@ -51,6 +51,7 @@ struct process {
 	uint64_t next_read_ns; /* /proc is not read before this */
 	uint64_t read_pause_ns;
 	uint64_t context_due_ns, context_pause_ns; /* of context.h */
+	uint64_t context_maps; /* the version of mappings in which its threads' was looked for */
 	struct process_hook hooks[PROCESS_HOOKS];
 	unsigned holds;       /* process_hold() calls not yet released */
 	bool dropped;         /* no longer in the table: freed by the last release */
