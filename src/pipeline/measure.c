@@ -225,6 +225,7 @@ void measure_all(struct measure *m, const struct measured *now)
 		measure_findings(m, now->findings);
 	metric(m, "collector_other_samples_total", (double)now->windows.other);
 	metric(m, "collector_dropped_samples_total", (double)now->windows.dropped);
+	metric(m, "collector_spans_left_out_samples_total", (double)now->windows.spans_left_out);
 	metric(m, "collector_folded_threads_samples_total", (double)now->windows.folded);
 	metric(m, "collector_clock_steps_total", (double)now->windows.steps);
 	metric(m, "collector_windows_waiting", (double)now->sender.waiting);

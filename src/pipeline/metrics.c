@@ -56,6 +56,8 @@ static const struct {
 	{"collector_bpf_looks_total", "Times that the cost of BPF programs was looked at."},
 	{"collector_other_samples_total", "Samples counted as (other), for a cap."},
 	{"collector_dropped_samples_total", "Samples counted as (dropped), as rules want it."},
+	{"collector_spans_left_out_samples_total",
+	 "Samples whose span of a trace is not kept because of a limit."},
 	{"collector_clock_steps_total", "Times that the wall clock was set."},
 	{"collector_windows_waiting", "Windows that are not sent yet."},
 	{"collector_windows_dropped_total",
