@@ -213,8 +213,11 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 	__u32 frames = (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES_MASK);
 	if (w->context && walk_find_span(w->context)) {
 		h->flags |= WIRE_SPAN;
+		barrier_var(frames); /* or the compiler proves what old verifiers cannot follow */
+		__u64 *to = frame_at(s, frames);
 		for (int i = 0; i < WIRE_SPAN_WORDS; i++)
-			*frame_at(s, frames++) = s->words[i];
+			to[i] = s->words[i];
+		frames += WIRE_SPAN_WORDS;
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
 	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE)) {
