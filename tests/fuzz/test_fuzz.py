@@ -175,6 +175,10 @@ def window_seeds():
         return struct.pack("<H", len(m)) + m
     nothing_new = varints(1, 6, 0, 2, 0, 3, 0, 4, 0, 2, 0)
     yield message(1, entries_seed(), True) + message(2, nothing_new, False)
+    # Findings: none; spans: two, and three rows of them.
+    spans = varints(0, 2) + bytes(range(48)) + varints(3, 1, 2, 0, 1, 0, 0, 0, 1, 2, 4, 0, 2, 1, 1, 3)
+    head = message(3, nothing_new, False)[2:].replace(varints(2, 0, 2, 1, 0, 1, 4, 2, 3, 0), varints(0, 0))
+    yield struct.pack("<H", len(head + spans)) + head + spans
     yield b"SMR\1" + bytes(16) + varints(1, 0, 4, 0, 1, 77) + text(b"no")
 
 

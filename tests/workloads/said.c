@@ -29,19 +29,6 @@ uint64_t serve(uint64_t until)
 	return workload_spin(until);
 }
 
-static int is_named(void)
-{
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "r");
-	int found = 0;
-
-	while (f && fgets(line, sizeof(line), f))
-		found |= strstr(line, ":OTEL_CTX]") != NULL;
-	if (f)
-		fclose(f);
-	return found;
-}
-
 static void publish_garbage(const char *kind)
 {
 	static uint8_t deep[4096];
@@ -87,7 +74,7 @@ int main(int argc, char **argv)
 		publish_garbage(argv[3]);
 	else
 		otel_publish(first.at, first.len);
-	if (strcmp(how, "anon") == 0 && !is_named()) {
+	if (strcmp(how, "anon") == 0 && !otel_is_named()) {
 		puts("unnamed");
 		return 0;
 	}

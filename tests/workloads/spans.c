@@ -1,5 +1,5 @@
 /*
- * spans [nest|garbage]: spins in two functions under two spans of one trace, and in a third without
+ * spans [anon|quiet|garbage]: spins in two functions under two spans of one trace, and in a third without
  *one, and says which (OTEP 4947, by its text): trace 0102…10, span a1…a8 in `checkout` (half of the
  *time), b1…b8 in `payment` (a quarter), none in `idle_work` (a quarter).
  *
@@ -7,6 +7,8 @@
  * program is linked with (-DLINKED) or opens (-DOPENED). Two threads run, each with records of its
  *own; one of them swaps the pointer, the other changes its record in place.
  *
+ *	anon      the process' context is named anonymous memory, if the kernel has names for that
+ *	quiet     it does all that, and does not say so: for measurements
  *	garbage   the variable leads nowhere, to an invalid record and to one of zeroes
  */
 #include <stdint.h>
@@ -155,10 +157,20 @@ int main(int argc, char **argv)
 		return 1;
 #endif
 	otel_context(&context, garbage ? "liar" : "shop", "1", "test");
-	if (otel_map(1) != 0)
+	int memfd = argc < 2 || strcmp(argv[1], "anon") != 0;
+	if (otel_map(memfd) != 0)
 		return 1;
-	otel_publish(context.at, context.len);
+	if (argc < 2 || strcmp(argv[1], "quiet") != 0)
+		otel_publish(context.at, context.len);
+	if (!memfd && !otel_is_named()) {
+		if (otel_map(1) != 0)
+			return 1;
+		otel_publish(context.at, context.len);
+		memfd = 1;
+	}
 	workload_ready();
+	puts(memfd ? "memfd" : "named");
+	fflush(stdout);
 	pthread_create(&other, NULL, garbage ? lie : change_in_place, NULL);
 	(garbage ? lie : swap_pointers)(NULL);
 	pthread_join(other, NULL);
