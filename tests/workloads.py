@@ -33,6 +33,11 @@ C = ["gcc", "-std=gnu17"] + GNU
 CXX = ["g++", "-std=c++17"] + GNU
 RUST = ["rustc", "--edition", "2021", "-C", "opt-level=2", "-C", "force-frame-pointers=yes"]
 
+# A thread-local variable that readers outside find: exported, also by a program.
+SPANS = ["-D_GNU_SOURCE", "-Wno-unused-function"]
+EXPORTED = ["-Wl,--export-dynamic-symbol=otel_thread_ctx_v1"]
+SPAN_LIBRARY = ["-DLIBRARY", "-shared", "-fPIC"]
+
 # name -> (source, command before "SOURCE" and "-o OUT" are added)
 PROGRAMS = {
     "shares": ("shares.c", C),
@@ -70,6 +75,17 @@ PROGRAMS = {
     "exec-after": ("exec.c", C + ["-DAFTER"]),
     "exec-thread": ("exec.c", C + ["-DTHREAD"]),
     "comm": ("comm.c", C),
+    "said": ("said.c", C + ["-D_GNU_SOURCE"]),
+    "spans": ("spans.c", C + SPANS + EXPORTED),
+    "spans-static": ("spans.c", C + SPANS + EXPORTED + ["-static-pie"]),
+    "spans-fixed": ("spans.c", C + SPANS + ["-static", "-no-pie"]),
+    "spans-opens": ("spans.c", C + SPANS + ["-DOPENED"]),
+    "spans-opens-musl": ("spans.c", ["musl-gcc"] + C[1:] + SPANS + ["-DOPENED"]),
+    "spans-desc.so": ("spans.c", C + SPAN_LIBRARY + ["-mtls-dialect=gnu2"]),
+    "spans-gnu.so": ("spans.c", C + SPAN_LIBRARY + ["-mtls-dialect=gnu"]),
+    "spans-initial.so": ("spans.c", C + SPAN_LIBRARY + ["-ftls-model=initial-exec"]),
+    "spans-musl.so": ("spans.c", ["musl-gcc"] + C[1:] + SPAN_LIBRARY + ["-mtls-dialect=gnu"]),
+    "said-static": ("said.c", C + ["-D_GNU_SOURCE", "-static"]),
     "aspid": ("aspid.c", C),
     "jitted": ("jitted.c", C),
     "jitted-static": ("jitted.c", C + ["-static"]),

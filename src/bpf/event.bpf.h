@@ -177,6 +177,7 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 	__u32 kernel = h->kernel_frames;
 
 	forget_returns(w);
+	w->context = 0;
 	enum user user = user_registers(interrupted, task, in_kernel, s);
 	if (user == USER_GONE) {
 		h->flags |= WIRE_NO_USER;
@@ -206,14 +207,23 @@ static __always_inline void user_side(void *ctx, const bpf_user_pt_regs_t *inter
 		h->left_out = w->frames - h->user_frames;
 		h->mappings_version = w->version;
 	} else {
+		w->context = 0; /* of another program that had this pid */
 		h->walk = WIRE_WALK_NO_MAPPING;
+	}
+	__u32 frames = (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES_MASK);
+	if (w->context && walk_find_span(w->context)) {
+		h->flags |= WIRE_SPAN;
+		barrier_var(frames); /* or the compiler proves what old verifiers cannot follow */
+		__u64 *to = frame_at(s, frames);
+		for (int i = 0; i < WIRE_SPAN_WORDS; i++)
+			to[i] = s->words[i];
+		frames += WIRE_SPAN_WORDS;
 	}
 	/* Where what was missing is something that user space may know by now, it walks again. */
 	if (h->walk == WIRE_WALK_NO_MAPPING || (h->flags & WIRE_NO_TABLE)) {
 		if (has_room_to_copy(&s->ring))
-			h->bytes = copy_stack(
-				s, (kernel & WIRE_FRAMES) + (h->user_frames & WIRE_FRAMES_MASK),
-				h->sp, BPF_CORE_READ(task, mm, start_stack));
+			h->bytes =
+				copy_stack(s, frames, h->sp, BPF_CORE_READ(task, mm, start_stack));
 		else
 			counts->n[WIRE_NOT_COPIED]++;
 	}
@@ -387,7 +397,8 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 		if (timed)
 			counts->n[WIRE_WALK_NS] += (bpf_ktime_get_ns() - before) * WIRE_TIMED;
 	}
-	__u64 words = EVENT_DETAILS + h->kernel_frames + h->user_frames;
+	__u64 words = EVENT_DETAILS + h->kernel_frames + h->user_frames +
+		      (h->flags & WIRE_SPAN ? WIRE_SPAN_WORDS : 0);
 	h->bytes += sizeof(*h) + words * sizeof(__u64);
 	ARCH_STORE_RELEASE(&ring->head, ring->head + h->bytes);
 	return EVENT_WRITTEN;

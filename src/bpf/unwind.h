@@ -119,12 +119,14 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "a rule");
  *	pages      where a page's rows are
  *	shards     the rows, SHARD_ROWS in each
  *	rules
+ *	contexts   where threads of a process say what they work on
  */
 #define UNWIND_SHARD_ROWS   (128 * 1024)
 #define UNWIND_SHARDS_MAX   48 /* 24 MB */
 #define UNWIND_PAGES_MAX    (64 * 1024)
 #define UNWIND_FILES_MAX    4096
 #define UNWIND_MAPPINGS_MAX (32 * 1024)
+#define UNWIND_CONTEXTS_MAX 1024
 #define UNWIND_BUCKET_BITS  10
 #define UNWIND_BUCKETS      (1 << UNWIND_BUCKET_BITS)
 #define UNWIND_BUCKET_SLOTS 8         /* processes in one */
@@ -138,7 +140,8 @@ struct unwind_process {
 	__u64 start;   /* as process_start and exec_id of an event: */
 	__u64 exec_id; /* which program of which process this is about */
 	__u32 first;   /* in `mappings` */
-	__u32 count;
+	__u16 count;
+	__u16 context; /* in `contexts`: where its threads say what they work on; 0: nowhere */
 };
 
 /*
@@ -155,6 +158,17 @@ static inline __u32 unwind_bucket(__u32 pid)
 {
 	return (pid * 0x9e3779b1u) >> (32 - UNWIND_BUCKET_BITS);
 }
+
+/*
+ * Where a thread of a process has the address of its context (process/thread_context.h): in its
+ * static thread-local storage, at an offset from its thread pointer, or in that of a module, whose
+ * address is in the thread's table of modules (dtv).
+ */
+struct unwind_context {
+	__s64 offset;
+	__u32 module;      /* 0: static */
+	__u32 entry_bytes; /* of that table: it depends on the libc; 0: there is no context */
+};
 
 struct unwind_mapping {
 	__u64 start, end;
@@ -179,5 +193,7 @@ struct unwind_page {
 
 _Static_assert(sizeof(struct unwind_process) == 32, "a process");
 _Static_assert(sizeof(struct unwind_mapping) == 32, "a mapping");
+_Static_assert(sizeof(struct unwind_context) == 16, "a context");
+_Static_assert(UNWIND_MAPPINGS_MAX <= 0xffff && UNWIND_CONTEXTS_MAX <= 0xffff, "their numbers fit");
 _Static_assert(sizeof(struct unwind_file) == 16, "a file");
 _Static_assert(sizeof(struct unwind_page) == 8, "a page");

@@ -49,6 +49,14 @@ struct {
 	__type(value, struct unwind_rule);
 } rules SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_CONTEXTS_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_context);
+} contexts SEC(".maps");
+
 struct shard_rows {
 	struct unwind_row rows[UNWIND_SHARD_ROWS];
 };
@@ -86,6 +94,7 @@ struct walk {
 	__u64 low, high, bias;   /* the mapping of the last address that was looked up … */
 	struct unwind_file file; /* … its pages … */
 	__u32 before, after;     /* … and how far below and above the address its row holds */
+	__u32 context;           /* of the process, in `contexts`; 0: none */
 #ifdef WALK_RETURNS
 	__u32 return_count;
 	__u8 return_at[WALK_RETURNS]; /* where the first return addresses are, in words above sp */
@@ -775,10 +784,39 @@ __noinline int walk_find_process(__u32 pid)
 			p->exec_id == h->exec_id && (pid != h->pid || p->start == h->process_start);
 		w->first = p->first;
 		w->count = p->count;
+		w->context = p->context;
 		ARCH_READ_BARRIER();
 		return same && p->version == version;
 	}
 	return 0;
+}
+
+/*
+ * What the current thread works on, by its own context (process/thread_context.h): 1, and the words
+ * of struct wire_span are in s->words; else 0. The thread is interrupted, so it does not change.
+ */
+__noinline int walk_find_span(__u32 at)
+{
+	struct scratch *s = get_scratch();
+	struct unwind_context *c = bpf_map_lookup_elem(&contexts, &at);
+	if (!s || !c)
+		return 0;
+	struct walk *w = &s->walk;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 from = ARCH_TLS(task);
+
+	if (c->module) {
+		if (!read_word(&w->word, from + sizeof(__u64)) ||
+		    !read_word(&w->word, w->word + (__u64)c->module * c->entry_bytes))
+			return 0;
+		from = w->word;
+	}
+	if (!read_word(&w->word, from + c->offset) || !w->word)
+		return 0;
+	/* Trace and span, then a byte that is 1 if they are true. */
+	if (bpf_probe_read_user(s->words, WIRE_SPAN_WORDS * sizeof(__u64) + 1, (void *)w->word))
+		return 0;
+	return (__u8)s->words[WIRE_SPAN_WORDS] == 1 && (s->words[0] | s->words[1]) && s->words[2];
 }
 
 /* Before a walk, and where there is none: what an earlier one found belongs to another stack. */

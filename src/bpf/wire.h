@@ -46,7 +46,18 @@ enum wire_flag {
 	WIRE_FRAME_POINTERS = 8, /* user frames are the kernel's own walk */
 	WIRE_NO_TABLE = 16,      /* the walk came to a file whose table was not there */
 	WIRE_SYSCALL = 32,       /* the user leaf's pc stands after the system call it is in */
+	WIRE_SPAN = 64,          /* a struct wire_span stands behind the frames */
 };
+
+/* What the thread worked on, as it says itself (process/thread_context.h): the span of a trace. */
+struct wire_span {
+	__u8 trace[16];
+	__u8 span[8];
+};
+
+#define WIRE_SPAN_WORDS 3
+
+_Static_assert(sizeof(struct wire_span) == WIRE_SPAN_WORDS * 8, "words of a record");
 
 /* How the walk of the user stack ended. */
 enum wire_walk {
@@ -106,8 +117,8 @@ struct wire_event {
 	char comm[WIRE_COMM];   /* of the process: its first thread's name */
 	char thread[WIRE_COMM]; /* of the thread */
 				/*
-				 * then __u64 details[details], then __u64 frames[kernel_frames + user_frames], then a copy
-				 * of the stack, to the end
+				 * then __u64 details[details], then __u64 frames[kernel_frames + user_frames], then with
+				 * WIRE_SPAN a struct wire_span, then a copy of the stack, to the end
 				 */
 };
 
@@ -137,10 +148,19 @@ static inline size_t wire_frames_bytes(const struct wire_event *e)
 	return ((size_t)e->kernel_frames + e->user_frames) * sizeof(__u64);
 }
 
+/* NULL: the thread did not say. */
+static inline const struct wire_span *wire_span_of(const struct wire_event *e)
+{
+	return e->flags & WIRE_SPAN ? (const struct wire_span *)(wire_frames(e) + e->kernel_frames +
+								 e->user_frames)
+				    : NULL;
+}
+
 /* All but the copy of the stack. */
 static inline size_t wire_plain_bytes(const struct wire_event *e)
 {
-	return sizeof(*e) + e->details * sizeof(__u64) + wire_frames_bytes(e);
+	return sizeof(*e) + e->details * sizeof(__u64) + wire_frames_bytes(e) +
+	       (e->flags & WIRE_SPAN ? sizeof(struct wire_span) : 0);
 }
 
 /* The copy of the stack, from wire_stack_start() on: how long it is. */
@@ -152,7 +172,7 @@ static inline size_t wire_stack_bytes(const struct wire_event *e)
 
 #define WIRE_PLAIN_MAX                                                                             \
 	(sizeof(struct wire_event) +                                                               \
-	 (WIRE_DETAILS + WIRE_FRAMES + 1 + WIRE_USER_FRAMES) * sizeof(__u64))
+	 (WIRE_DETAILS + WIRE_FRAMES + 1 + WIRE_USER_FRAMES + WIRE_SPAN_WORDS) * sizeof(__u64))
 #define WIRE_EVENT_MAX (WIRE_PLAIN_MAX + WIRE_STACK_CHUNKS * WIRE_STACK_CHUNK)
 
 /*

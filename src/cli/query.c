@@ -6,6 +6,7 @@
 #include "cli/profile_file.h"
 #include "cli/query_options.h"
 #include "cli/report.h"
+#include "query/selector.h"
 
 static void help(void)
 {
@@ -22,7 +23,10 @@ static void help(void)
 	     "14:02',\n"
 	     "                        2026-11-15, now-1h+5m, RFC 3339 or seconds since 1970\n"
 	     "                        (an hour before --to)\n"
-	     "      --to TIME         its end, in the same forms (now)");
+	     "      --to TIME         its end, in the same forms (now)\n"
+	     "      --trace ID        only samples of this trace, of processes that tell\n"
+	     "                        (OpenTelemetry's thread context)\n"
+	     "      --span ID         only samples of this span of a trace");
 	query_options_help();
 	puts("  -h, --help            print this help\n"
 	     "\n"
@@ -32,11 +36,37 @@ static void help(void)
 	     "  smolder query cpu --from 14:02 --to 14:05");
 }
 
+enum { OPT_TRACE = 256, OPT_SPAN };
+
+struct query {
+	struct query_options options; /* first */
+	const char *trace, *span;
+};
+
 static const struct option long_options[] = {
 	QUERY_OPTIONS,
+	{"trace", required_argument, NULL, OPT_TRACE},
+	{"span", required_argument, NULL, OPT_SPAN},
 	{"help", no_argument, NULL, 'h'},
 	{},
 };
+
+static bool option(struct query_options *o, int opt, const char *arg)
+{
+	struct query *q = (struct query *)o;
+	CLEANUP(selector_freep) struct selector *any = NULL;
+	struct selector_error err;
+	bool is_trace = opt == OPT_TRACE;
+
+	if (opt != OPT_TRACE && opt != OPT_SPAN)
+		return false;
+	*(is_trace ? &q->trace : &q->span) = arg;
+	selector_parse("cpu", &any, &err);
+	if (is_trace ? selector_require_trace(any, arg) : selector_require_span(any, arg))
+		return true;
+	log_error("'%s': %s", arg, is_trace ? SELECTOR_TRACE_HELP : SELECTOR_SPAN_HELP);
+	return false;
+}
 
 static int of_files(struct query_options *q, char **files, int count, const struct renderer *r)
 {
@@ -53,10 +83,11 @@ static int of_files(struct query_options *q, char **files, int count, const stru
 	return query_options_write(p, r, &q->out, "query");
 }
 
-static int of_store(struct query_options *q, const char *selector, const struct renderer *r)
+static int of_store(struct query *of, const char *selector, const struct renderer *r)
 {
+	struct query_options *q = &of->options;
 	CLEANUP(profile_freep) struct profile *p = profile_new();
-	struct query_request ask = {.selector = selector};
+	struct query_request ask = {.selector = selector, .trace = of->trace, .span = of->span};
 	struct store_answer answer;
 
 	if (!query_client_check(selector) || !query_options_range(q->from, q->to, &ask.range))
@@ -85,27 +116,30 @@ static int of_store(struct query_options *q, const char *selector, const struct 
 
 int cmd_query(int argc, char **argv)
 {
-	static const struct query_command command = {"query", long_options, help, NULL};
-	struct query_options q = {};
+	static const struct query_command command = {"query", long_options, help, option};
+	struct query of = {};
+	struct query_options *q = &of.options;
 	const struct renderer *r;
 
-	int code = query_options_parse(&q, &command, argc, argv, &r);
+	int code = query_options_parse(q, &command, argc, argv, &r);
 	if (code >= 0)
 		return code;
 	argv += optind;
 	argc -= optind;
 	if (argc && profile_file_exists(argv[0])) {
-		if (q.from || q.to) {
-			log_error("%s is a file, but --from and --to only apply to the store",
-				  argv[0]);
+		if (q->from || q->to || of.trace || of.span) {
+			log_error(
+				"%s is a file, but --from, --to, --trace and --span only apply to "
+				"the store",
+				argv[0]);
 			return cli_usage("query");
 		}
-		return of_files(&q, argv, argc, r);
+		return of_files(q, argv, argc, r);
 	}
 	if (argc > 1) {
 		log_error("only one selector is allowed; quote it if it has spaces: "
 			  "'cpu{comm=\"nginx\"}'");
 		return cli_usage("query");
 	}
-	return of_store(&q, argc ? argv[0] : NULL, r);
+	return of_store(&of, argc ? argv[0] : NULL, r);
 }

@@ -278,6 +278,10 @@ static char *request_url(const struct query_client *c, const struct query_reques
 		q->range.to_ms);
 	if (q->selector)
 		add_param(f, "query", q->selector);
+	if (q->trace)
+		add_param(f, "trace", q->trace);
+	if (q->span)
+		add_param(f, "span", q->span);
 	if (format)
 		add_param(f, "format", format);
 	for (size_t i = 0; i < q->keep_count; i++) {
@@ -479,6 +483,9 @@ static int begin_query(struct query_client *c, const struct query_request *q,
 		log_error("%s", err.text);
 		return EXIT_USAGE;
 	}
+	if ((q->trace && !selector_require_trace(*ret_selector, q->trace)) ||
+	    (q->span && !selector_require_span(*ret_selector, q->span)))
+		return EXIT_USAGE; /* cannot be: query has checked them */
 	c->began_ms = clock_ms(CLOCK_MONOTONIC);
 	int r = selector_resolve_by(*ret_selector, c->store, q->range.from_ms, q->range.to_ms,
 				    &why);

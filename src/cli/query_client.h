@@ -50,7 +50,8 @@ void query_client_close(struct query_client *c);
 DEFINE_CLEANUP(struct query_client *, query_client_close)
 
 struct query_request {
-	const char *selector; /* NULL: everything of type cpu */
+	const char *selector;     /* NULL: everything of type cpu */
+	const char *trace, *span; /* of it, samples of these alone; NULL: of all */
 	struct timerange range;
 	const char *const *keep; /* labels that the answer tells apart */
 	size_t keep_count;

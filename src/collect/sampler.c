@@ -30,8 +30,8 @@ struct sampler {
 };
 
 /* What all sources read and user space writes: the first one's, used by the others. */
-static const char *const shared_maps[] = {"processes", "mappings",   "files",   "pages", "rules",
-					  "shards",    "orc_blocks", "targets", NULL};
+static const char *const shared_maps[] = {"processes", "mappings", "files",      "pages",   "rules",
+					  "shards",    "contexts", "orc_blocks", "targets", NULL};
 
 int sampler_failed(struct sampler_error *e, const char *doing, int r)
 {
@@ -313,6 +313,7 @@ void sampler_maps(const struct sampler *s, struct sampler_maps *ret)
 		.pages = map_fd(s, "pages"),
 		.rules = map_fd(s, "rules"),
 		.shards = map_fd(s, "shards"),
+		.contexts = map_fd(s, "contexts"),
 	};
 }
 

@@ -66,7 +66,7 @@ void sampler_counters_sum(int fd, struct sampler_stats *ret);
 
 /* The maps that the walk reads (see bpf/unwind.h), as borrowed fds. */
 struct sampler_maps {
-	int processes, mappings, files, pages, rules, shards;
+	int processes, mappings, files, pages, rules, shards, contexts;
 };
 
 void sampler_maps(const struct sampler *s, struct sampler_maps *ret);

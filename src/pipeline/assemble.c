@@ -4,9 +4,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "pipeline/stream.h"
 #include "pipeline/thread_series.h"
 #include "process/process.h"
+#include "process/thread_context.h"
 #include "pipeline/stack_cache.h"
 #include "pipeline/resolve.h"
 
@@ -14,8 +16,9 @@
 #define EVENTS_LATE_NS                                                                             \
 	(STREAM_REORDER_MAX_NS + 1000000) /* a drain leaves the latest for the next                \
 					   */
-#define HELD_NS_MAX 5000000000ull
-#define NEAR        4 /* most new stacks leave a known one in the last so many steps */
+#define HELD_NS_MAX     5000000000ull
+#define SPAN_SERIES_MAX 100000 /* series of a recording: from then on spans are not told apart */
+#define NEAR            4      /* most new stacks leave a known one in the last so many steps */
 
 /* A sample whose walk waits for a table, or for events, with what its process had mapped. */
 struct held {
@@ -29,6 +32,8 @@ struct assembler {
 	struct profile *profile;
 	struct assembler_options options;
 	struct processes *processes;
+	struct contexts *contexts;
+	struct thread_contexts *thread_contexts;
 	struct resolver *resolver;
 	struct unwinder *unwinder;
 
@@ -98,10 +103,12 @@ int assembler_new(struct profile *p, const struct assembler_options *o, struct a
 	a->options = *o;
 	a->options.held_bytes = o->held_bytes ? o->held_bytes : HELD_BYTES;
 	a->processes = processes_new();
+	a->contexts = contexts_new();
+	a->thread_contexts = thread_contexts_new();
 	a->resolver = resolver_new(p, a->processes, &o->names);
 	a->cache = stack_cache_new();
 	a->nothing = maps_new();
-	a->series = thread_series_new(p, (const char *const[]){NULL});
+	a->series = thread_series_new(p, (const char *const[]){"trace_id", "span_id", NULL});
 	a->truncated_frame = mark(a, "[truncated]");
 	a->incomplete_frame = mark(a, "[incomplete]");
 	int r = unwinder_new(o->maps, a->processes, &unwind, &a->unwinder);
@@ -130,6 +137,8 @@ void assembler_free(struct assembler *a)
 	unwinder_free(a->unwinder);
 	resolver_free(a->resolver);
 	processes_free(a->processes);
+	contexts_free(a->contexts);
+	thread_contexts_free(a->thread_contexts);
 	stack_cache_free(a->cache);
 	maps_unref(a->nothing);
 	thread_series_free(a->series);
@@ -290,6 +299,23 @@ static uint32_t stack_of(struct assembler *a, const struct wire_event *s, struct
 	return at.stack;
 }
 
+/* The thread, and the span that it worked on: of a recording that has not too many. */
+static uint32_t series_of(struct assembler *a, const struct wire_event *e)
+{
+	const struct wire_span *span = wire_span_of(e);
+	struct thread_labels labels = {};
+	char trace[2 * sizeof(span->trace) + 1], id[2 * sizeof(span->span) + 1];
+
+	if (span && a->profile->series_count < SPAN_SERIES_MAX) {
+		labels.values[0] =
+			intern(a, text_hex_bytes(span->trace, sizeof(span->trace), trace));
+		labels.values[1] = intern(a, text_hex_bytes(span->span, sizeof(span->span), id));
+	} else if (span) {
+		a->stats.spans_left_out++;
+	}
+	return thread_series_of(a->series, e, &labels);
+}
+
 static void add_event(struct assembler *a, const struct wire_event *s, struct process *p,
 		      struct maps *maps, const struct unwound *user)
 {
@@ -299,8 +325,7 @@ static void add_event(struct assembler *a, const struct wire_event *s, struct pr
 	if (a->options.sink)
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, maps, stack});
 	else
-		profile_add(a->profile, thread_series_of(a->series, s, &(struct thread_labels){}),
-			    stack, 1, s->value);
+		profile_add(a->profile, series_of(a, s), stack, 1, s->value);
 	lap(a, STAGE_AGGREGATE);
 }
 
@@ -336,6 +361,22 @@ static void hold(struct assembler *a, const struct wire_event *s, struct process
 	a->stats.held++;
 }
 
+/* What a process says of itself, and where its threads do: that may come with a library. */
+static void look_at_context(struct assembler *a, struct process *p, uint64_t time)
+{
+	struct unwind_context where;
+
+	contexts_look(a->contexts, p, time);
+	const struct process_context *c = context_of(p);
+	if (!ARCH_HAS_WALK || !c || !c->says.has_threads || p->context_maps == p->maps->version)
+		return;
+	int r = thread_contexts_find(a->thread_contexts, a->processes, p, &where);
+	if (r != -EAGAIN)
+		p->context_maps = p->maps->version;
+	if (!r)
+		unwinder_context(a->unwinder, p, &where);
+}
+
 void assembler_event(struct assembler *a, const struct wire_event *s)
 {
 	struct unwound user; /* too long to be cleared for nothing */
@@ -354,6 +395,8 @@ void assembler_event(struct assembler *a, const struct wire_event *s)
 		places_get(a->options.places, s->cgroup);
 		p->cgroup = s->cgroup;
 	}
+	if (s->time >= p->context_due_ns)
+		look_at_context(a, p, s->time);
 	if (a->options.wanted && !a->options.wanted(a->options.sink_ctx, s)) {
 		a->stats.events++;
 		a->options.sink(a->options.sink_ctx, &(struct assembled){s, p, p->maps, 0});
@@ -459,6 +502,7 @@ void assembler_stats(const struct assembler *a, struct assembler_stats *ret)
 
 	processes_stats(a->processes, &ps);
 	*ret = a->stats;
+	contexts_stats(a->contexts, &ret->contexts);
 	ret->maps_read = ps.maps_read;
 	ret->processes = ps.known;
 	ret->processes_capped = ps.capped;

@@ -12,6 +12,7 @@
 #include "bpf/wire.h"
 #include "collect/sampler.h"
 #include "collect/sideband.h"
+#include "process/context.h"
 #include "process/places.h"
 #include "profile/profile.h"
 #include "pipeline/resolve.h"
@@ -22,8 +23,8 @@ struct assembler;
 /* An event whose stack is known, as the sink gets it; all but `stack` borrowed for the call. */
 struct assembled {
 	const struct wire_event *event;
-	const struct process *process; /* NULL: a thread of the kernel's, or a process at its end */
-	const struct maps *maps;       /* what it had mapped then; NULL with that */
+	struct process *process; /* NULL: a thread of the kernel's, or a process at its end */
+	const struct maps *maps; /* what it had mapped then; NULL with that */
 	uint32_t stack;
 };
 
@@ -96,6 +97,8 @@ struct assembler_stats {
 	uint64_t processes; /* known now */
 	uint64_t files;     /* mapped files seen */
 	uint64_t processes_capped, mappings_dropped;
+	struct contexts_stats contexts;
+	uint64_t spans_left_out; /* samples of a recording, for its cap */
 	struct resolver_stats names;
 	struct unwinder_stats unwind;
 };

@@ -49,6 +49,7 @@ struct labeller {
 	struct relabel_labels work;
 	uint32_t dropped;       /* series; 0: there are no rules */
 	bool drops_early;       /* what may be dropped does not depend on what is known late */
+	bool context_decides;   /* … but on what a process says of itself */
 	struct thread *threads; /* of this day; [0] is not used */
 	uint32_t thread_count, thread_cap;
 	struct index by_thread;
@@ -71,6 +72,7 @@ static uint32_t marked_series(struct labeller *l, const char *comm)
 static void begin_rules(struct labeller *l)
 {
 	static const enum key late[] = {STATE, REASON, PID, TID};
+	static const char *const said[] = {"service", "version", "environment"};
 	const struct series_rules *rules = l->options.rules;
 
 	l->dropped = marked_series(l, "(dropped)");
@@ -78,6 +80,8 @@ static void begin_rules(struct labeller *l)
 	l->drops_early = series_rules_may_drop(rules);
 	for (size_t i = 0; i < ARRAY_SIZE(late); i++)
 		l->drops_early &= !series_rules_reads(rules, key_names[late[i]]);
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++)
+		l->context_decides |= series_rules_reads(rules, said[i]);
 }
 
 static void forget_changed(struct labeller *l)
@@ -256,6 +260,18 @@ static uint32_t make_place(struct labeller *l, const struct place *p)
 	return n ? profile_series(l->dict, labels, n) : 0;
 }
 
+/* The labels of what a process says of itself; 0: none. */
+static uint32_t make_said(struct labeller *l, const struct context_payload *says)
+{
+	struct label labels[3];
+	size_t n = 0;
+
+	put_label(l, labels, &n, "service", says->service);
+	put_label(l, labels, &n, "version", says->version);
+	put_label(l, labels, &n, "environment", says->environment);
+	return n ? profile_series(l->dict, labels, n) : 0;
+}
+
 /* The labels of a control group, which are made once, and again when its pod is known. */
 static uint32_t place_of(struct labeller *l, uint64_t cgroup)
 {
@@ -318,10 +334,14 @@ static void add_number(struct labeller *l, struct making *m, uint32_t key, uint3
 static void add_labels(struct labeller *l, const struct owner *o, struct making *m)
 {
 	const uint32_t *key = l->keys;
+	const struct series *says = o->says ? &l->dict->series[o->says] : NULL;
 	const struct series *place = o->place ? &l->dict->series[o->place] : NULL;
 
+	for (uint32_t i = 0; says && i < says->count; i++)
+		m->labels[m->count++] = says->labels[i];
 	for (uint32_t i = 0; place && i < place->count; i++)
-		m->labels[m->count++] = place->labels[i];
+		if (!has(m, place->labels[i].key))
+			m->labels[m->count++] = place->labels[i];
 	add(m, key[HOST], l->host);
 	uint32_t comm = intern(l, o->comm);
 	add(m, key[COMM], comm);
@@ -386,11 +406,30 @@ void labeller_complete(struct labeller *l, struct processes *ps, const struct as
 	if (o->cgroup && l->options.places)
 		o->place = place_of(l, o->cgroup);
 	o->lacks_pod = o->place && places_get(l->options.places, o->cgroup)->lacks_pod;
-	if (l->drops_early && !(o->lacks_pod && l->options.expects_pods)) {
+	labeller_sample(l, a, o);
+	bool may_say = l->context_decides && a->process && !context_is_settled(a->process);
+	if (l->drops_early && !may_say && !(o->lacks_pod && l->options.expects_pods)) {
 		struct making m = {};
 		add_labels(l, o, &m);
 		o->is_dropped = changed_series(l, &m) == l->dropped;
 	}
+}
+
+/* What a process says of itself, if that has changed. */
+static void take_said(struct labeller *l, const struct process *p, struct owner *o)
+{
+	const struct process_context *c = p ? context_of(p) : NULL;
+
+	/* A process at its end may have no context any more: what it said was true before. */
+	if (!c || c->revision == o->context)
+		return;
+	o->context = c->revision;
+	o->says = make_said(l, &c->says);
+}
+
+void labeller_sample(struct labeller *l, const struct assembled *a, struct owner *o)
+{
+	take_said(l, a->process, o);
 }
 
 uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,
@@ -401,6 +440,7 @@ uint32_t labeller_series(struct labeller *l, const struct processes *ps, const s
 	if (o->is_dropped)
 		return l->dropped;
 	struct owner who = *o;
+	take_said(l, processes_peek(ps, o->pid, o->start), &who);
 	if (o->lacks_pod) /* meanwhile it may be known */
 		who.place = place_of(l, o->cgroup);
 	add_labels(l, &who, &m);

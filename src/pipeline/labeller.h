@@ -47,6 +47,8 @@ struct owner {
 	/* What follows from that. */
 	uint32_t place; /* a series of the dictionary that has the labels of the control group */
 	uint32_t exe, version; /* strings of the dictionary; 0: none */
+	uint64_t context;      /* which revision of what it says of itself; 0: nothing */
+	uint32_t says;         /* a series of the dictionary that has the labels of that */
 	bool is_kernel;
 	bool lacks_pod;  /* a kubelet may tell of it yet */
 	bool is_dropped; /* whatever of its labels is not known yet */
@@ -65,6 +67,10 @@ void labeller_owner(struct labeller *l, const struct wire_event *s, uint64_t wal
 /* For the first sample of an owner in a window: the rest, while its process is still there. */
 void labeller_complete(struct labeller *l, struct processes *ps, const struct assembled *a,
 		       struct owner *o);
+
+/* For each sample of an owner: what its process says of itself (process/context.h) may have changed
+ * since the first. */
+void labeller_sample(struct labeller *l, const struct assembled *a, struct owner *o);
 
 /* At the end of a window. `is_old`: its process is older than the window. */
 uint32_t labeller_series(struct labeller *l, const struct processes *ps, const struct owner *o,

@@ -201,6 +201,11 @@ void measure_all(struct measure *m, const struct measured *now)
 	metric(m, "collector_processes", (double)a->processes);
 	metric(m, "collector_files", (double)a->files);
 	metric(m, "collector_maps_read_total", (double)a->maps_read);
+	metric_label(m, "collector_contexts_total", "what", "read", (double)a->contexts.read);
+	metric_label(m, "collector_contexts_total", "what", "torn", (double)a->contexts.torn);
+	metric_label(m, "collector_contexts_total", "what", "searched",
+		     (double)a->contexts.searches);
+	metric_label(m, "collector_contexts_total", "what", "put_off", (double)a->contexts.put_off);
 	metric(m, "collector_sideband_lost_total", (double)s->sideband_lost);
 	metric(m, "collector_ticks_due_total", (double)s->ticks_due);
 	metric(m, "collector_ticks_missed_total", (double)s->ticks_missed);
@@ -220,6 +225,7 @@ void measure_all(struct measure *m, const struct measured *now)
 		measure_findings(m, now->findings);
 	metric(m, "collector_other_samples_total", (double)now->windows.other);
 	metric(m, "collector_dropped_samples_total", (double)now->windows.dropped);
+	metric(m, "collector_spans_left_out_samples_total", (double)now->windows.spans_left_out);
 	metric(m, "collector_folded_threads_samples_total", (double)now->windows.folded);
 	metric(m, "collector_clock_steps_total", (double)now->windows.steps);
 	metric(m, "collector_windows_waiting", (double)now->sender.waiting);

@@ -36,6 +36,9 @@ static const struct {
 	{"collector_processes", "Processes that are known."},
 	{"collector_files", "Mapped files that are known."},
 	{"collector_maps_read_total", "Times that the mappings of a process were read."},
+	{"collector_contexts_total",
+	 "What processes publish of themselves: read, read again as it changed meanwhile; "
+	 "processes searched for it, and such searches put off."},
 	{"collector_sideband_lost_total", "Events of processes and mappings that were lost."},
 	{"collector_symbol_bytes", "Bytes of symbols that are held."},
 	{"collector_symbol_places", "Addresses whose names are held."},
@@ -53,6 +56,8 @@ static const struct {
 	{"collector_bpf_looks_total", "Times that the cost of BPF programs was looked at."},
 	{"collector_other_samples_total", "Samples counted as (other), for a cap."},
 	{"collector_dropped_samples_total", "Samples counted as (dropped), as rules want it."},
+	{"collector_spans_left_out_samples_total",
+	 "Samples whose span of a trace is not kept because of a limit."},
 	{"collector_clock_steps_total", "Times that the wall clock was set."},
 	{"collector_windows_waiting", "Windows that are not sent yet."},
 	{"collector_windows_dropped_total",

@@ -59,7 +59,9 @@ static size_t bytes_of(const struct unsent *w)
 {
 	return sizeof(*w) + w->window.row_count * sizeof(*w->window.rows) +
 	       w->window.time_count * sizeof(*w->window.times) +
-	       w->window.finding_count * sizeof(*w->window.findings);
+	       w->window.finding_count * sizeof(*w->window.findings) +
+	       w->window.span_count * sizeof(*w->window.spans) +
+	       w->window.span_row_count * sizeof(*w->window.span_rows);
 }
 
 static void remove_first(struct sender *s)
@@ -106,7 +108,7 @@ static void make_room(struct sender *s)
 	}
 }
 
-void sender_push(struct sender *s, unsigned source, struct window *w)
+static void push(struct sender *s, unsigned source, struct window *w)
 {
 	struct unsent *new = mem_alloc(sizeof(*new));
 
@@ -123,6 +125,57 @@ void sender_push(struct sender *s, unsigned source, struct window *w)
 	s->stats.waiting++;
 	s->stats.waiting_samples += new->samples;
 	make_room(s);
+}
+
+/* Rows of spans, from one on, with the spans that they refer to, as a window of their own. */
+static uint32_t cut_spans(const struct window *w, uint32_t from, struct window *ret)
+{
+	uint32_t count = MIN(w->span_row_count - from, (uint32_t)WINDOW_SPANS_MAX);
+	CLEANUP(freep) uint32_t *place = mem_alloc_array(w->span_count + 1, sizeof(*place));
+
+	*ret = (struct window){
+		.start_ms = w->start_ms,
+		.length_ms = w->length_ms,
+		.period = w->period,
+		.spans = mem_alloc_array(count, sizeof(*ret->spans)),
+		.span_rows = mem_dup(w->span_rows + from, count * sizeof(*ret->span_rows)),
+		.span_row_count = count,
+	};
+	memcpy(ret->type, w->type, sizeof(ret->type));
+	memcpy(ret->unit, w->unit, sizeof(ret->unit));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t *at = &place[ret->span_rows[i].span];
+		if (!*at) {
+			ret->spans[ret->span_count++] = w->spans[ret->span_rows[i].span];
+			*at = ret->span_count;
+		}
+		ret->span_rows[i].span = *at - 1;
+	}
+	return from + count;
+}
+
+void sender_push(struct sender *s, unsigned source, struct window *w)
+{
+	struct window spans = {
+		.start_ms = w->start_ms,
+		.length_ms = w->length_ms,
+		.period = w->period,
+		.spans = TAKE_PTR(w->spans),
+		.span_count = w->span_count,
+		.span_rows = TAKE_PTR(w->span_rows),
+		.span_row_count = w->span_row_count,
+	};
+	struct window part;
+
+	memcpy(spans.type, w->type, sizeof(spans.type));
+	memcpy(spans.unit, w->unit, sizeof(spans.unit));
+	w->span_count = w->span_row_count = 0;
+	push(s, source, w); /* first: what spans refer to is known by then */
+	for (uint32_t at = 0; at < spans.span_row_count;) {
+		at = cut_spans(&spans, at, &part);
+		push(s, source, &part);
+	}
+	window_done(&spans);
 }
 
 void sender_uncounted(struct sender *s, unsigned source)
@@ -161,7 +214,7 @@ static void encode(struct sender *s, const struct window_counts *counts, bool en
 	part.counts = counts[w->source];
 	part.counts.lost[WINDOW_LOST_BUFFER] += s->of[w->source].dropped;
 	part.counts.lost[WINDOW_LOST_REFUSED] += s->of[w->source].refused;
-	part.row_count = part.finding_count = 0;
+	part.row_count = part.finding_count = part.span_count = part.span_row_count = 0;
 	part.times = NULL;
 	part.part = s->part = WINDOW_NO_PART;
 	if (!entries_only) {
@@ -174,7 +227,10 @@ static void encode(struct sender *s, const struct window_counts *counts, bool en
 		if (w->window.times && s->part_samples <= PART_SAMPLES)
 			part.times = w->window.times + w->time;
 		part.finding_count = w->window.finding_count;
-		if (w->row + s->part_rows == w->window.row_count && !part.finding_count) {
+		part.span_count = w->window.span_count;
+		part.span_row_count = w->window.span_row_count;
+		if (w->row + s->part_rows == w->window.row_count && !part.finding_count &&
+		    !part.span_row_count) {
 			part.metrics = s->metrics;
 			part.metric_count = s->metric_count;
 		}

@@ -136,6 +136,11 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 		 "docs/labels.md says which files; their owner may be restricted by "
 		 "the sandbox of the service",
 		 false},
+	[TROUBLE_CONTEXTS] =
+		{"process_contexts",
+		 "times what a process publishes of itself (an OpenTelemetry process context) was "
+		 "not what it should be: its labels are those of a process that says nothing",
+		 "docs/labels.md says what is read; the SDK of the process is at fault", true},
 	[TROUBLE_NO_OFFCPU] = {"no_offcpu",
 			       "off-CPU time is not recorded: this kernel does not support it",
 			       "set 'offcpu: no' in the configuration to be told no more", false,
@@ -198,6 +203,7 @@ void trouble_count(const struct pipeline_stats *s, uint64_t ret[static TROUBLES]
 	ret[TROUBLE_LATE] = s->stream.late_events + s->stream.late_records;
 	/* For those that were not there at the start a collector begins anew. */
 	ret[TROUBLE_CPUS_FAILED] = s->counts.failed_cpus - s->counts.beyond_cpus;
+	ret[TROUBLE_CONTEXTS] = a->contexts.refused;
 	ret[TROUBLE_THREADS_CAPPED] = s->counts.no_room;
 	ret[TROUBLE_NO_PRIORITY] = (uint64_t)-s->priority_error;
 	ret[TROUBLE_NO_HOTPLUG] = (uint64_t)-s->hotplug_error;

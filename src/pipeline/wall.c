@@ -86,6 +86,7 @@ static void add_not_yet(struct wall *w, const struct wire_event *who, uint64_t f
 	} first = {.event = *who};
 
 	first.event.kernel_frames = first.event.user_frames = 0;
+	first.event.flags &= (uint16_t)~WIRE_SPAN;
 	first.details = (struct offcpu_details){
 		.previous = {.began = from, .ns = to - from, .runnable_ns = to - from},
 		.syscall = -1,

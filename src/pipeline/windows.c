@@ -7,9 +7,10 @@
 
 #define ROWS_MAX     20000
 #define OWNERS_MAX   8192
-#define OPEN_MAX     16          /* windows at once: the one at hand, and late ones */
-#define GRACE_MS     600         /* a drain leaves the latest for the next */
-#define STEP_NS      100000000ll /* less is drift, not a step */
+#define SPANS_MAX    (8 * WINDOW_SPANS_MAX) /* pairs of a span and a row */
+#define OPEN_MAX     16                     /* windows at once: the one at hand, and late ones */
+#define GRACE_MS     600                    /* a drain leaves the latest for the next */
+#define STEP_NS      100000000ll            /* less is drift, not a step */
 #define STEP_BACK_NS (60 * 1000000000ll)
 #define NO_TIME      UINT64_MAX
 #define NS           1000000000ull
@@ -24,6 +25,12 @@ struct tick { /* a sample's time */
 	uint16_t slot;
 };
 
+struct span { /* of samples: which, and of which row of the window */
+	struct window_span of;
+	uint32_t row;
+	uint64_t count, value;
+};
+
 struct open_window {
 	uint64_t start_ms; /* NO_TIME: not in use */
 	uint32_t length_ms;
@@ -33,7 +40,9 @@ struct open_window {
 	uint32_t row_count, row_cap;
 	struct tick *ticks;
 	uint32_t tick_count, tick_cap;
-	struct index by_owner, by_row;
+	struct span *spans; /* [0] is not used */
+	uint32_t span_count, span_cap;
+	struct index by_owner, by_row, by_span;
 };
 
 struct windows {
@@ -81,6 +90,8 @@ void windows_free(struct windows *ws)
 		free(w->owners);
 		free(w->rows);
 		free(w->ticks);
+		free(w->spans);
+		index_done(&w->by_span);
 		index_done(&w->by_owner);
 		index_done(&w->by_row);
 	}
@@ -126,6 +137,8 @@ static void begin(struct open_window *w, uint64_t start_ms, uint32_t length_ms)
 	w->owner_count = 2;
 	w->row_count = 1;
 	w->tick_count = 0;
+	w->span_count = 1;
+	index_clear(&w->by_span);
 	index_clear(&w->by_owner);
 	index_clear(&w->by_row);
 	while (w->owner_cap < 2)
@@ -230,6 +243,35 @@ static uint32_t get_row(struct windows *ws, struct open_window *w, uint32_t owne
 	return row;
 }
 
+/* Notes the span that a sample of a row was taken in. */
+static void add_span(struct windows *ws, struct open_window *w, uint32_t row,
+		     const struct wire_span *of, uint64_t value)
+{
+	struct span new = {.row = row};
+	uint32_t id;
+
+	memcpy(&new.of, of, sizeof(new.of));
+	uint32_t hash = index_hash_bytes(&new, offsetof(struct span, count));
+	INDEX_EACH(&w->by_span, hash, id) {
+		struct span *known = &w->spans[id];
+		if (memcmp(known, &new, offsetof(struct span, count)) != 0)
+			continue;
+		known->count++;
+		known->value += value;
+		return;
+	}
+	if (w->span_count > SPANS_MAX) {
+		ws->stats.spans_left_out++;
+		return;
+	}
+	while (w->span_count >= w->span_cap)
+		MEM_GROW(w->spans, w->span_cap, w->span_cap);
+	new.count = 1;
+	new.value = value;
+	w->spans[w->span_count] = new;
+	index_put(&w->by_span, hash, w->span_count++);
+}
+
 void windows_add(struct windows *ws, struct processes *ps, const struct assembled *a)
 {
 	uint64_t at = wall_of(ws, a->event->time);
@@ -237,9 +279,15 @@ void windows_add(struct windows *ws, struct processes *ps, const struct assemble
 	struct owner who;
 
 	labeller_owner(ws->labeller, a->event, ws->wall_ms, &who);
-	uint32_t row = get_row(ws, w, owner_of(ws, w, ps, a, &who), a->stack);
+	uint32_t owner = owner_of(ws, w, ps, a, &who);
+	if (owner != 1)
+		labeller_sample(ws->labeller, a, &w->owners[owner]);
+	uint32_t row = get_row(ws, w, owner, a->stack);
 	w->rows[row].count++;
 	w->rows[row].value += a->event->value;
+	const struct wire_span *span = wire_span_of(a->event);
+	if (span && owner != 1)
+		add_span(ws, w, row, span, a->event->value);
 	uint64_t tick = tick_of(ws, a->event->time);
 	uint64_t slot = (MAX(tick, w->start_ms) - w->start_ms) / WINDOW_STEP_MS;
 	MEM_GROW(w->ticks, w->tick_count, w->tick_cap);
@@ -314,6 +362,56 @@ static uint32_t series_of(struct windows *ws, const struct processes *ps,
 	return labeller_series(ws->labeller, ps, o, o->start / 1000000 + ws->boot_ms < w->start_ms);
 }
 
+static int by_series_and_span(const void *a, const void *b)
+{
+	const struct window_span_row *x = a, *y = b;
+
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return (x->span > y->span) - (x->span < y->span);
+}
+
+/* The spans, by the rows that theirs have become (`place`). */
+static void merge_spans(const struct windows *ws, const struct open_window *w,
+			const uint32_t *place, struct window *ret)
+{
+	struct window_span_row *rows = mem_alloc_array(w->span_count, sizeof(*rows));
+	struct index by_span = {};
+	uint32_t n = 0, kept = 0, id;
+
+	ret->spans = mem_alloc_array(w->span_count, sizeof(*ret->spans));
+	for (uint32_t i = 1; i < w->span_count; i++) {
+		const struct span *s = &w->spans[i];
+		const struct window_row *row = &ret->rows[place[s->row]];
+		uint32_t hash = index_hash_bytes(&s->of, sizeof(s->of)), found = 0;
+		if (row->series == labeller_dropped(ws->labeller))
+			continue;
+		INDEX_EACH(&by_span, hash, id)
+			if (memcmp(&ret->spans[id - 1], &s->of, sizeof(s->of)) == 0)
+				found = id;
+		if (!found) {
+			ret->spans[ret->span_count++] = s->of;
+			index_put(&by_span, hash, found = ret->span_count);
+		}
+		rows[n++] = (struct window_span_row){row->series, row->stack, found - 1, s->count,
+						     s->value};
+	}
+	index_done(&by_span);
+	qsort(rows, n, sizeof(*rows), by_series_and_span);
+	for (uint32_t i = 0; i < n; i++) {
+		if (kept && by_series_and_span(&rows[kept - 1], &rows[i]) == 0) {
+			rows[kept - 1].count += rows[i].count;
+			rows[kept - 1].value += rows[i].value;
+			continue;
+		}
+		rows[kept++] = rows[i];
+	}
+	ret->span_rows = rows;
+	ret->span_row_count = kept;
+}
+
 /* Rows of owners that turned out to be one series become one; in order of series and stack. */
 static void merge_rows(struct windows *ws, const struct processes *ps, const struct open_window *w,
 		       struct window *ret)
@@ -347,6 +445,8 @@ static void merge_rows(struct windows *ws, const struct processes *ps, const str
 		place[sorted[i].row] = ret->row_count - 1;
 	}
 
+	if (w->span_count > 1)
+		merge_spans(ws, w, place, ret);
 	if (!w->tick_count) /* of sums: when is not known */
 		return;
 	CLEANUP(freep)
@@ -405,6 +505,7 @@ void windows_stats(const struct windows *ws, struct windows_stats *sum)
 	sum->other += ws->stats.other;
 	sum->dropped += ws->stats.dropped;
 	sum->open += ws->stats.open;
+	sum->spans_left_out += ws->stats.spans_left_out;
 	sum->steps = MAX(sum->steps, ws->stats.steps); /* all see the same clock */
 	sum->folded += labeller_folded(ws->labeller);
 }

@@ -12,6 +12,9 @@
  * from the start of each second), up to one period early, so that every second has the same number
  * of ticks per slot: heatmaps divide by it.
  *
+ * Samples that say which span of a trace they belong to (WIRE_SPAN) are noted beside the rows: at
+ * most 16,384 pairs of a span and a row in a window.
+ *
  * Bounded: beyond `rows_max` pairs or `owners_max` threads in a window, samples are added to
  * {comm="(other)"} without a stack, and counted.
  */
@@ -71,11 +74,12 @@ bool windows_has_ended(struct windows *ws, uint64_t *ret_end_ns);
 bool windows_take(struct windows *ws, struct processes *ps, bool flush, struct window *ret);
 
 struct windows_stats {
-	uint64_t other;   /* samples in (other) */
-	uint64_t dropped; /* samples in (dropped): rules say so */
-	uint64_t open;    /* samples not taken yet */
-	uint64_t steps;   /* of the wall clock, either way */
-	uint64_t folded;  /* samples of threads that should be a series, for threads_max */
+	uint64_t other;          /* samples in (other) */
+	uint64_t dropped;        /* samples in (dropped): rules say so */
+	uint64_t open;           /* samples not taken yet */
+	uint64_t steps;          /* of the wall clock, either way */
+	uint64_t spans_left_out; /* samples whose span is not told: there were too many */
+	uint64_t folded;         /* samples of threads that should be a series, for threads_max */
 };
 
 /* Adds them to *sum. */

@@ -208,6 +208,7 @@ void processes_record(struct processes *ps, const struct sideband_record *e)
 			p = add(ps, e->pid);
 		forget_early(p, e->time, 0, UINT64_MAX);
 		free_hooks(p);
+		p->context_due_ns = p->context_pause_ns = p->context_maps = 0;
 		if (e->time < p->events_from_ns)
 			break;
 		maps_unref(p->maps);
@@ -357,11 +358,18 @@ struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start
 	return p;
 }
 
-bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start)
+const struct process *processes_peek(const struct processes *ps, uint32_t pid, uint64_t start)
 {
 	const struct process *p = lookup(ps, pid);
 
-	return p && p->start == start && !p->exited;
+	return p && p->start == start ? p : NULL;
+}
+
+bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start)
+{
+	const struct process *p = processes_peek(ps, pid, start);
+
+	return p && !p->exited;
 }
 
 struct mapping *process_find(struct processes *ps, struct process *p, uint64_t addr, uint64_t time)

@@ -18,7 +18,7 @@
 #include "process/maps.h"
 
 /* Data that a later stage attaches to a process; freed when the process calls exec or ends. */
-enum process_stage { PROCESS_JIT, PROCESS_SPACE, PROCESS_HOOKS };
+enum process_stage { PROCESS_JIT, PROCESS_SPACE, PROCESS_CONTEXT, PROCESS_HOOKS };
 
 struct process_hook {
 	void *data; /* NULL: none */
@@ -50,6 +50,8 @@ struct process {
 	uint64_t cgroup;       /* of its last sample; set by pipeline/assemble.c */
 	uint64_t next_read_ns; /* /proc is not read before this */
 	uint64_t read_pause_ns;
+	uint64_t context_due_ns, context_pause_ns; /* of context.h */
+	uint64_t context_maps; /* the version of mappings in which its threads' was looked for */
 	struct process_hook hooks[PROCESS_HOOKS];
 	unsigned holds;       /* process_hold() calls not yet released */
 	bool dropped;         /* no longer in the table: freed by the last release */
@@ -77,6 +79,10 @@ void processes_distrust(struct processes *ps);
 
 /* The process of a sample taken at `time`. Never NULL; borrowed until the next sweep. */
 struct process *processes_get(struct processes *ps, uint32_t pid, uint64_t start, uint64_t time);
+
+/* The same, but nothing is looked up or read: NULL if it is not known any more. Borrowed likewise.
+ */
+const struct process *processes_peek(const struct processes *ps, uint32_t pid, uint64_t start);
 
 /* Whether the process is running, as far as events have told. */
 bool processes_is_alive(const struct processes *ps, uint32_t pid, uint64_t start);

@@ -75,6 +75,25 @@ static void write_times(const struct window *w, struct pack *out)
 	}
 }
 
+void window_write_spans(const struct window *w, struct pack *out)
+{
+	uint32_t series = 0, stack = 0;
+
+	pack_u64(out, w->span_count);
+	pack_raw(out, w->spans, w->span_count * sizeof(*w->spans));
+	pack_u64(out, w->span_row_count);
+	for (uint32_t i = 0; i < w->span_row_count; i++) {
+		const struct window_span_row *r = &w->span_rows[i];
+		pack_u64(out, r->series - series);
+		pack_i64(out, (int64_t)r->stack - stack);
+		pack_u64(out, r->span);
+		pack_u64(out, r->count);
+		pack_i64(out, (int64_t)(r->value - r->count * w->period));
+		series = r->series;
+		stack = r->stack;
+	}
+}
+
 void window_write(const struct window *w, const struct profile *dict, struct entries_mark *mark,
 		  size_t entries_max, struct pack *out)
 {
@@ -104,10 +123,12 @@ void window_write(const struct window *w, const struct profile *dict, struct ent
 		pack_str(out, w->metrics[i].name, strlen(w->metrics[i].name));
 		pack_raw(out, &w->metrics[i].value, sizeof(double));
 	}
-	if (w->finding_count)
+	if (w->finding_count || w->span_row_count)
 		pack_u64(out, w->finding_count);
 	for (uint32_t i = 0; i < w->finding_count; i++)
 		finding_write(&w->findings[i], out);
+	if (w->span_row_count)
+		window_write_spans(w, out);
 }
 
 static void read_word(struct unpack *in, char ret[static WINDOW_TYPE_MAX])
@@ -232,6 +253,57 @@ static bool read_metrics(struct unpack *in, struct window *w)
 	return !in->bad;
 }
 
+static bool in_order(const struct window_span_row *a, const struct window_span_row *b)
+{
+	return a->series != b->series ? a->series < b->series
+	       : a->stack != b->stack ? a->stack < b->stack
+				      : a->span < b->span;
+}
+
+bool window_read_spans(struct unpack *in, struct window *w)
+{
+	int64_t series = 0, stack = 0;
+
+	w->span_count = (uint32_t)unpack_max(in, WINDOW_SPANS_MAX);
+	const void *spans = unpack_raw(in, w->span_count * sizeof(*w->spans));
+	w->span_row_count = (uint32_t)unpack_max(in, WINDOW_SPANS_MAX);
+	if (in->bad || !w->span_row_count) {
+		w->span_count = w->span_row_count = 0;
+		return false;
+	}
+	w->spans = mem_dup(spans, w->span_count * sizeof(*w->spans));
+	w->span_rows = mem_alloc_array(w->span_row_count, sizeof(*w->span_rows));
+	for (uint32_t i = 0; i < w->span_row_count && !in->bad; i++) {
+		struct window_span_row *r = &w->span_rows[i];
+		series += (int64_t)unpack_max(in, UINT32_MAX);
+		int64_t move = unpack_i64(in);
+		stack += MAX(MIN(move, (int64_t)UINT32_MAX), -(int64_t)UINT32_MAX);
+		r->span = (uint32_t)unpack_max(in, UINT32_MAX);
+		r->count = unpack_max(in, UINT32_MAX);
+		r->value = r->count * w->period + (uint64_t)unpack_i64(in);
+		r->series = (uint32_t)series;
+		r->stack = (uint32_t)stack;
+		if (series > UINT32_MAX || stack < 0 || stack > UINT32_MAX || !r->count ||
+		    r->span >= w->span_count || (i && !in_order(r - 1, r)))
+			return false;
+	}
+	return !in->bad;
+}
+
+/* The same; and what they refer to is there. */
+static bool read_spans(struct unpack *in, const struct profile *dict, struct window *w)
+{
+	if (in->at == in->end)
+		return true;
+	if (!window_read_spans(in, w) || in->at != in->end)
+		return false;
+	for (uint32_t i = 0; i < w->span_row_count; i++)
+		if (w->span_rows[i].series >= dict->series_count ||
+		    w->span_rows[i].stack >= dict->stack_count)
+			return false;
+	return true;
+}
+
 /* Older collectors end before them, and those that found nothing. */
 static bool read_findings(struct unpack *in, struct window *w)
 {
@@ -239,14 +311,14 @@ static bool read_findings(struct unpack *in, struct window *w)
 		return true;
 	uint32_t count = (uint32_t)unpack_max(in, FINDINGS_MAX);
 	if (!count)
-		return false;
+		return !in->bad && in->at != in->end; /* spans follow */
 	w->findings = mem_alloc_array(count, sizeof(*w->findings));
 	for (uint32_t i = 0; i < count && !in->bad; i++) {
 		struct finding *f = &w->findings[w->finding_count++];
 		finding_read(in, f);
 		memcpy(f->instance, w->instance, sizeof(f->instance));
 	}
-	return !in->bad && in->at == in->end;
+	return !in->bad;
 }
 
 static int read_body(struct unpack *in, struct profile *dict, struct window *w)
@@ -266,7 +338,7 @@ static int read_body(struct unpack *in, struct profile *dict, struct window *w)
 	if (inner.at != inner.end)
 		return -EBADMSG;
 	return read_rows(in, dict, w) && read_times(in, w) && read_metrics(in, w) &&
-			       read_findings(in, w)
+			       read_findings(in, w) && read_spans(in, dict, w)
 		       ? 0
 		       : -EBADMSG;
 }
@@ -290,6 +362,8 @@ void window_done(struct window *w)
 		free((char *)w->metrics[i].name);
 	free(w->metrics);
 	free(w->findings);
+	free(w->spans);
+	free(w->span_rows);
 	free(w->rows);
 	free(w->times);
 	*w = (struct window){};

@@ -25,10 +25,14 @@
  *	sample times: 0; or 1, then for each row `count` times in steps of WINDOW_STEP_MS since the
  *	      start of the window: the first, then differences
  *	number of metrics, then each: name, value
- *	only if there are some: number of findings, then each as in profile/finding.h
+ *	only if there are some, or what follows: number of findings, then each as in
+ *	      profile/finding.h
+ *	only if there are some: number of spans, then each: trace id (16 bytes), span id (8 bytes);
+ *	      number of their rows, then each: series and stack (differences to the previous row),
+ *	      span (its index), count, value - count * period (zigzag)
  *
- * Findings travel in messages of their own, which have neither rows nor metrics: what an older
- * server refuses is that alone.
+ * Findings, and spans, travel in messages of their own, which have neither rows nor metrics: what
+ * an older server refuses is that alone.
  */
 #pragma once
 
@@ -47,6 +51,7 @@
 #define WINDOW_METRICS_MAX 512
 #define WINDOW_LENGTH_MAX  3600000
 #define WINDOW_TYPE_MAX    64
+#define WINDOW_SPANS_MAX   2048
 #define WINDOW_NO_PART     UINT32_MAX /* the message has only entries: nothing is to be stored */
 
 /* Why a sample was taken, but is not in any window. */
@@ -77,6 +82,20 @@ struct window_row {
 	uint64_t count, value;
 };
 
+/*
+ * The span of a trace that samples belong to. What of a row was taken in which span is said beside
+ * the rows, not by them: traces are no labels, since each would be series of its own.
+ */
+struct window_span {
+	uint8_t trace[16], span[8];
+};
+
+struct window_span_row {
+	uint32_t series, stack;
+	uint32_t span;         /* index */
+	uint64_t count, value; /* these are part of the row's of that series and stack */
+};
+
 struct window_metric {
 	const char *name; /* a Prometheus name, maybe with labels; borrowed */
 	double value;
@@ -101,7 +120,17 @@ struct window {
 	uint32_t metric_count;
 	struct finding *findings; /* as they are now; at most FINDINGS_MAX */
 	uint32_t finding_count;
+	struct window_span *spans; /* at most WINDOW_SPANS_MAX of each of these two */
+	uint32_t span_count;
+	struct window_span_row *span_rows; /* sorted by series, stack, span; each once */
+	uint32_t span_row_count;
 };
+
+/* Whether it is a message of spans. */
+static inline bool window_is_spans(const struct window *w)
+{
+	return w->span_row_count && !w->row_count;
+}
 
 /* Whether it is a message of findings: there is nothing else in it to be stored. */
 static inline bool window_is_findings(const struct window *w)
@@ -123,6 +152,10 @@ bool window_type_is_state(const char *type);
  */
 void window_write(const struct window *w, const struct profile *dict, struct entries_mark *mark,
 		  size_t entries_max, struct pack *out);
+
+/* The spans alone, as they stand in a message; false: malformed. Ids are not checked. */
+void window_write_spans(const struct window *w, struct pack *out);
+bool window_read_spans(struct unpack *in, struct window *w);
 
 /* Reads only the head of a message, without entries and rows. 0 or -EBADMSG. */
 int window_peek(const void *bytes, size_t len, struct window *ret);

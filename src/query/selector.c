@@ -383,6 +383,30 @@ void selector_require_comm(struct selector *s, const char *name)
 	put_first(s, "comm", MATCHER_EQUAL, cut);
 }
 
+/* An id of `digits` hexadecimal ones, in small letters, as the store has it. */
+static bool require_id(struct selector *s, const char *label, const char *id, size_t digits)
+{
+	char small[33] = "";
+
+	if (strlen(id) != digits || digits >= sizeof(small) ||
+	    strspn(id, "0123456789abcdefABCDEF") != digits)
+		return false;
+	for (size_t i = 0; i < digits; i++)
+		small[i] = (char)(id[i] >= 'A' && id[i] <= 'F' ? id[i] | 0x20 : id[i]);
+	put_first(s, label, MATCHER_EQUAL, small);
+	return true;
+}
+
+bool selector_require_trace(struct selector *s, const char *id)
+{
+	return require_id(s, STORE_TRACE, id, 32);
+}
+
+bool selector_require_span(struct selector *s, const char *id)
+{
+	return require_id(s, STORE_SPAN, id, 16);
+}
+
 bool selector_has_type(const struct selector *s)
 {
 	return s->has_type;

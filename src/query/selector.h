@@ -10,6 +10,9 @@
  * are quoted with ", ' or `; in the first two \ is an escape as in Go. A label name that is not
  * [a-zA-Z_][a-zA-Z0-9_]* must be quoted too.
  *
+ * The labels trace_id and span_id select, of all series, the samples that were taken in such a span
+ * (STORE_TRACE, STORE_SPAN of store/store.h).
+ *
  * A word alone is a type if something of that type is stored, else the name of a process, cut to 15
  * bytes as the kernel does. Only the store knows, so its reader decides: selector_resolve().
  */
@@ -56,6 +59,12 @@ bool selector_has_type(const struct selector *s);
 void selector_require(struct selector *s, const char *label, const char *value);
 void selector_require_prefix(struct selector *s, const char *label, const char *value);
 void selector_require_comm(struct selector *s, const char *name); /* cut as the kernel cuts names */
+
+/* Samples of this trace (32 hexadecimal digits), or this span (16), alone; false: that is none. */
+#define SELECTOR_TRACE_HELP "a trace id has 32 hexadecimal digits"
+#define SELECTOR_SPAN_HELP  "a span id has 16 hexadecimal digits"
+bool selector_require_trace(struct selector *s, const char *id);
+bool selector_require_span(struct selector *s, const char *id);
 
 /* Writes a label's value as a selector has it, with quotes: "a \"b\"". */
 void selector_write_value(FILE *out, const char *value);

@@ -101,10 +101,20 @@ static bool parse_range(struct api_job *a, const char *from, const char *to, str
 	return true;
 }
 
+/* Samples of a trace, or of a span of one. */
+static bool parse_spans(struct api_job *a, struct ask *ask)
+{
+	const char *trace = given(a, "trace"), *span = given(a, "span");
+
+	if (trace && !selector_require_trace(ask->selector, trace))
+		return wrong(a, SELECTOR_TRACE_HELP);
+	return !span || selector_require_span(ask->selector, span) || wrong(a, SELECTOR_SPAN_HELP);
+}
+
 static bool parse_ask(struct api_job *a)
 {
 	return parse_selector(a, given(a, "query"), &a->ask) &&
-	       parse_range(a, "from", "to", &a->ask);
+	       parse_range(a, "from", "to", &a->ask) && parse_spans(a, &a->ask);
 }
 
 /* What it is compared with: unless told, the same for as long just before. */

@@ -10,8 +10,8 @@
 #define FUTURE_MS 3600000ull
 #define LEVEL     3
 
-static struct remap *translation(struct local_store *s, const struct window *w,
-				 const struct profile *dict, const struct partition *b)
+struct remap *local_translation(struct local_store *s, const struct window *w,
+				const struct profile *dict, const struct partition *b)
 {
 	struct translation *t = &s->translations[0];
 
@@ -42,7 +42,7 @@ found:
 static uint64_t translate(struct local_store *s, const struct profile *dict, const struct window *w,
 			  struct partition *b, uint64_t *ret_samples)
 {
-	struct remap *m = translation(s, w, dict, b);
+	struct remap *m = local_translation(s, w, dict, b);
 	struct columns *c = &s->columns;
 	const uint16_t *times = w->times;
 	uint64_t other = 0;
@@ -248,6 +248,7 @@ int local_append(void *self, const struct profile *dict, const struct window *w,
 		if (r)
 			break;
 		r = window_is_findings(w) ? local_append_findings(b, w)
+		    : window_is_spans(w)  ? local_append_spans(s, b, dict, w)
 					  : append(s, b, dict, w, now_ms);
 		if (r == -EEXIST || !r)
 			break;

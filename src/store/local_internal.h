@@ -19,6 +19,7 @@
  *	sum.c         a time range as a profile
  *	timeline.c    numbers over time, and lists of names
  *	findings.c    what collectors found wrong
+ *	spans.c       which samples belong to which spans of traces
  */
 #pragma once
 
@@ -60,6 +61,7 @@ struct local_store {
 	struct pack bytes, more;
 	struct store_stats stats;
 	char *set_aside;               /* new name of the latest damaged file; NULL: none */
+	int64_t spans_day;             /* of the days before it spans have been deleted */
 	uint64_t said_damaged;         /* files set aside that have been reported */
 	struct local_todo pack_days;   /* days with windows that are not packed yet */
 	struct local_todo audit_days;  /* days whose roll-ups may be missing */
@@ -125,6 +127,29 @@ int local_names(void *self, const struct store_query *q, enum store_names_of of,
 int local_findings(void *self, const struct store_query *q, struct store_findings *ret,
 		   struct store_error *ret_err);
 void local_stats(void *self, struct store_stats *ret);
+
+/* From the ids of a message's dictionary to those of a day. */
+struct remap *local_translation(struct local_store *s, const struct window *w,
+				const struct profile *dict, const struct partition *b);
+
+/* Writes a message of spans into the day's file. 0, -EEXIST: it is there already; or -errno. */
+int local_append_spans(struct local_store *s, struct partition *b, const struct profile *dict,
+		       const struct window *w);
+/* Visits what there is of spans in a range, file by file as range_scan() does; `spans` gets a
+ * message, whose ids are the file's. */
+struct span_scan {
+	struct local_store *s;
+	const struct store_query *q;
+	uint64_t from_ms, to_ms; /* rounded to windows */
+	int (*file)(void *ctx, const struct dict_view *v);
+	int (*spans)(void *ctx, const struct partition_type *type, const struct window *w);
+	int (*file_end)(void *ctx);
+	void *ctx;
+	struct store_answer *answer;
+};
+int span_scan(struct span_scan *w);
+/* Deletes the spans of a day: 0 or -errno. */
+int local_drop_spans(struct partition *b);
 
 /* Writes a message of findings into the day's file. 0 or -errno. */
 int local_append_findings(struct partition *b, const struct window *w);

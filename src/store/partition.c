@@ -127,6 +127,7 @@ static int load(struct partition *b, enum sql_mode mode)
 		r = sql_number(&b->db, "SELECT max(id) FROM windows", 0, &last);
 		r = r ? r : sql_number(&b->db, "SELECT max(through) FROM slots", 0, &packed);
 		b->next = MAX(last, packed) + 1;
+		b->span_bytes = -1;
 	}
 	return r;
 }

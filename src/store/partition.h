@@ -33,6 +33,7 @@ struct partition {
 	struct dict dict; /* loaded by the writer only */
 	struct partition_type *types;
 	uint32_t type_count, type_cap;
+	int64_t span_bytes;    /* raw, writer: of spans.c; -1: not counted yet */
 	int64_t next;          /* raw: id of the next row of windows */
 	struct remap to_month; /* raw: ids of the month's dictionary … */
 	int64_t month_id;      /* … that is this one */

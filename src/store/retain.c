@@ -140,6 +140,23 @@ static int drop_rolls(struct local_store *s, int64_t month, int64_t before)
 	return r ? r : 1;
 }
 
+/* Spans are kept as long as times of samples: of each day that is over for that long, once. */
+static bool expire_spans(struct local_store *s, const int64_t *days, uint32_t count,
+			 uint64_t now_ms)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct partition *b;
+		if (days[i] < s->spans_day ||
+		    (uint64_t)(days[i] + 1) * DAY_MS + s->o.times_ms > now_ms)
+			continue;
+		s->spans_day = days[i] + 1;
+		if (local_day(s, days[i], &b) == 0 && local_drop_spans(b) == 0)
+			shrink(b);
+		return true;
+	}
+	return false;
+}
+
 static bool expire(struct local_store *s, uint64_t now_ms)
 {
 	CLEANUP(freep) int64_t *days = NULL, *months = NULL, *hours = NULL;
@@ -156,6 +173,8 @@ static bool expire(struct local_store *s, uint64_t now_ms)
 	for (uint32_t i = 0; i < month_count; i++)
 		if ((uint64_t)month_end(months[i]) * 1000 + s->o.retention_ms <= now_ms)
 			remove_partition(s, PARTITION_ROLL, months[i]);
+	if (expire_spans(s, days, day_count, now_ms))
+		return true;
 	/* Of the month that the limit lies in, day by day. */
 	if (now_ms > s->o.retention_ms) {
 		int64_t limit = (int64_t)((now_ms - s->o.retention_ms) / 1000) / DAY_S * DAY_S;

@@ -153,6 +153,15 @@ int store_sum(struct store *s, const struct store_query *q, struct profile *into
 	      struct store_answer *ret, struct store_error *ret_err);
 
 /*
+ * Spans of traces (struct window_span) are no labels of series, but a sum may be of those samples
+ * alone that were taken in some: if a matcher is about STORE_TRACE or STORE_SPAN. Then those two
+ * are labels of the answer's series. They are kept as long as sample times, within 1/32 of
+ * max_bytes a day; the range is rounded to windows in any case.
+ */
+#define STORE_TRACE "trace_id" /* 32 hexadecimal digits */
+#define STORE_SPAN  "span_id"  /* 16 */
+
+/*
  * A timeline: the value of each step, with one line for each value of the label q->by[0] (none: one
  * line in all), or of several labels for each set of their values. Steps are multiples of
  * q->step_ms since 1970, at least as long as a window. A step in which nothing was recorded (the
@@ -239,6 +248,7 @@ struct store_stats {    /* 0: this kind of store does not have it */
 	uint64_t failed;            /* appends that could not be written */
 	uint64_t other_samples;     /* stored as (other) because of a cap */
 	uint64_t rolled_other;      /* rolled up as (other) because of a month's cap */
+	uint64_t spans_expired;     /* rows of spans deleted for room */
 	uint64_t untimed_packs;     /* packs without sample times, because there were too many */
 	uint64_t damaged_files;     /* set aside */
 	uint64_t packs, rolls, expired_files;

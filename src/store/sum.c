@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/index.h"
+#include "base/text.h"
 #include "profile/remap.h"
 #include "store/range_scan.h"
 #include "store/series_filter.h"
@@ -248,6 +249,148 @@ static void clip_to_steps(const struct store_query *q, struct store_answer *a)
 	a->to_ms = is_covered ? MIN(a->to_ms, to_ms) : to_ms;
 }
 
+static void finish(struct summing *s, const struct store_query *q, struct store_answer *ret)
+{
+	struct profile *into = s->into;
+
+	ret->samples = s->samples;
+	into->info.type = profile_keep(into, q->type);
+	if (s->unit) {
+		into->info.unit = profile_keep(into, s->unit);
+		into->info.period = s->period_varies ? 0 : s->period;
+	}
+	into->info.start_ns = ret->from_ms * 1000000;
+	into->info.duration_ns = (ret->to_ms - ret->from_ms) * 1000000;
+	into->info.lost += ret->lost;
+	free(s->unit);
+	free(s->cells);
+	free(s->steps);
+	free(s->blocks);
+	index_done(&s->by_cell);
+	index_done(&s->by_block);
+}
+
+/* ---- of spans alone -------------------------------------------------------------------------- */
+
+static bool is_about_spans(const struct matcher *m)
+{
+	return strcmp(m->label, STORE_TRACE) == 0 || strcmp(m->label, STORE_SPAN) == 0;
+}
+
+static bool asks_spans(const struct store_query *q)
+{
+	for (size_t i = 0; i < q->matcher_count; i++)
+		if (is_about_spans(&q->matchers[i]))
+			return true;
+	return false;
+}
+
+struct summing_spans {
+	struct summing sum; /* first */
+	struct matching matching;
+};
+
+/* The ids of a span as the labels that matchers are about. */
+struct span_text {
+	char trace[33], span[17];
+};
+
+static bool wants_span(struct summing_spans *s, const struct window_span *span,
+		       struct span_text *ret)
+{
+	text_hex_bytes(span->trace, sizeof(span->trace), ret->trace);
+	text_hex_bytes(span->span, sizeof(span->span), ret->span);
+	struct matcher_label labels[] = {{STORE_TRACE, ret->trace}, {STORE_SPAN, ret->span}};
+	return matching_accepts(&s->matching, labels, ARRAY_SIZE(labels));
+}
+
+/* The series of the answer that has these labels besides its own. */
+static uint32_t series_of_span(const struct summing *s, uint32_t of, const struct span_text *t)
+{
+	struct label labels[ENTRIES_LABELS_MAX + 3];
+	struct series has = s->into->series[of];
+	uint32_t n = 0;
+
+	for (; n < has.count; n++)
+		labels[n] = has.labels[n];
+	labels[n++] = (struct label){profile_string(s->into, STORE_TRACE, strlen(STORE_TRACE)),
+				     profile_string(s->into, t->trace, strlen(t->trace))};
+	labels[n++] = (struct label){profile_string(s->into, STORE_SPAN, strlen(STORE_SPAN)),
+				     profile_string(s->into, t->span, strlen(t->span))};
+	return profile_series(s->into, labels, n);
+}
+
+static int sum_message(void *ctx, const struct partition_type *type, const struct window *w)
+{
+	struct summing_spans *with = ctx;
+	struct summing *s = &with->sum;
+	CLEANUP(freep) uint8_t *wanted = mem_alloc_array(w->span_count + 1, sizeof(*wanted));
+	CLEANUP(freep) struct span_text *texts = mem_alloc_array(w->span_count + 1, sizeof(*texts));
+	uint32_t to;
+
+	if (s->first) {
+		s->unit = mem_strdup(type->unit);
+		s->period = type->period;
+	}
+	s->period_varies |= s->period != type->period;
+	s->first = false;
+	for (uint32_t i = 0; i < w->span_count; i++)
+		wanted[i] = wants_span(with, &w->spans[i], &texts[i]);
+	for (uint32_t i = 0; i < w->span_row_count; i++) {
+		const struct window_span_row *r = &w->span_rows[i];
+		if (!wanted[r->span] || r->stack >= s->view->stack_count ||
+		    !series_filter_get(&s->filter, r->series, &to))
+			continue;
+		s->samples += r->count;
+		add_cell(s, series_of_span(s, to, &texts[r->span]), r->stack, r->count, r->value);
+	}
+	return with->matching.failed ? -ECANCELED : series_filter_check(&s->filter);
+}
+
+/* Series are filtered by the other matchers. */
+static int sum_spans(struct local_store *store, const struct store_query *q, struct profile *into,
+		     struct store_answer *ret, struct store_error *ret_err)
+{
+	CLEANUP(freep)
+	struct matcher *lists = mem_alloc_array(2 * q->matcher_count, sizeof(*lists));
+	struct matcher *rest = lists, *of_spans = lists + q->matcher_count;
+	struct store_query other = *q;
+	size_t count = 0;
+	struct matcher_error why;
+
+	other.matchers = rest;
+	other.matcher_count = 0;
+	for (size_t i = 0; i < q->matcher_count; i++)
+		if (is_about_spans(&q->matchers[i]))
+			of_spans[count++] = q->matchers[i];
+		else
+			rest[other.matcher_count++] = q->matchers[i];
+	struct summing_spans s = {.sum = {.into = into, .first = true}};
+	struct span_scan w = {
+		.s = store,
+		.q = &other,
+		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
+		.to_ms = up(q->to_ms),
+		.file = sum_file,
+		.spans = sum_message,
+		.file_end = sum_file_end,
+		.ctx = &s,
+		.answer = ret,
+	};
+	struct range_scan none = {.s = store, .q = &other};
+	s.sum.w = &none; /* what sum_file_end() asks it for: how frames are named */
+	matching_init(&s.matching, of_spans, count);
+	series_filter_init(&s.sum.filter, &other, into);
+	int r = span_scan(&w);
+	finish(&s.sum, q, ret);
+	if (matching_failed(&s.matching, &why)) {
+		snprintf(ret_err->text, sizeof(ret_err->text), "%s", why.text);
+		r = -EINVAL;
+	}
+	matching_done(&s.matching);
+	return series_filter_done(&s.sum.filter, r, ret_err);
+}
+
 int local_sum(void *self, const struct store_query *q, struct profile *into,
 	      struct store_answer *ret, struct store_error *ret_err)
 {
@@ -263,6 +406,8 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 	struct summing s = {
 		.w = &w, .into = into, .dense = q->by_count == 0 && !q->block_ms, .first = true};
 
+	if (asks_spans(q))
+		return sum_spans(self, q, into, ret, ret_err);
 	series_filter_init(&s.filter, q, into);
 	w.file = sum_file;
 	w.blob = sum_blob;
@@ -271,20 +416,6 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 	int r = range_scan(&w);
 	if (q->exact)
 		clip_to_steps(q, ret);
-	ret->samples = s.samples;
-	into->info.type = profile_keep(into, q->type);
-	if (s.unit) {
-		into->info.unit = profile_keep(into, s.unit);
-		into->info.period = s.period_varies ? 0 : s.period;
-	}
-	into->info.start_ns = ret->from_ms * 1000000;
-	into->info.duration_ns = (ret->to_ms - ret->from_ms) * 1000000;
-	into->info.lost += ret->lost;
-	free(s.unit);
-	free(s.cells);
-	free(s.steps);
-	free(s.blocks);
-	index_done(&s.by_cell);
-	index_done(&s.by_block);
+	finish(&s, q, ret);
 	return series_filter_done(&s.filter, r, ret_err);
 }

@@ -16,7 +16,8 @@
 	 UNWIND_MAPPINGS_MAX * sizeof(struct unwind_mapping) +                                     \
 	 UNWIND_PAGES_MAX * sizeof(struct unwind_page) +                                           \
 	 UNWIND_FILES_MAX * sizeof(struct unwind_file) +                                           \
-	 UNWIND_RULES_MAX * sizeof(struct unwind_rule))
+	 UNWIND_RULES_MAX * sizeof(struct unwind_rule) +                                           \
+	 UNWIND_CONTEXTS_MAX * sizeof(struct unwind_context))
 
 struct slot {
 	uint32_t first_page, page_count; /* in `pages`; count 0: not in use */
@@ -36,9 +37,10 @@ struct bpf_tables {
 	struct unwind_file *files;
 	struct unwind_page *pages;
 	struct unwind_rule *rules;
+	struct unwind_context *contexts;
 	struct unwind_row *shards[UNWIND_SHARDS_MAX]; /* NULL: not allocated yet */
 	uint32_t shard_max, shard_count;
-	struct extents free_rows, free_pages, free_mappings;
+	struct extents free_rows, free_pages, free_mappings, free_contexts;
 	struct slot slots[UNWIND_FILES_MAX];
 	uint32_t slot_count;
 	struct deferred_free *deferred;
@@ -65,12 +67,14 @@ int bpf_tables_new(const struct sampler_maps *maps, size_t max_bytes, struct bpf
 	t->files = map_memory(maps->files, UNWIND_FILES_MAX * sizeof(*t->files));
 	t->pages = map_memory(maps->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
 	t->rules = map_memory(maps->rules, UNWIND_RULES_MAX * sizeof(*t->rules));
+	t->contexts = map_memory(maps->contexts, UNWIND_CONTEXTS_MAX * sizeof(*t->contexts));
 	size_t for_rows = max_bytes > ARRAY_BYTES ? max_bytes - ARRAY_BYTES : 0;
 	t->shard_max = (uint32_t)MAX(1u, MIN(for_rows / SHARD_BYTES, UNWIND_SHARDS_MAX));
 	extents_init(&t->free_rows, 0, t->shard_max * UNWIND_SHARD_ROWS);
 	extents_init(&t->free_pages, 0, UNWIND_PAGES_MAX);
 	extents_init(&t->free_mappings, 0, UNWIND_MAPPINGS_MAX);
-	if (!t->processes || !t->mappings || !t->files || !t->pages || !t->rules) {
+	extents_init(&t->free_contexts, 1, UNWIND_CONTEXTS_MAX - 1); /* 0 is none */
+	if (!t->processes || !t->mappings || !t->files || !t->pages || !t->rules || !t->contexts) {
 		bpf_tables_free(t);
 		return -ENOMEM;
 	}
@@ -95,12 +99,14 @@ void bpf_tables_free(struct bpf_tables *t)
 	unmap_memory(t->files, UNWIND_FILES_MAX * sizeof(*t->files));
 	unmap_memory(t->pages, UNWIND_PAGES_MAX * sizeof(*t->pages));
 	unmap_memory(t->rules, UNWIND_RULES_MAX * sizeof(*t->rules));
+	unmap_memory(t->contexts, UNWIND_CONTEXTS_MAX * sizeof(*t->contexts));
 	for (size_t i = 0; i < ARRAY_SIZE(t->shards); i++)
 		unmap_memory(t->shards[i], SHARD_BYTES);
 	fd_closep(&t->grace_fd);
 	extents_done(&t->free_rows);
 	extents_done(&t->free_pages);
 	extents_done(&t->free_mappings);
+	extents_done(&t->free_contexts);
 	free(t->deferred);
 	free(t);
 }
@@ -324,6 +330,21 @@ void bpf_tables_drop_mappings(struct bpf_tables *t, uint32_t first, uint32_t cou
 	defer_free(t, &t->free_mappings, first, count, 0);
 }
 
+int bpf_tables_take_context(struct bpf_tables *t, const struct unwind_context *c,
+			    uint32_t *ret_index)
+{
+	int r = extents_take(&t->free_contexts, 1, 0, ret_index);
+
+	if (r == 0)
+		t->contexts[*ret_index] = *c;
+	return r;
+}
+
+void bpf_tables_drop_context(struct bpf_tables *t, uint32_t index)
+{
+	defer_free(t, &t->free_contexts, index, 1, 0);
+}
+
 /* The entry of a pid, or else a free one; NULL if its bucket is full. */
 static struct unwind_process *find_process(struct bpf_tables *t, uint32_t pid)
 {
@@ -348,6 +369,7 @@ static void write_process(struct unwind_process *to, const struct unwind_process
 	__atomic_store_n(&to->exec_id, from->exec_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->first, from->first, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->count, from->count, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->context, from->context, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->version, from->version, __ATOMIC_RELEASE);
 }
 

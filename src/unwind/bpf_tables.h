@@ -50,6 +50,11 @@ int bpf_tables_take_mappings(struct bpf_tables *t, uint32_t count, uint32_t *ret
 			     struct unwind_mapping **ret_run);
 void bpf_tables_drop_mappings(struct bpf_tables *t, uint32_t first, uint32_t count);
 
+/* The same for where threads say what they work on. 0 with an index, from 1 on, or -ENOSPC. */
+int bpf_tables_take_context(struct bpf_tables *t, const struct unwind_context *c,
+			    uint32_t *ret_index);
+void bpf_tables_drop_context(struct bpf_tables *t, uint32_t index);
+
 /*
  * Sets which mappings a process has, replacing the previous ones of its pid: 0 or -ENOSPC. A walk
  * sees the old, the new, or no mappings, but never a mixture.

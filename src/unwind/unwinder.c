@@ -62,6 +62,9 @@ struct space {
 	bool runs_jit_code; /* it was seen to run JIT code */
 	bool jit_pending;   /* … and the file that may be its JIT is still being read */
 	bool wanted;        /* sampled, and not installed, or out of date */
+	struct unwind_context context; /* where its threads say what they work on … */
+	uint32_t context_at;           /* … among those of the BPF walk; 0: nowhere */
+	uint32_t installed_context;
 	struct space *prev, *next;
 };
 
@@ -367,6 +370,8 @@ static void space_free(void *data)
 
 	if (s->owner) {
 		space_uninstall(s);
+		if (s->context_at)
+			bpf_tables_drop_context(s->owner->tables, s->context_at);
 		if (s->prev)
 			s->prev->next = s->next;
 		else
@@ -471,7 +476,8 @@ static void space_install(struct unwinder *u, struct space *s)
 		.start = p->start,
 		.exec_id = s->exec,
 		.first = first,
-		.count = (uint32_t)maps->count,
+		.count = (uint16_t)maps->count,
+		.context = (uint16_t)s->context_at,
 		.version = ++u->version ? u->version : ++u->version,
 	};
 	if (bpf_tables_set_process(u->tables, &value) != 0) {
@@ -491,6 +497,7 @@ static void space_install(struct unwinder *u, struct space *s)
 	s->version = value.version;
 	s->installed_exec = value.exec_id;
 	s->installed_keeps_fp = s->keeps_fp;
+	s->installed_context = value.context;
 }
 
 /*
@@ -508,7 +515,7 @@ static void space_update(struct unwinder *u, struct space *s)
 {
 	/* A new version also discards what walks remember from before keeps_fp was known. */
 	if (s->maps != s->process->maps || s->installed_exec != s->exec ||
-	    s->installed_keeps_fp != s->keeps_fp)
+	    s->installed_keeps_fp != s->keeps_fp || s->installed_context != s->context_at)
 		space_install(u, s);
 	else
 		for (size_t i = 0; s->maps && i < s->maps->count; i++)
@@ -710,7 +717,7 @@ static int walk_copy(struct rule_context *c, const struct wire_event *s, const u
 		.kept = s->kept,
 		.leaf = s->leaf,
 		.exact = !(s->flags & WIRE_SYSCALL),
-		.stack = (const uint8_t *)(user + s->user_frames),
+		.stack = (const uint8_t *)s + wire_plain_bytes(s),
 		.stack_start = wire_stack_start(s),
 		.stack_len = wire_stack_bytes(s),
 	};
@@ -754,6 +761,23 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 	bool cut = ret->left_out && ret->walk == WIRE_WALK_COMPLETE;
 	u->stats.walks[cut ? WIRE_WALK_CUT : ret->walk]++;
 	return 0;
+}
+
+void unwinder_context(struct unwinder *u, struct process *p, const struct unwind_context *c)
+{
+	struct space *s = space_of(u, p);
+
+	if (memcmp(&s->context, c, sizeof(*c)) == 0)
+		return;
+	if (s->context_at) {
+		space_uninstall(s); /* no walk finds it any more */
+		bpf_tables_drop_context(u->tables, s->context_at);
+	}
+	s->context = *c;
+	s->context_at = 0;
+	if (c->entry_bytes && bpf_tables_take_context(u->tables, c, &s->context_at) != 0)
+		u->stats.spaces_full++;
+	s->wanted = true;
 }
 
 static unsigned take_tables(struct unwinder *u)

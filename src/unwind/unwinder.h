@@ -53,6 +53,9 @@ struct unwound { /* addresses (of callers: inside the call), leaf first */
 int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 		  const struct wire_event *s, const uint64_t *user, bool last, struct unwound *ret);
 
+/* Where threads of a process say what they work on, for the BPF walk; entry_bytes 0: nowhere. */
+void unwinder_context(struct unwinder *u, struct process *p, const struct unwind_context *c);
+
 /* Call after each drain, when each of its samples was walked or is held. `now`: CLOCK_MONOTONIC. */
 void unwinder_settle(struct unwinder *u, uint64_t now);
 

@@ -16,7 +16,8 @@ static void again(const struct window *w, const struct profile *dict)
 
 	window_write(w, dict, &mark, SIZE_MAX / 2, &out);
 	if (window_read(out.bytes, out.len, copy, &read) < 0 || read.row_count != w->row_count ||
-	    read.time_count != w->time_count || copy->stack_count != dict->stack_count)
+	    read.time_count != w->time_count || read.span_row_count != w->span_row_count ||
+	    copy->stack_count != dict->stack_count)
 		abort();
 	window_done(&read);
 	pack_done(&out);

@@ -175,6 +175,10 @@ def window_seeds():
         return struct.pack("<H", len(m)) + m
     nothing_new = varints(1, 6, 0, 2, 0, 3, 0, 4, 0, 2, 0)
     yield message(1, entries_seed(), True) + message(2, nothing_new, False)
+    # Findings: none; spans: two, and three rows of them.
+    spans = varints(0, 2) + bytes(range(48)) + varints(3, 1, 2, 0, 1, 0, 0, 0, 1, 2, 4, 0, 2, 1, 1, 3)
+    head = message(3, nothing_new, False)[2:].replace(varints(2, 0, 2, 1, 0, 1, 4, 2, 3, 0), varints(0, 0))
+    yield struct.pack("<H", len(head + spans)) + head + spans
     yield b"SMR\1" + bytes(16) + varints(1, 0, 4, 0, 1, 77) + text(b"no")
 
 
@@ -227,6 +231,21 @@ def label_seeds():
     yield b"mSMN\1" + varints(1) + text(b"0a1b") + text(b"n") + text(b"a-0") + \
         varints(1) + text(ident) + text(b"c") + text(b"i:1") + varints(1) + text(b"app") + text(b"x")
     yield b"rxx;y\nb\nname\nzz"
+
+
+def context_seeds():
+    """A process context as programs publish it, and a list of mappings with one."""
+    def field(number, data):
+        return varints(number << 3 | 2, len(data)) + data
+
+    def attribute(key, value):
+        return field(1, key) + field(2, field(1, value))
+    resource = b"".join(field(1, attribute(k, v)) for k, v in (
+        (b"service.name", b"shop"), (b"service.version", b"2.4.1"),
+        (b"deployment.environment.name", b"staging"), (b"process.pid", b"")))
+    yield b"p" + field(1, resource) + field(2, attribute(b"threadlocal.schema_version", b"tlsdesc_v1_dev"))
+    yield b"m7f0000001000-7f0000003000 rw-p 00000000 00:01 7      /memfd:OTEL_CTX (deleted)\n" \
+          b"7f0000007000-7f0000008000 r--p 00000000 00:00 0      [anon:OTEL_CTX]\n"
 
 
 def push_seeds():
@@ -314,6 +333,8 @@ def seeds(name, tmp):
                 b"now-1d12h+5m", b"yesterday 14:02:05", b"2026-11-15T14:02:05.25+01:00"]
     if name == "labels":
         return list(label_seeds())
+    if name == "context":
+        return list(context_seeds())
     if name == "push":
         return list(push_seeds())
     if name == "scrape":

@@ -264,9 +264,63 @@ static void what_makes_no_sense_is_refused(void **state)
 	profile_free(dict);
 }
 
+/* More than a message holds: in several, behind the rows, each with the spans that it refers to. */
+static void spans_follow_in_messages_of_their_own(void **state)
+{
+	struct profile *dict = profile_new(), *there = profile_new();
+	struct sender *s = sender_new(dict, instance, 64 << 20);
+	struct window_counts counts = {};
+	struct window w = make(dict, 100, 1), got;
+	uint32_t rows = 0, messages = 0, spans = 5000;
+	struct pack reply = {};
+	const struct pack *m;
+
+	(void)state;
+	w.spans = mem_alloc_array(spans, sizeof(*w.spans));
+	w.span_rows = mem_alloc_array(spans, sizeof(*w.span_rows));
+	w.span_count = w.span_row_count = spans;
+	for (uint32_t i = 0; i < spans; i++) {
+		memcpy(w.spans[i].span, &i, sizeof(i));
+		w.span_rows[i] = (struct window_span_row){0, 1 + i / 50, spans - 1 - i, 1, 7 + i};
+	}
+	for (uint32_t i = 0; i < spans; i += 50) /* ascending where the stack is the same */
+		for (uint32_t k = 0; k < 50; k++)
+			w.span_rows[i + k].span = spans - 50 - i + k;
+	sender_push(s, 0, &w);
+	for (; (m = sender_message(s, &counts)); messages++) {
+		assert_true(m->len <= WINDOW_MESSAGE_MAX);
+		assert_int_equal(window_read(m->bytes, m->len, there, &got), 0);
+		assert_int_equal(window_is_spans(&got), messages > 0);
+		assert_int_equal(got.row_count, messages ? 0 : 100);
+		assert_int_equal(got.metric_count, 0);
+		for (uint32_t i = 0; i < got.span_row_count; i++, rows++) {
+			const struct window_span_row *r = &got.span_rows[i];
+			uint32_t id;
+			memcpy(&id, got.spans[r->span].span, sizeof(id));
+			assert_int_equal(r->stack, 1 + rows / 50);
+			assert_int_equal(r->value, 7 + rows);
+			assert_int_equal(id, spans - 50 - rows / 50 * 50 + rows % 50);
+		}
+		struct window_reply answer = {
+			.sequence = got.sequence, .part = got.part, .status = WINDOW_STORED};
+		memcpy(answer.instance, instance, 16);
+		reply.len = 0;
+		window_reply_write(&answer, &reply);
+		assert_int_equal(sender_reply(s, reply.bytes, reply.len, &answer), 0);
+		window_done(&got);
+	}
+	assert_int_equal(rows, spans);
+	assert_int_equal(messages, 4);
+	pack_done(&reply);
+	sender_free(s);
+	profile_free(dict);
+	profile_free(there);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(spans_follow_in_messages_of_their_own),
 		cmocka_unit_test(windows_arrive_whatever_happens),
 		cmocka_unit_test(the_oldest_go_when_nobody_listens),
 		cmocka_unit_test(one_row_of_very_many_samples_goes_without_times),

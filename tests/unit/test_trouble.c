@@ -82,6 +82,7 @@ static const struct {
 	FIELD(assembler.unwind.mistrusted, TROUBLE_MAPPINGS_CHANGED),
 	FIELD(assembler.processes_capped, TROUBLE_PROCESSES_CAPPED),
 	FIELD(assembler.mappings_dropped, TROUBLE_MAPPINGS_DROPPED),
+	FIELD(assembler.contexts.refused, TROUBLE_CONTEXTS),
 	FIELD(ticks_missed, TROUBLE_TICKS_MISSED),
 	FIELD(stream.late_events, TROUBLE_LATE),
 	FIELD(stream.late_records, TROUBLE_LATE),

@@ -562,6 +562,77 @@ static void rules_about_what_is_known_late_drop_late(void **state)
 	relabel_free(relabel);
 }
 
+/* A sample in the n-th span of a trace; 0: in none. */
+static void put_span(struct fixture *f, uint32_t stack, uint32_t n)
+{
+	struct {
+		struct wire_event s;
+		struct wire_span span;
+	} e = {.s = {.time = f->monotonic - 1, .pid = 1, .tid = 1, .value = 10, .comm = "a"}};
+
+	e.s.flags = n ? WIRE_SPAN : 0;
+	memset(e.span.trace, 7, sizeof(e.span.trace));
+	memcpy(e.span.span, &n, sizeof(n));
+	windows_add(f->windows, f->processes, &(struct assembled){.event = &e.s, .stack = stack});
+}
+
+static void spans_stand_beside_the_rows(void **state)
+{
+	struct fixture f = make(0);
+	struct window w;
+
+	(void)state;
+	pass(&f, 1, 0);
+	put_span(&f, 6, 2);
+	put_span(&f, 5, 0);
+	put_span(&f, 5, 1);
+	put_span(&f, 5, 2);
+	put_span(&f, 5, 1);
+	pass(&f, 20, 0);
+	settle(&f);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(sum(&w), 5); /* as without spans */
+	assert_int_equal(w.row_count, 2);
+	assert_int_equal(w.span_count, 2);
+	assert_int_equal(w.span_row_count, 3);
+	static const struct {
+		uint32_t stack, count;
+		uint8_t span;
+	} want[] = {{5, 1, 2}, {5, 2, 1}, {6, 1, 2}};
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct window_span_row *r = &w.span_rows[i];
+		assert_int_equal(r->stack, want[i].stack);
+		assert_int_equal(r->count, want[i].count);
+		assert_int_equal(r->value, want[i].count * 10);
+		assert_int_equal(w.spans[r->span].span[0], want[i].span);
+		assert_int_equal(w.spans[r->span].trace[15], 7);
+	}
+	window_done(&w);
+	done(&f);
+}
+
+static void too_many_spans_are_counted(void **state)
+{
+	struct fixture f = make(0);
+	struct windows_stats stats = {};
+	struct window w;
+
+	(void)state;
+	pass(&f, 1, 0);
+	for (uint32_t i = 1; i <= 20000; i++)
+		put_span(&f, 5, i);
+	put_span(&f, 5, 1); /* is known already */
+	windows_stats(f.windows, &stats);
+	assert_int_equal(stats.spans_left_out, 20000 - 16384);
+	pass(&f, 20, 0);
+	settle(&f);
+	assert_true(windows_take(f.windows, f.processes, false, &w));
+	assert_int_equal(sum(&w), 20001);
+	assert_int_equal(w.span_row_count, 16384);
+	window_done(&w);
+	done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -579,6 +650,8 @@ int main(void)
 		cmocka_unit_test(sums_are_rows_without_times),
 		cmocka_unit_test(rules_drop_series_before_their_stacks),
 		cmocka_unit_test(rules_about_what_is_known_late_drop_late),
+		cmocka_unit_test(spans_stand_beside_the_rows),
+		cmocka_unit_test(too_many_spans_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@ import subprocess
 import time
 
 import kernels
+import workloads
 from tap import ROOT, SMOLDER, SOAK, skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -145,6 +146,7 @@ def _image(home, modules):
 
     chain = os.path.join(root, "bin", "chain")
     subprocess.run(CHAIN + [os.path.join(HERE, "chain.c"), "-o", chain], check=True)
+    shutil.copy(workloads.path("spans-static"), os.path.join(root, "bin", "spans"))
     shutil.copy(os.path.join(HERE, "init"), os.path.join(root, "init"))
     shutil.copy(busybox, os.path.join(root, "bin", "busybox"))
     shutil.copy(SMOLDER, os.path.join(root, "bin", "smolder"))

@@ -117,6 +117,19 @@ def a_pid_of_a_namespace_is_that_process(report):
     assert comms == {"chain"}, f"samples of {comms}"
 
 
+def samples_have_spans(report):
+    assert report.code("spans") == 0, report.err("spans")
+    found = collections.Counter()
+    for s, n in folded.parse(report["spans"]):
+        for f in {"checkout", "payment", "idle_work"} & set(s):
+            found[s[0], f] += n
+    right = found["a1a2a3a4a5a6a7a8", "checkout"] + found["b1b2b3b4b5b6b7b8", "payment"]
+    wrong = sum(n for (span, f), n in found.items() if span[0] in "ab" and (f == "idle_work" or (span[0] == "a") != (f == "checkout")))
+    named = "named" in report.err("spans").split()
+    print(f"# {right} samples with spans; the context is {'named memory' if named else 'a memfd'}")
+    assert right >= 50 and wrong <= 0.05 * right, found
+
+
 def waits_have_their_lengths(report):
     for name, seconds in (("blocked", 2), ("waits", 1.5)):
         assert report.code(name) == 0, f"ended with {report.code(name)}: {report.err(name)}"
@@ -268,7 +281,7 @@ CHECKS = [doctor_finds_nothing_wrong, ticks_that_an_idle_machine_skips_are_not_m
           stacks_of_a_process_are_whole,
           kernel_stacks_are_what_the_kernel_says,
           a_control_group_is_told_from_others, a_pid_of_a_namespace_is_that_process,
-          waits_have_their_lengths, all_the_time_has_its_parts, system_calls_are_counted, accounts_of_threads_are_read,
+          samples_have_spans, waits_have_their_lengths, all_the_time_has_its_parts, system_calls_are_counted, accounts_of_threads_are_read,
           system_calls_are_traced, traced_calls_have_stacks, waits_are_kept_always,
           suspects_can_be_looked_at,
           a_module_is_not_named_by_another_that_was_in_its_place,
