@@ -1,5 +1,6 @@
 #include "cli/secrets.h"
 
+#include <nettle/base64.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -48,6 +49,29 @@ char *secrets_bearer(const char *path)
 
 	forget(&token);
 	return bearer;
+}
+
+char *secrets_basic(const char *path)
+{
+	char *text = NULL;
+	int err = file_read(path, TOKEN_FILE_MAX, &text, NULL);
+
+	if (err) {
+		log_error("cannot read the name and password in %s: %s", path, strerror(-err));
+		return NULL;
+	}
+	text[strcspn(text, "\r\n")] = '\0';
+	size_t len = strlen(text);
+	char *header = NULL;
+	if (strchr(text, ':')) {
+		CLEANUP(freep) char *packed = mem_alloc(BASE64_ENCODE_RAW_LENGTH(len) + 1);
+		base64_encode_raw(packed, len, (const uint8_t *)text);
+		header = mem_printf("Basic %s", packed);
+	} else {
+		log_error("the first line of %s is not USER:PASSWORD", path);
+	}
+	forget(&text);
+	return header;
 }
 
 static char *read_pem(const char *path)
