@@ -2,20 +2,26 @@
 """What `smolder agent` sends on: the same as a store has of the same windows, whatever it speaks; nothing
 lost within the bound whatever the far side does, and what is lost beyond it counted: taken = sent + lost."""
 import collections
+import contextlib
+import gzip
+import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from always import account, agent, free_port, until  # noqa: E402
+import workloads  # noqa: E402
+from always import account, agent, children, free_port, until  # noqa: E402
 from messages import decode  # noqa: E402
 from sending import Far, Sender  # noqa: E402
 from server import Server, check_metrics  # noqa: E402
 from tap import SMOLDER, SOAK, main, skip, test  # noqa: E402
-from windows import LATER, PERIOD, STORED, Collector, row  # noqa: E402
+from windows import PERIOD, STORED, Collector, row  # noqa: E402
 
 WIDE = {"from": "now-2h", "to": "now+1h"}
 HOW = ("", "otlp+", "pyroscope+")
@@ -29,7 +35,6 @@ def stacks_of(server, query):
     """{((function, file, line), ...) leaf first: value} as the server's pprof has them"""
     status, body, _ = server.get("/api/v1/query", query=query, format="pprof", lines="yes", **WIDE)
     assert status == 200, (status, body[:300])
-    import gzip
     p = decode("google", "Profile", gzip.decompress(body))
     names = [s if isinstance(s, str) else s.decode() for s in p["string_table"]]
     function = {f["id"][0]: (names[f["name"][0]], names[f.get("filename", [0])[0]]) for f in p.get("function", [])}
@@ -247,7 +252,7 @@ def beyond_the_bound_the_oldest_go_and_are_counted():
         assert "oldest windows are dropped" in s.said()
         with Server("--listen", f"127.0.0.1:{port}", store=store) as there:
             s.drained()
-            m = {k: v for k, v in metrics(there).items()}
+            m = metrics(there)
             assert account(m) == (s.fed, s.fed - lost["far_side_away"], lost["far_side_away"]), account(m)
             assert m['smolder_samples_lost_total{reason="server_away"}'] == lost["far_side_away"]
             # The newest are there.
@@ -255,7 +260,6 @@ def beyond_the_bound_the_oldest_go_and_are_counted():
 
 
 def metrics(server):
-    import re
     text = server.get("/metrics")[1].decode()
     return {m[1]: float(m[2]) for m in re.finditer(r"^(\S+) (\S+)$", text, re.M)}
 
@@ -338,6 +342,90 @@ def on_a_full_disk_the_oldest_go_and_the_collector_waits():
                 assert s.fed == before + 3
         finally:
             subprocess.run(["umount", "-l", d])
+
+
+def live(fn):
+    """Only where sampling is possible, which needs root."""
+    def run():
+        if os.geteuid() != 0:
+            skip("needs root")
+        fn()
+    run.__name__ = fn.__name__
+    return test(run)
+
+
+def half(agent, name):
+    return next((pid for pid, comm in children(agent.pid) if comm.startswith(f"smolder-{name}")), None)
+
+
+@live
+def an_agent_sends_what_it_samples_as_an_ordinary_user_whichever_half_is_killed():
+    with tempfile.TemporaryDirectory() as d, Server("--token-file", token_in(d)) as there, workloads.start("shares"):
+        token = os.path.join(d, "token")
+        ask = {"Authorization": "Bearer " + open(token).read().strip()}
+        for how in ("otlp+", "pyroscope+"):
+            spool = os.path.join(d, how)
+            with agent(how + there.url, "--token-file", token, "--host", how, "--spool", spool) as a:
+                def comms():
+                    cpu = urllib.parse.quote(KINDS[0][4] + f'{{host="{how}"}}')
+                    status, body, _ = there.request("GET", f"/api/v1/labels/comm/values?query={cpu}&from=now-1h",
+                                                    headers=ask)
+                    assert status == 200, body
+                    return json.loads(body)["values"]
+                sender = until("the sender", lambda: half(a, "send"))
+                until("samples of the program", lambda: "shares" in comms(), 60)
+                with open(f"/proc/{sender}/status") as f:
+                    status = f.read()
+                assert re.search(r"^CapEff:\t0+$", status, re.M) and re.search(r"^CapPrm:\t0+$", status, re.M)
+                assert not re.search(r"^Uid:\t0\t", status, re.M), status
+                assert os.stat(spool).st_mode & 0o777 == 0o700
+                collector = half(a, "collect")
+                assert not [1 for fd in os.listdir(f"/proc/{collector}/fd")
+                            if is_network(f"/proc/{collector}/fd/{fd}")], "the collector has a socket of the network"
+                for name in ("send", "collect"):
+                    pid = half(a, name)
+                    os.kill(pid, 9)
+                    until("it to be there again", lambda: half(a, name) not in (None, pid))
+                before = told(spool)["samples_sent_total"]
+                until("more", lambda: told(spool).get("samples_sent_total", 0) > before, 60)
+            # All is sent at its end, and accounted for.
+            m = told(spool)
+            assert m["samples_waiting"] == 0 and m["samples_taken_total"] == m["samples_sent_total"] > 100, m
+            p = subprocess.run(["unshare", "-m", "sh", "-c",
+                                'mkdir -p /var/spool/smolder && mount -t tmpfs none /var/spool/smolder && '
+                                'mkdir /var/spool/smolder/one && cp "$1" /var/spool/smolder/one && exec "$2" doctor',
+                                "sh", os.path.join(spool, "agent.prom"), SMOLDER], capture_output=True, text=True)
+            line = " ".join(p.stdout.split())
+            assert f"agent one: {m['samples_sent_total']:.0f} samples sent, 0 lost; 0 windows wait" in line, p.stdout
+
+
+def token_in(d):
+    path = os.path.join(d, "token")
+    with open(path, "w") as f:
+        f.write("0123456789abcdef0123456789abcdef\n")
+    os.chmod(path, 0o600)
+    return path
+
+
+def is_network(link):
+    """A socket that is neither the one to the other half nor one that asks the kernel."""
+    try:
+        inode = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link))
+    except OSError:
+        return False
+    tables = ""
+    for name in ("tcp", "tcp6", "udp", "udp6"):
+        with contextlib.suppress(OSError), open(f"/proc/net/{name}") as f:
+            tables += f.read()
+    return bool(inode) and f" {inode[1]} " in tables
+
+
+def told(spool):
+    try:
+        with open(os.path.join(spool, "agent.prom")) as f:
+            return {m[1]: float(m[2]) for m in re.finditer(r"^smolder_agent_(\w+) (\S+)$", f.read(), re.M)}
+    except FileNotFoundError:
+        return {}
 
 
 @test
