@@ -175,8 +175,9 @@ def always(*args, store=None, **more):
 @contextlib.contextmanager
 def agent(url, *args):
     """A running `smolder agent`; whoever looks at it in the end sees all that it sent."""
-    with tempfile.NamedTemporaryFile("w+") as err:
-        p = subprocess.Popen([SMOLDER, "agent", "--to", url, *args], stderr=err)
+    with tempfile.NamedTemporaryFile("w+") as err, tempfile.TemporaryDirectory() as spool:
+        own = [] if "--spool" in args else ["--spool", os.path.join(spool, "spool")]
+        p = subprocess.Popen([SMOLDER, "agent", "--to", url, *own, *args], stderr=err)
         try:
             yield p
         finally:

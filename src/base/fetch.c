@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/curl.h"
@@ -279,6 +280,8 @@ static int send_request(struct fetching *f, int fd, const struct endpoint *p)
 		char *more = mem_printf("Authorization: %s\r\n", r->authorization);
 		e = send_all(f, fd, more, strlen(more));
 	}
+	if (!e && r->headers)
+		e = send_all(f, fd, r->headers, strlen(r->headers));
 	if (!e)
 		e = send_all(f, fd, "\r\n", 2);
 	return e || !r->body ? e : send_all(f, fd, r->body, r->body_len);
@@ -363,6 +366,18 @@ static size_t on_header(const char *bytes, size_t one, size_t len, void *ctx)
 	return put(head, bytes, one * len) ? 0 : one * len;
 }
 
+static struct curl_slist *add_headers(const struct curl *c, struct curl_slist *to,
+				      const char *lines)
+{
+	size_t len;
+
+	for (; lines && (len = strcspn(lines, "\r")); lines += len + strspn(lines + len, "\r\n")) {
+		CLEANUP(freep) char *line = mem_strndup(lines, len);
+		to = c->slist_append(to, line);
+	}
+	return to;
+}
+
 static int on_progress(void *ctx, curl_off_t total, curl_off_t now, curl_off_t up_total,
 		       curl_off_t up)
 {
@@ -394,6 +409,10 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 	c.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* does not wait for name resolution */
 	if (r->ca_file)
 		c.easy_setopt(easy, CURLOPT_CAINFO, r->ca_file);
+	if (r->ca_pem)
+		c.easy_setopt(easy, CURLOPT_CAINFO_BLOB,
+			      &(struct curl_blob){(void *)(uintptr_t)r->ca_pem, strlen(r->ca_pem),
+						  CURL_BLOB_COPY});
 	c.easy_setopt(easy, CURLOPT_USERAGENT, "smolder/" SMOLDER_VERSION);
 	c.easy_setopt(easy, CURLOPT_ERRORBUFFER, why);
 	c.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
@@ -418,6 +437,7 @@ static int fetch_by_curl(struct fetching *f, struct fetch_answer *ret)
 		CLEANUP(freep) char *who = mem_printf("Authorization: %s", r->authorization);
 		headers = c.slist_append(headers, who);
 	}
+	headers = add_headers(&c, headers, r->headers);
 	if (headers)
 		c.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
 	if (r->method)
@@ -464,14 +484,36 @@ void fetch_answer_done(struct fetch_answer *a)
 	*a = (struct fetch_answer){};
 }
 
-uint64_t fetch_header_number(const struct fetch_answer *a, const char *name)
+static const char *header(const struct fetch_answer *a, const char *name)
 {
 	size_t len = strlen(name);
 
 	for (const char *line = a->headers; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (strncasecmp(line, name, len) == 0 && line[len] == ':')
-			return strtoull(line + len + 1, NULL, 10);
+			return line + len + 1 + strspn(line + len + 1, " \t");
 	}
-	return 0;
+	return NULL;
+}
+
+uint64_t fetch_header_number(const struct fetch_answer *a, const char *name)
+{
+	const char *value = header(a, name);
+
+	return value ? strtoull(value, NULL, 10) : 0;
+}
+
+uint64_t fetch_retry_after_ms(const struct fetch_answer *a, uint64_t now_ms)
+{
+	const char *value = header(a, "Retry-After");
+	struct tm tm = {};
+
+	if (!value)
+		return 0;
+	if (*value >= '0' && *value <= '9')
+		return MIN(strtoull(value, NULL, 10), UINT32_MAX) * 1000;
+	if (!strptime(value, "%a, %d %b %Y %H:%M:%S", &tm))
+		return 0;
+	time_t at = timegm(&tm);
+	return at > 0 && (uint64_t)at * 1000 > now_ms ? (uint64_t)at * 1000 - now_ms : 0;
 }

@@ -22,7 +22,9 @@ struct fetch_request {
 	size_t body_len;
 	const char *content_type;  /* of the body */
 	const char *authorization; /* header; NULL: none */
+	const char *headers;       /* more of them, each a line that ends in CRLF; NULL: none */
 	const char *ca_file;       /* for https: CA certificates in PEM; NULL: the system's */
+	const char *ca_pem;        /* the same, as text, for who may not read the file; or NULL */
 	uint64_t timeout_ms;       /* 0: none */
 	size_t max;                /* most bytes of the answer; more is -EFBIG */
 	fetch_wait_fn *wait;       /* may be NULL */
@@ -49,3 +51,6 @@ void fetch_answer_done(struct fetch_answer *a);
 
 /* The value of a header as a number; 0 if it is missing. */
 uint64_t fetch_header_number(const struct fetch_answer *a, const char *name);
+
+/* How long Retry-After asks to wait, which is a number of seconds or a date; 0: it does not. */
+uint64_t fetch_retry_after_ms(const struct fetch_answer *a, uint64_t now_ms);

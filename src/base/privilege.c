@@ -101,6 +101,20 @@ static int keep(const cap_value_t *caps, int count, struct missing *missing)
 	return r;
 }
 
+bool privilege_may_become(void)
+{
+	static const cap_value_t caps[] = {CAP_SETUID, CAP_SETGID, CAP_CHOWN};
+	cap_t now = cap_get_proc();
+	bool may = now;
+
+	for (size_t i = 0; may && i < ARRAY_SIZE(caps); i++) {
+		cap_flag_value_t has = CAP_CLEAR;
+		may = cap_get_flag(now, caps[i], CAP_EFFECTIVE, &has) == 0 && has == CAP_SET;
+	}
+	cap_free(now);
+	return may;
+}
+
 int privilege_become(const struct privilege_user *u)
 {
 	if (geteuid() == 0 && u->uid != 0 &&
@@ -258,12 +272,6 @@ static const int collector_calls[] = {
 	CALL(shutdown),
 };
 
-static const int network_calls[] = {
-	CALL(socket),      CALL(connect),     CALL(getsockopt), CALL(setsockopt),
-	CALL(getpeername), CALL(getsockname), CALL(sendmmsg),   CALL(recvmmsg),
-	CALL(socketpair),  CALL(bind), /* netlink: getaddrinfo() lists the addresses of this host */
-};
-
 static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -348,7 +356,7 @@ static int catch_refused(void)
 	return 0;
 }
 
-int privilege_filter_collector(bool network)
+int privilege_filter_collector(void)
 {
 	int r = catch_refused();
 	if (r)
@@ -358,8 +366,6 @@ int privilege_filter_collector(bool network)
 		return -ENOMEM;
 
 	r = allow(filter, collector_calls, ARRAY_SIZE(collector_calls));
-	if (!r && network)
-		r = allow(filter, network_calls, ARRAY_SIZE(network_calls));
 	if (!r)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the table builder, too */
 	if (!r)

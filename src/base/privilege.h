@@ -23,6 +23,10 @@ int privilege_find_user(const char *name, struct privilege_user *ret);
 /* The user with that uid; one without a name is called "uid N". */
 void privilege_user_of(uid_t uid, gid_t gid, struct privilege_user *ret);
 
+/* Whether root has what privilege_become() takes to become another user; in a container it may not.
+ */
+bool privilege_may_become(void);
+
 /* Becomes that user (if we are root) and drops all capabilities. 0 or -errno. */
 int privilege_become(const struct privilege_user *u);
 
@@ -37,12 +41,12 @@ int privilege_keep_collector(bool admin, char *ret_missing, size_t size, unsigne
 /*
  * Restricts this process to the system calls that a collector makes. Others fail with EPERM (recent
  * ones, which libraries can do without, with ENOSYS) and are counted. It cannot start programs, nor
- * open sockets, except, with `network`, to connect. 0 or -errno.
+ * open sockets. 0 or -errno.
  *
  * A refused call raises SIGSYS, and a thread that blocks SIGSYS is killed by it, so start threads
  * with loop_thread(). Can be called only once: the filter refuses a second one.
  */
-int privilege_filter_collector(bool network);
+int privilege_filter_collector(void);
 
 /*
  * For a process that does nothing but read what BPF programs cost: drops all capabilities except

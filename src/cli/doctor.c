@@ -9,6 +9,7 @@
 #include "cli/query_client.h"
 #include "cli/secrets.h"
 #include "cli/service.h"
+#include "cli/spool_probe.h"
 #include "collect/probe.h"
 #include "pipeline/trouble.h"
 #include "pipeline/wait_rules.h"
@@ -36,7 +37,8 @@ static void help(void)
 	     "\n"
 	     "Checks what this kernel and your permissions allow, and says how to fix what they "
 	     "do\n"
-	     "not. Exits with 0 if recording works, with 1 if not.\n"
+	     "not, and how agents of this machine fare. Exits with 0 if recording works, with 1 "
+	     "if not.\n"
 	     "\n"
 	     "With --server, asks a running server for problems it and its collectors have met, "
 	     "such\n"
@@ -422,7 +424,7 @@ int cmd_doctor(int argc, char **argv)
 		return cli_usage("doctor");
 	}
 
-	struct probe_item items[PROBE_MAX + 1 + ARRAY_SIZE(counters) + TROUBLES];
+	struct probe_item items[PROBE_MAX + 1 + SPOOL_PROBE_MAX + ARRAY_SIZE(counters) + TROUBLES];
 	size_t count;
 	CLEANUP(freep) char *url = server ? query_client_url(server) : NULL;
 	if (server && !url)
@@ -432,6 +434,7 @@ int cmd_doctor(int argc, char **argv)
 	if (!server) {
 		count = probe_all(items, PROBE_MAX);
 		probe_access(&items[count++]);
+		count += spool_probe(&items[count]);
 	}
 	bool works = true;
 	for (size_t i = 0; i < count; i++)

@@ -1,5 +1,6 @@
 #include "cli/secrets.h"
 
+#include <nettle/base64.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,16 +21,26 @@ static void forget(char **secret)
 	*secret = NULL;
 }
 
-char *secrets_token(const char *path)
+/* The first line of a file; from malloc. NULL after reporting why there is none. */
+static char *first_line(const char *path, const char *what)
 {
 	char *text = NULL;
 	int err = file_read(path, TOKEN_FILE_MAX, &text, NULL);
 
 	if (err) {
-		log_error("cannot read the token in %s: %s", path, strerror(-err));
+		log_error("cannot read the %s in %s: %s", what, path, strerror(-err));
 		return NULL;
 	}
 	text[strcspn(text, "\r\n")] = '\0';
+	return text;
+}
+
+char *secrets_token(const char *path)
+{
+	char *text = first_line(path, "token");
+
+	if (!text)
+		return NULL;
 	struct token *t = token_new(text);
 	if (!t) {
 		log_error("the first line of %s is not a token: it must be %d to %d ASCII "
@@ -48,6 +59,24 @@ char *secrets_bearer(const char *path)
 
 	forget(&token);
 	return bearer;
+}
+
+char *secrets_basic(const char *path)
+{
+	char *text = first_line(path, "name and password"), *header = NULL;
+
+	if (!text)
+		return NULL;
+	if (strchr(text, ':')) {
+		size_t len = strlen(text);
+		CLEANUP(freep) char *packed = mem_alloc(BASE64_ENCODE_RAW_LENGTH(len) + 1);
+		base64_encode_raw(packed, len, (const uint8_t *)text);
+		header = mem_printf("Basic %s", packed);
+	} else {
+		log_error("the first line of %s is not USER:PASSWORD", path);
+	}
+	forget(&text);
+	return header;
 }
 
 static char *read_pem(const char *path)

@@ -21,3 +21,6 @@ char *secrets_token(const char *path);
 
 /* The same, as the value of an Authorization header. */
 char *secrets_bearer(const char *path);
+
+/* The same of a name and password in the first line of a file: USER:PASSWORD. */
+char *secrets_basic(const char *path);

@@ -182,7 +182,7 @@ struct bpf_costs *service_bpf_costs(const struct collecting_options *o)
 	return costs;
 }
 
-int service_confine_collector(bool network, unsigned *ret_missing)
+int service_confine_collector(unsigned *ret_missing)
 {
 	bool admin = needs_admin();
 
@@ -195,7 +195,7 @@ int service_confine_collector(bool network, unsigned *ret_missing)
 		log_warn("the collector was started without %s: functions of some processes will "
 			 "have no names; 'smolder doctor' says more",
 			 missing);
-	err = err ? err : privilege_filter_collector(network);
+	err = err ? err : privilege_filter_collector();
 	if (err)
 		log_error("cannot drop privileges: %s", strerror(-err));
 	return err;

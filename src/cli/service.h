@@ -44,4 +44,4 @@ struct bpf_costs *service_bpf_costs(const struct collecting_options *o);
  * Drops all privileges that a collector does not need, and reports if it has to keep more, or lacks
  * some that it needs. 0 or -errno.
  */
-int service_confine_collector(bool network, unsigned *ret_missing);
+int service_confine_collector(unsigned *ret_missing);

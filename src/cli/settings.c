@@ -14,6 +14,7 @@
 #include "cli/scrape_yaml.h"
 #include "cli/series_options.h"
 #include "collect/source.h"
+#include "forward/far.h"
 #include "profile/relabel_yaml.h"
 #include "serve/listen.h"
 #include "serve/server.h"
@@ -30,6 +31,7 @@
 #define MAX_SIZE         WRITTEN(STORE_MAX_GIB) "GiB"
 #define SYMBOLS_MAX      WRITTEN(DEBUG_CACHE_GIB) "GiB"
 #define TIMES            WRITTEN(STORE_TIMES_HOURS) "h"
+#define SPOOL_MAX        "256MiB"
 #define DEADLINE         WRITTEN(SERVER_DEADLINE_S) "s"
 
 enum kind {
@@ -44,6 +46,8 @@ enum kind {
 	LISTEN,
 	URL,
 	URLS,
+	FAR_URL,
+	HEADER,
 	YES_NO
 };
 
@@ -97,7 +101,18 @@ static const struct {
 	[SET_BLOCKED_IN] =
 		{"blocked-in", LIST, NULL,
 		 "FUNCTION  threads that wait in this function are not idle; repeatable"},
-	[SET_TO] = {"to", URL, NULL, "URL  server to send profiles to"},
+	[SET_TO] = {"to", FAR_URL, NULL,
+		    "URL  server to send profiles to; otlp+URL, pyroscope+URL for others than "
+		    "smolder's"},
+	[SET_SPOOL] = {"spool", TEXT, NULL,
+		       "DIR  where profiles wait that are not sent (below /var/spool/smolder as "
+		       "root)"},
+	[SET_SPOOL_MAX] = {"spool-max", SIZE, SPOOL_MAX,
+			   "SIZE  limit of that; the oldest are dropped (" SPOOL_MAX ")"},
+	[SET_BASIC_AUTH] = {"basic-auth", TEXT, NULL,
+			    "FILE  file whose first line is USER:PASSWORD, for the server"},
+	[SET_HEADER] = {"header", HEADER, NULL,
+			"NAME:VALUE  send this header, such as X-Scope-OrgID: team; repeatable"},
 	[SET_DEADLINE] = {"deadline", DURATION, DEADLINE,
 			  "TIME  limit for answering a query (" DEADLINE ")"},
 	[SET_NAMES] = {"names", TEXT, NULL,
@@ -184,6 +199,26 @@ static bool is_no(const char *value)
 	return strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
 }
 
+/* One that we do not make ourselves, and no more than one. */
+static bool is_header(const char *text)
+{
+	static const char *const own[] = {"host",           "content-type",
+					  "content-length", "content-encoding",
+					  "authorization",  "user-agent"};
+	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "0123456789-_");
+
+	if (!len || text[len] != ':')
+		return false;
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (strlen(own[i]) == len && strncasecmp(own[i], text, len) == 0)
+			return false;
+	return true;
+}
+
 static bool parse(enum setting which, const char *value, uint64_t *ret)
 {
 	char *end;
@@ -200,6 +235,10 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 		return listen_is_valid(value);
 	case URL:
 		return fetch_is_url(value);
+	case FAR_URL:
+		return far_is_url(value);
+	case HEADER:
+		return is_header(value);
 	case URLS:
 		return fetch_is_url(value) || is_no(value);
 	case EVENTS: /* but for another clock: that is sampled in any case */
@@ -222,7 +261,8 @@ static bool is_list(enum setting which)
 {
 	enum kind kind = table[which].kind;
 
-	return kind == LIST || kind == EVENTS || kind == LABEL || kind == SELECTOR || kind == URLS;
+	return kind == LIST || kind == EVENTS || kind == LABEL || kind == SELECTOR ||
+	       kind == URLS || kind == HEADER;
 }
 
 static bool put(struct settings *s, enum setting which, const char *value,
@@ -240,6 +280,9 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[YES_NO] = "yes or no",
 		[URL] = "a URL such as http://collector:7117",
+		[FAR_URL] = "a URL such as http://collector:7117, otlp+http://host:4318 or "
+			    "pyroscope+https://host:4040, without a name or password in it",
+		[HEADER] = "NAME: VALUE; Authorization comes from --token-file or --basic-auth",
 		[URLS] = "a URL such as https://debuginfod.elfutils.org, or no",
 	};
 	uint64_t n;

@@ -8,6 +8,7 @@
 #include "ingest/ingest.h"
 #include "ingest/module.h"
 #include "ingest/otlp.pb-c.h"
+#include "ingest/otlp_names.h"
 #include "ingest/protobuf.h"
 #include "ingest/protojson.h"
 
@@ -128,18 +129,9 @@ static bool string(struct otlp *o, int64_t index, struct slice *ret)
 /* What other series call what a semantic convention calls so. */
 static struct slice label_name(struct slice key)
 {
-	static const char *const names[][2] = {
-		{"service.name", "service"},    {"process.executable.name", "comm"},
-		{"thread.name", "thread"},      {"container.id", "container"},
-		{"host.name", "host"},          {"process.pid", "pid"},
-		{"k8s.pod.name", "pod"},        {"k8s.namespace.name", "namespace"},
-		{"service.version", "version"}, {"deployment.environment.name", "environment"},
-	};
+	const char *label = otlp_label(key.s, key.len);
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (key.len == strlen(names[i][0]) && memcmp(key.s, names[i][0], key.len) == 0)
-			return (struct slice){names[i][1], strlen(names[i][1])};
-	return key;
+	return label ? (struct slice){label, strlen(label)} : key;
 }
 
 /* A value as a word; a number is one only where `numbers` are wanted. "": it is none. */

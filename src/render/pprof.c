@@ -5,10 +5,6 @@
  * a row of small Profile messages, one for each sample, location, function, … and nothing is built
  * in memory but the tables that number them. The string table comes last, when it is complete.
  *
- * A stack becomes a list of locations. An inlined frame at the address of its parent shares the
- * parent's location, as one more line of it; so a location is a chain of frames, numbered here as
- * (location of the parent, frame), and two stacks that went through the same chain share it.
- *
  * All labels are written as strings, numbers like pid included: `go tool pprof -tags` prints a
  * numeric label with its key as the unit ("42pid"), and -tagfocus takes it only as a range.
  */
@@ -18,17 +14,12 @@
 #include "base/index.h"
 #include "base/mem.h"
 #include "base/string_pool.h"
+#include "render/locations.h"
 #include "render/render.h"
 #include "render/pprof.pb-c.h"
 
 #define GZIP_WINDOW (15 + 16) /* zlib: the largest window, in gzip's wrapping */
 #define CHUNK       (64 * 1024)
-
-struct location {
-	uint32_t outer; /* the location whose lines follow this one's; 0: none */
-	uint32_t frame;
-	bool used; /* some sample names it */
-};
 
 struct function {
 	uint32_t name;   /* string of the profile */
@@ -43,13 +34,12 @@ struct writer {
 	uint8_t *pending; /* packed, not yet compressed */
 	size_t pending_len, pending_cap;
 	struct string_pool strings; /* its ids are those of the string table */
-	struct location *locations;
+	struct locations locations;
 	struct function *functions;
-	uint32_t location_count, location_cap, function_count, function_cap;
-	struct index by_location, by_function;
-	uint32_t *location_of; /* by stack */
-	uint32_t kernel, jit;  /* mappings for frames of these kinds without a module; 0: none */
-	uint64_t *ids;         /* of the sample being written */
+	uint32_t function_count, function_cap;
+	struct index by_function;
+	uint32_t kernel, jit; /* mappings for frames of these kinds without a module; 0: none */
+	uint64_t *ids;        /* of the sample being written */
 	size_t id_cap;
 };
 
@@ -156,59 +146,13 @@ static void put_info(struct writer *w)
 		    "samples have a shortened stack, because the profile was full");
 }
 
-/* Whether a stack's frame was inlined into its parent's, at the same place. */
-static bool shares_location(const struct profile *p, uint32_t stack)
-{
-	const struct frame *f = &p->frames[p->stacks[stack].frame];
-	uint32_t parent = p->stacks[stack].parent;
-
-	if (f->kind != FRAME_INLINED || !parent)
-		return false;
-	const struct frame *outer = &p->frames[p->stacks[parent].frame];
-	return outer->addr == f->addr && outer->module == f->module;
-}
-
-static uint32_t location(struct writer *w, uint32_t outer, uint32_t frame)
-{
-	uint32_t hash = index_hash2(outer, frame);
-	uint32_t id;
-
-	INDEX_EACH(&w->by_location, hash, id)
-		if (w->locations[id].outer == outer && w->locations[id].frame == frame)
-			return id;
-
-	MEM_GROW(w->locations, w->location_count + 1, w->location_cap);
-	id = ++w->location_count;
-	w->locations[id] = (struct location){.outer = outer, .frame = frame};
-	index_put(&w->by_location, hash, id);
-	return id;
-}
-
-/* Parents come before children, so one pass numbers them all. */
-static void number_locations(struct writer *w)
-{
-	const struct profile *p = w->p;
-
-	w->location_of = mem_alloc_array(p->stack_count, sizeof(*w->location_of));
-	for (uint32_t s = 1; s < p->stack_count; s++) {
-		uint32_t outer = shares_location(p, s) ? w->location_of[p->stacks[s].parent] : 0;
-		w->location_of[s] = location(w, outer, p->stacks[s].frame);
-	}
-}
-
 static size_t sample_locations(struct writer *w, uint32_t stack)
 {
-	const struct profile *p = w->p;
 	size_t n = 0;
 
 	while (stack) {
-		uint32_t id = w->location_of[stack];
 		MEM_GROW(w->ids, n, w->id_cap);
-		w->ids[n++] = id;
-		w->locations[id].used = true;
-		while (shares_location(p, stack))
-			stack = p->stacks[stack].parent;
-		stack = p->stacks[stack].parent;
+		w->ids[n++] = locations_next(&w->locations, &stack);
 	}
 	return n;
 }
@@ -367,14 +311,14 @@ static void put_locations(struct writer *w)
 	CLEANUP(freep) Pprof__Line **line_of = NULL;
 	size_t line_cap = 0, line_of_cap = 0;
 
-	for (uint32_t id = 1; id <= w->location_count; id++) {
+	for (uint32_t id = 1; id <= w->locations.count; id++) {
 		const struct frame *f = NULL;
 		size_t n = 0;
 
-		if (!w->locations[id].used)
+		if (!w->locations.all[id].used)
 			continue;
-		for (uint32_t at = id; at; at = w->locations[at].outer) {
-			f = &p->frames[w->locations[at].frame];
+		for (uint32_t at = id; at; at = w->locations.all[at].outer) {
+			f = &p->frames[w->locations.all[at].frame];
 			MEM_GROW(lines, n, line_cap);
 			lines[n] = (Pprof__Line)PPROF__LINE__INIT;
 			lines[n].function_id = function(w, f);
@@ -405,12 +349,10 @@ static void writer_done(struct writer *w)
 {
 	deflateEnd(&w->gz);
 	string_pool_done(&w->strings);
-	index_done(&w->by_location);
 	index_done(&w->by_function);
 	free(w->pending);
-	free(w->locations);
+	locations_done(&w->locations);
 	free(w->functions);
-	free(w->location_of);
 	free(w->ids);
 }
 
@@ -424,7 +366,7 @@ int render_pprof(const struct profile *p, const struct render_options *o, FILE *
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	put_info(&w);
-	number_locations(&w);
+	locations_number(&w.locations, p);
 	put_samples(&w);
 	put_mappings(&w);
 	put_locations(&w);

@@ -34,7 +34,8 @@ struct heard_type {
 };
 
 struct receiver {
-	struct store *store;
+	receiver_append_fn *append;
+	void *append_ctx;
 	struct heard_type types[TYPES_MAX];
 	struct instance *instances[RECEIVER_INSTANCES];
 	uint32_t count;
@@ -46,12 +47,24 @@ struct receiver {
 	struct receiver_stats stats;
 };
 
-struct receiver *receiver_new(struct store *s)
+struct receiver *receiver_new_into(receiver_append_fn *fn, void *ctx)
 {
 	struct receiver *r = mem_alloc(sizeof(*r));
 
-	r->store = s;
+	r->append = fn;
+	r->append_ctx = ctx;
 	return r;
+}
+
+static int append_to_store(void *ctx, const struct profile *dict, const struct window *w,
+			   uint64_t now_ms, struct store_error *ret_err)
+{
+	return store_append(ctx, dict, w, now_ms, ret_err);
+}
+
+struct receiver *receiver_new(struct store *s)
+{
+	return receiver_new_into(append_to_store, s);
 }
 
 void receiver_on_frames(struct receiver *r, receiver_frames_fn *fn, void *ctx)
@@ -201,7 +214,7 @@ static enum window_status store_it(struct receiver *r, struct instance *i, struc
 
 	if (w->part == WINDOW_NO_PART)
 		return WINDOW_STORED; /* entries only, and they are in the dictionary */
-	int e = store_append(r->store, i->dict, w, now_ms, &err);
+	int e = r->append(r->append_ctx, i->dict, w, now_ms, &err);
 	if (!e && r->rules)
 		rules_window(r->rules, &i->rules, i->dict, w);
 	if (!e || e == -EEXIST) {

@@ -24,6 +24,11 @@
 struct receiver;
 
 struct receiver *receiver_new(struct store *s); /* borrowed */
+
+/* One that puts them elsewhere: as store_append(). */
+typedef int receiver_append_fn(void *ctx, const struct profile *dict, const struct window *w,
+			       uint64_t now_ms, struct store_error *ret_err);
+struct receiver *receiver_new_into(receiver_append_fn *fn, void *ctx);
 void receiver_free(struct receiver *r);
 
 /* Has fn told of the frames that a message has added to a dictionary: those from id `first` on. */

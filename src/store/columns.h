@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #include "base/pack.h"
-#include "store/compressor.h"
+#include "base/compressor.h"
 
 #define COLUMNS_WINDOWS_MAX (1u << 20)
 #define COLUMNS_BYTES_MAX                                                                          \

@@ -12,7 +12,7 @@
 
 #include "profile/entries.h"
 #include "profile/profile.h"
-#include "store/compressor.h"
+#include "base/compressor.h"
 #include "store/sql.h"
 
 #define DICT_SCHEMA "CREATE TABLE dictionary(id INTEGER PRIMARY KEY, entries BLOB NOT NULL);"

@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from gotable import GO_1_2, GO_1_16, GO_1_18, GO_1_20, go_table
 from messages import encode, pprof
 from tap import BUILD, main, skip, test
+from windows import Collector, row
 
 PROGRAM = r"""
 int puts(const char *);
@@ -182,6 +183,22 @@ def window_seeds():
     yield b"SMR\1" + bytes(16) + varints(1, 0, 4, 0, 1, 77) + text(b"no")
 
 
+def send_seeds():
+    """Windows that a collector sends, and answers of those they are sent on to."""
+    c = Collector(bytes(range(16)))
+    deep = tuple(f"f{n}@lib{n % 3}.so /src/{n}.c:{n}" for n in range(40))
+    rows = [row(("main@app /a.c:1", "[i]in@app /b.h:2", "[k]call@[kernel]"), 3, times=[0, 1, 499], comm="a", service="s"),
+            row(deep, 1, times=[7], comm="b", container_id="0123"), row((), 2, times=[3, 3])]
+    yield b"\0" + c.message(1_794_733_200_000, rows)
+    yield b"\0" + Collector(bytes(16)).message(1_794_733_200_000, [row(("[g]x", "y"), 2, value=9, state="idle")],
+                                               kind="offcpu", period=0)
+    yield b"\0" + Collector(bytes(16)).message(1_794_733_200_000, [row(("x",), 2, value=200, comm="z")],
+                                               kind="page_faults", unit="faults", period=100)
+    yield b"\1" + b"\x0a\x06\x08\x09\x12\x02no"
+    yield b"\7Wed, 19 Nov 2026 07:28:00 GMT\nlater"
+    yield b"\3SMR\1" + bytes(16) + varints(1, 0, 4, 0, 1, 0) + text(b"no")
+
+
 def blob_seeds():
     """What src/store/columns.h and dict.h read, each behind the byte that says which it is."""
     columns = [varints(1, 2), varints(2, 1), varints(3, 4, 9), varints(2, 0, 1, 1, 1, 1, 0),
@@ -321,6 +338,8 @@ def seeds(name, tmp):
         return [unwind_table_seed()]
     if name == "window":
         return list(window_seeds())
+    if name == "send":
+        return list(send_seeds())
     if name == "store_blob":
         return list(blob_seeds())
     if name == "demangle":

@@ -499,15 +499,15 @@ def a_name_server_that_is_silent_keeps_nobody():
     """In a network of its own, whose name server takes questions and answers none."""
     inside = """
 import fcntl, os, signal, socket, struct, subprocess, sys, time
-smolder, resolv = sys.argv[1:]
+smolder, resolv, spool = sys.argv[1:]
 s = socket.socket()
 fcntl.ioctl(s, 0x8914, struct.pack("16sh22x", b"lo", 1 | 64))  # SIOCSIFFLAGS: up
 subprocess.run(["mount", "--bind", resolv, "/etc/resolv.conf"], check=True)
 dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 dns.bind(("127.0.0.1", 53))
 dns.settimeout(60)
-for argv, signo in ((["agent", "--to", "http://collector.example:7117"], signal.SIGTERM),
-                    (["agent", "--to", "https://collector.example:7117"], signal.SIGTERM),
+for argv, signo in ((["agent", "--spool", spool + "/a", "--to", "http://collector.example:7117"], signal.SIGTERM),
+                    (["agent", "--spool", spool + "/b", "--to", "https://collector.example:7117"], signal.SIGTERM),
                     (["query", "cpu", "--server", "http://collector.example:7117"], signal.SIGINT)):
     p = subprocess.Popen([smolder, *argv], stdout=subprocess.DEVNULL)
     dns.recvfrom(1000)
@@ -522,10 +522,10 @@ for argv, signo in ((["agent", "--to", "http://collector.example:7117"], signal.
     except BlockingIOError:
         dns.settimeout(60)
 """
-    with tempfile.NamedTemporaryFile("w") as resolv:
+    with tempfile.NamedTemporaryFile("w") as resolv, tempfile.TemporaryDirectory() as spool:
         resolv.write("nameserver 127.0.0.1\noptions timeout:10 attempts:3\n")
         resolv.flush()
-        p = subprocess.run(["unshare", "-nm", sys.executable, "-c", inside, SMOLDER, resolv.name],
+        p = subprocess.run(["unshare", "-nm", sys.executable, "-c", inside, SMOLDER, resolv.name, spool],
                            capture_output=True, text=True)
     ends = [line.split() for line in p.stdout.splitlines()]
     assert p.returncode == 0 and len(ends) == 3, p

@@ -22,7 +22,7 @@ static int in_child(int (*fn)(void))
 
 	if (pid == 0) {
 		int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? 100 : 0;
-		r = r ? r : privilege_filter_collector(false) ? 101 : fn();
+		r = r ? r : privilege_filter_collector() ? 101 : fn();
 		_exit(r);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

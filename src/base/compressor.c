@@ -1,4 +1,4 @@
-#include "store/compressor.h"
+#include "base/compressor.h"
 
 #include <errno.h>
 #include <zstd.h>

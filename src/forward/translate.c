@@ -1,0 +1,74 @@
+#include "forward/translate.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+#include "profile/entries.h"
+
+struct placed {
+	struct window_row row;
+	size_t time; /* the first of its times in the window that is translated */
+};
+
+static int order(const void *a, const void *b)
+{
+	const struct window_row *x = &((const struct placed *)a)->row;
+	const struct window_row *y = &((const struct placed *)b)->row;
+
+	return x->series != y->series ? (x->series > y->series) - (x->series < y->series)
+				      : (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static int translate_rows(const struct window *w, const struct profile *from, struct remap *m,
+			  struct profile *to, struct placed *ret)
+{
+	static const struct remap_caps caps = {ENTRIES_SERIES_MAX, ENTRIES_STACKS_MAX};
+	size_t time = 0;
+
+	remap_set_stack(m, 0, 0);
+	for (uint32_t i = 0; i < w->row_count; i++) {
+		ret[i] = (struct placed){.row = w->rows[i], .time = time};
+		time += w->rows[i].count;
+		ret[i].row.series = remap_series(m, from, w->rows[i].series, to, &caps);
+		ret[i].row.stack = remap_stack(m, from, w->rows[i].stack, to, &caps);
+		if (ret[i].row.series == REMAP_FULL || ret[i].row.stack == REMAP_FULL)
+			return -EFBIG;
+	}
+	return 0;
+}
+
+static void copy_metrics(const struct window *w, struct window *to)
+{
+	to->metrics = mem_alloc_array(w->metric_count + 1, sizeof(*to->metrics));
+	for (uint32_t i = 0; i < w->metric_count; i++)
+		to->metrics[i] =
+			(struct window_metric){mem_strdup(w->metrics[i].name), w->metrics[i].value};
+}
+
+int translate_window(const struct window *w, const struct profile *from, struct remap *m,
+		     struct profile *to, struct window *ret)
+{
+	CLEANUP(freep)
+	struct placed *placed = mem_alloc_array(w->row_count + 1, sizeof(*placed));
+	struct window out = *w;
+	size_t time = 0;
+
+	int err = translate_rows(w, from, m, to, placed);
+	if (err)
+		return err;
+	qsort(placed, w->row_count, sizeof(*placed), order);
+	out.rows = mem_alloc_array(w->row_count + 1, sizeof(*out.rows));
+	out.times = w->times ? mem_alloc_array(w->time_count + 1, sizeof(*out.times)) : NULL;
+	for (uint32_t i = 0; i < w->row_count; i++) {
+		out.rows[i] = placed[i].row;
+		if (w->times)
+			memcpy(out.times + time, w->times + placed[i].time,
+			       placed[i].row.count * sizeof(*out.times));
+		time += placed[i].row.count;
+	}
+	copy_metrics(w, &out);
+	out.findings =
+		w->findings ? mem_dup(w->findings, w->finding_count * sizeof(*w->findings)) : NULL;
+	*ret = out;
+	return 0;
+}
