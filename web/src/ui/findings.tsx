@@ -32,13 +32,13 @@ const order = (a: Finding, b: Finding): number =>
 
 const things = (n: number): string => (n === 1 ? 'One thing' : `${n} things`);
 
-/* "3 things look wrong now, 2 did in this time." */
+/* "3 things look wrong now, 2 more did in this time." */
 function Lead({list}: {list: Finding[]}): JSX.Element {
 	const now = list.filter(f => f.active).length;
 	const then = list.length - now;
 	const words = [
 		now && `${things(now)} ${now === 1 ? 'looks' : 'look'} wrong now`,
-		then && `${now ? then : things(then)} ${now ? 'did' : 'looked wrong'} in this time`,
+		then && `${now ? `${then} more did` : `${things(then)} looked wrong`} in this time`,
 	];
 	return <h2>{words.filter(Boolean).join(', ')}</h2>;
 }
