@@ -118,35 +118,37 @@ const char *finding_caller(const struct profile *dict, uint32_t stack, const cha
 	return "it";
 }
 
+static void put(char *ret, size_t size, const char *fmt, va_list ap)
+{
+	CLEANUP(freep) char *text = mem_alloc(size);
+
+	vsnprintf(text, size, fmt, ap);
+	finding_set(ret, size, text);
+}
+
 void finding_headline(struct finding *f, const char *fmt, ...)
 {
-	char text[sizeof(f->headline)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	put(f->headline, sizeof(f->headline), fmt, ap);
 	va_end(ap);
-	FINDING_SET(f->headline, text);
 }
 
 void finding_means(struct finding *f, const char *fmt, ...)
 {
-	char text[sizeof(f->means)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	put(f->means, sizeof(f->means), fmt, ap);
 	va_end(ap);
-	FINDING_SET(f->means, text);
 }
 
 void finding_next(struct finding *f, const char *fmt, ...)
 {
-	char text[sizeof(f->next)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	put(f->next, sizeof(f->next), fmt, ap);
 	va_end(ap);
-	FINDING_SET(f->next, text);
 }
