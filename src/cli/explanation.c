@@ -9,6 +9,7 @@
 #include "cli/changes_ask.h"
 #include "cli/explanation_calls.h"
 #include "cli/explanation_paths.h"
+#include "cli/explanation_summary.h"
 #include "cli/query_options.h"
 #include "profile/profile.h"
 #include "query/comparison.h"
@@ -433,6 +434,8 @@ int explanation_gather(struct query_client *c, const struct explanation_ask *ask
 	put(e, "system_calls", calls ? calls : json_null());
 	put(e, "changes", changes_of(c, ask->selector, ask->range));
 	put(e, "unknown", list_unknown(p, &answer, e, no_calls));
+	CLEANUP(freep) char *summary = explanation_summary(e);
+	put_text(e, "summary", summary);
 	*ret = e;
 	return 0;
 }

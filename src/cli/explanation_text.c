@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "pipeline/finding_text.h"
 #include "render/describe.h"
+#include "render/findings.h"
 
 #define INDENT      "  "
 #define PATH_FRAMES 6
@@ -174,9 +175,12 @@ static void print_calls(const json_t *e, FILE *out)
 		fputs(INDENT "None in that second.\n", out);
 		return;
 	}
-	fprintf(out, INDENT "%s a second in all; %.0f %% of them fail%s\n",
-		finding_number(json_real_of(calls, "per_second"), rate),
-		100 * json_real_of(calls, "failed_share"),
+	double failed = json_real_of(calls, "failed_share");
+	char fail[32] = "none of them fails";
+	if (failed > 0)
+		snprintf(fail, sizeof(fail), "%.*f %% of them fail", failed < 0.01, 100 * failed);
+	fprintf(out, INDENT "%s a second in all; %s%s\n",
+		finding_number(json_real_of(calls, "per_second"), rate), fail,
 		json_is_true(json_object_get(calls, "timed"))
 			? ""
 			: "; so many that timing them would have cost too much");
@@ -203,6 +207,21 @@ static void print_functions(const json_t *e, FILE *out)
 	print_paths(json_object_get(e, "paths"), out);
 }
 
+static void print_when(const json_t *found, uint64_t end_ms, FILE *out)
+{
+	uint64_t until_ms = json_whole(found, "until");
+	double sure = json_real_of(found, "sure");
+	char from[32], to[32];
+
+	report_time(json_whole(found, "began"), from);
+	report_time(until_ms, to);
+	if (until_ms + FINDING_OVER_MS > end_ms)
+		fprintf(out, INDENT INDENT "Since %s; ", from);
+	else
+		fprintf(out, INDENT INDENT "From %s to %s; ", from, to);
+	fprintf(out, "%s.\n", render_findings_sureness(sure));
+}
+
 static void print_findings(const json_t *e, FILE *out)
 {
 	const json_t *list = json_object_get(e, "findings");
@@ -217,6 +236,7 @@ static void print_findings(const json_t *e, FILE *out)
 	json_array_foreach(list, i, one)
 	{
 		print_words(out, INDENT, json_text(one, "text"));
+		print_when(one, json_whole(e, "to"), out);
 		print_words(out, INDENT INDENT, json_text(one, "means"));
 		fprintf(out, INDENT INDENT "See: %s\n", json_text(one, "next"));
 	}
@@ -263,6 +283,10 @@ void explanation_print(struct query_client *c, const json_t *e, FILE *out)
 		json_real_of(e, "cpus"), json_real_of(e, "cpu_seconds"),
 		100 * json_real_of(e, "share_of_machine"), json_real_of(e, "machine_cpus"),
 		100 * json_real_of(e, "kernel_share"), json_whole(e, "samples"));
+	if (*json_text(e, "summary")) {
+		fputs("\n", out);
+		print_words(out, "", json_text(e, "summary"));
+	}
 	print_sum(c, e, out);
 	print_who(e, out);
 	print_findings(e, out);

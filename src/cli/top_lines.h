@@ -26,7 +26,7 @@ struct top_span { /* of a line, in columns */
 /* Each writes one line. */
 void top_lines_title(const struct top_view *v, const struct top_header *h,
 		     char ret[static TOP_LINE]);
-/* The surest finding, and how many there are: empty if there is none. */
+/* The finding that takes most, and how many there are: empty if there is none. */
 void top_lines_finding(const struct top_view *v, char ret[static TOP_LINE]);
 void top_lines_sum(const struct top_view *v, char ret[static TOP_LINE]);
 void top_lines_columns(const struct top_view *v, char ret[static TOP_LINE],

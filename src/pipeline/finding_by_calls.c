@@ -121,10 +121,52 @@ static void poll_outcome(const struct finding_case *c, const struct poll *p, cha
 
 	if (plan->nothing == CLOSEUP_WAITS)
 		snprintf(ret, size, " instead of waiting");
-	else if (empty > 0.999)
-		snprintf(ret, size, ", and 100 %% of the calls return nothing");
+	else if (empty > 0.9999)
+		snprintf(ret, size, ", and every one returns nothing");
 	else
-		snprintf(ret, size, ", and %.1f %% of the calls return nothing", 100 * empty);
+		snprintf(ret, size, ", and %.2f %% of them return nothing", 100 * empty);
+}
+
+/* What is behind it, mostly, and what would be better. */
+static void poll_means(const struct finding_case *c, const struct poll *p, const char *caller,
+		       struct finding *ret)
+{
+	const char *call = call_name(c, p->call);
+
+	switch (c->plans[p->call % SYSCALL_COMPAT].nothing) {
+	case CLOSEUP_AGAIN:
+		finding_means(ret,
+			      "It reads to see whether there is something to read. If %.80s waited "
+			      "for that in poll or epoll, and read only then, this time would be "
+			      "free.",
+			      caller);
+		break;
+	case CLOSEUP_FUTEX:
+		finding_means(ret,
+			      "Somebody built a lock or a flag that is asked for instead of waited "
+			      "for, or a wait gets a time that has passed already. Have a look at "
+			      "what %.80s expects to find there.",
+			      caller);
+		break;
+	case CLOSEUP_WAITS:
+		finding_means(
+			ret,
+			"It waits for something by asking for it, and lets others run in "
+			"between; when nobody else wants the CPU it has it back at once. What "
+			"does %.80s wait for? A condition variable or a futex would wake it up "
+			"when that is there.",
+			caller);
+		break;
+	default:
+		if (p->timeout == CLOSEUP_NONE)
+			finding_means(
+				ret,
+				"With a timeout of 0 %s asks and does not wait. Mostly that "
+				"was meant for moments with other work at hand, and was left "
+				"in the loop. If %.80s waited until something happens, or its "
+				"next timer is due, this time would be free.",
+				call, caller);
+	}
 }
 
 bool holds_poll(const struct finding_case *c, struct finding *ret)
@@ -170,6 +212,7 @@ bool holds_poll(const struct finding_case *c, struct finding *ret)
 			 t->part.of[CODE_POLL] >= t->part.of[CODE_READ] ? CODE_POLL : CODE_READ);
 	if (top)
 		finding_stack(c->dict, top->code.caller, call, ret);
+	poll_means(c, &most, finding_caller(c->dict, top ? top->code.caller : 0, call), ret);
 	return true;
 }
 
@@ -229,6 +272,39 @@ static bool is_usual(uint16_t error)
 	       error == ENOTTY || error == ESPIPE || error >= 512;
 }
 
+/* Why, by the error: what a colleague would look at first. */
+static void failing_means(uint16_t error, const char *path, const char *caller, struct finding *ret)
+{
+	const char *why;
+
+	switch (error) {
+	case ENOENT:
+		why = *path ? "That file is not there" : "What it asks for is not there";
+		break;
+	case EBADF:
+		why = "It goes on with a descriptor that was closed, or never opened";
+		break;
+	case EACCES:
+	case EPERM:
+		why = "It may not do that, and will not be allowed to a moment later";
+		break;
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EPIPE:
+		why = "Nobody is at the other end";
+		break;
+	default:
+		return;
+	}
+	finding_means(ret,
+		      "%s, and %.80s tries again at once, without a pause and probably without a "
+		      "word in its log. Either the cause can be mended, or it should wait between "
+		      "two tries and give up in the end.",
+		      why, caller);
+}
+
 bool holds_failing(const struct finding_case *c, struct finding *ret)
 {
 	const struct closeup_view *v = c->closeup;
@@ -264,7 +340,7 @@ bool holds_failing(const struct finding_case *c, struct finding *ret)
 	if (part < 0.995)
 		snprintf(most_of, sizeof(most_of), "%.0f %% of the calls fail", 100 * part);
 	finding_headline(ret, "%s calls %s%s%s %s times a second, and %s with %s. That takes %s.",
-			 finding_who(c, who, sizeof(who)), call, *path ? " of " : "", path,
+			 finding_who(c, who, sizeof(who)), call, *path ? " for " : "", path,
 			 finding_number(per_second, rate), most_of, error ? error : "an error",
 			 finding_cpu(share, cpu));
 	finding_next(ret, "smolder trace -p %u -e %s --failed -k", c->of->pid, call);
@@ -276,6 +352,8 @@ bool holds_failing(const struct finding_case *c, struct finding *ret)
 		look_top(c->look, c->look->threads[c->of->hottest].process, 0, CODE_CALL);
 	if (top)
 		finding_stack(c->dict, top->code.caller, call, ret);
+	failing_means(worst->error, path, finding_caller(c->dict, top ? top->code.caller : 0, call),
+		      ret);
 	return true;
 }
 

@@ -129,6 +129,14 @@ bool holds_convoy(const struct finding_case *c, struct finding *ret)
 		"them at any moment; it changes hands %s times a second.%s",
 		finding_who(c, who, sizeof(who)), most.threads, most.waiting,
 		finding_number(most.waits, rate), holder);
+	finding_means(
+		ret,
+		"So they run one after the other, however many CPUs there are, and each "
+		"handing over costs a switch. %s",
+		stack ? "The stack is what was done while the lock was held: perhaps some of "
+			"that needs no lock, or the lock guards too much."
+		      : "Nobody was seen at work while holding it, so whoever has it probably "
+			"sleeps; the stack is only where the process runs most.");
 	finding_next(ret, "smolder offcpu -p %u --wakers 5", c->of->pid);
 	ret->sure = stack ? 0.9 : 0.7;
 	finding_fact(ret, "waiting_threads", most.threads);

@@ -3,10 +3,10 @@
 const struct finding_rule finding_rules[] = {
 	{
 		.kind = "busy-poll",
-		.means = "A loop asks again and again instead of waiting: mostly a timeout "
-			 "of 0 that was left in an event loop, or a timer that is always "
-			 "due. If it waited until something happens, this time would be "
-			 "free.",
+		.means = "It asks again and again instead of waiting: mostly there is a "
+			 "timer that is always due, or a rest of time that was rounded "
+			 "down to next to nothing. If it waited until something happens, "
+			 "this time would be free.",
 		.closeup_ms = 1000,
 		.brief = true,
 		.looks = 1,
@@ -15,10 +15,11 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "proc-scan",
-		.means = "A monitor reads the state of all processes. The cost grows with "
-			 "their number, and some of these files take locks of the processes "
-			 "that they are about. Let it look less often, or at fewer "
-			 "processes.",
+		.means = "That is a monitor that looks at every process each time: the "
+			 "more processes there are the more it costs, and some of what it "
+			 "reads holds up the process that it is about. Does anyone need it "
+			 "that often? If not, let it look less often, or only at the "
+			 "processes that matter.",
 		.scope = FINDING_NAME,
 		.closeup_ms = 2100,
 		.whole = true, /* it does all of a second's work at once */
@@ -29,9 +30,10 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "failing-calls",
-		.means = "A program repeats what cannot work, mostly without a pause between "
-			 "two tries and without telling anyone: a missing file, a closed "
-			 "descriptor, an error that is not looked at.",
+		.means = "It repeats at once what cannot work, without a pause and "
+			 "probably without a word in its log. Either the cause can be "
+			 "mended, or it should wait between two tries and give up in the "
+			 "end.",
 		.closeup_ms = 1000,
 		.brief = true,
 		.looks = 1,
@@ -40,18 +42,20 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "process-storm",
-		.means = "Each process costs the kernel about a millisecond to start and to "
-			 "end, whatever it does: a script that calls small programs in a "
-			 "loop, or a service that is restarted as soon as it fails.",
+		.means = "Starting and ending a process costs the kernel about a "
+			 "millisecond, whatever it does. Mostly this is a script that "
+			 "calls small programs in a loop, which one call or one "
+			 "longer-lived program could do, or a service that is restarted as "
+			 "soon as it fails.",
 		.looks = 2,
 		.suspects = suspects_forks,
 		.holds = holds_forks,
 	},
 	{
 		.kind = "one-thread",
-		.means = "One thread has all the work, and more CPUs would not help: a "
-			 "global lock (an interpreter's, say), a single event loop, or work "
-			 "that was never divided.",
+		.means = "More CPUs would not make it faster. Mostly it is a global lock "
+			 "(an interpreter's, say), a single event loop, or work that "
+			 "nobody divided yet; the stack is what that thread does.",
 		.closeup_ms = 1000,
 		.looks = 3,
 		.suspects = suspects_alone,
@@ -59,9 +63,9 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "cpu-queue",
-		.means = "There is more work than CPUs, so everything takes longer than it "
-			 "needs: too many workers for this machine, a job that was meant for "
-			 "the night, or a loop that should not be there.",
+		.means = "Everything on this machine takes longer than it needs. Mostly "
+			 "there are too many workers for so few CPUs, a job that was meant "
+			 "for the night, or a loop that should not be there.",
 		.scope = FINDING_MACHINE,
 		.looks = 4,
 		.suspects = suspects_queue,
@@ -69,9 +73,10 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "switch-storm",
-		.means = "Threads hand each other so little at a time that switching between "
-			 "them is most of the work: a queue without batches, a lock that is "
-			 "taken too often, or a pipe that is written a byte at a time.",
+		.means = "Its threads hand each other so little at a time that handing "
+			 "over is most of the work: a queue without batches, a lock that "
+			 "is taken too often, or a pipe that is written a byte at a time. "
+			 "Handing over more at once would help.",
 		.closeup_ms = 1000,
 		.brief = true,
 		.looks = 1,
@@ -80,11 +85,9 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "lock-convoy",
-		.means = "Threads queue up for one lock, so they run one after the other, "
-			 "and each handing over takes a switch: too much is done while the "
-			 "lock is held, or one lock guards too much. The stack is that of "
-			 "whoever has the lock; if none was seen to have it, where the "
-			 "process runs most.",
+		.means = "So they run one after the other, however many CPUs there are, "
+			 "and each handing over costs a switch: too much is done while the "
+			 "lock is held, or one lock guards too much.",
 		.closeup_ms = 1000,
 		.looks = 1,
 		.suspects = suspects_convoy,
@@ -92,10 +95,10 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "throttled",
-		.means = "Its threads stand still until the next period begins, a tenth of a "
-			 "second or so, though CPUs may be idle: requests that take longer "
-			 "than they should at ordinary load. Raise the quota, or let it use "
-			 "fewer threads.",
+		.means = "When the quota is used up its threads stand still until the next "
+			 "period begins, a tenth of a second or so, even if CPUs are idle. "
+			 "So some requests take far longer than the load would explain. "
+			 "Raise the quota, or let it use fewer threads.",
 		.scope = FINDING_GROUP,
 		.looks = 2,
 		.suspects = suspects_throttled,
@@ -103,9 +106,10 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "memory-pressure",
-		.means = "Programs wait while the kernel looks for memory to free, which may "
-			 "be that of files they will read again in a moment. Something needs "
-			 "more memory than there is, here or in its control group.",
+		.means = "Programs wait while the kernel looks for memory to free, and "
+			 "that may be memory of files that they read again a moment later. "
+			 "Something needs more memory than there is, on the machine or in "
+			 "its control group.",
 		.scope = FINDING_MACHINE,
 		.looks = 2,
 		.suspects = suspects_memory,
@@ -113,18 +117,20 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "page-faults",
-		.means = "It touches memory for the first time again and again: large "
-			 "buffers that are given back to the system and asked for anew each "
-			 "time, or files that are mapped instead of read.",
+		.means = "It touches memory for the first time again and again. Mostly "
+			 "large buffers are given back to the system and asked for anew "
+			 "each time (then keeping them, or telling malloc to, helps), or "
+			 "files are mapped that could be read.",
 		.looks = 3,
 		.suspects = suspects_faults,
 		.holds = holds_faults,
 	},
 	{
 		.kind = "garbage-collector",
-		.means = "It makes more garbage than its heap has room for: the heap's limit "
-			 "is close to what is alive, or a loop allocates what it could use "
-			 "again.",
+		.means = "It makes garbage faster than its heap has room for: the limit of "
+			 "the heap is close to what is alive, or a loop allocates what it "
+			 "could use again. The stack shows what allocates, if the "
+			 "collector runs in its thread.",
 		.looks = 3,
 		.suspects = suspects_collector,
 		.holds = holds_collector,
@@ -132,26 +138,27 @@ const struct finding_rule finding_rules[] = {
 	{
 		.kind = "allocator",
 		.means = "A loop allocates and frees small pieces, or threads meet in the "
-			 "allocator's locks: memory that could be used again, or another "
-			 "allocator, would help.",
+			 "allocator's locks. Using memory again in the path below would "
+			 "help, or another allocator.",
 		.looks = 3,
 		.suspects = suspects_allocator,
 		.holds = holds_allocator,
 	},
 	{
 		.kind = "kernel-spinning",
-		.means = "CPUs wait for each other inside of the kernel: threads of it use "
-			 "the same file, address space or socket at the same time.",
+		.means = "CPUs wait for each other inside of the kernel, since threads use "
+			 "the same file, address space or socket at the same time. Giving "
+			 "each thread its own, or using fewer threads, would help.",
 		.looks = 2,
 		.suspects = suspects_spinning,
 		.holds = holds_spinning,
 	},
 	{
 		.kind = "bpf-program",
-		.means = "Whatever it is attached to waits until it has run, so all programs "
-			 "that come there are slower. Mostly it is attached to something "
-			 "that happens far more often than was thought, or looks up more "
-			 "than it needs before it decides that an event is not for it.",
+		.means = "Whatever it is attached to waits until it has run, so everyone "
+			 "who comes there is slower. Mostly that happens far more often "
+			 "than its author thought, or it looks things up before it decides "
+			 "that an event is none of its business.",
 		.scope = FINDING_BPF,
 		.looks = 2,
 		.suspects = suspects_bpf,
@@ -159,9 +166,9 @@ const struct finding_rule finding_rules[] = {
 	},
 	{
 		.kind = "softirq",
-		.means = "Packets, mostly: many small ones, or filters and firewall rules "
-			 "that each of them passes. It takes time from whatever happens to "
-			 "run, which is not at fault.",
+		.means = "That is packets, mostly: many small ones, or firewall rules that "
+			 "each of them has to pass. The time is taken from whoever happens "
+			 "to run, who is not at fault.",
 		.scope = FINDING_MACHINE,
 		.looks = 3,
 		.suspects = suspects_softirq,

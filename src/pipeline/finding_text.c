@@ -54,7 +54,7 @@ static void put_parent(uint32_t parent, char *ret, size_t size)
 	if (file_read(path, COMM_BYTES, &name, NULL) != 0)
 		return;
 	name[strcspn(name, "\n")] = '\0';
-	snprintf(ret, size, ", started again and again by %s (pid %u),", name, parent);
+	snprintf(ret, size, ", which %s (pid %u) runs again and again,", name, parent);
 }
 
 const char *finding_who(const struct finding_case *c, char *ret, size_t size)
@@ -95,24 +95,60 @@ void finding_stack(const struct profile *dict, uint32_t stack, const char *leaf,
 	FINDING_SET(ret->stack, text);
 }
 
+static bool is_of_library(const char *path)
+{
+	static const char *const libraries[] = {"libc.", "libc-", "ld-", "libpthread", "[vdso]"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+		if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
+			return true;
+	return false;
+}
+
+const char *finding_caller(const struct profile *dict, uint32_t stack, const char *call)
+{
+	for (uint32_t at = stack; at; at = dict->stacks[at].parent) {
+		const struct frame *f = &dict->frames[dict->stacks[at].frame];
+		const char *name = profile_str(dict, f->name);
+		if (strcmp(name, call) != 0 &&
+		    !is_of_library(profile_str(dict, dict->modules[f->module].path)))
+			return *name && *name != '[' ? name : "it";
+	}
+	return "it";
+}
+
+static void put(char *ret, size_t size, const char *fmt, va_list ap)
+{
+	CLEANUP(freep) char *text = mem_alloc(size);
+
+	vsnprintf(text, size, fmt, ap);
+	finding_set(ret, size, text);
+}
+
 void finding_headline(struct finding *f, const char *fmt, ...)
 {
-	char text[sizeof(f->headline)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	put(f->headline, sizeof(f->headline), fmt, ap);
 	va_end(ap);
-	FINDING_SET(f->headline, text);
+}
+
+void finding_means(struct finding *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	put(f->means, sizeof(f->means), fmt, ap);
+	va_end(ap);
 }
 
 void finding_next(struct finding *f, const char *fmt, ...)
 {
-	char text[sizeof(f->next)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	put(f->next, sizeof(f->next), fmt, ap);
 	va_end(ap);
-	FINDING_SET(f->next, text);
 }

@@ -70,6 +70,26 @@ void finding_fact(struct finding *f, const char *name, double value)
 	to->value = value;
 }
 
+static double weight(const struct finding *f)
+{
+	for (uint32_t i = 0; i < f->fact_count; i++)
+		if (strcmp(f->facts[i].name, "cpu_share") == 0)
+			return f->sure * f->facts[i].value;
+	return f->sure;
+}
+
+int finding_order(const void *a, const void *b)
+{
+	const struct finding *x = a, *y = b;
+	double by = weight(x) - weight(y);
+
+	if (by < 0 || by > 0)
+		return by > 0 ? -1 : 1;
+	if (x->began_ms != y->began_ms)
+		return x->began_ms < y->began_ms ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
 bool finding_is_active(const struct finding *f, uint64_t now_ms)
 {
 	return f->until_ms + FINDING_OVER_MS > now_ms;

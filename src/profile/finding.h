@@ -53,6 +53,10 @@ void finding_fact(struct finding *f, const char *name, double value);
 /* Whether it still held at that time. */
 bool finding_is_active(const struct finding *f, uint64_t now_ms);
 
+/* For qsort() of findings: what is sure and takes most of a CPU first, then what began first. One
+ * that does not say how much it takes counts as a CPU. */
+int finding_order(const void *a, const void *b);
+
 /* In messages and in stores; without its instance. Reading sets in->bad on anything malformed. */
 void finding_write(const struct finding *f, struct pack *out);
 void finding_read(struct unpack *in, struct finding *ret);

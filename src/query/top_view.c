@@ -33,17 +33,6 @@ void top_interval_done(struct top_interval *i)
 	*i = (struct top_interval){};
 }
 
-static int compare_findings(const void *a, const void *b)
-{
-	const struct finding *x = a, *y = b;
-
-	if (x->sure != y->sure)
-		return x->sure > y->sure ? -1 : 1;
-	if (x->began_ms != y->began_ms)
-		return x->began_ms < y->began_ms ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
-}
-
 void top_interval_find(struct top_interval *i, const struct finding *list, uint32_t count)
 {
 	uint64_t end_ms = i->end_ns / 1000000;
@@ -54,7 +43,7 @@ void top_interval_find(struct top_interval *i, const struct finding *list, uint3
 	for (uint32_t k = 0; k < count; k++)
 		if (finding_is_active(&list[k], end_ms))
 			i->findings[i->finding_count++] = list[k];
-	qsort(i->findings, i->finding_count, sizeof(*list), compare_findings);
+	qsort(i->findings, i->finding_count, sizeof(*list), finding_order);
 }
 
 static const char *keep(struct top_interval *i, const char *name)

@@ -51,7 +51,7 @@ struct top_interval { /* zero-initialised is empty */
 	uint64_t end_ns; /* since 1970 */
 	uint64_t sampled, lost;
 	unsigned cpus;            /* 0: not known */
-	struct finding *findings; /* what looks wrong just then, the surest first */
+	struct finding *findings; /* what looks wrong just then, what takes most first */
 	uint32_t finding_count;
 };
 

@@ -14,7 +14,7 @@
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static const char *sureness(double sure)
+const char *render_findings_sureness(double sure)
 {
 	return sure >= 0.9 ? "almost certain" : sure >= 0.7 ? "likely" : "maybe";
 }
@@ -44,22 +44,28 @@ static void put_length(FILE *out, uint64_t ms)
 		fprintf(out, "%" PRIu64 " h", s / 3600);
 }
 
-static void put_when(FILE *out, const struct finding *f, uint64_t now_ms)
+static void put_when(FILE *out, const struct finding *f, uint64_t now_ms, unsigned columns)
 {
-	if (finding_is_active(f, now_ms)) {
-		fputs("Since ", out);
-		put_clock(out, f->began_ms, now_ms);
-	} else {
-		fputs("From ", out);
-		put_clock(out, f->began_ms, now_ms);
-		fputs(" to ", out);
-		put_clock(out, f->until_ms, now_ms);
+	bool is_active = finding_is_active(f, now_ms);
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	FILE *line = open_memstream(&text, &len);
+
+	fputs(is_active ? "Since " : "From ", line);
+	put_clock(line, f->began_ms, now_ms);
+	if (!is_active) {
+		fputs(" to ", line);
+		put_clock(line, f->until_ms, now_ms);
 	}
-	fputs(", ", out);
-	put_length(out, f->until_ms - f->began_ms);
+	fputs(is_active ? " (so far " : " (", line);
+	put_length(line, f->until_ms - f->began_ms);
+	fputs(")", line);
 	if (*f->container)
-		fprintf(out, ", in %s", f->container);
-	fprintf(out, "; %s.\n", sureness(f->sure));
+		fprintf(line, ", in %s", f->container);
+	fprintf(line, "; %s. [%s]", render_findings_sureness(f->sure), f->kind);
+	fclose(line);
+	fputs("  ", out);
+	describe_wrap(out, text, 2, 4, columns);
 }
 
 /* The end of the stack, which tells more than its root: main and what is below it is known. */
@@ -87,16 +93,15 @@ static void put_finding(FILE *out, const struct finding *f, const struct render_
 			unsigned columns, bool several_hosts)
 {
 	CLEANUP(freep)
-	char *line = mem_printf("%s%s%s%s%s", f->kind, several_hosts ? " on " : "",
-				several_hosts ? f->host : "", ": ", f->headline);
+	char *line = mem_printf("%s%s%s", several_hosts ? f->host : "", several_hosts ? ": " : "",
+				f->headline);
 
 	describe_wrap(out, line, 0, 2, columns);
-	fputs("  ", out);
-	put_when(out, f, o->now_ms);
-	if (*f->stack)
-		put_stack(out, f->stack, columns);
+	put_when(out, f, o->now_ms, columns);
 	fputs("  ", out);
 	describe_wrap(out, f->means, 2, 2, columns);
+	if (*f->stack)
+		put_stack(out, f->stack, columns);
 	if (*f->next)
 		fprintf(out, "  See: %s\n", f->next);
 }
@@ -112,13 +117,21 @@ void render_findings_text(const struct store_findings *f, const struct render_fi
 			o->is_range ? " in that time" : " now");
 		return;
 	}
+	struct finding *list = mem_alloc_array(f->count, sizeof(*list));
+	memcpy(list, f->findings, f->count * sizeof(*list));
+	if (!o->is_range)
+		qsort(list, f->count, sizeof(*list), finding_order);
+	if (f->count > 1)
+		fprintf(out, "%u things %s wrong%s.\n\n", f->count, o->is_range ? "looked" : "look",
+			o->is_range ? ", the latest first" : ", what takes most first");
 	for (uint32_t i = 1; i < f->count; i++)
 		several |= strcmp(f->findings[i].host, f->findings[0].host) != 0;
 	for (uint32_t i = 0; i < f->count; i++) {
 		if (i)
 			fputc('\n', out);
-		put_finding(out, &f->findings[i], o, columns, several);
+		put_finding(out, &list[i], o, columns, several);
 	}
+	free(list);
 	if (f->cut)
 		fprintf(out, "\nThere were more: these are the last %u.\n", f->count);
 }

@@ -14,6 +14,8 @@ struct render_findings_options {
 	bool is_range;    /* of some time, not of now */
 };
 
+const char *render_findings_sureness(double sure); /* "almost certain", "likely", "maybe" */
+
 void render_findings_text(const struct store_findings *f, const struct render_findings_options *o,
 			  FILE *out);
 

@@ -607,10 +607,11 @@ test('findings are on top, open, and lead to their process', {skip}, async () =>
 	await ready(page);
 	const lines = page.locator('.findings details');
 	assert.equal(await lines.count(), 2);
-	assert.match(await lines.first().locator('summary').textContent(), /busy-poll python3 .* timeout of 0\. since /);
+	assert.match(await lines.first().locator('summary').textContent(), /^python3 .* timeout of 0\. Since /);
 	assert.match(await lines.nth(1).textContent(), /<b>x<\/b>/); // a name is text
+	assert.equal(await page.locator('.findings h2').textContent(), 'One thing looks wrong now, 1 more did in this time');
 	await lines.first().locator('summary').click();
-	assert.match(await lines.first().textContent(), /asks again and again.*main › loop › epoll_wait.*smolder trace -p 1274/);
+	assert.match(await lines.first().textContent(), /asks again and again.*main › loop › epoll_wait.*smolder trace -p 1274.*Almost certain; so far .*\[busy-poll\]/);
 	await lines.first().getByRole('button', {name: 'Show'}).click();
 	await settled(page);
 	assert.equal(parameters().searchParams.get('query'), 'cpu{pid="1274"}');

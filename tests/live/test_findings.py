@@ -77,7 +77,9 @@ def three_problems_are_named_and_calm_ones_are_not():
         # The same, in words; and counted.
         out = subprocess.run([SMOLDER, "findings", "--server", f"http://127.0.0.1:{a.port}"],
                              capture_output=True, text=True)
-        assert out.returncode == 0 and "busy-poll: tr-poll" in out.stdout, out
+        assert out.returncode == 0 and re.search(r"^tr-poll .* calls epoll_wait", out.stdout, re.M), out
+        assert re.search(r"^\d+ things look wrong, what takes most first\.$", out.stdout, re.M), out
+        assert "[busy-poll]" in out.stdout, out
         assert "See: smolder trace -L" in out.stdout and "Since " in out.stdout, out
         # And where people look at a program, or at the machine.
         a.wait_stored()

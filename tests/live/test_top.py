@@ -166,7 +166,7 @@ def what_looks_wrong_is_on_top():
         t.keys("f")
 
         def told(lines):
-            return any(line.startswith("busy-poll: tr-poll") for line in lines)
+            return any(line.startswith(f"tr-poll (pid {w.pid})") for line in lines)
         t.wait("all of it", lambda lines: told(lines) and any("Since " in line for line in lines)
                and lines[-1].endswith("any other key goes back"))
         # It stays while the source begins anew, as it does to record waits.

@@ -213,6 +213,7 @@ export interface Finding {
 	began: number;
 	until: number;
 	active: boolean;
+	sure: number; // 0 to 1
 	pid: number; // 0: not one process
 	comm: string;
 	container: string;
@@ -221,6 +222,7 @@ export interface Finding {
 	means: string;
 	next: string; // a command
 	stack: string;
+	facts: Record<string, number>;
 }
 
 /* A function or a process that takes more or less than before. */

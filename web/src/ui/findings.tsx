@@ -19,26 +19,57 @@ function show(f: Finding): void {
 	});
 }
 
+/* In the words of `smolder findings`. */
+const sureness = (sure: number): string =>
+	sure >= 0.9 ? 'Almost certain' : sure >= 0.7 ? 'Likely' : 'Maybe';
+
+/* How much of a CPU is at stake, as finding_order() has it. */
+const weight = (f: Finding): number => f.sure * (f.facts.cpu_share ?? 1);
+
+/* What still holds first, and of that what takes most; the rest as it comes, the latest first. */
+const order = (a: Finding, b: Finding): number =>
+	a.active && b.active ? weight(b) - weight(a) : Number(b.active) - Number(a.active);
+
+const things = (n: number): string => (n === 1 ? 'One thing' : `${n} things`);
+
+/* "3 things look wrong now, 2 more did in this time." */
+function Lead({list}: {list: Finding[]}): JSX.Element {
+	const now = list.filter(f => f.active).length;
+	const then = list.length - now;
+	const words = [
+		now && `${things(now)} ${now === 1 ? 'looks' : 'look'} wrong now`,
+		then && `${now ? `${then} more did` : `${things(then)} looked wrong`} in this time`,
+	];
+	return <h2>{words.filter(Boolean).join(', ')}</h2>;
+}
+
 const second = (ms: number): number => Math.floor(ms / 1000) * 1000;
 
 function Line({f}: {f: Finding}): JSX.Element {
 	return (
 		<details data-kind={f.kind}>
 			<summary>
-				<b>{f.kind}</b> {f.headline}
+				{f.active ? <b>{f.headline}</b> : f.headline}
 				<span class="soft">
 					{' '}
 					{f.active
-						? `since ${clock(f.began)}`
+						? `Since ${clock(f.began)}`
 						: rangeText(second(f.began), second(f.until))}
 				</span>
 			</summary>
 			<p>{f.means}</p>
-			{f.stack && <p class="code">{clip(f.stack.replaceAll(';', ' › '), 600)}</p>}
+			{f.stack && (
+				<p class="code">
+					Called from {clip(f.stack.replaceAll(';', ' › '), 600)}
+				</p>
+			)}
 			<p>
-				<code>{f.next}</code>
-				{f.container && ` in ${f.container}`}
-				{`, on ${f.host}, for ${span(second(f.until - f.began))} `}
+				See: <code>{f.next}</code>
+			</p>
+			<p class="soft">
+				{`${sureness(f.sure)}; ${f.active ? 'so far ' : ''}${span(second(f.until - f.began))}`}
+				{f.container && `, in ${f.container}`}
+				{` on ${f.host} [${f.kind}] `}
 				{(f.pid > 0 || f.comm) && (
 					<button type="button" onClick={() => show(f)}>
 						Show
@@ -55,7 +86,8 @@ export function Findings(): JSX.Element | null {
 	if (list.length === 0 || file.value) return null;
 	return (
 		<section class="findings" aria-label="Findings">
-			{list.map(f => (
+			<Lead list={list} />
+			{list.sort(order).map(f => (
 				<Line key={`${f.host} ${f.kind} ${f.pid} ${f.began}`} f={f} />
 			))}
 		</section>
