@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/privilege.h"
 #include "cli/cli.h"
+#include "cli/pod_names.h"
 #include "cli/secrets.h"
 #include "cli/series_options.h"
 #include "cli/service.h"
@@ -21,9 +22,11 @@ static void help(void)
 	     "capabilities it uses.\n"
 	     "");
 	service_help((const enum setting[]){
-		SET_TO, SET_FREQUENCY, SET_EVENTS, SET_OFFCPU, SET_FINDINGS, SET_HOST,
-		SET_HOST_ROOT, SET_LABEL, SET_KEEP, SET_DROP, SET_TABLES, SET_LINES, SET_THREADS,
-		SET_IDLE_IN, SET_BLOCKED_IN, SET_TOKEN_FILE, SET_CA_FILE, SETTINGS});
+		SET_TO,      SET_FREQUENCY,     SET_EVENTS,     SET_OFFCPU,     SET_FINDINGS,
+		SET_HOST,    SET_HOST_ROOT,     SET_LABEL,      SET_KEEP,       SET_DROP,
+		SET_KUBELET, SET_KUBELET_TOKEN, SET_KUBELET_CA, SET_POD_LABEL,  SET_TABLES,
+		SET_LINES,   SET_THREADS,       SET_IDLE_IN,    SET_BLOCKED_IN, SET_TOKEN_FILE,
+		SET_CA_FILE, SETTINGS});
 }
 
 static int confine(struct collecting_options *o)
@@ -57,6 +60,8 @@ int cmd_agent(int argc, char **argv)
 	CLEANUP(freep) char *cache = service_collecting_options(&s, &o);
 	const char *to = settings_text(&s, SET_TO);
 	struct posting *p = NULL;
+	struct pod_names names = {};
+	o.pods = pod_names_source(&names, &s);
 	if (!to) {
 		log_error("agent needs --to URL, the server to send to");
 		code = cli_usage("agent");

@@ -148,6 +148,8 @@ static void measure(struct collecting *c)
 	if (c->places)
 		places_stats(c->places, &places);
 	now.state_files = places.unreadable;
+	if (c->options->pods.failures)
+		now.kubelet_failures = c->options->pods.failures(c->options->pods.ctx);
 	sender_stats(c->sender, &now.sender);
 	measure_all(&c->measure, &now);
 	sender_metrics(c->sender, c->measure.metrics, c->measure.count);
@@ -330,6 +332,7 @@ void collecting_pods(struct collecting *c, const void *bytes, size_t len)
 static void ask_for_pods(struct collecting *c)
 {
 	const struct transport *t = &c->options->transport;
+	const struct pods_source *pods = &c->options->pods;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	bool is_new;
 
@@ -341,7 +344,10 @@ static void ask_for_pods(struct collecting *c)
 		c->ask_pause_ns = 0;
 	if (!c->wants_pods || now < c->asked_ns + MAX(c->ask_pause_ns, LATER_NS))
 		return;
-	t->send(t->ctx, PODS_ASK, strlen(PODS_ASK));
+	if (pods->ask)
+		pods->ask(pods->ctx);
+	else
+		t->send(t->ctx, PODS_ASK, strlen(PODS_ASK));
 	c->wants_pods = false;
 	c->asked_ns = now;
 	c->ask_pause_ns = MIN(c->ask_pause_ns ? 2 * c->ask_pause_ns : LATER_NS, LATER_MAX_NS);
@@ -607,6 +613,8 @@ static int watch(struct collecting *c)
 	err = err ? err : loop_timer(c->loop, UNUSED_MS, on_unused, c);
 	err = err ? err : pipeline_watch(c->pipeline, c->loop);
 	err = err ? err : o->transport.watch(o->transport.ctx, c->loop, c);
+	if (o->pods.watch)
+		err = err ? err : o->pods.watch(o->pods.ctx, c->loop, c);
 	if (err)
 		log_error("cannot wait for events: %s", strerror(-err));
 	return err;
@@ -636,6 +644,8 @@ int collecting_run(const struct collecting_options *options)
 	measure_refused(&c.measure); /* says what was refused since the last window */
 	if (!err && o.alive_fd >= 0 && !c.renew)
 		return 0; /* our parent waits for our end, and a table may be in the making */
+	if (o.pods.end)
+		o.pods.end(o.pods.ctx);
 	loop_free(c.loop);
 	findings_free(c.findings);
 	sender_free(c.sender);

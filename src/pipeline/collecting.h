@@ -32,6 +32,15 @@ struct transport {
 	void *ctx;
 };
 
+/* Who tells of pods, where that is not the server at the other end. Zero: nobody else. */
+struct pods_source {
+	int (*watch)(void *ctx, struct loop *l, struct collecting *c); /* 0 or -errno */
+	void (*ask)(void *ctx); /* for pods that are not known: collecting_pods() follows */
+	uint64_t (*failures)(void *ctx); /* times that it could not tell */
+	void (*end)(void *ctx);          /* after watch(), before the loop is freed */
+	void *ctx;
+};
+
 struct collecting_source {
 	const struct source_kind *kind;
 	int counters_fd; /* counters that outlive us; 0: none */
@@ -44,7 +53,8 @@ struct collecting_options {
 	const char *host;           /* NULL: the machine's own name */
 	const char *host_root;      /* where the host's files are; NULL: "/" */
 	struct series_rules *rules; /* which change labels, or drop series; NULL: none */
-	bool expects_pods;          /* the server asks a kubelet for pods, and sends them */
+	bool expects_pods;          /* somebody tells of pods: `pods`, else the server */
+	struct pods_source pods;
 	size_t table_bytes;
 	const char *const
 		*lines; /* names of processes whose source lines are kept; ends with NULL */

@@ -122,6 +122,7 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 		[TROUBLE_CAPABILITIES] = now->missing_capabilities,
 		[TROUBLE_NO_CONTROL_GROUPS] = now->no_control_groups,
 		[TROUBLE_STATE_FILES] = now->state_files,
+		[TROUBLE_KUBELET] = now->kubelet_failures,
 		[TROUBLE_NO_OFFCPU] = now->no_offcpu,
 	};
 
@@ -135,7 +136,7 @@ static void measure_troubles(struct measure *m, const struct measured *now)
 	for (int i = 0; i < TROUBLES; i++) {
 		const struct trouble_kind *k = &trouble_kinds[i];
 		metric_label(m, "collector_trouble_total", "what", k->name, (double)counts[i]);
-		if (!counts[i] || m->said[i] || i == TROUBLE_REFUSED_CALLS)
+		if (!counts[i] || m->said[i] || k->is_said_elsewhere)
 			continue;
 		m->said[i] = true;
 		char text[TROUBLE_TEXT], first[TROUBLE_TEXT];

@@ -39,6 +39,7 @@ struct measured {
 	unsigned missing_capabilities;
 	bool no_control_groups;
 	uint64_t state_files;            /* of container runtimes that could not be read */
+	uint64_t kubelet_failures;       /* where the collector itself asks it */
 	bool no_offcpu;                  /* asked for, but this kernel cannot */
 	const struct sites_stats *sites; /* NULL: time off the CPU is not kept */
 	const struct findings *findings; /* NULL: nothing is looked for */

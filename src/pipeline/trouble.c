@@ -15,7 +15,8 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 	[TROUBLE_REFUSED_CALLS] = {"refused_calls",
 				   "system calls of the collector were refused by its own filter: "
 				   "what they were for is missing",
-				   "please report it, with the call that the log names", false},
+				   "please report it, with the call that the log names", false,
+				   .is_said_elsewhere = true},
 	[TROUBLE_CAPABILITIES] = {"capabilities",
 				  "capabilities that the collector wants are not given to it: "
 				  "other users' processes may be without mappings or names",
@@ -136,6 +137,10 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 		 "docs/labels.md says which files; their owner may be restricted by "
 		 "the sandbox of the service",
 		 false},
+	[TROUBLE_KUBELET] = {"kubelet",
+			     "times the kubelet gave no list of its pods that can be used: their "
+			     "names are those of the state files, or ids",
+			     "see the agent's log for why", .is_said_elsewhere = true},
 	[TROUBLE_NO_OFFCPU] = {"no_offcpu",
 			       "off-CPU time is not recorded: this kernel does not support it",
 			       "set 'offcpu: no' in the configuration to be told no more", false,

@@ -43,6 +43,7 @@ enum trouble {
 	TROUBLE_NO_HOTPLUG,
 	TROUBLE_NO_CONTROL_GROUPS,
 	TROUBLE_STATE_FILES,
+	TROUBLE_KUBELET,
 	TROUBLE_NO_OFFCPU,
 	TROUBLE_THREADS_CAPPED,
 	TROUBLE_SITES_NEW,
@@ -67,6 +68,7 @@ struct trouble_kind {
 	const char *help; /* what to do; "" if nothing can be done */
 	bool ordinary;    /* small numbers are normal: told, but not as a warning */
 	enum trouble_counter counter;
+	bool is_said_elsewhere; /* in the log, with its reason: only counted and explained here */
 };
 
 extern const struct trouble_kind trouble_kinds[TROUBLES];

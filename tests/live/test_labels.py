@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import workloads  # noqa: E402
-from always import account, always, served, until  # noqa: E402
+from always import account, agent, always, served, until  # noqa: E402
 from control_groups import group, move  # noqa: E402
 from kubelet import kubelet  # noqa: E402
 from recording import live  # noqa: E402
@@ -238,6 +238,32 @@ def a_kubelet_names_its_pods():
         wait_samples(a, {"comm": "(dropped)"})
         assert samples(a, {"pod_uid": uids[2]}) == 0
         assert k.refused == 0 and k.asked >= 2, (k.refused, k.asked)
+
+
+@live
+def an_agent_asks_the_kubelet_itself():
+    ids, uids = [new_id(), new_id()], [new_uid(), new_uid()]
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+        os.chmod(d, 0o755)
+        k, url = s.enter_context(kubelet(d))
+        k.add(uids[0], "api-7d9f8b6c54-x2x4z", ids[0], labels={"team": "a"})
+        to = s.enter_context(served(os.path.join(d, "store")))
+        s.enter_context(agent(f"http://127.0.0.1:{to.port}", "--host-root", d, "--kubelet", url, "--pod-label",
+                              "team", "--kubelet-token", k.token_file, "--kubelet-ca", k.ca_file))
+        until("the first list", lambda: k.asked)
+        k.add(uids[1], "db-0", ids[1], "db", "shop/db:15")
+        for i in range(2):
+            procs = s.enter_context(group(POD.format(uids[i], ids[i])))
+            w = s.enter_context(workloads.start("shares"))
+            move(w.pid, procs)
+        wait_samples(to, {"pod": "api-7d9f8b6c54-x2x4z", "namespace": "shop", "pod_label_team": "a"})
+        wait_samples(to, {"pod": "db-0", "service": "db", "version": "15", "pod_uid": uids[1]})
+        assert k.refused == 0, k.refused
+        assert not sum(v for k, v in to.troubles().items() if k == "kubelet"), to.troubles()
+        k.answer = b"{}"
+        procs = s.enter_context(group(POD.format(new_uid(), new_id())))
+        move(s.enter_context(workloads.start("shares")).pid, procs)
+        until("failures to be told", lambda: to.troubles().get("kubelet"), 90)
 
 
 @live
