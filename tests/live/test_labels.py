@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import workloads  # noqa: E402
 from always import account, agent, always, served, until  # noqa: E402
-from control_groups import group, move  # noqa: E402
+from control_groups import group, hierarchies, move  # noqa: E402
 from kubelet import kubelet  # noqa: E402
 from recording import live  # noqa: E402
 from tap import main, skip  # noqa: E402
@@ -102,6 +102,29 @@ def control_groups_become_labels():
         nothing = profile("nobody")
         for container in ("shop-web-1", ids[0], ids[0][:12]):
             until(f"a profile of {container}", lambda c=container: profile(c) > nothing)
+
+
+@live
+def a_host_with_cgroup_v2_alone_has_the_same_labels():
+    """Where this one is hybrid: what a collector sees that has only the v2 hierarchy mounted."""
+    root = hierarchies()["v2"]
+    if not root:
+        skip("no cgroup2 is mounted")
+    ident, uid = new_id(), new_uid()
+    pod = ("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + uid.replace("-", "_") +
+           f".slice/cri-containerd-{ident}.scope")
+    alone = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /sys/fs/cgroup && exec "$@"', root)
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+        os.chmod(d, 0o755)
+        pod_state(d, "api-7d9f8b6c54-x2x4z", ident, "docker.io/shop/api:7")
+        a = s.enter_context(always("--host-root", d, before=() if root == "/sys/fs/cgroup" else alone))
+        for path, labels in ((pod, {"pod": "api-7d9f8b6c54-x2x4z", "pod_uid": uid, "container": "app", "qos": "burstable",
+                                    "runtime": "containerd", "version": "7"}),
+                             ("user.slice/user-4711.slice/session-1.scope", {"user": "4711", "unit": "session-1.scope"})):
+            procs = s.enter_context(group(path, root))
+            w = s.enter_context(workloads.start("shares"))
+            move(w.pid, procs)
+            wait_samples(a, {"comm": "shares", **labels})
 
 
 @live
