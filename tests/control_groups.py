@@ -30,10 +30,10 @@ def cgroup(root, pid):
 
 
 @contextlib.contextmanager
-def group(path):
-    """A group of that path, and the parents that it needs, where the collector looks for containers;
-    gives the file to write pids to. What runs in it must end before it does."""
-    made, at = [], hierarchy()
+def group(path, root=None):
+    """A group of that path, and the parents that it needs, where the collector looks for containers, or
+    below `root`; gives the file to write pids to. What runs in it must end before it does."""
+    made, at = [], root or hierarchy()
     for name in path.split("/"):
         at = os.path.join(at, name)
         if not os.path.exists(at):

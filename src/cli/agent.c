@@ -10,6 +10,7 @@
 #include "base/privilege.h"
 #include "cli/cli.h"
 #include "cli/halves.h"
+#include "cli/pod_names.h"
 #include "cli/secrets.h"
 #include "cli/service.h"
 #include "cli/spool_dir.h"
@@ -36,11 +37,12 @@ static void help(void)
 	     "capabilities it uses.\n"
 	     "");
 	service_help((const enum setting[]){
-		SET_TO,       SET_SPOOL,      SET_SPOOL_MAX,  SET_TOKEN_FILE, SET_BASIC_AUTH,
-		SET_HEADER,   SET_CA_FILE,    SET_FREQUENCY,  SET_EVENTS,     SET_OFFCPU,
-		SET_FINDINGS, SET_USER,       SET_HOST,       SET_HOST_ROOT,  SET_LABEL,
-		SET_KEEP,     SET_DROP,       SET_TABLES,     SET_LINES,      SET_THREADS,
-		SET_IDLE_IN,  SET_BLOCKED_IN, SET_WINDOWS_FD, SETTINGS});
+		SET_TO,         SET_SPOOL,      SET_SPOOL_MAX, SET_TOKEN_FILE,    SET_BASIC_AUTH,
+		SET_HEADER,     SET_CA_FILE,    SET_FREQUENCY, SET_EVENTS,        SET_OFFCPU,
+		SET_FINDINGS,   SET_USER,       SET_HOST,      SET_HOST_ROOT,     SET_LABEL,
+		SET_KEEP,       SET_DROP,       SET_KUBELET,   SET_KUBELET_TOKEN, SET_KUBELET_CA,
+		SET_POD_LABEL,  SET_TABLES,     SET_LINES,     SET_THREADS,       SET_IDLE_IN,
+		SET_BLOCKED_IN, SET_WINDOWS_FD, SETTINGS});
 }
 
 /* ---- the sender's half ----------------------------------------------------------------------- */
@@ -195,6 +197,7 @@ static int be_sender(void *ctx, const struct halves_place *at)
 	CLEANUP(credentials_done) struct credentials c = {};
 	struct forward_options o = {.to = to,
 				    .windows_fd = at->windows_fd,
+				    .kubelet = pod_names_kubelet(&a->settings),
 				    .max_bytes = settings_number(&a->settings, SET_SPOOL_MAX)};
 	struct privilege_user u;
 

@@ -158,6 +158,12 @@ int cli_write(const struct profile *p, const struct renderer *r, const struct cl
 			  strcmp(r->name, "pprof") == 0
 				  ? " (for pprof, use 'go tool pprof -diff_base')"
 				  : "");
+	else if (err == -ENODATA)
+		log_error(
+			"the format %s needs CPU time with lines of functions, which this profile "
+			"does not have: keep those of the program with --lines (run, agent and "
+			"record), or store the CPU profiles that it makes of itself",
+			r->name);
 	else if (err)
 		say_unwritable(path, err);
 	return err ? 1 : 0;

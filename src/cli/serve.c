@@ -11,6 +11,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/pod_names.h"
 #include "cli/service.h"
 #include "cli/store_dir.h"
 #include "serve/debuginfod.h"
@@ -66,21 +67,6 @@ void serve_say_who(const struct access_list *a, bool is_public, const char *toke
 	CLEANUP(freep) char *who = access_describe(&a->options);
 	log_info("access is granted to %s%s; --allow-user NAME adds others", who,
 		 token ? ", and by the token" : "");
-}
-
-#define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
-
-/* What was given, or what Kubernetes mounts into containers. */
-static const char *kubelet_file(const struct settings *set, enum setting which, const char *mounted)
-{
-	const char *given = settings_text(set, which);
-
-	if (given)
-		return given;
-	/* A token must not be read on the way, unless somebody says that it may. */
-	const char *url = settings_text(set, SET_KUBELET);
-	bool is_safe = url && strncmp(url, "https://", 8) == 0;
-	return is_safe && access(mounted, R_OK) == 0 ? mounted : NULL;
 }
 
 /*
@@ -142,12 +128,7 @@ int serve_run(const struct serve_options *o)
 		.symbols_max = settings_number(set, SET_SYMBOLS_MAX),
 		.deadline_ms = settings_number(set, SET_DEADLINE),
 		.windows_fd = o->windows_fd,
-		.kubelet = {.url = settings_text(set, SET_KUBELET),
-			    .token_file =
-				    kubelet_file(set, SET_KUBELET_TOKEN, SERVICE_ACCOUNT "token"),
-			    .ca_file = kubelet_file(set, SET_KUBELET_CA, SERVICE_ACCOUNT "ca.crt"),
-			    .pod_labels =
-				    (const char *const *)settings_list(set, SET_POD_LABEL)->items},
+		.kubelet = pod_names_kubelet(set),
 	};
 	struct serving s = {.options = o};
 	struct server_error err;

@@ -11,6 +11,7 @@
 #include "forward/far.h"
 #include "forward/forward_status.h"
 #include "forward/pace.h"
+#include "profile/pods.h"
 #include "serve/jobs.h"
 #include "serve/receiver.h"
 
@@ -45,6 +46,7 @@ struct forward {
 	struct spool *spool;
 	struct receiver *receiver;
 	struct jobs *jobs;
+	struct kubelet *kubelet; /* NULL: none is asked */
 	struct posting *posting; /* on its way; NULL: none */
 	struct pace pace;
 	uint32_t most;         /* series in a request */
@@ -112,11 +114,24 @@ static void on_windows(void *ctx, int fd)
 			forward_finish(f);
 			return;
 		}
+		if (pods_is_ask(f->message, (size_t)n)) {
+			if (f->kubelet)
+				kubelet_ask(f->kubelet);
+			continue;
+		}
 		receiver_message(f->receiver, f->message, (size_t)n, clock_ms(CLOCK_REALTIME),
 				 &reply);
 		answer(f, &reply);
 	}
 	pump(f);
+}
+
+static int send_pods(void *ctx, const void *bytes, size_t len)
+{
+	const struct forward *f = ctx;
+
+	return send(f->options.windows_fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno
+											: 0;
 }
 
 /* What a server of smolder's wants of its collectors: at once, not with the next answer. */
@@ -354,6 +369,16 @@ static void post(struct forward *f, const struct spooled *r, unsigned skip,
 	}
 }
 
+static void count_kubelet(struct forward *f)
+{
+	struct kubelet_stats k;
+
+	if (!f->kubelet)
+		return;
+	kubelet_stats(f->kubelet, &k);
+	f->counts.kubelet_failures = k.failures;
+}
+
 /* The next request. False: nothing is to be sent. */
 static bool send_next(struct forward *f)
 {
@@ -365,6 +390,7 @@ static bool send_next(struct forward *f)
 		return false;
 	struct far_request made = {};
 	spool_losses(f->spool, &r.window);
+	count_kubelet(f);
 	if (is_own(f) && r.window.metric_count)
 		forward_status_add(f->spool, &f->counts, &r.window);
 	int err = f->protocol->make(f->far, &r, f->most, &made);
@@ -409,6 +435,7 @@ static void pump(struct forward *f)
 
 static void tell(struct forward *f)
 {
+	count_kubelet(f);
 	if (f->options.dir >= 0)
 		forward_status_write(f->spool, &f->counts, f->url, f->options.max_bytes,
 				     f->options.dir);
@@ -464,6 +491,8 @@ int forward_new(struct loop *l, const struct forward_options *o, struct forward 
 	f->far = f->protocol->new ? f->protocol->new () : NULL;
 	f->receiver = receiver_new_into(put, f);
 	f->jobs = jobs_new(l, 1, 1);
+	if (o->kubelet.url)
+		f->kubelet = kubelet_new(l, &o->kubelet, send_pods, f);
 	err = loop_fd(l, o->windows_fd, on_windows, f);
 	err = err ? err : loop_timer(l, STATUS_MS, on_status, f);
 	if (err)
@@ -485,6 +514,7 @@ void forward_free(struct forward *f)
 	if (!f)
 		return;
 	jobs_free(f->jobs);
+	kubelet_free(f->kubelet);
 	if (f->spool) {
 		spool_stats(f->spool, &s);
 		if (s.records)

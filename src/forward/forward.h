@@ -16,18 +16,20 @@
 #include <stdio.h>
 
 #include "base/loop.h"
+#include "serve/kubelet.h"
 
 struct forward;
 
-struct forward_options {           /* borrowed */
-	const char *to;            /* far.h */
-	const char *authorization; /* the value of that header; NULL: none */
-	const char *headers;       /* more, each a line that ends in CRLF; NULL: none */
-	const char *ca_pem;        /* for https, instead of the system's; NULL: those */
-	int windows_fd;            /* a SOCK_SEQPACKET of window messages, kept open */
-	int dir;                   /* of the spool, taken over; -1: none */
-	const char *dir_name;      /* for people */
-	uint64_t max_bytes;        /* of it */
+struct forward_options {                /* borrowed */
+	const char *to;                 /* far.h */
+	const char *authorization;      /* the value of that header; NULL: none */
+	const char *headers;            /* more, each a line that ends in CRLF; NULL: none */
+	const char *ca_pem;             /* for https, instead of the system's; NULL: those */
+	int windows_fd;                 /* a SOCK_SEQPACKET of window messages, kept open */
+	int dir;                        /* of the spool, taken over; -1: none */
+	const char *dir_name;           /* for people */
+	uint64_t max_bytes;             /* of it */
+	struct kubelet_options kubelet; /* for the collector's pods; its url NULL: none is asked */
 };
 
 struct forward_error {

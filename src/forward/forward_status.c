@@ -58,6 +58,8 @@ static void write_counts(FILE *out, const struct forward_counts *c, const char *
 	       "Requests that were not answered, or not well; they are sent again.");
 	number(out, "profiles_rejected_total", COUNTER, (double)c->profiles_rejected,
 	       "Profiles that the far side left out of requests that it took.");
+	number(out, "kubelet_failures_total", COUNTER, (double)c->kubelet_failures,
+	       "Times that the kubelet gave no list of its pods that can be used.");
 	number(out, "last_success_timestamp_seconds", GAUGE, (double)c->last_ms / 1000,
 	       "When the far side last took something; 0: never.");
 	number(out, "cpu_seconds_total", COUNTER, usage_cpu_seconds(), "CPU time of the sender.");
@@ -109,4 +111,5 @@ void forward_status_add(const struct spool *s, const struct forward_counts *c, s
 	add(w, "agent_spool_bytes", (double)stats.bytes);
 	add(w, "agent_windows_lost_total", (double)stats.lost_records);
 	add(w, "agent_failures_total", (double)c->failures);
+	add(w, "agent_kubelet_failures_total", (double)c->kubelet_failures);
 }

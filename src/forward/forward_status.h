@@ -11,6 +11,7 @@
 struct forward_counts {
 	uint64_t requests, bytes, failures;
 	uint64_t profiles_rejected; /* that a far side did not take of a request that it took */
+	uint64_t kubelet_failures;  /* times that it gave no list of its pods */
 	uint64_t last_ms;     /* when something went well the last time, since 1970; 0: never */
 	unsigned last_status; /* of HTTP */
 	char why[256];        /* it goes badly now; "": it does not */

@@ -315,6 +315,7 @@ static bool name_frame(struct reading *r, int64_t function, struct frame *frame)
 		return false;
 	frame->name = name.len ? profile_string(r->p, name.s, name.len) : 0;
 	frame->source = source.len ? profile_string(r->p, source.s, source.len) : 0;
+	frame->start = protobuf_line(f->start_line);
 	return true;
 }
 
@@ -361,9 +362,7 @@ static bool add_place(struct reading *r, const struct place *at, uint32_t *depth
 		struct frame frame = {
 			.module = module,
 			.addr = at->address,
-			.line = line && line->line > 0 && line->line <= UINT32_MAX
-					? (uint32_t)line->line
-					: 0,
+			.line = line ? protobuf_line(line->line) : 0,
 			.kind = i + 1 < at->line_count ? FRAME_INLINED : kind,
 		};
 		if (line && !name_frame(r, line->function_index, &frame))

@@ -113,7 +113,8 @@ static int line_frame(struct pprof *f, uint32_t place, uint32_t i, uint32_t mapp
 			return -EINVAL;
 		frame.name = keep(f, name);
 		frame.source = keep(f, source);
-		frame.line = line->line > 0 && line->line <= UINT32_MAX ? (uint32_t)line->line : 0;
+		frame.line = protobuf_line(line->line);
+		frame.start = protobuf_line(fn->start_line);
 	}
 	if (!frame.name)
 		frame.name = nameless(f, l, mapping);

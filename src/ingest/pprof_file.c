@@ -123,6 +123,7 @@ static int add_function(struct pprof_file *f, const Pprof__Function *fn)
 	f->functions[at] = (struct pprof_function){
 		.name = fn->name ? fn->name : fn->system_name,
 		.filename = fn->filename,
+		.start_line = fn->start_line,
 	};
 	return 0;
 }

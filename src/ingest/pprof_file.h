@@ -42,6 +42,7 @@ struct pprof_mapping {
 
 struct pprof_function {
 	int64_t name, filename; /* strings */
+	int64_t start_line;
 };
 
 struct pprof_line {

@@ -25,3 +25,9 @@ void protobuf_unpacker_free(struct protobuf_unpacker *u);
 /* The field as a message, valid until the next call; NULL if it is malformed or too large. */
 void *protobuf_unpack(struct protobuf_unpacker *u, const ProtobufCMessageDescriptor *type,
 		      const struct protobuf_field *f);
+
+/* The number of a line of source; 0: none that a file can have. */
+static inline uint32_t protobuf_line(int64_t n)
+{
+	return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+}

@@ -66,6 +66,7 @@ static const struct {
 	{"agent_spool_bytes", "Bytes that they take."},
 	{"agent_windows_lost_total", "Windows dropped from the spool: too many, or refused."},
 	{"agent_failures_total", "Times that the agent could not send."},
+	{"agent_kubelet_failures_total", "Times that the agent's kubelet gave no list of its pods."},
 	{"collector_messages_total", "Messages sent."},
 	{"collector_message_bytes_total", "Bytes of them."},
 	{"collector_messages_repeated_total", "Messages sent again."},

@@ -130,6 +130,7 @@ static void set_line(struct resolver *r, struct frame *f, const struct debug_lin
 		return;
 	f->source = intern(r, at->source);
 	f->line = at->line;
+	f->start = at->start;
 }
 
 static struct frame frame_of(struct resolver *r, const struct symbol *sym, uint32_t module)

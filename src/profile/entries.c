@@ -5,6 +5,9 @@
 #include "base/mem.h"
 
 #define VERSION 1
+#define STARTS  32 /* added to the kind of a frame with a start */
+
+_Static_assert(FRAME_KINDS <= STARTS, "the kinds are below the mark");
 
 bool entries_pending(const struct profile *p, const struct entries_mark *m)
 {
@@ -36,10 +39,12 @@ static void write_frame(const struct profile *p, uint32_t id, struct pack *out)
 
 	pack_u64(out, f->name);
 	pack_u64(out, f->module);
-	pack_u64(out, f->kind);
+	pack_u64(out, f->kind + (f->start ? STARTS : 0));
 	pack_u64(out, f->addr);
 	pack_u64(out, f->source);
 	pack_u64(out, f->line);
+	if (f->start)
+		pack_u64(out, f->start);
 }
 
 static void write_stack(const struct profile *p, uint32_t id, struct pack *out)
@@ -127,11 +132,13 @@ static bool read_frame(struct unpack *in, uint32_t id, const struct entries_mark
 	struct frame f = {.name = read_id(in, have->strings)};
 
 	f.module = read_id(in, have->modules);
-	f.kind = (enum frame_kind)unpack_max(in, FRAME_KINDS - 1);
+	uint64_t kind = unpack_max(in, STARTS + FRAME_KINDS - 1);
+	f.kind = (enum frame_kind)(kind % STARTS);
 	f.addr = unpack_u64(in);
 	f.source = read_id(in, have->strings);
 	f.line = (uint32_t)unpack_max(in, UINT32_MAX);
-	return !in->bad && to->frame(to->ctx, id, &f);
+	f.start = kind < STARTS ? 0 : (uint32_t)unpack_max(in, UINT32_MAX);
+	return !in->bad && f.kind < FRAME_KINDS && to->frame(to->ctx, id, &f);
 }
 
 static bool read_stack(struct unpack *in, uint32_t id, const struct entries_mark *have,

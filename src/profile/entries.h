@@ -13,7 +13,8 @@
  *	version (1)
  *	first string, count; then each: bytes
  *	first module, count; then each: name, path, build id (ids of strings), start, end, offset
- *	first frame, count; then each: name, module, kind, addr, source, line
+ *	first frame, count; then each: name, module, kind (plus 32 if `start` is there), addr,
+ *		source, line, start
  *	first stack, count; then each: parent as the distance back from its own id, frame
  *	first series, count; then each: number of labels, then each: key, value
  */

@@ -140,7 +140,8 @@ uint32_t profile_module(struct profile *p, const struct module *m)
 static bool frame_same(const struct frame *a, const struct frame *b)
 {
 	return a->name == b->name && a->module == b->module && a->addr == b->addr &&
-	       a->source == b->source && a->line == b->line && a->kind == b->kind;
+	       a->source == b->source && a->line == b->line && a->start == b->start &&
+	       a->kind == b->kind;
 }
 
 uint32_t profile_frame(struct profile *p, const struct frame *f)

@@ -41,6 +41,7 @@ struct frame {
 	uint64_t addr;   /* virtual address in the module; 0: not recorded */
 	uint32_t source; /* string: source file; 0: unknown */
 	uint32_t line;   /* 0: unknown */
+	uint32_t start;  /* the line on which the function begins; 0: unknown */
 	enum frame_kind kind;
 };
 

@@ -24,6 +24,7 @@
 struct function {
 	uint32_t name;   /* string of the profile */
 	uint32_t source; /* string of the profile */
+	uint32_t start;
 };
 
 struct writer {
@@ -277,22 +278,24 @@ static void put_mappings(struct writer *w)
 
 static uint32_t function(struct writer *w, const struct frame *f)
 {
-	uint32_t hash = index_hash2(f->name, f->source);
+	uint32_t hash = index_hash2((uint64_t)f->name << 32 | f->source, f->start);
 	uint32_t id;
 
 	INDEX_EACH(&w->by_function, hash, id)
-		if (w->functions[id].name == f->name && w->functions[id].source == f->source)
+		if (w->functions[id].name == f->name && w->functions[id].source == f->source &&
+		    w->functions[id].start == f->start)
 			return id;
 
 	MEM_GROW(w->functions, w->function_count + 1, w->function_cap);
 	id = ++w->function_count;
-	w->functions[id] = (struct function){f->name, f->source};
+	w->functions[id] = (struct function){f->name, f->source, f->start};
 	index_put(&w->by_function, hash, id);
 
 	Pprof__Function fn = PPROF__FUNCTION__INIT;
 	fn.id = id;
 	fn.name = fn.system_name = string(w, f->name);
 	fn.filename = string(w, f->source);
+	fn.start_line = f->start;
 	PUT_ONE(w, function, &fn);
 	return id;
 }

@@ -7,6 +7,7 @@ const struct renderer renderers[] = {
 	{"svg", "svg", "interactive flame graph for a browser", render_svg, true},
 	{"html", "html,htm", "the same as a page with a table of functions", render_html, true},
 	{"pprof", "pb.gz,pprof,pb", "gzipped protobuf for go tool pprof", render_pprof, false},
+	{"pgo", "pgo", "CPU profile for go build -pgo", render_pgo, false},
 	{"folded", "folded", "one line per stack: a;b;c 12", render_folded, false},
 	{"speedscope", "speedscope.json,speedscope", "for https://www.speedscope.app",
 	 render_speedscope, true},

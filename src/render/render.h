@@ -31,7 +31,7 @@ struct renderer {
 	const char *extensions; /* comma-separated, without the dot: "svg", "pb.gz,pprof" */
 	const char *help;       /* one line */
 	/* 0 or -errno; write errors may be left to ferror(out). -EOPNOTSUPP: the format cannot
-	   show a difference (tree.base). */
+	   show a difference (tree.base); -ENODATA: the profile lacks what the format is for. */
 	int (*render)(const struct profile *p, const struct render_options *o, FILE *out);
 	bool has_title; /* so that it reads the options' subject */
 };
@@ -45,6 +45,7 @@ int render_json(const struct profile *p, const struct render_options *o, FILE *o
 int render_speedscope(const struct profile *p, const struct render_options *o, FILE *out);
 int render_svg(const struct profile *p, const struct render_options *o, FILE *out);
 int render_pprof(const struct profile *p, const struct render_options *o, FILE *out);
+int render_pgo(const struct profile *p, const struct render_options *o, FILE *out);
 int render_html(const struct profile *p, const struct render_options *o, FILE *out);
 int render_tree(const struct profile *p, const struct render_options *o, FILE *out);
 int render_tree_json(const struct profile *p, const struct render_options *o, FILE *out);

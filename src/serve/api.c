@@ -336,6 +336,8 @@ static void work_query(struct api_job *a, struct store *s, FILE *out)
 	int r = a->renderer->render(p, &a->options, out);
 	if (r == -EOPNOTSUPP) {
 		wrong(a, "that format has no way to show a difference");
+	} else if (r == -ENODATA) {
+		wrong(a, "that format needs lines of functions, which this profile does not have");
 	} else if (r) {
 		query_job_wrong(&a->q, 500, "the answer could not be written: %s", strerror(-r));
 	}

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/fetch.h"
@@ -25,7 +24,9 @@ struct kubelet {
 	struct kubelet_options options;
 	struct loop *loop;
 	char *url;
-	int fd, event;
+	kubelet_sink *sink;
+	void *sink_ctx;
+	int event;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -188,9 +189,8 @@ static void send_more(void *ctx, int what)
 	(void)what;
 	while (k->sent + sizeof(len) <= k->sending.len) {
 		memcpy(&len, k->sending.bytes + k->sent, sizeof(len));
-		ssize_t n = send(k->fd, k->sending.bytes + k->sent + sizeof(len), len,
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n < 0 && errno == EAGAIN && k->tries++ < AGAIN_TIMES) {
+		int r = k->sink(k->sink_ctx, k->sending.bytes + k->sent + sizeof(len), len);
+		if (r == -EAGAIN && k->tries++ < AGAIN_TIMES) {
 			loop_after(k->loop, AGAIN_MS, send_more, k);
 			return;
 		}
@@ -232,7 +232,8 @@ void kubelet_stats(struct kubelet *k, struct kubelet_stats *ret)
 	pthread_mutex_unlock(&k->lock);
 }
 
-struct kubelet *kubelet_new(struct loop *l, const struct kubelet_options *o, int fd)
+struct kubelet *kubelet_new(struct loop *l, const struct kubelet_options *o, kubelet_sink *sink,
+			    void *ctx)
 {
 	struct kubelet *k = mem_alloc(sizeof(*k));
 	pthread_condattr_t clock;
@@ -240,7 +241,8 @@ struct kubelet *kubelet_new(struct loop *l, const struct kubelet_options *o, int
 
 	k->options = *o;
 	k->loop = l;
-	k->fd = fd;
+	k->sink = sink;
+	k->sink_ctx = ctx;
 	k->url = mem_printf("%.*s/pods", (int)(len - (len && o->url[len - 1] == '/')), o->url);
 	k->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&k->lock, NULL);

@@ -1,5 +1,5 @@
 /*
- * kubelet: asks the kubelet of this machine which pods there are, on a thread of its own, and sends
+ * kubelet: asks the kubelet of this machine which pods there are, on a thread of its own, and hands
  * the answer to the collector (profile/pods.h): every minute, and when the collector has met a pod
  * that it does not know, but once a second at most.
  *
@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/loop.h"
@@ -24,8 +25,13 @@ struct kubelet_stats {
 	uint64_t requests, failures, pods, left_out; /* pods: of the latest answer */
 };
 
-/* Messages go to `fd`, a SOCK_SEQPACKET. NULL after saying why not. */
-struct kubelet *kubelet_new(struct loop *l, const struct kubelet_options *o, int fd);
+/* Takes a message of pods.h, on the loop's thread. 0; -EAGAIN: offer it again in a moment; else it
+ * never will be taken. */
+typedef int kubelet_sink(void *ctx, const void *bytes, size_t len);
+
+/* NULL after saying why not. */
+struct kubelet *kubelet_new(struct loop *l, const struct kubelet_options *o, kubelet_sink *sink,
+			    void *ctx);
 void kubelet_free(struct kubelet *k); /* NULL is fine; before the loop */
 
 void kubelet_ask(struct kubelet *k); /* soon */

@@ -70,6 +70,13 @@ static void on_windows(void *ctx, int fd)
 	}
 }
 
+static int send_pods(void *ctx, const void *bytes, size_t len)
+{
+	const struct server *s = ctx;
+
+	return send(s->windows_fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
 /* What a collector could not name may be known elsewhere. */
 static void on_frames(void *ctx, const struct profile *dict, uint32_t first)
 {
@@ -261,7 +268,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->cost = cost_new(s);
 	s->version_watch = version_watch_new(s);
 	if (o->kubelet.url && o->windows_fd >= 0)
-		s->kubelet = kubelet_new(l, &o->kubelet, o->windows_fd);
+		s->kubelet = kubelet_new(l, &o->kubelet, send_pods, s);
 	r = start_http(s, o, ret_err);
 	if (r)
 		return r;

@@ -199,6 +199,7 @@ size_t debug_lines_find(struct debug_lines *l, uint32_t file, uint64_t vaddr,
 			.name = l->names[i],
 			.source = l->sources[i],
 			.line = frames[i].line,
+			.start = frames[i].start,
 		};
 	}
 	l->stats.found += count > 0;

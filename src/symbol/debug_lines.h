@@ -25,6 +25,7 @@ struct debug_lines_frame {  /* borrowed until the next call */
 	const char *name;   /* demangled; "" if DWARF has none */
 	const char *source; /* "" if not known */
 	uint32_t line;      /* 0 if not known */
+	uint32_t start;     /* where the function begins; likewise */
 };
 
 struct debug_lines_stats {

@@ -152,6 +152,14 @@ static const char *find_string(const Dwarf_Die *die, unsigned name)
 	return find_attribute(die, name, &a) ? dwarf_formstring(&a) : NULL;
 }
 
+static uint64_t find_number(const Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word n;
+
+	return find_attribute(die, name, &a) && dwarf_formudata(&a, &n) == 0 ? n : 0;
+}
+
 static uint64_t own_number(Dwarf_Die *die, unsigned name)
 {
 	Dwarf_Attribute a;
@@ -350,6 +358,7 @@ static void name_frame(const Dwarf_Die *die, struct debuginfo_frame *f)
 	if (!f->linkage_name)
 		f->linkage_name = find_string(die, DW_AT_MIPS_linkage_name);
 	f->name = find_string(die, DW_AT_name);
+	f->start = (uint32_t)find_number(die, DW_AT_decl_line);
 }
 
 /* Where an inlined function was called in the enclosing one. */
@@ -375,6 +384,17 @@ static void place_leaf(const struct unit *u, Dwarf_Die *unit, uint64_t vaddr,
 		return;
 	f->line = n > 0 ? (uint32_t)n : 0;
 	f->source = dwarf_linesrc(line, NULL, NULL);
+}
+
+/* Go before 1.20 does not declare lines of functions; but the first instruction has it. */
+static void place_start(const struct unit *u, Dwarf_Die *unit, uint64_t entry,
+			struct debuginfo_frame *f)
+{
+	Dwarf_Line *line = u->has_lines && !f->start ? dwarf_getsrc_die(unit, entry) : NULL;
+	int n;
+
+	if (line && dwarf_lineno(line, &n) == 0 && n > 0)
+		f->start = (uint32_t)n;
 }
 
 static void reverse(struct debuginfo_frame *f, size_t count)
@@ -404,6 +424,7 @@ size_t debuginfo_find(struct debuginfo *d, uint64_t vaddr,
 	span = spans_find(&u->functions, vaddr);
 	if (span && dwarf_offdie(d->dwarf, span->what, &scope)) {
 		name_frame(&scope, &ret[0]);
+		place_start(u, &unit, span->start, &ret[0]);
 		for (int depth = 0; depth < NESTING_MAX * 2 && count < DEBUGINFO_DEPTH &&
 				    inner_scope(d, &scope, vaddr, &inner);
 		     depth++) {

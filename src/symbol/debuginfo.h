@@ -24,6 +24,7 @@ struct debuginfo_frame { /* borrowed from the debuginfo; NULL or 0: unknown */
 	const char *source;
 	const char *directory; /* that `source` is relative to, or NULL */
 	uint32_t line;
+	uint32_t start; /* the line on which the function begins */
 };
 
 /*

@@ -47,19 +47,23 @@ def commands():
 
 
 def help_options(command):
-    """The options that begin a line of the help: '  -o, --output FILE   where to write'."""
-    found = set()
+    """The options that begin a line of the help, '  -o, --output FILE   where to write', and whether they
+    take an argument."""
+    found = {}
     for line in smolder(command, "--help").splitlines():
         m = re.match(r"\s+(-.*?)(?:\s{2,}|$)", line)
         if m:
-            found |= set(OPTION.findall(m[1]))
+            takes = bool(OPTION.sub("", m[1]).strip(", "))
+            found |= {name: takes for name in OPTION.findall(m[1])}
     return found
 
 
 def man_options(page):
-    found = set()
+    found = {}
     for line in re.findall(r"^\.It (Fl .*)$", page, re.M):
-        found |= {"-" + name for name in re.findall(r"\bFl (-?[A-Za-z][\w-]*)", line)}
+        names = re.findall(r"\bFl (-?[A-Za-z][\w-]*)", line)
+        takes = bool(re.search(r"\b(Ar|Cm) ", line))
+        found |= {"-" + name: takes for name in names}
     return found
 
 
@@ -87,8 +91,9 @@ def options_and_manual_pages_agree():
     for command in commands():
         said, written = help_options(command), man_options(read(f"man/smolder-{command}.1"))
         assert said == written, \
-            f"{command}: only in --help {sorted(said - written)}, only in man {sorted(written - said)}"
-        assert {"-h", "--help"} <= said, command
+            f"{command}: only in --help {sorted(said.items() - written.items())}, " \
+            f"only in man {sorted(written.items() - said.items())}"
+        assert {"-h", "--help"} <= said.keys(), command
 
 
 @test

@@ -13,8 +13,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import workloads  # noqa: E402
-from always import account, always, served, until  # noqa: E402
-from control_groups import group, move  # noqa: E402
+from always import account, agent, always, served, until  # noqa: E402
+from control_groups import group, hierarchies, move  # noqa: E402
 from kubelet import kubelet  # noqa: E402
 from recording import live  # noqa: E402
 from tap import main, skip  # noqa: E402
@@ -102,6 +102,29 @@ def control_groups_become_labels():
         nothing = profile("nobody")
         for container in ("shop-web-1", ids[0], ids[0][:12]):
             until(f"a profile of {container}", lambda c=container: profile(c) > nothing)
+
+
+@live
+def a_host_with_cgroup_v2_alone_has_the_same_labels():
+    """Where this one is hybrid: what a collector sees that has only the v2 hierarchy mounted."""
+    root = hierarchies()["v2"]
+    if not root:
+        skip("no cgroup2 is mounted")
+    ident, uid = new_id(), new_uid()
+    pod = ("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + uid.replace("-", "_") +
+           f".slice/cri-containerd-{ident}.scope")
+    alone = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /sys/fs/cgroup && exec "$@"', root)
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+        os.chmod(d, 0o755)
+        pod_state(d, "api-7d9f8b6c54-x2x4z", ident, "docker.io/shop/api:7")
+        a = s.enter_context(always("--host-root", d, before=() if root == "/sys/fs/cgroup" else alone))
+        for path, labels in ((pod, {"pod": "api-7d9f8b6c54-x2x4z", "pod_uid": uid, "container": "app", "qos": "burstable",
+                                    "runtime": "containerd", "version": "7"}),
+                             ("user.slice/user-4711.slice/session-1.scope", {"user": "4711", "unit": "session-1.scope"})):
+            procs = s.enter_context(group(path, root))
+            w = s.enter_context(workloads.start("shares"))
+            move(w.pid, procs)
+            wait_samples(a, {"comm": "shares", **labels})
 
 
 @live
@@ -238,6 +261,33 @@ def a_kubelet_names_its_pods():
         wait_samples(a, {"comm": "(dropped)"})
         assert samples(a, {"pod_uid": uids[2]}) == 0
         assert k.refused == 0 and k.asked >= 2, (k.refused, k.asked)
+
+
+@live
+def an_agent_asks_the_kubelet_itself():
+    ids, uids = [new_id(), new_id()], [new_uid(), new_uid()]
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+        os.chmod(d, 0o755)
+        k, url = s.enter_context(kubelet(d))
+        k.add(uids[0], "api-7d9f8b6c54-x2x4z", ids[0], labels={"team": "a"})
+        to = s.enter_context(served(os.path.join(d, "store")))
+        s.enter_context(agent(f"http://127.0.0.1:{to.port}", "--host-root", d, "--kubelet", url, "--pod-label",
+                              "team", "--kubelet-token", k.token_file, "--kubelet-ca", k.ca_file))
+        until("the first list", lambda: k.asked)
+        k.add(uids[1], "db-0", ids[1], "db", "shop/db:15")
+        for i in range(2):
+            procs = s.enter_context(group(POD.format(uids[i], ids[i])))
+            w = s.enter_context(workloads.start("shares"))
+            move(w.pid, procs)
+        wait_samples(to, {"pod": "api-7d9f8b6c54-x2x4z", "namespace": "shop", "pod_label_team": "a"})
+        wait_samples(to, {"pod": "db-0", "service": "db", "version": "15", "pod_uid": uids[1]})
+        assert k.refused == 0, k.refused
+        failures = lambda: sum(v for k, v in to.metrics().items() if "agent_kubelet_failures_total{" in k)
+        assert failures() == 0, to.metrics()
+        k.answer = b"{}"
+        procs = s.enter_context(group(POD.format(new_uid(), new_id())))
+        move(s.enter_context(workloads.start("shares")).pid, procs)
+        until("failures to be told", failures, 90)
 
 
 @live

@@ -79,8 +79,10 @@ static void finds_inlined_calls(void **state)
 	assert_int_equal(f[0].line, inner_line);
 	assert_int_equal(f[1].line, middle_line);
 	assert_int_equal(f[2].line, outer_line);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		assert_non_null(strstr(f[i].source, "tests/unit/test_debug_lines.c"));
+		assert_int_equal(f[i].start, f[i].line - 3);
+	}
 
 	assert_int_equal(debug_lines_find(l, file, 1, f), 0);
 	assert_int_equal(debug_lines_find(l, file, UINT64_MAX, f), 0);
