@@ -362,24 +362,13 @@ static uint32_t series_of(struct windows *ws, const struct processes *ps,
 	return labeller_series(ws->labeller, ps, o, o->start / 1000000 + ws->boot_ms < w->start_ms);
 }
 
-static int by_series_and_span(const void *a, const void *b)
-{
-	const struct window_span_row *x = a, *y = b;
-
-	if (x->series != y->series)
-		return x->series < y->series ? -1 : 1;
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return (x->span > y->span) - (x->span < y->span);
-}
-
 /* The spans, by the rows that theirs have become (`place`). */
 static void merge_spans(const struct windows *ws, const struct open_window *w,
 			const uint32_t *place, struct window *ret)
 {
 	struct window_span_row *rows = mem_alloc_array(w->span_count, sizeof(*rows));
 	struct index by_span = {};
-	uint32_t n = 0, kept = 0, id;
+	uint32_t n = 0, id;
 
 	ret->spans = mem_alloc_array(w->span_count, sizeof(*ret->spans));
 	for (uint32_t i = 1; i < w->span_count; i++) {
@@ -399,17 +388,8 @@ static void merge_spans(const struct windows *ws, const struct open_window *w,
 						     s->value};
 	}
 	index_done(&by_span);
-	qsort(rows, n, sizeof(*rows), by_series_and_span);
-	for (uint32_t i = 0; i < n; i++) {
-		if (kept && by_series_and_span(&rows[kept - 1], &rows[i]) == 0) {
-			rows[kept - 1].count += rows[i].count;
-			rows[kept - 1].value += rows[i].value;
-			continue;
-		}
-		rows[kept++] = rows[i];
-	}
 	ret->span_rows = rows;
-	ret->span_row_count = kept;
+	ret->span_row_count = window_sort_spans(rows, n);
 }
 
 /* Rows of owners that turned out to be one series become one; in order of series and stack. */

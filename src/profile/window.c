@@ -253,11 +253,31 @@ static bool read_metrics(struct unpack *in, struct window *w)
 	return !in->bad;
 }
 
-static bool in_order(const struct window_span_row *a, const struct window_span_row *b)
+static int span_row_order(const void *a, const void *b)
 {
-	return a->series != b->series ? a->series < b->series
-	       : a->stack != b->stack ? a->stack < b->stack
-				      : a->span < b->span;
+	const struct window_span_row *x = a, *y = b;
+
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return (x->span > y->span) - (x->span < y->span);
+}
+
+uint32_t window_sort_spans(struct window_span_row *rows, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	qsort(rows, count, sizeof(*rows), span_row_order);
+	for (uint32_t i = 0; i < count; i++) {
+		if (kept && span_row_order(&rows[kept - 1], &rows[i]) == 0) {
+			rows[kept - 1].count += rows[i].count;
+			rows[kept - 1].value += rows[i].value;
+		} else {
+			rows[kept++] = rows[i];
+		}
+	}
+	return kept;
 }
 
 bool window_read_spans(struct unpack *in, struct window *w)
@@ -284,7 +304,7 @@ bool window_read_spans(struct unpack *in, struct window *w)
 		r->series = (uint32_t)series;
 		r->stack = (uint32_t)stack;
 		if (series > UINT32_MAX || stack < 0 || stack > UINT32_MAX || !r->count ||
-		    r->span >= w->span_count || (i && !in_order(r - 1, r)))
+		    r->span >= w->span_count || (i && span_row_order(r - 1, r) >= 0))
 			return false;
 	}
 	return !in->bad;

@@ -153,6 +153,9 @@ bool window_type_is_state(const char *type);
 void window_write(const struct window *w, const struct profile *dict, struct entries_mark *mark,
 		  size_t entries_max, struct pack *out);
 
+/* Sorts rows of spans, and makes one of those that are the same; returns how many are left. */
+uint32_t window_sort_spans(struct window_span_row *rows, uint32_t count);
+
 /* The spans alone, as they stand in a message; false: malformed. Ids are not checked. */
 void window_write_spans(const struct window *w, struct pack *out);
 bool window_read_spans(struct unpack *in, struct window *w);

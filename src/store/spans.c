@@ -27,23 +27,11 @@ static int has_table(struct partition *b)
 	return r ? r : there != 0;
 }
 
-static int by_ids(const void *a, const void *b)
-{
-	const struct window_span_row *x = a, *y = b;
-
-	if (x->series != y->series)
-		return x->series < y->series ? -1 : 1;
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return (x->span > y->span) - (x->span < y->span);
-}
-
 /* The rows by the ids of the day; those for which that has no room become (other). */
 static void translate(struct local_store *s, const struct profile *dict, const struct window *w,
 		      struct partition *b, struct window *ret)
 {
 	struct remap *m = local_translation(s, w, dict, b);
-	uint32_t kept = 0;
 
 	*ret = (struct window){
 		.period = w->period,
@@ -62,16 +50,7 @@ static void translate(struct local_store *s, const struct profile *dict, const s
 			r->stack = 0;
 		}
 	}
-	qsort(rows, w->span_row_count, sizeof(*rows), by_ids);
-	for (uint32_t i = 0; i < w->span_row_count; i++) {
-		if (kept && by_ids(&rows[kept - 1], &rows[i]) == 0) {
-			rows[kept - 1].count += rows[i].count;
-			rows[kept - 1].value += rows[i].value;
-		} else {
-			rows[kept++] = rows[i];
-		}
-	}
-	ret->span_row_count = kept;
+	ret->span_row_count = window_sort_spans(rows, w->span_row_count);
 }
 
 /* The oldest go, if there are more than may be. */

@@ -1,11 +1,11 @@
 /*
- * spans [anon|quiet|garbage]: spins in two functions under two spans of one trace, and in a third without
- *one, and says which (OTEP 4947, by its text): trace 0102…10, span a1…a8 in `checkout` (half of the
- *time), b1…b8 in `payment` (a quarter), none in `idle_work` (a quarter).
+ * spans [anon|quiet|garbage]: spins in two functions under two spans of one trace, and in a third
+ * without one, and says which (OTEP 4947, by its text): trace 0102…10, span a1…a8 in `checkout`
+ * (half of the time), b1…b8 in `payment` (a quarter), none in `idle_work` (a quarter).
  *
  * The thread-local variable is in the program, or, built with -DLIBRARY, in that library, which the
  * program is linked with (-DLINKED) or opens (-DOPENED). Two threads run, each with records of its
- *own; one of them swaps the pointer, the other changes its record in place.
+ * own; one of them swaps the pointer, the other changes its record in place.
  *
  *	anon      the process' context is named anonymous memory, if the kernel has names for that
  *	quiet     it does all that, and does not say so: for measurements
