@@ -363,3 +363,59 @@ bool inbox_take(struct inbox *in, struct pushed *p, uint64_t now_ms)
 		in->stats.stored++;
 	return !p->status;
 }
+
+/* ---- metrics ------------------------------------------------------------------------------- */
+
+struct line { /* of taken things */
+	const char *name, *help;
+	double value;
+};
+
+static void put_line(struct exposition *e, const struct inbox_words *w, const struct line *l,
+		     bool is_counter)
+{
+	CLEANUP(freep) char *name = mem_printf("%s_%s", w->taken, l->name);
+	CLEANUP(freep) char *help = mem_printf("Of what was %s: %s", w->taken, l->help);
+
+	if (is_counter)
+		exposition_counter(e, name, help, l->value);
+	else
+		exposition_gauge(e, name, help, l->value);
+}
+
+void inbox_metrics(const struct inbox_stats *s, const struct inbox_words *w, struct exposition *e)
+{
+	const struct line counters[] = {
+		{"profiles", "profiles stored.", (double)s->profiles},
+		{"samples", "samples stored.", (double)s->samples},
+		{"samples_without_labels",
+		 "samples stored without labels of their own, because there were too many sets of "
+		 "labels.",
+		 (double)s->labels_left_out},
+		{"samples_cut",
+		 "samples whose stack was shortened, because it or the profile was too large.",
+		 (double)s->cut},
+		{"lines_skipped", "lines of text that were not understood.", (double)s->skipped},
+		{"labels_left_out", "attributes left out: too long, or too many.",
+		 (double)s->long_labels},
+		{"types_accumulated",
+		 "sample types left out, because they were sums since a program's start.",
+		 (double)s->accumulated},
+	};
+	const struct line gauges[] = {
+		{"series", "sets of labels today.", (double)s->series},
+		{"types", "types of profiles.", (double)s->types},
+	};
+	CLEANUP(freep) char *stored = mem_printf("%s_stored", w->times);
+	CLEANUP(freep) char *help = mem_printf("How many %s were stored.", w->times);
+	CLEANUP(freep) char *by_why = mem_printf("How many %s were not, by why.", w->times);
+
+	exposition_counter(e, stored, help, (double)s->stored);
+	exposition_counters(e, w->failed, by_why);
+	for (size_t i = 0; i < INBOX_REASONS && s->refused[i].reason; i++)
+		exposition_value(e, "reason", s->refused[i].reason, (double)s->refused[i].count);
+	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
+		put_line(e, w, &counters[i], true);
+	for (size_t i = 0; i < ARRAY_SIZE(gauges); i++)
+		put_line(e, w, &gauges[i], false);
+}

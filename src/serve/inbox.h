@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "ingest/pushed.h"
+#include "serve/exposition.h"
 #include "store/store.h"
 
 #define INBOX_SERIES_MAX 5000u /* sets of labels in a day (UTC) … */
@@ -51,3 +52,11 @@ struct inbox_stats {
 };
 
 void inbox_stats(const struct inbox *in, struct inbox_stats *ret);
+
+struct inbox_words {        /* what an inbox's metrics are called */
+	const char *times;  /* "pushes": pushes_stored */
+	const char *failed; /* "pushes_refused", by reason */
+	const char *taken;  /* "pushed": pushed_profiles */
+};
+
+void inbox_metrics(const struct inbox_stats *s, const struct inbox_words *w, struct exposition *e);

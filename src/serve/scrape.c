@@ -104,8 +104,9 @@ static void finish(struct scrape *x)
 			t->restarts += x->restarted;
 			keep_growth(s, t, TAKE_PTR(x->next), x->ended_ms);
 		}
-		if (t->health != SCRAPE_DOWN && p->status)
-			log_info("cannot scrape %s: %s", t->url, p->why);
+		if (p->status && !t->failures)
+			log_info("cannot scrape %s: %s; further failures are only counted", t->url,
+				 p->why);
 		note(t, x);
 	}
 	if (t->is_gone)

@@ -8,17 +8,22 @@
 
 #define SECRET_MAX (64u << 10)
 
-/* Its first line. NULL with *e: it cannot be read. Nothing waits for what is no file. */
+int scrape_read_file(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? file_read(path, max, ret, ret_len) : -EINVAL;
+}
+
+/* Its first line. NULL with *e: it cannot be read. */
 static char *read_secret(const char *path, const char *what, struct found_error *e)
 {
 	CLEANUP(freep) char *text = NULL;
-	struct stat st;
 	size_t len;
-	int r = stat(path, &st) ? -errno : 0;
+	int r = scrape_read_file(path, SECRET_MAX, &text, &len);
 
-	if (!r && !S_ISREG(st.st_mode))
-		r = -EINVAL;
-	r = r ? r : file_read(path, SECRET_MAX, &text, &len);
 	if (r) {
 		snprintf(e->text, sizeof(e->text), "cannot read the %s in %.100s: %s", what, path,
 			 strerror(-r));

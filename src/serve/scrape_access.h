@@ -15,3 +15,6 @@ struct scrape_secrets {
 bool scrape_access_read(const struct scrape_access *a, struct download_access *ret,
 			struct scrape_secrets *ret_secrets, struct found_error *ret_err);
 void scrape_secrets_done(struct scrape_secrets *s);
+
+/* file_read() of a regular file: nothing waits for what is none (-EINVAL). */
+int scrape_read_file(const char *path, size_t max, char **ret, size_t *ret_len);

@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <glob.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "serve/scrape_access.h"
@@ -56,13 +54,9 @@ static bool read_file(struct asked *a, const char *path)
 	const struct relabel_label where = {"__meta_filepath", path};
 	CLEANUP(freep) char *text = NULL;
 	struct found_error why;
-	struct stat st;
 	size_t len;
-	int r = stat(path, &st) ? -errno : 0;
+	int r = scrape_read_file(path, FOUND_BYTES_MAX, &text, &len);
 
-	if (!r && !S_ISREG(st.st_mode))
-		r = -EINVAL;
-	r = r ? r : file_read(path, FOUND_BYTES_MAX, &text, &len);
 	if (r) {
 		snprintf(a->err.text, sizeof(a->err.text), "%.100s: %s", path, strerror(-r));
 		return false;

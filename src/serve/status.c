@@ -92,38 +92,6 @@ static void receiver_part(struct exposition *e, const struct receiver_stats *r)
 			 (double)r->dictionary_bytes);
 }
 
-static void push_part(struct exposition *e, const struct inbox_stats *p)
-{
-	exposition_counter(e, "pushes_stored", "Requests whose pushed profiles were stored.",
-			   (double)p->stored);
-	exposition_counters(e, "pushes_refused", "Requests with pushed profiles refused, by why.");
-	for (size_t i = 0; i < INBOX_REASONS && p->refused[i].reason; i++)
-		exposition_value(e, "reason", p->refused[i].reason, (double)p->refused[i].count);
-	exposition_counter(e, "pushed_profiles", "Pushed profiles stored.", (double)p->profiles);
-	exposition_counter(e, "pushed_samples", "Samples of pushed profiles stored.",
-			   (double)p->samples);
-	exposition_counter(e, "pushed_samples_without_labels",
-			   "Samples stored without labels of their own, because there were too "
-			   "many sets of labels.",
-			   (double)p->labels_left_out);
-	exposition_counter(e, "pushed_samples_cut",
-			   "Pushed samples whose stack was shortened, because it or the profile "
-			   "was too large.",
-			   (double)p->cut);
-	exposition_counter(e, "pushed_lines_skipped",
-			   "Lines of pushed text that were not understood.", (double)p->skipped);
-	exposition_counter(e, "pushed_labels_left_out",
-			   "Attributes of pushed profiles left out: too long, or too many.",
-			   (double)p->long_labels);
-	exposition_counter(e, "pushed_types_accumulated",
-			   "Sample types left out, because they were sums since a program's start.",
-			   (double)p->accumulated);
-	exposition_gauge(e, "pushed_series", "Sets of labels that were pushed today.",
-			 (double)p->series);
-	exposition_gauge(e, "pushed_types", "Types of profiles that were pushed.",
-			 (double)p->types);
-}
-
 static void http_part(struct exposition *e, const struct http_stats *h, const struct jobs_stats *j)
 {
 	static const char *const classes[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx"};
@@ -246,7 +214,7 @@ void status_metrics(void *ctx, struct http_request *r)
 	receiver_part(e, &received);
 	if (s->kubelet)
 		kubelet_part(e, s->kubelet);
-	push_part(e, &pushed);
+	inbox_metrics(&pushed, &(struct inbox_words){"pushes", "pushes_refused", "pushed"}, e);
 	if (s->scraper)
 		targets_metrics(e, s->scraper);
 	http_part(e, &http, &jobs);

@@ -178,36 +178,13 @@ static void each(struct exposition *e, const struct scraper *s, measure_fn *fn, 
 	string_pool_done(&told);
 }
 
-static void inbox_part(struct exposition *e, const struct inbox_stats *in)
-{
-	exposition_counter(e, "scrapes_stored", "Scrapes whose profiles were stored.",
-			   (double)in->stored);
-	exposition_counters(e, "scrapes_failed", "Scrapes that failed, by why.");
-	for (size_t i = 0; i < INBOX_REASONS && in->refused[i].reason; i++)
-		exposition_value(e, "reason", in->refused[i].reason, (double)in->refused[i].count);
-	exposition_counter(e, "scraped_profiles", "Scraped profiles stored.", (double)in->profiles);
-	exposition_counter(e, "scraped_samples", "Samples of scraped profiles stored.",
-			   (double)in->samples);
-	exposition_counter(e, "scraped_samples_without_labels",
-			   "Scraped samples stored without labels of their own, because there were "
-			   "too many sets of labels.",
-			   (double)in->labels_left_out);
-	exposition_counter(e, "scraped_samples_cut",
-			   "Scraped samples whose stack was shortened, because it or the profile "
-			   "was too large.",
-			   (double)in->cut);
-	exposition_gauge(e, "scraped_series", "Sets of labels that were scraped today.",
-			 (double)in->series);
-	exposition_gauge(e, "scraped_types", "Types of profiles that were scraped.",
-			 (double)in->types);
-}
-
 void targets_metrics(struct exposition *e, const struct scraper *s)
 {
 	struct scraper_stats stats;
 
 	scraper_stats(s, &stats);
-	inbox_part(e, &stats.inbox);
+	inbox_metrics(&stats.inbox, &(struct inbox_words){"scrapes", "scrapes_failed", "scraped"},
+		      e);
 	exposition_gauges(e, "scrape_targets", "Profiles of targets that are scraped, by health.");
 	exposition_value(e, "health", "up", (double)stats.up);
 	exposition_value(e, "health", "down", (double)stats.down);

@@ -51,8 +51,7 @@ static uint32_t grown(const struct had *from, const struct had *to, uint64_t ret
 	const struct pushed_profile *of = then.all[0];
 	uint32_t n = of->p->sample_count;
 	for (uint32_t i = 0; i < n; i++) {
-		struct pushed_before b =
-			of->before ? of->before[i] : (struct pushed_before){};
+		struct pushed_before b = of->before ? of->before[i] : (struct pushed_before){};
 		ret[i][0] = of->p->samples[i].value - MIN(b.value, of->p->samples[i].value);
 		ret[i][1] = of->p->samples[i].count - MIN(b.count, of->p->samples[i].count);
 	}
