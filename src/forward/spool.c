@@ -166,7 +166,7 @@ static void find_file(struct spool *s, const char *file)
 	struct ledger_page *p = &s->ledger.now;
 	struct record r = {};
 	char name[NAME_LEN];
-	struct head h;
+	struct head h = {};
 
 	if (strlen(file) != NAME_LEN - 1 || sscanf(file, "%16" SCNx64, &r.number) != 1 ||
 	    strcmp(file, name_of(r.number, name)) != 0) {
@@ -386,7 +386,7 @@ int spool_put(struct spool *s, const struct profile *dict, const struct window *
 static int load(struct spool *s, const struct record *r, char **ret, size_t *ret_len)
 {
 	char name[NAME_LEN];
-	struct head h;
+	struct head h = {};
 
 	if (r->in_memory.len) {
 		*ret = mem_dup(r->in_memory.bytes, r->in_memory.len);
