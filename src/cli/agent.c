@@ -132,7 +132,7 @@ static int find_user(const struct settings *s, const char *dir, struct privilege
  * 0, or 1 after reporting why not. */
 static int open_dir(const char *dir, bool is_default, const struct privilege_user *u, int *ret_fd)
 {
-	struct spool_dir_error why;
+	struct spool_dir_error why = {};
 
 	*ret_fd = -1;
 	if (!dir || spool_dir_open(dir, u, ret_fd, &why) == 0)
@@ -166,7 +166,7 @@ static void on_alive(void *ctx, int what)
 
 static int forward(struct agent *a, const struct forward_options *o, int end_signal)
 {
-	struct forward_error why;
+	struct forward_error why = {};
 
 	a->loop = loop_new();
 	int err = forward_new(a->loop, o, &a->forward, &why);

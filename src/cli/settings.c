@@ -75,7 +75,7 @@ static const struct {
 	[SET_FINDINGS] = {"findings", YES_NO, "yes",
 			  "yes|no  look for what is wrong, and say it (yes)"},
 	[SET_USER] = {"user", TEXT, NULL,
-		      "NAME  user to run the server as (the store's owner, or see smolder-run(1))"},
+		      "NAME  user that has the network, and no privileges (see smolder-run(1))"},
 	[SET_HOST] = {"host", TEXT, NULL, "NAME  value of the label host (this machine's name)"},
 	[SET_HOST_ROOT] = {"host-root", TEXT, NULL,
 			   "DIR  where the host's files are, if not at / (in a container)"},

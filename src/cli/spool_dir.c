@@ -46,32 +46,39 @@ static bool is_ours(const char *name)
 	       strncmp(name, "new.", 4) == 0 || (len > 7 && strcmp(name + len - 7, ".window") == 0);
 }
 
+/* Each file in it: to the user if it is to be given, else whether it is a spool's. 0 or -errno. */
+static int each_file(int fd, DIR *d, const struct privilege_user *u, bool give)
+{
+	rewinddir(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		struct stat st;
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (!is_ours(e->d_name) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(st.st_mode) || st.st_nlink != 1)
+			return -ENOTEMPTY;
+		if (give && fchownat(fd, e->d_name, u->uid, u->gid, AT_SYMLINK_NOFOLLOW) != 0)
+			return -errno;
+	}
+	return 0;
+}
+
 /* To the user, with its files; -ENOTEMPTY: there are others in it. */
 static int hand_over(int fd, const struct privilege_user *u)
 {
 	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = again < 0 ? NULL : fdopendir(again);
-	int err = d ? 0 : -errno;
 
-	for (int give = 0; !err && give <= 1; give++) {
-		rewinddir(d);
-		for (struct dirent *e; !err && (e = readdir(d));) {
-			struct stat st;
-			if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-				continue;
-			if (!is_ours(e->d_name) ||
-			    fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-			    !S_ISREG(st.st_mode) || st.st_nlink != 1)
-				err = -ENOTEMPTY;
-			else if (give &&
-				 fchownat(fd, e->d_name, u->uid, u->gid, AT_SYMLINK_NOFOLLOW) != 0)
-				err = -errno;
-		}
+	if (!d) {
+		int err = -errno;
+		fd_closep(&again);
+		return err;
 	}
+	int err = each_file(fd, d, u, false);
+	err = err ? err : each_file(fd, d, u, true);
 	if (!err && fchown(fd, u->uid, u->gid) != 0)
 		err = -errno;
-	if (d)
-		closedir(d);
+	closedir(d);
 	return err;
 }
 
@@ -79,7 +86,7 @@ int spool_dir_open(const char *path, const struct privilege_user *u, int *ret_fd
 		   struct spool_dir_error *ret_err)
 {
 	CLEANUP(fd_closep) int fd = -1;
-	struct stat st;
+	struct stat st = {};
 
 	int err = make(path);
 	if (!err)

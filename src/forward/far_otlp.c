@@ -313,7 +313,8 @@ static void put_series(struct writer *w, const struct far_rows *rows, uint64_t n
 		times += w->w->rows[i].count;
 	for (uint32_t i = rows->first; i < rows->end; i++) {
 		samples[profile.n_samples++] = make_sample(w, &w->w->rows[i], times);
-		times += times ? w->w->rows[i].count : 0;
+		if (times)
+			times += w->w->rows[i].count;
 	}
 	far_profile_id(w->w, nth, id);
 	profile.samples = samples;

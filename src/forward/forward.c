@@ -245,10 +245,15 @@ static bool is_to_be_said(uint64_t *said_ms)
 	return true;
 }
 
-static void refused(struct forward *f, const char *why)
+/* What was in the request, or all of the record where it has no parts. */
+static void refused(struct forward *f, const struct posting *p, const char *why)
 {
 	if (is_to_be_said(&f->refused_said_ms))
 		log_warn("%s refused a window: %s; it is dropped, and counted", f->url, why);
+	if (p->made.through == UINT64_MAX)
+		spool_refuse(f->spool, p->number);
+	else
+		spool_progress(f->spool, p->number, p->made.through, 0, p->made.samples);
 }
 
 static void sent(struct forward *f, const struct posting *p, const struct far_answer *a)
@@ -278,8 +283,7 @@ static void fault(struct forward *f, const struct posting *p, const char *why)
 	if (++f->faults <= FAULTS_MAX)
 		return;
 	if (f->others_went) {
-		refused(f, why);
-		spool_refuse(f->spool, p->number);
+		refused(f, p, why);
 	} else {
 		f->skip = 1;
 	}
@@ -292,11 +296,7 @@ static void too_large(struct forward *f, const struct posting *p, const char *wh
 		f->most = (uint32_t)(p->made.series / 2);
 		return;
 	}
-	refused(f, why);
-	if (p->made.through == UINT64_MAX)
-		spool_refuse(f->spool, p->number);
-	else
-		spool_progress(f->spool, p->number, p->made.through, 0, p->made.samples);
+	refused(f, p, why);
 }
 
 static void judge(struct forward *f, struct posting *p)
@@ -316,8 +316,7 @@ static void judge(struct forward *f, struct posting *p)
 		break;
 	case FAR_REFUSED:
 		went_well(f);
-		refused(f, a.why);
-		spool_refuse(f->spool, p->number);
+		refused(f, p, a.why);
 		break;
 	case FAR_TOO_LARGE:
 		too_large(f, p, a.why);
@@ -395,7 +394,7 @@ static bool send_next(struct forward *f)
 		forward_status_add(f->spool, &f->counts, &r.window);
 	int err = f->protocol->make(f->far, &r, f->most, &made);
 	if (err) {
-		refused(f, strerror(-err));
+		log_warn("a window cannot be sent: %s; it is dropped, and counted", strerror(-err));
 		spool_refuse(f->spool, r.number);
 	} else if (!made.body.len) { /* all of it was sent */
 		spool_settle(f->spool, r.number);

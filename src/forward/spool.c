@@ -31,6 +31,7 @@ struct head { /* of a file; then one zstd frame */
 struct record {
 	uint64_t number, bytes; /* that it takes */
 	uint64_t samples;       /* that are left */
+	uint64_t through;       /* series that are done */
 	uint64_t start_ms;
 	struct ledger_id id;
 	char type[WINDOW_TYPE_MAX];
@@ -165,7 +166,7 @@ static void find_file(struct spool *s, const char *file)
 	struct ledger_page *p = &s->ledger.now;
 	struct record r = {};
 	char name[NAME_LEN];
-	struct head h;
+	struct head h = {};
 
 	if (strlen(file) != NAME_LEN - 1 || sscanf(file, "%16" SCNx64, &r.number) != 1 ||
 	    strcmp(file, name_of(r.number, name)) != 0) {
@@ -185,8 +186,10 @@ static void find_file(struct spool *s, const char *file)
 	r.start_ms = h.start_ms;
 	r.bytes = blocks(sizeof(h) + h.body_len);
 	snprintf(r.type, sizeof(r.type), "%s", h.type);
-	if (p->under_way == r.number)
+	if (p->under_way == r.number) {
 		r.samples -= MIN(r.samples, p->through_samples);
+		r.through = p->through;
+	}
 	add(s, &r);
 }
 
@@ -383,7 +386,7 @@ int spool_put(struct spool *s, const struct profile *dict, const struct window *
 static int load(struct spool *s, const struct record *r, char **ret, size_t *ret_len)
 {
 	char name[NAME_LEN];
-	struct head h;
+	struct head h = {};
 
 	if (r->in_memory.len) {
 		*ret = mem_dup(r->in_memory.bytes, r->in_memory.len);
@@ -422,13 +425,12 @@ bool spool_next(struct spool *s, unsigned skip, struct spooled *ret)
 {
 	while (s->end - s->first > skip) {
 		struct record *r = &s->records[s->first + skip];
-		struct spooled out = {.number = r->number, .samples = r->samples};
+		struct spooled out = {
+			.number = r->number, .samples = r->samples, .through = r->through};
 		if (decode(s, r, &out) != 0) {
 			lose(s, r, LEDGER_LOST_DAMAGED);
 			continue;
 		}
-		if (s->ledger.now.under_way == r->number)
-			out.through = s->ledger.now.through;
 		r->out = true;
 		*ret = out;
 		return true;
@@ -450,16 +452,16 @@ void spool_progress(struct spool *s, uint64_t number, uint64_t through, uint64_t
 	struct record *r = find(s, number);
 	uint64_t samples = sent + refused;
 
+	if (!r)
+		return;
 	if (p->under_way != number)
 		p->through_samples = 0;
 	p->under_way = number;
-	p->through = through;
+	p->through = r->through = through;
 	p->through_samples += samples;
 	p->sent += sent;
 	p->lost[LEDGER_LOST_REFUSED] += refused;
 	ledger_save(&s->ledger);
-	if (!r)
-		return;
 	samples = MIN(samples, r->samples);
 	r->samples -= samples;
 	s->samples -= samples;

@@ -70,7 +70,7 @@ static void send_record(const struct far_protocol *protocol, struct spooled *r)
 		samples += made.samples;
 		if (more && protocol == &far_smolder) {
 			read_own(&made, dict, &more);
-			break; /* what comes next is told by an answer */
+			more = false; /* what comes next is told by an answer */
 		} else if (more) {
 			read_back(protocol, &made);
 			r->through = made.through;
