@@ -141,8 +141,9 @@ def the_agent_sends(host, pods):
         begin = log.seek(0, os.SEEK_END)
         until("the server", lambda: "401" in ask("labels", "comm", "--server", url).stderr, 60)
         command, words = host.pod(pods["smolder-agent"], **{"http://smolder:7117": url, "$(NODE_NAME)": "node-1"})
-        # What is below the host's root there is below it here: the state of our podman alone.
-        words = [word.replace("/proc/1/root", f"/proc/1/root{host.state}/host") for word in words]
+        # What is below the host's root there is below it here: the state of our podman alone. We stand in for the
+        # host's init, since that of a virtual machine may be closed even to root.
+        words = [word.replace("/proc/1/root", f"/proc/{os.getpid()}/root{host.state}/host") for word in words]
         busy = host.named("burner", "sh", "-c", "trap exit TERM; while :; do :; done")
         with running(busy), running([*command, *words]):
             query = 'cpu{host="node-1",container="burner",version="3.1"}'
