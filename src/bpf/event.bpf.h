@@ -360,7 +360,8 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 
 	bool in_kernel = !interrupted || (long)ARCH_PC(interrupted) < 0;
 	/* Kernel threads, and a process that gave its memory up. */
-	bool no_user = TASK_READ(task, flags) & PF_KTHREAD || !TASK_READ(task, mm);
+	bool kthread = TASK_READ(task, flags) & PF_KTHREAD;
+	bool no_user = kthread || !TASK_READ(task, mm);
 	if (e->with_cgroup_and_pidns && filter.pid_namespace &&
 	    !e->pid) /* beyond our /proc: nothing could be named */
 		no_user = true;
@@ -377,7 +378,8 @@ static __always_inline enum event write_event(void *ctx, const bpf_user_pt_regs_
 	h->pid = e->pid;
 	h->tid = e->tid;
 	h->mappings_version = 0;
-	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0);
+	h->flags = (in_kernel ? WIRE_IN_KERNEL : 0) | (no_user ? WIRE_NO_USER : 0) |
+		   (kthread ? WIRE_KTHREAD : 0);
 	h->walk = WIRE_WALK_NONE;
 	h->details = EVENT_DETAILS;
 	h->kernel_frames = h->user_frames = h->left_out = 0;

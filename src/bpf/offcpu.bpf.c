@@ -136,7 +136,6 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 	*d = (struct offcpu_details){
 		.syscall = -1,
 		.state = state_of(prev, preempted),
-		.is_kernel = (prev->flags & PF_KTHREAD) != 0,
 		.flags = t && t->lost ? OFFCPU_AFTER_LOSS : 0,
 	};
 	struct event_args e = {
@@ -152,7 +151,7 @@ static __always_inline void leave(void *ctx, struct task_struct *prev, bool pree
 		last_period(t, prev, now, &d->previous);
 	if (!t || (!t->left && !d->previous.began))
 		first_period(prev, d);
-	if (!d->is_kernel && !e.bare)
+	if (!(prev->flags & PF_KTHREAD) && !e.bare)
 		read_call(prev, d);
 
 	enum event result = EVENT_WRITTEN;

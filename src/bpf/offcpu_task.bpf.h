@@ -167,7 +167,7 @@ static __always_inline void describe(struct task_struct *task, struct offcpu_fou
 		.cgroup = filter.cgroups ? BPF_CORE_READ(task_cgroup(task), kn, id) : 0,
 		.pid = filter.pid_namespace ? inner_pid(leader) : (__u32)task->tgid,
 		.tid = filter.pid_namespace ? inner_pid(task) : (__u32)task->pid,
-		.flags = WIRE_IN_KERNEL,
+		.flags = WIRE_IN_KERNEL | (task->flags & PF_KTHREAD ? WIRE_KTHREAD : 0),
 		.details = OFFCPU_DETAILS,
 	};
 	bpf_probe_read_kernel_str(h->thread, WIRE_COMM, &task->comm);
@@ -175,7 +175,6 @@ static __always_inline void describe(struct task_struct *task, struct offcpu_fou
 	f->details = (struct offcpu_details){
 		.syscall = -1,
 		.state = state_of(task, false),
-		.is_kernel = (task->flags & PF_KTHREAD) != 0,
 		.flags = OFFCPU_FOUND,
 	};
 }

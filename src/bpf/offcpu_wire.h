@@ -51,11 +51,11 @@ struct offcpu_details {
 	__s32 syscall;                 /* -1: none, or one of a 32-bit program */
 	__u32 holder; /* tid, in its own pid namespace, of who has the lock; 0: not known */
 	__u64 woken_period_began; /* of a wake-up: the start of the period that it ended; else 0 */
-	__u32 wakee;    /* … and the thread that it woke: tid as that thread's events have it */
-	__u8 state;     /* enum offcpu_state */
-	__u8 is_first;  /* `previous` is from the thread's creation until it first ran: no stack */
-	__u8 is_kernel; /* a kernel thread */
-	__u8 flags;     /* enum offcpu_flag */
+	__u32 wakee;   /* … and the thread that it woke: tid as that thread's events have it */
+	__u8 state;    /* enum offcpu_state */
+	__u8 is_first; /* `previous` is from the thread's creation until it first ran: no stack */
+	__u8 flags;    /* enum offcpu_flag */
+	__u8 pad;
 };
 
 #define OFFCPU_DETAILS 12

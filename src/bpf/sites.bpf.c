@@ -295,8 +295,7 @@ static __always_inline void describe_walk(struct work *w, struct task_struct *pr
 		.walk = l->now,
 		.tid = t->tid,
 	};
-	d->of.is_kernel = (prev->flags & PF_KTHREAD) != 0;
-	if (!d->of.is_kernel && l->state != OFFCPU_RUNNABLE)
+	if (!(prev->flags & PF_KTHREAD) && l->state != OFFCPU_RUNNABLE)
 		read_call(prev, &d->of);
 	if (old) {
 		d->of.previous.began = old->walk;

@@ -75,7 +75,6 @@ int tasks_each(__u64 *ctx)
 		.blocks = task->nvcsw,
 		.pid = filter.pid_namespace ? inner_pid(leader) : (__u32)task->tgid,
 		.tid = filter.pid_namespace ? inner_pid(task) : (__u32)task->pid,
-		.is_kernel = (task->flags & PF_KTHREAD) != 0,
 		.is_running = task->on_cpu != 0,
 		.is_dead = (state_of(task) & TASK_STATE_DEAD) != 0,
 		.is_ready = state_of(task) == TASK_STATE_RUNNING,

@@ -18,12 +18,11 @@ struct task_account {
 	__u64 past_ran, past_switches;
 	__u64 cgroup; /* kernfs id, where filter.cgroups; else 0 */
 	__u32 pid, tid;
-	__u8 is_kernel;
 	__u8 is_running; /* on a CPU */
 	__u8 has_waited; /* the kernel counts `waited` */
 	__u8 is_dead;    /* it has ended, and its parent has not asked for that yet */
 	__u8 is_ready;   /* it runs, or waits for a CPU */
-	__u8 pad[3];
+	__u8 pad[4];
 	char comm[WIRE_COMM]; /* as in struct wire_event; not clean */
 	char thread[WIRE_COMM];
 };

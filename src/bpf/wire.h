@@ -47,6 +47,7 @@ enum wire_flag {
 	WIRE_NO_TABLE = 16,      /* the walk came to a file whose table was not there */
 	WIRE_SYSCALL = 32,       /* the user leaf's pc stands after the system call it is in */
 	WIRE_SPAN = 64,          /* a struct wire_span stands behind the frames */
+	WIRE_KTHREAD = 128,      /* a thread of the kernel's */
 };
 
 /* What the thread worked on, as it says itself (process/thread_context.h): the span of a trace. */

@@ -395,13 +395,15 @@ static uint32_t changed_series(struct labeller *l, const struct making *m)
 void labeller_complete(struct labeller *l, struct processes *ps, const struct assembled *a,
 		       struct owner *o)
 {
-	struct mapping *exe = find_exe(ps, a->maps);
+	/* Of a process at its end a sample has neither process nor mappings: what was known before
+	 * is true. */
+	const struct process *p = a->process ? a->process : processes_peek(ps, o->pid, o->start);
+	struct mapping *exe = find_exe(ps, a->maps ? a->maps : p ? p->maps : NULL);
 
-	o->is_kernel = !a->process;
+	o->is_kernel = a->event->flags & WIRE_KTHREAD;
 	if (exe) {
-		const char *path = process_path(ps, exe);
-		o->exe = intern(l, path);
-		o->version = a->process ? build_of(l, ps, a->process, exe) : 0;
+		o->exe = intern(l, process_path(ps, exe));
+		o->version = p ? build_of(l, ps, p, exe) : 0;
 	}
 	if (o->cgroup && l->options.places)
 		o->place = place_of(l, o->cgroup);

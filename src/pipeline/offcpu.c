@@ -182,9 +182,9 @@ static struct period *find(struct offcpu *o, uint32_t tid, uint64_t began)
 }
 
 /* Whether threads of that kind are asked for: those that are not have no series. */
-static bool is_of_kind(const struct offcpu *o, const struct offcpu_details *d)
+static bool is_of_kind(const struct offcpu *o, const struct wire_event *e)
 {
-	return d->is_kernel ? !o->options.user_threads : !o->options.kernel_threads;
+	return e->flags & WIRE_KTHREAD ? !o->options.user_threads : !o->options.kernel_threads;
 }
 
 static uint32_t series_of(struct offcpu *o, const struct wire_event *e, uint32_t state,
@@ -230,7 +230,7 @@ static void note_begin(struct offcpu *o, const struct assembled *a, const struct
 	x->stack = stack_edit_cut(o->stacks, a->stack, o->schedule);
 	struct wait_verdict v = why(o, e, x->stack, d);
 	x->is_idle = v.is_idle;
-	if (is_of_kind(o, d)) {
+	if (is_of_kind(o, e)) {
 		x->series =
 			series_of(o, e, v.is_idle ? o->idle_state : o->states[x->state], v.reason);
 		x->runnable_series = series_of(o, e, o->states[OFFCPU_RUNNABLE], WAIT_CPU);
@@ -267,7 +267,7 @@ static void add_first(struct offcpu *o, const struct wire_event *e, const struct
 
 	if (!x.ns)
 		return;
-	if (is_of_kind(o, d))
+	if (is_of_kind(o, e))
 		x.series = x.runnable_series =
 			series_of(o, e, o->states[OFFCPU_RUNNABLE], WAIT_CPU);
 	x.has_stack = true;

@@ -707,8 +707,7 @@ static int take_frame_pointers(struct rule_context *c, const struct wire_event *
 }
 
 /* Walks the copy of the stack that came with a sample: 0, or -EAGAIN. */
-static int walk_copy(struct rule_context *c, const struct wire_event *s, const uint64_t *user,
-		     struct unwound *ret)
+static int walk_copy(struct rule_context *c, const struct wire_event *s, struct unwound *ret)
 {
 	struct walk_input in = {
 		.pc = s->pc,
@@ -749,7 +748,7 @@ int unwinder_walk(struct unwinder *u, struct process *p, struct maps *maps,
 		if (!space->wanted)
 			check_jit(u, space);
 		space->wanted = true;
-		r = walk_copy(&c, s, user, ret);
+		r = walk_copy(&c, s, ret);
 	} else if (s->mappings_version) {
 		u->stats.in_kernel++;
 		check_walk(u, space, maps, s, user, ret);

@@ -48,6 +48,22 @@ def run_keeps_up_with_thousands_of_programs_a_second():
 
 
 @live
+def a_storm_of_programs_is_few_series():
+    # A day of the store has room for 20,000: a series a process would use them up in minutes, and from
+    # then on everything new were "(other)".
+    with always("--offcpu", "yes") as a, contextlib.ExitStack() as storm:
+        for _ in range(3):  # more than there are CPUs: samples come late, and off-CPU time is of the dead
+            storm.enter_context(workloads.start("forks", "1000000", workloads.path("quick")))
+        a.wait_sampled(200, "cpu")
+        time.sleep(12)  # a window's end
+        pids = {t: len(a.json(f"/api/v1/labels/pid/values?query={t}%7Bcomm=%22quick%22%7D")["values"])
+                for t in ("cpu", "offcpu")}
+    print(f"# {pids}")
+    # One that is alive as a window ends has its own.
+    assert all(n < 30 for n in pids.values()), pids
+
+
+@live
 def the_cost_of_starting_programs_has_a_caller():
     # What the kernel does in clone() is much of it, and glibc's table has a hole there.
     with workloads.start("forks", "1000000", workloads.path("quick")) as w:

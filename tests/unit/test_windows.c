@@ -55,13 +55,21 @@ static void settle(struct fixture *f)
 	windows_clock(f->windows, f->monotonic, f->monotonic, f->wall);
 }
 
-static void put(struct fixture *f, uint32_t pid, const char *comm, uint32_t stack, uint64_t at)
+/* Of a process that is older than any window. */
+static struct wire_event sample(uint32_t pid, const char *comm, uint64_t at)
 {
 	struct wire_event s = {
-		.time = at, .pid = pid, .tid = pid, .value = 10, .process_start = f->monotonic};
+		.time = at, .pid = pid, .tid = pid, .value = 10, .process_start = SECOND};
 
 	snprintf(s.comm, sizeof(s.comm), "%s", comm);
 	snprintf(s.thread, sizeof(s.thread), "%s", comm);
+	return s;
+}
+
+static void put(struct fixture *f, uint32_t pid, const char *comm, uint32_t stack, uint64_t at)
+{
+	struct wire_event s = sample(pid, comm, at);
+
 	windows_add(f->windows, f->processes, &(struct assembled){.event = &s, .stack = stack});
 }
 
@@ -261,7 +269,7 @@ static void short_lived_processes_share_a_series(void **state)
 	struct fixture f = make(0);
 	struct window w;
 
-	/* Kernel threads keep their pid; processes that are not in the table have ended. */
+	/* Processes that are not in the table have ended; some samples are of their very end. */
 	struct process gone = {};
 	for (uint32_t pid = 100; pid < 150; pid++) {
 		struct wire_event s = {.time = f.monotonic,
@@ -269,15 +277,41 @@ static void short_lived_processes_share_a_series(void **state)
 				       .tid = pid,
 				       .value = 10,
 				       .process_start = f.monotonic + pid,
+				       .flags = WIRE_IN_KERNEL | WIRE_NO_USER,
 				       .comm = "ls",
 				       .thread = "ls"};
-		windows_add(f.windows, f.processes,
-			    &(struct assembled){.event = &s, .process = &gone, .stack = 1});
+		struct assembled a = {.event = &s, .process = pid % 2 ? &gone : NULL, .stack = 1};
+		windows_add(f.windows, f.processes, &a);
 	}
 	assert_true(windows_take(f.windows, f.processes, true, &w));
 	assert_int_equal(w.row_count, 1);
 	assert_int_equal(w.rows[0].count, 50);
 	assert_null(profile_label(f.dict, w.rows[0].series, "pid"));
+	window_done(&w);
+	done(&f);
+}
+
+static void threads_of_the_kernel_keep_their_pid(void **state)
+{
+	(void)state;
+	struct fixture f = make(0);
+	struct window w;
+
+	for (uint32_t pid = 100; pid < 103; pid++) {
+		struct wire_event s = {.time = f.monotonic,
+				       .pid = pid,
+				       .tid = pid,
+				       .value = 10,
+				       .process_start = f.monotonic + pid,
+				       .flags = WIRE_IN_KERNEL | WIRE_NO_USER | WIRE_KTHREAD,
+				       .comm = "rcu",
+				       .thread = "rcu"};
+		windows_add(f.windows, f.processes, &(struct assembled){.event = &s, .stack = 1});
+	}
+	assert_true(windows_take(f.windows, f.processes, true, &w));
+	assert_int_equal(w.row_count, 3);
+	for (uint32_t i = 0; i < w.row_count; i++)
+		assert_non_null(profile_label(f.dict, w.rows[i].series, "pid"));
 	window_done(&w);
 	done(&f);
 }
@@ -474,14 +508,8 @@ static struct fixture make_with_rules(struct series_rules *rules)
 
 static bool is_wanted(const struct fixture *f, uint32_t pid, const char *comm)
 {
-	struct wire_event s = {.time = f->monotonic,
-			       .pid = pid,
-			       .tid = pid,
-			       .value = 10,
-			       .process_start = f->monotonic};
+	struct wire_event s = sample(pid, comm, f->monotonic);
 
-	snprintf(s.comm, sizeof(s.comm), "%s", comm);
-	snprintf(s.thread, sizeof(s.thread), "%s", comm);
 	return windows_wants(f->windows, &s);
 }
 
@@ -643,6 +671,7 @@ int main(void)
 		cmocka_unit_test(a_large_step_back_is_followed),
 		cmocka_unit_test(too_many_rows_are_others),
 		cmocka_unit_test(short_lived_processes_share_a_series),
+		cmocka_unit_test(threads_of_the_kernel_keep_their_pid),
 		cmocka_unit_test(digits_in_thread_names_fold),
 		cmocka_unit_test(names_with_a_digit_stay_apart),
 		cmocka_unit_test(live_windows_are_a_second),
