@@ -144,3 +144,14 @@ uint32_t remap_other(struct profile *to)
 
 	return profile_series(to, &l, 1);
 }
+
+bool remap_row(struct remap *m, const struct profile *from, uint32_t *series, uint32_t *stack,
+	       struct profile *to, const struct remap_caps *caps)
+{
+	uint32_t new_series = remap_series(m, from, *series, to, caps);
+	uint32_t new_stack = remap_stack(m, from, *stack, to, caps);
+
+	*series = new_series == REMAP_FULL ? remap_other(to) : new_series;
+	*stack = new_stack == REMAP_FULL ? 0 : new_stack;
+	return new_series != REMAP_FULL && new_stack != REMAP_FULL;
+}

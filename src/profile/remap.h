@@ -59,3 +59,11 @@ uint32_t remap_stack(struct remap *m, const struct profile *from, uint32_t id, s
 
 /* The series {comm="(other)"}, for what did not fit. */
 uint32_t remap_other(struct profile *to);
+
+/*
+ * Of a row: its series and its stack, each by itself. A series without room becomes (other), a
+ * stack without room none (0): so what is left still says whose it was, or what was done. Whether
+ * both had room.
+ */
+bool remap_row(struct remap *m, const struct profile *from, uint32_t *series, uint32_t *stack,
+	       struct profile *to, const struct remap_caps *caps);

@@ -22,12 +22,13 @@ static void store_metrics(struct exposition *e, const struct store_stats *s)
 	for (int i = 0; i < WINDOW_LOST_REASONS; i++)
 		exposition_value(e, "reason", window_lost_names[i], (double)s->lost[i]);
 	exposition_counter(e, "samples_other",
-			   "Samples stored as (other) because a day had too many series or stacks.",
+			   "Samples stored as (other), or without a stack: a day had too many "
+			   "series or stacks.",
 			   (double)s->other_samples);
-	exposition_counter(
-		e, "samples_rolled_other",
-		"Samples rolled up as (other) because a month had too many series or stacks.",
-		(double)s->rolled_other);
+	exposition_counter(e, "samples_rolled_other",
+			   "Samples rolled up as (other), or without a stack: a month had too many "
+			   "series or stacks.",
+			   (double)s->rolled_other);
 	exposition_counter(e, "store_windows", "Window messages stored by this process.",
 			   (double)s->windows);
 	exposition_counter(e, "store_duplicates", "Window messages that had been stored before.",

@@ -52,15 +52,9 @@ static uint64_t translate(struct local_store *s, const struct profile *dict, con
 	*ret_samples = 0;
 	for (uint32_t i = 0; i < w->row_count; i++) {
 		const struct window_row *r = &w->rows[i];
-		uint32_t series = remap_series(m, dict, r->series, b->dict.p, &s->day_caps);
-		uint32_t stack = series == REMAP_FULL
-					 ? REMAP_FULL
-					 : remap_stack(m, dict, r->stack, b->dict.p, &s->day_caps);
-		if (stack == REMAP_FULL) {
-			series = remap_other(b->dict.p);
-			stack = 0;
+		uint32_t series = r->series, stack = r->stack;
+		if (!remap_row(m, dict, &series, &stack, b->dict.p, &s->day_caps))
 			other += r->count;
-		}
 		columns_add(c, series, stack, 0, r->count, r->value, times,
 			    times ? (uint32_t)r->count : 0);
 		if (times)

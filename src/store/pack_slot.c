@@ -249,17 +249,10 @@ static void translate(struct local_store *s, struct partition *day, struct parti
 		window_add(&to->windows[window], &from->windows[i]);
 	for (size_t i = 0; i < from->row_count; i++) {
 		const struct columns_row *r = &from->rows[i];
-		uint32_t series = remap_series(&day->to_month, day->dict.p, COLUMNS_SERIES(r->key),
-					       month->dict.p, &s->month_caps);
-		uint32_t stack = series == REMAP_FULL ? REMAP_FULL
-						      : remap_stack(&day->to_month, day->dict.p,
-								    COLUMNS_STACK(r->key),
-								    month->dict.p, &s->month_caps);
-		if (stack == REMAP_FULL) {
-			series = remap_other(month->dict.p);
-			stack = 0;
+		uint32_t series = COLUMNS_SERIES(r->key), stack = COLUMNS_STACK(r->key);
+		if (!remap_row(&day->to_month, day->dict.p, &series, &stack, month->dict.p,
+			       &s->month_caps))
 			s->stats.rolled_other += r->count;
-		}
 		columns_add(to, series, stack, window, r->count, r->value, NULL, 0);
 	}
 }

@@ -27,7 +27,7 @@ static int has_table(struct partition *b)
 	return r ? r : there != 0;
 }
 
-/* The rows by the ids of the day; those for which that has no room become (other). */
+/* The rows by the ids of the day. */
 static void translate(struct local_store *s, const struct profile *dict, const struct window *w,
 		      struct partition *b, struct window *ret)
 {
@@ -42,13 +42,7 @@ static void translate(struct local_store *s, const struct profile *dict, const s
 	struct window_span_row *rows = ret->span_rows;
 	for (uint32_t i = 0; i < w->span_row_count; i++) {
 		struct window_span_row *r = &rows[i];
-		r->series = remap_series(m, dict, r->series, b->dict.p, &s->day_caps);
-		if (r->series != REMAP_FULL)
-			r->stack = remap_stack(m, dict, r->stack, b->dict.p, &s->day_caps);
-		if (r->series == REMAP_FULL || r->stack == REMAP_FULL) {
-			r->series = remap_other(b->dict.p);
-			r->stack = 0;
-		}
+		remap_row(m, dict, &r->series, &r->stack, b->dict.p, &s->day_caps);
 	}
 	ret->span_row_count = window_sort_spans(rows, w->span_row_count);
 }

@@ -246,8 +246,8 @@ struct store_stats {    /* 0: this kind of store does not have it */
 	uint64_t known;             /* messages that had been stored already */
 	uint64_t refused;           /* messages out of range */
 	uint64_t failed;            /* appends that could not be written */
-	uint64_t other_samples;     /* stored as (other) because of a cap */
-	uint64_t rolled_other;      /* rolled up as (other) because of a month's cap */
+	uint64_t other_samples;     /* stored as (other), or without a stack: a cap */
+	uint64_t rolled_other;      /* rolled up so: a cap of the month */
 	uint64_t spans_expired;     /* rows of spans deleted for room */
 	uint64_t untimed_packs;     /* packs without sample times, because there were too many */
 	uint64_t damaged_files;     /* set aside */
