@@ -125,7 +125,10 @@ class Far:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
-                request = Request(self, self.rfile.read(int(self.headers["Content-Length"])))
+                length = int(self.headers["Content-Length"])
+                request = Request(self, self.rfile.read(length))
+                if len(request.body) < length:  # who sent it was killed meanwhile
+                    return
                 far.requests.append(request)
                 told = far.answer(request)
                 if told == "close":
