@@ -102,6 +102,20 @@ char *text_hex_bytes(const uint8_t *bytes, size_t len, char *ret)
 	return ret;
 }
 
+bool text_parse_hex_bytes(const char *s, size_t s_len, uint8_t *ret, size_t len)
+{
+	if (s_len != 2 * len)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		const char *end = s + 2 * i + 2;
+		uint64_t byte = 0;
+		if (text_parse_hex(end - 2, end, &byte) != end)
+			return false;
+		ret[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
 void text_clean_to(const char *s, size_t len, char *ret, size_t size)
 {
 	char clean[TEXT_MAX + 1] = "";

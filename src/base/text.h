@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ int text_is_plain(const char *s, size_t len);
 
 /* Writes bytes as lowercase hex digits, two each, and a NUL; returns `ret`. */
 char *text_hex_bytes(const uint8_t *bytes, size_t len, char *ret);
+
+/* The bytes that a string of 2 * `len` hex digits stands for; false: it is something else. */
+bool text_parse_hex_bytes(const char *s, size_t s_len, uint8_t *ret, size_t len);
 
 /* Parses hex digits: where they end (`s` if there are none); NULL past 64 bits. */
 const char *text_parse_hex(const char *s, const char *end, uint64_t *ret);

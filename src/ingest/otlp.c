@@ -12,8 +12,9 @@
 #include "ingest/protobuf.h"
 #include "ingest/protojson.h"
 
-#define WALK_MAX   (64ull << 20) /* frames of all stacks */
-#define LABELS_MAX 16u           /* of a sample; more are left out */
+#define WALK_MAX     (64ull << 20) /* frames of all stacks */
+#define ID_BYTES_MAX 16
+#define LABELS_MAX   16u /* of a sample; more are left out */
 
 /* Fields that are walked over, since they may be large. */
 enum {
@@ -208,19 +209,29 @@ static bool sample_label(struct reading *r, int32_t index, struct label *labels,
 	return true;
 }
 
-static bool span_label(struct reading *r, int32_t index, struct label *labels, uint32_t *count)
+static void id_label(struct reading *r, const char *name, const ProtobufCBinaryData *id,
+		     struct label *labels, uint32_t *count)
 {
-	static const char name[] = "span_id";
+	char hex[2 * ID_BYTES_MAX + 1];
+
+	if (*count == LABELS_MAX)
+		return;
+	text_hex_bytes(id->data, id->len, hex);
+	labels[(*count)++] = (struct label){profile_string(r->p, name, strlen(name)),
+					    profile_string(r->p, hex, strlen(hex))};
+}
+
+static bool span_labels(struct reading *r, int32_t index, struct label *labels, uint32_t *count)
+{
 	const Otlp__Link *l = entry(r->o, LINKS, index, &otlp__link__descriptor);
-	char hex[2 * 8 + 1];
 
 	if (!l)
 		return false;
-	if (l->span_id.len != 8 || *count == LABELS_MAX)
+	if (l->span_id.len != 8)
 		return true;
-	text_hex_bytes(l->span_id.data, l->span_id.len, hex);
-	labels[(*count)++] = (struct label){profile_string(r->p, name, strlen(name)),
-					    profile_string(r->p, hex, strlen(hex))};
+	id_label(r, "span_id", &l->span_id, labels, count);
+	if (l->trace_id.len == ID_BYTES_MAX)
+		id_label(r, "trace_id", &l->trace_id, labels, count);
 	return true;
 }
 
@@ -457,7 +468,7 @@ static bool add_sample(struct reading *r, const struct protobuf_field *f)
 	for (size_t i = 0; i < attributes; i++)
 		if (!sample_label(r, indices[i], labels, &count))
 			return false;
-	if (link && !span_label(r, link, labels, &count))
+	if (link && !span_labels(r, link, labels, &count))
 		return false;
 	if (value)
 		profile_add(r->p, count ? profile_series(r->p, labels, count) : 0, stack,

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "render/escape.h"
 
 #define FIELD_MAX 64
@@ -89,23 +90,13 @@ static bool real_number(const json_t *v, double *ret)
 	return !*end;
 }
 
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9'                 ? c - '0'
-	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-						    : -1;
-}
-
 static bool put_hex(struct pack *out, const char *s, size_t len)
 {
-	if (len % 2)
+	CLEANUP(freep) uint8_t *bytes = mem_alloc(len / 2 + 1);
+
+	if (!text_parse_hex_bytes(s, len, bytes, len / 2))
 		return false;
-	for (size_t i = 0; i < len; i += 2) {
-		int high = hex_digit(s[i]), low = hex_digit(s[i + 1]);
-		if (high < 0 || low < 0)
-			return false;
-		pack_raw(out, &(uint8_t){(uint8_t)(high << 4 | low)}, 1);
-	}
+	pack_raw(out, bytes, len / 2);
 	return true;
 }
 

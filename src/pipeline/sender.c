@@ -127,33 +127,6 @@ static void push(struct sender *s, unsigned source, struct window *w)
 	make_room(s);
 }
 
-/* Rows of spans, from one on, with the spans that they refer to, as a window of their own. */
-static uint32_t cut_spans(const struct window *w, uint32_t from, struct window *ret)
-{
-	uint32_t count = MIN(w->span_row_count - from, (uint32_t)WINDOW_SPANS_MAX);
-	CLEANUP(freep) uint32_t *place = mem_alloc_array(w->span_count + 1, sizeof(*place));
-
-	*ret = (struct window){
-		.start_ms = w->start_ms,
-		.length_ms = w->length_ms,
-		.period = w->period,
-		.spans = mem_alloc_array(count, sizeof(*ret->spans)),
-		.span_rows = mem_dup(w->span_rows + from, count * sizeof(*ret->span_rows)),
-		.span_row_count = count,
-	};
-	memcpy(ret->type, w->type, sizeof(ret->type));
-	memcpy(ret->unit, w->unit, sizeof(ret->unit));
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t *at = &place[ret->span_rows[i].span];
-		if (!*at) {
-			ret->spans[ret->span_count++] = w->spans[ret->span_rows[i].span];
-			*at = ret->span_count;
-		}
-		ret->span_rows[i].span = *at - 1;
-	}
-	return from + count;
-}
-
 void sender_push(struct sender *s, unsigned source, struct window *w)
 {
 	struct window spans = {
@@ -172,7 +145,7 @@ void sender_push(struct sender *s, unsigned source, struct window *w)
 	w->span_count = w->span_row_count = 0;
 	push(s, source, w); /* first: what spans refer to is known by then */
 	for (uint32_t at = 0; at < spans.span_row_count;) {
-		at = cut_spans(&spans, at, &part);
+		at = window_cut_spans(&spans, at, &part);
 		push(s, source, &part);
 	}
 	window_done(&spans);

@@ -280,6 +280,32 @@ uint32_t window_sort_spans(struct window_span_row *rows, uint32_t count)
 	return kept;
 }
 
+uint32_t window_cut_spans(const struct window *w, uint32_t from, struct window *ret)
+{
+	uint32_t count = MIN(w->span_row_count - from, (uint32_t)WINDOW_SPANS_MAX);
+	CLEANUP(freep) uint32_t *place = mem_alloc_array(w->span_count + 1, sizeof(*place));
+
+	*ret = (struct window){
+		.start_ms = w->start_ms,
+		.length_ms = w->length_ms,
+		.period = w->period,
+		.spans = mem_alloc_array(count, sizeof(*ret->spans)),
+		.span_rows = mem_dup(w->span_rows + from, count * sizeof(*ret->span_rows)),
+		.span_row_count = count,
+	};
+	memcpy(ret->type, w->type, sizeof(ret->type));
+	memcpy(ret->unit, w->unit, sizeof(ret->unit));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t *at = &place[ret->span_rows[i].span];
+		if (!*at) {
+			ret->spans[ret->span_count++] = w->spans[ret->span_rows[i].span];
+			*at = ret->span_count;
+		}
+		ret->span_rows[i].span = *at - 1;
+	}
+	return from + count;
+}
+
 bool window_read_spans(struct unpack *in, struct window *w)
 {
 	int64_t series = 0, stack = 0;

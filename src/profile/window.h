@@ -87,7 +87,7 @@ struct window_row {
  * the rows, not by them: traces are no labels, since each would be series of its own.
  */
 struct window_span {
-	uint8_t trace[16], span[8];
+	uint8_t trace[16], span[8]; /* a trace of zeros is not known */
 };
 
 struct window_span_row {
@@ -155,6 +155,12 @@ void window_write(const struct window *w, const struct profile *dict, struct ent
 
 /* Sorts rows of spans, and makes one of those that are the same; returns how many are left. */
 uint32_t window_sort_spans(struct window_span_row *rows, uint32_t count);
+
+/*
+ * As many rows of spans, from one on, as a message may have, with the spans that they refer to, as
+ * a window of their own (window_done()). Returns where the next begins.
+ */
+uint32_t window_cut_spans(const struct window *w, uint32_t from, struct window *ret);
 
 /* The spans alone, as they stand in a message; false: malformed. Ids are not checked. */
 void window_write_spans(const struct window *w, struct pack *out);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/index.h"
+#include "base/text.h"
 
 #define DAY_MS     86400000ull
 #define LABELS_MAX (PUSHED_LABELS_MAX + 16) /* of a series */
@@ -94,8 +95,42 @@ static bool take_series(struct inbox *in, uint64_t hash, bool own)
 	return true;
 }
 
-/* The labels of the profile, and those of the samples that have other names. */
-static uint32_t all_labels(const struct pushed_profile *of, uint32_t series,
+static bool parse_id(const struct profile *p, const struct label *l, const char *name, uint8_t *ret,
+		     size_t len)
+{
+	uint8_t id[16];
+
+	if (strcmp(profile_str(p, l->key), name) != 0 ||
+	    !text_parse_hex_bytes(profile_str(p, l->value), profile_str_len(p, l->value), id, len))
+		return false;
+	memcpy(ret, id, len);
+	return true;
+}
+
+/* The span that the labels of a sample name. */
+static bool find_span(const struct profile *p, uint32_t series, struct window_span *ret)
+{
+	const struct series *s = &p->series[series];
+	bool found = false;
+
+	*ret = (struct window_span){};
+	for (uint32_t i = 0; i < s->count; i++) {
+		found |= parse_id(p, &s->labels[i], STORE_SPAN, ret->span, sizeof(ret->span));
+		parse_id(p, &s->labels[i], STORE_TRACE, ret->trace, sizeof(ret->trace));
+	}
+	return found;
+}
+
+static bool is_about_span(const char *name)
+{
+	return strcmp(name, STORE_SPAN) == 0 || strcmp(name, STORE_TRACE) == 0;
+}
+
+/*
+ * The labels of the profile, and those of the samples that have other names; if those are in a
+ * span, without its ids.
+ */
+static uint32_t all_labels(const struct pushed_profile *of, uint32_t series, bool in_span,
 			   struct label to[static LABELS_MAX])
 {
 	struct profile *p = of->p;
@@ -108,7 +143,8 @@ static uint32_t all_labels(const struct pushed_profile *of, uint32_t series,
 	}
 	for (uint32_t i = 0; i < p->series[series].count && count < LABELS_MAX; i++) {
 		const struct label *l = &p->series[series].labels[i];
-		if (!pushed_label_value(&of->labels, profile_str(p, l->key)))
+		const char *name = profile_str(p, l->key);
+		if (!pushed_label_value(&of->labels, name) && !(in_span && is_about_span(name)))
 			to[count++] = *l;
 	}
 	return count;
@@ -116,27 +152,34 @@ static uint32_t all_labels(const struct pushed_profile *of, uint32_t series,
 
 struct stored_as { /* what a series of a profile is stored as */
 	uint32_t series;
-	bool cut; /* not all of its labels are there */
+	uint32_t span; /* 1 + its index among those of the window; 0: in none */
+	bool cut;      /* not all of its labels are there */
 };
 
 /*
- * By series of the profile. From malloc; NULL: there are too many. What is not stored has left
- * nothing but the memory of its labels.
+ * By series of the profile, whose spans become the window's. From malloc; NULL: there are too many.
+ * What is not stored has left nothing but the memory of its labels.
  */
-static struct stored_as *store_series(struct inbox *in, struct pushed_profile *of)
+static struct stored_as *store_series(struct inbox *in, struct pushed_profile *of, struct window *w)
 {
 	uint32_t count = of->p->series_count;
 	CLEANUP(freep) struct stored_as *as = mem_alloc_array(count, sizeof(*as));
 	struct label labels[LABELS_MAX];
 
 	uint32_t base_count = of->labels.count;
-	all_labels(of, 0, labels);
+	all_labels(of, 0, false, labels);
 	if (!take_series(in, hash_of(of->p, labels, base_count), false))
 		return NULL;
 	uint32_t base = profile_series(of->p, labels, base_count);
+	w->spans = mem_alloc_array(count, sizeof(*w->spans));
 	for (uint32_t s = 0; s < count; s++) {
-		uint32_t n = all_labels(of, s, labels);
-		as[s] = (struct stored_as){base, n == LABELS_MAX};
+		bool in_span = find_span(of->p, s, &w->spans[w->span_count]);
+		uint32_t n = all_labels(of, s, in_span, labels);
+		as[s] = (struct stored_as){
+			.series = base,
+			.span = in_span ? ++w->span_count : 0,
+			.cut = n == LABELS_MAX,
+		};
 		if (n == base_count)
 			continue;
 		if (take_series(in, hash_of(of->p, labels, n), true))
@@ -179,7 +222,7 @@ static int row_order(const void *a, const void *b)
 /* Sorted, each pair once; a sample counts once, whatever it is worth, unless samples are counted.
  */
 static void make_rows(const struct pushed_profile *of, const struct stored_as *as, struct window *w,
-		      uint64_t *ret_cut)
+		      uint64_t *ret_cut, uint64_t *ret_spans_left_out)
 {
 	bool counts = strcmp(of->parts.unit, "nanoseconds") == 0 || of->scale != 0 ||
 		      strcmp(of->parts.sample_type, "samples") == 0;
@@ -187,7 +230,9 @@ static void make_rows(const struct pushed_profile *of, const struct stored_as *a
 	uint32_t n = 0;
 
 	w->rows = mem_alloc_array((size_t)p->sample_count + 1, sizeof(*w->rows));
-	*ret_cut = 0;
+	w->span_rows =
+		mem_alloc_array(MIN(p->sample_count, INBOX_SPANS_MAX) + 1, sizeof(*w->span_rows));
+	*ret_cut = *ret_spans_left_out = 0;
 	for (uint32_t i = 0; i < p->sample_count; i++) {
 		const struct sample *s = &p->samples[i];
 		struct pushed_before b = of->before ? of->before[i] : (struct pushed_before){};
@@ -196,10 +241,16 @@ static void make_rows(const struct pushed_profile *of, const struct stored_as *a
 		if (!value)
 			continue;
 		count = counts ? MIN(MAX(count, 1u), UINT32_MAX) : 1;
-		w->rows[w->row_count++] = (struct window_row){as[s->series].series, s->stack, count,
-							      scaled(value, of->scale)};
-		*ret_cut += as[s->series].cut ? count : 0;
+		const struct stored_as *to = &as[s->series];
+		value = scaled(value, of->scale);
+		w->rows[w->row_count++] = (struct window_row){to->series, s->stack, count, value};
+		*ret_spans_left_out += to->span && w->span_row_count == INBOX_SPANS_MAX;
+		if (to->span && w->span_row_count < INBOX_SPANS_MAX)
+			w->span_rows[w->span_row_count++] = (struct window_span_row){
+				to->series, s->stack, to->span - 1, count, value};
+		*ret_cut += to->cut ? count : 0;
 	}
+	w->span_row_count = window_sort_spans(w->span_rows, w->span_row_count);
 	qsort(w->rows, w->row_count, sizeof(*w->rows), row_order);
 	for (uint32_t i = 0; i < w->row_count; i++) {
 		if (n && row_order(&w->rows[n - 1], &w->rows[i]) == 0) {
@@ -224,6 +275,7 @@ static int append_parts(struct inbox *in, struct pushed_profile *of, struct wind
 		uint64_t samples = 0;
 		w->rows = rows + (w->row_count - left);
 		struct window one = *w;
+		one.span_row_count = 0;
 		one.row_count = MIN(left, WINDOW_ROWS_MAX);
 		for (uint32_t i = 0; i < one.row_count; i++)
 			samples += one.rows[i].count;
@@ -242,6 +294,24 @@ static int append_parts(struct inbox *in, struct pushed_profile *of, struct wind
 	} while (left && !r);
 	w->rows = rows;
 	return r;
+}
+
+/* Which spans the rows of a window belong to: in messages of their own. */
+static void append_spans(struct inbox *in, struct pushed_profile *of, struct window *w,
+			 uint64_t now_ms)
+{
+	struct store_error err = {};
+	struct window part;
+
+	for (uint32_t at = 0, next; at < w->span_row_count; at = next) {
+		next = window_cut_spans(w, at, &part);
+		memcpy(part.instance, w->instance, sizeof(part.instance));
+		part.sequence = ++in->sequence;
+		part.epoch = w->epoch;
+		if (store_append(in->store, of->p, &part, now_ms, &err) != 0)
+			in->stats.spans_left_out += next - at;
+		window_done(&part);
+	}
 }
 
 /* The windows that a profile becomes: where the first begins, and how many there are. */
@@ -267,35 +337,38 @@ static uint32_t windows_of(const struct pushed_profile *of, uint64_t *ret_start_
 static int append(struct inbox *in, struct pushed_profile *of, uint64_t now_ms,
 		  struct store_error *err)
 {
-	uint64_t cut, start_ms;
+	uint64_t cut, spans_left_out, start_ms;
 	uint32_t windows = windows_of(of, &start_ms);
 	int r = 0;
 
-	CLEANUP(freep) struct stored_as *as = store_series(in, of);
+	CLEANUP(window_done)
+	struct window w = {
+		.epoch = (uint32_t)in->sequence + 1, /* each has a dictionary of its own */
+		.length_ms = window_type_is_state(of->type) ? WINDOW_MS : of->length_ms,
+	};
+	CLEANUP(freep) struct stored_as *as = store_series(in, of, &w);
 	if (!as)
 		return -EDQUOT;
 	struct counted_type *t = find_type(in, of->type);
 	if (!t)
 		return -ENOBUFS;
-	struct window w = {
-		.epoch = (uint32_t)in->sequence + 1, /* each has a dictionary of its own */
-		.length_ms = window_type_is_state(of->type) ? WINDOW_MS : of->length_ms,
-	};
 	memcpy(w.instance, in->instance, sizeof(w.instance));
 	snprintf(w.type, sizeof(w.type), "%s", of->type);
 	snprintf(w.unit, sizeof(w.unit), "%s", of->unit);
-	make_rows(of, as, &w, &cut);
+	make_rows(of, as, &w, &cut, &spans_left_out);
 	for (uint32_t i = 0; i < windows && !r; i++) {
 		w.start_ms = start_ms + (uint64_t)i * WINDOW_MS;
 		w.sequence = ++in->sequence;
 		w.part = 0;
 		r = append_parts(in, of, &w, t, now_ms, err);
+		if (!r)
+			append_spans(in, of, &w, now_ms);
 	}
-	free(w.rows);
 	if (r)
 		return r;
 	in->stats.profiles++;
 	in->stats.labels_left_out += cut;
+	in->stats.spans_left_out += spans_left_out;
 	in->stats.cut += of->p->info.truncated + of->p->info.capped;
 	return 0;
 }
@@ -392,6 +465,9 @@ void inbox_metrics(const struct inbox_stats *s, const struct inbox_words *w, str
 		 "samples stored without labels of their own, because there were too many sets of "
 		 "labels.",
 		 (double)s->labels_left_out},
+		{"spans_left_out",
+		 "sums whose span of a trace is not stored: too many, or a failure.",
+		 (double)s->spans_left_out},
 		{"samples_cut",
 		 "samples whose stack was shortened, because it or the profile was too large.",
 		 (double)s->cut},

@@ -6,6 +6,8 @@
  * lost. Each new set of labels is a series, and those of a day are limited. Beyond that samples
  * lose the labels of their own, as long as the profile's are known; else the profile is refused.
  * Samples' own labels may use up only half of the limit, so that they never keep out a program.
+ * Ids of a span and its trace (STORE_SPAN, STORE_TRACE) are no labels: they become spans of the
+ * window (profile/window.h), as those that a collector finds do.
  *
  * A state, such as the memory in use, holds until it is measured again: it is stored once for each
  * WINDOW_MS in which it held, for at most INBOX_HOLDS_MS (profile/window.h says what is one).
@@ -17,8 +19,9 @@
 #include "serve/exposition.h"
 #include "store/store.h"
 
-#define INBOX_SERIES_MAX 5000u /* sets of labels in a day (UTC) … */
-#define INBOX_TYPES_MAX  256u  /* … and types, while the server runs */
+#define INBOX_SERIES_MAX 5000u                   /* sets of labels in a day (UTC) … */
+#define INBOX_TYPES_MAX  256u                    /* … and types, while the server runs */
+#define INBOX_SPANS_MAX  (16 * WINDOW_SPANS_MAX) /* samples of a profile that are in one */
 #define INBOX_HOLDS_MS   300000u
 #define INBOX_REASONS    16
 
@@ -44,6 +47,7 @@ struct inbox_stats {
 		uint64_t count;
 	} refused[INBOX_REASONS]; /* times, by why */
 	uint64_t labels_left_out; /* samples stored without their own labels, for lack of series */
+	uint64_t spans_left_out;  /* sums whose span is not stored: too many, or a failure */
 	uint64_t cut;             /* samples with a shortened stack */
 	uint64_t skipped;         /* lines of text that were not understood */
 	uint64_t long_labels;     /* attributes left out: too long, or too many */

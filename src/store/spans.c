@@ -165,7 +165,7 @@ static int scan_day(struct span_scan *w, struct partition *b, const struct dict_
 	CLEANUP(sql_endp)
 	sqlite3_stmt *st = sql_ask(&b->db,
 				   "SELECT type, start, length, rows FROM spans"
-				   " WHERE start >= ? AND start < ? ORDER BY id",
+				   " WHERE start + length > ? AND start < ? ORDER BY id",
 				   "ii", (int64_t)w->from_ms, (int64_t)w->to_ms);
 	int r = w->file(w->ctx, v), end;
 

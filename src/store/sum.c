@@ -290,7 +290,7 @@ struct summing_spans {
 	struct matching matching;
 };
 
-/* The ids of a span as the labels that matchers are about. */
+/* The ids of a span as the labels that matchers are about; "": its trace is not known. */
 struct span_text {
 	char trace[33], span[17];
 };
@@ -298,7 +298,11 @@ struct span_text {
 static bool wants_span(struct summing_spans *s, const struct window_span *span,
 		       struct span_text *ret)
 {
-	text_hex_bytes(span->trace, sizeof(span->trace), ret->trace);
+	static const uint8_t unknown[sizeof(span->trace)];
+
+	*ret->trace = '\0';
+	if (memcmp(span->trace, unknown, sizeof(unknown)) != 0)
+		text_hex_bytes(span->trace, sizeof(span->trace), ret->trace);
 	text_hex_bytes(span->span, sizeof(span->span), ret->span);
 	struct matcher_label labels[] = {{STORE_TRACE, ret->trace}, {STORE_SPAN, ret->span}};
 	return matching_accepts(&s->matching, labels, ARRAY_SIZE(labels));
@@ -313,8 +317,10 @@ static uint32_t series_of_span(const struct summing *s, uint32_t of, const struc
 
 	for (; n < has.count; n++)
 		labels[n] = has.labels[n];
-	labels[n++] = (struct label){profile_string(s->into, STORE_TRACE, strlen(STORE_TRACE)),
-				     profile_string(s->into, t->trace, strlen(t->trace))};
+	if (*t->trace)
+		labels[n++] =
+			(struct label){profile_string(s->into, STORE_TRACE, strlen(STORE_TRACE)),
+				       profile_string(s->into, t->trace, strlen(t->trace))};
 	labels[n++] = (struct label){profile_string(s->into, STORE_SPAN, strlen(STORE_SPAN)),
 				     profile_string(s->into, t->span, strlen(t->span))};
 	return profile_series(s->into, labels, n);

@@ -264,7 +264,12 @@ def opentelemetrys_profiles_come_as_protobuf_and_json():
             assert folded(s, query) == {"main;handle": 30_000_000, "main;handle;parse": 20_000_000,
                                         "main": 20_000_000}, folded(s, query)
             assert folded(s, CPU + f'{{service="{name}",thread="gc"}}') == {"main": 20_000_000}
-            assert values(s, "span_id", query) == ["0001020304050607"]
+            # A span is no label of its series; samples are found by it, and by its trace.
+            assert values(s, "span_id", query) == []
+            for one in ('span_id="0001020304050607"', f'trace_id="{bytes(range(16)).hex()}"'):
+                in_span = CPU + f'{{service="{name}",{one}}}'
+                assert folded(s, in_span) == folded(s, query), folded(s, in_span)
+            assert folded(s, CPU + f'{{service="{name}",span_id="ff01020304050607"}}') == {}
             line = s.json("/api/v1/series", query=query, step="10s", **{"from": start, "to": start + 10})
             assert sum(line["lines"][0]["values"]) == 70_000_000, line
         for data in (b"\x0a\x05hello", b"\x12\x02\x3a\x09", b"\xff" * 40):

@@ -657,6 +657,20 @@ static void too_many_spans_are_counted(void **state)
 	assert_true(windows_take(f.windows, f.processes, false, &w));
 	assert_int_equal(sum(&w), 20001);
 	assert_int_equal(w.span_row_count, 16384);
+	for (uint32_t at = 0, next; at < w.span_row_count; at = next) {
+		struct window part;
+		next = window_cut_spans(&w, at, &part);
+		assert_int_equal(part.span_row_count, WINDOW_SPANS_MAX);
+		assert_int_equal(part.span_count, WINDOW_SPANS_MAX);
+		assert_string_equal(part.type, w.type);
+		for (uint32_t i = 0; i < part.span_row_count; i++) {
+			const struct window_span_row *r = &part.span_rows[i];
+			assert_memory_equal(&part.spans[r->span],
+					    &w.spans[w.span_rows[at + i].span],
+					    sizeof(*part.spans));
+		}
+		window_done(&part);
+	}
 	window_done(&w);
 	done(&f);
 }
