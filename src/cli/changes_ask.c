@@ -15,9 +15,10 @@
 #include "render/describe.h"
 #include "render/escape.h"
 
-#define PATH_FRAMES 6 /* callers that are printed */
-#define ROOM        512
-#define ID_COLUMNS  12
+#define PATH_FRAMES   6 /* callers that are printed */
+#define ROOM          512
+#define ID_COLUMNS    12 /* of a build id: as other tools show them */
+#define LABEL_COLUMNS 40
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
@@ -273,15 +274,15 @@ void changes_print(struct query_client *c, const json_t *comparison, const char 
 	print_method(comparison, indent, out);
 }
 
-/* Of a long id only its beginning, which is what other tools show, too. */
-static void print_other(const char *what, const char *before, const char *now, FILE *out)
+static void print_other(const char *what, const char *before, const char *now, size_t columns,
+			FILE *out)
 {
 	size_t used;
 
 	if (*now)
 		fprintf(out, ", %s %.*s instead of %.*s", what,
-			(int)describe_fit(now, strlen(now), ID_COLUMNS, &used), now,
-			(int)describe_fit(before, strlen(before), ID_COLUMNS, &used), before);
+			(int)describe_fit(now, strlen(now), columns, &used), now,
+			(int)describe_fit(before, strlen(before), columns, &used), before);
 }
 
 void changes_print_versions(struct query_client *c, const json_t *answer, const char *indent,
@@ -299,9 +300,10 @@ void changes_print_versions(struct query_client *c, const json_t *answer, const 
 		report_time(json_whole(v, "at"), at);
 		fprintf(out, "%s  %s  %s (%s)", indent, at, json_text(v, "process"),
 			json_text(v, "exe"));
-		print_other("build", json_text(v, "base_build_id"), json_text(v, "build_id"), out);
-		print_other("container", json_text(v, "base_container"), json_text(v, "container"),
-			    out);
+		print_other("version", json_text(v, "base_version"), json_text(v, "version"),
+			    LABEL_COLUMNS, out);
+		print_other("build", json_text(v, "base_build_id"), json_text(v, "build_id"),
+			    ID_COLUMNS, out);
 		fprintf(out, "\n%s            smolder changes 'cpu{comm=\"%s\"}'%s --at ", indent,
 			json_text(v, "process"), query_client_hint(c));
 		moment(out, json_whole(v, "at"));

@@ -275,7 +275,7 @@ static int compare_asked(const struct reading *r, const struct comparison_ask *a
 static int find_versions(const struct reading *r, struct timerange range, uint64_t block_ms,
 			 struct versions *ret)
 {
-	static const char *const by[] = {"comm", "exe", "container_id"};
+	static const char *const by[] = {"comm", "exe", "version"};
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	struct store_answer answer;
 
@@ -297,7 +297,7 @@ static int refine(const struct reading *r, struct noticed *n)
 		uint64_t at = range.from_ms + v->block * (uint64_t)WINDOW_MS;
 		if (strcmp(v->process, n->version.process) == 0 &&
 		    strcmp(v->exe, n->version.exe) == 0 && strcmp(v->now, n->version.now) == 0 &&
-		    (at % SLOT_MS || v->block)) {
+		    strcmp(v->label_now, n->version.label_now) == 0 && (at % SLOT_MS || v->block)) {
 			n->at_ms = at;
 			n->sure_ms = WINDOW_MS;
 		}

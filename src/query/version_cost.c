@@ -9,10 +9,11 @@
 #include "query/comparison.h"
 #include "query/selector.h"
 
-#define DAY_MS      86400000ull
-#define START_MS    60000 /* of a new version are its start */
-#define ID_COLUMNS  12
-#define NAMES_SHOWN 2
+#define DAY_MS        86400000ull
+#define START_MS      60000 /* of a new version are its start */
+#define ID_COLUMNS    12
+#define LABEL_COLUMNS 40
+#define NAMES_SHOWN   2
 
 struct looking {
 	struct store *s;
@@ -79,12 +80,6 @@ static int compare(const struct looking *l, const char *comm, struct timerange n
 
 /* ---- in words ------------------------------------------------------------------------------ */
 
-static const char *cut(const char *id, char ret[static ID_COLUMNS + 1])
-{
-	snprintf(ret, ID_COLUMNS + 1, "%s", id);
-	return ret;
-}
-
 /* "; parse and format take more for the same work": the functions that explain it, and how far. */
 static double name_functions(const struct changes *c, double step_seconds, char *ret, size_t size)
 {
@@ -138,20 +133,19 @@ static void describe(const struct noticed *n, const struct comparison *c, const 
 		     bool knows_yesterday, struct finding *f)
 {
 	const struct version *v = &n->version;
-	char names[200], now[ID_COLUMNS + 1], before[ID_COLUMNS + 1];
-	bool is_build = *v->now;
+	char names[200];
+	bool is_build = !*v->label_now;
+	int columns = is_build ? ID_COLUMNS : LABEL_COLUMNS;
 	double explained = name_functions(&c->changes, step->seconds_a_day, names, sizeof(names));
 
 	FINDING_SET(f->kind, VERSION_COST_KIND);
 	FINDING_SET(f->comm, v->process);
-	FINDING_SET(f->container, v->container_now);
 	finding_headline(f,
 			 "%s takes %.0f %% more CPU since its new version: %.2f CPUs instead of "
-			 "%.2f (%s %s instead of %s)%s.",
+			 "%.2f (%s %.*s instead of %.*s)%s.",
 			 v->process, 100 * step->change, step->now, step->before,
-			 is_build ? "build" : "container",
-			 cut(is_build ? v->now : v->container_now, now),
-			 cut(is_build ? v->before : v->container_before, before), names);
+			 is_build ? "build" : "version", columns, is_build ? v->now : v->label_now,
+			 columns, is_build ? v->before : v->label_before, names);
 	FINDING_SET(
 		f->means,
 		explained >= 0.5
@@ -172,9 +166,9 @@ static uint64_t id_of(const struct version *v)
 {
 	uint32_t program = index_hash_bytes(v->process, strlen(v->process));
 	uint32_t build = index_hash_bytes(v->now, strlen(v->now));
-	uint32_t container = index_hash_bytes(v->container_now, strlen(v->container_now));
+	uint32_t label = index_hash_bytes(v->label_now, strlen(v->label_now));
 
-	return (uint64_t)program << 32 | index_hash2(build, container);
+	return (uint64_t)program << 32 | index_hash2(build, label);
 }
 
 /* 1: it costs more; 0: it does not, or that cannot be told yet. */

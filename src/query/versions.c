@@ -5,11 +5,11 @@
 #include "base/index.h"
 #include "store/store.h"
 
-/* One build or one container of a program. */
+/* One build of a program, or one value of its label `version`. */
 struct seen {
 	uint32_t process, exe; /* strings of the profile */
-	uint32_t what;         /* string: build id, or container */
-	bool is_container;
+	uint32_t what;         /* string: build id, or the label */
+	bool is_label, says_nothing;
 	uint32_t first, last; /* blocks */
 	uint64_t samples;
 };
@@ -34,7 +34,7 @@ static uint32_t label_id(const struct profile *p, uint32_t series, const char *k
 static void see(struct looking *l, const struct seen *one, uint32_t block)
 {
 	uint32_t hash = index_hash2((uint64_t)one->process << 32 | one->exe,
-				    (uint64_t)one->what << 1 | one->is_container);
+				    (uint64_t)one->what << 1 | one->is_label);
 	uint32_t id;
 
 	if (!one->what)
@@ -43,7 +43,7 @@ static void see(struct looking *l, const struct seen *one, uint32_t block)
 	INDEX_EACH(&l->index, hash, id) {
 		struct seen *s = &l->list[id - 1];
 		if (s->process != one->process || s->exe != one->exe || s->what != one->what ||
-		    s->is_container != one->is_container)
+		    s->is_label != one->is_label)
 			continue;
 		s->first = MIN(s->first, block);
 		s->last = MAX(s->last, block);
@@ -79,13 +79,13 @@ static void look(struct looking *l)
 				   .samples = s->count};
 		one.what = build_of(p, s->stack, one.exe);
 		see(l, &one, at);
-		one.what = label_id(p, s->series, "container_id");
-		one.is_container = true;
+		one.what = label_id(p, s->series, "version");
+		one.is_label = true;
 		see(l, &one, at);
 	}
 }
 
-/* By program, then builds before containers, each in order of time. */
+/* By program, then builds before labels, each in order of time. */
 static int order(const void *a, const void *b)
 {
 	const struct seen *x = a, *y = b;
@@ -94,8 +94,8 @@ static int order(const void *a, const void *b)
 		return x->process < y->process ? -1 : 1;
 	if (x->exe != y->exe)
 		return x->exe < y->exe ? -1 : 1;
-	if (x->is_container != y->is_container)
-		return x->is_container ? 1 : -1;
+	if (x->is_label != y->is_label)
+		return x->is_label ? 1 : -1;
 	if (x->first != y->first)
 		return x->first < y->first ? -1 : 1;
 	return (x->what > y->what) - (x->what < y->what);
@@ -103,7 +103,21 @@ static int order(const void *a, const void *b)
 
 static bool is_same_program(const struct seen *a, const struct seen *b)
 {
-	return a->process == b->process && a->exe == b->exe && a->is_container == b->is_container;
+	return a->process == b->process && a->exe == b->exe;
+}
+
+/* Whether a label is only the beginning of the build id of one of the program's builds. */
+static bool says_nothing(const struct looking *l, const struct seen *label)
+{
+	const char *text = profile_str(l->p, label->what);
+
+	for (const struct seen *s = label; label->is_label && s-- > l->list;) {
+		if (!is_same_program(s, label))
+			break;
+		if (!s->is_label && strncmp(profile_str(l->p, s->what), text, strlen(text)) == 0)
+			return true;
+	}
+	return false;
 }
 
 static const char *keep(struct versions *v, const struct profile *p, uint32_t string)
@@ -111,7 +125,7 @@ static const char *keep(struct versions *v, const struct profile *p, uint32_t st
 	return arena_strndup(&v->arena, profile_str(p, string), profile_str_len(p, string));
 }
 
-/* A new build in a new container is one event. */
+/* A new build with a new label is one event. */
 static struct version *find_event(struct versions *v, const char *process, const char *exe,
 				  uint32_t block)
 {
@@ -135,15 +149,15 @@ static void note(struct versions *v, const struct profile *p, const struct seen 
 				      .exe = exe,
 				      .before = "",
 				      .now = "",
-				      .container_before = "",
-				      .container_now = "",
+				      .label_before = "",
+				      .label_now = "",
 				      .samples_before = before->samples,
 				      .samples_now = now->samples,
 				      .block = now->first};
 	}
-	if (now->is_container) {
-		e->container_before = keep(v, p, before->what);
-		e->container_now = keep(v, p, now->what);
+	if (now->is_label) {
+		e->label_before = keep(v, p, before->what);
+		e->label_now = keep(v, p, now->what);
 	} else {
 		e->before = keep(v, p, before->what);
 		e->now = keep(v, p, now->what);
@@ -167,12 +181,16 @@ void versions_find(const struct profile *p, struct versions *ret)
 	look(&l);
 	if (l.count)
 		qsort(l.list, l.count, sizeof(*l.list), order);
+	for (uint32_t i = 0; i < l.count; i++)
+		l.list[i].says_nothing = says_nothing(&l, &l.list[i]);
 	for (uint32_t i = 0; i < l.count; i++) {
 		const struct seen *now = &l.list[i], *before = NULL;
-		bool alone = now->samples >= VERSIONS_LEAST;
+		bool alone = now->samples >= VERSIONS_LEAST && !now->says_nothing;
 		/* All of its kind that came before: gone by the time that it ran, and not there in
 		 * the last block that it ran in, which may be minutes. */
 		for (uint32_t k = i; k-- > 0 && is_same_program(&l.list[k], now);) {
+			if (l.list[k].is_label != now->is_label || l.list[k].says_nothing)
+				continue;
 			alone &= l.list[k].last <= now->first && l.list[k].first < now->first &&
 				 l.list[k].last < now->last;
 			if (!before && l.list[k].samples >= VERSIONS_LEAST)

@@ -3,13 +3,14 @@
  *
  * What tells versions apart is in every stored profile: the build id of the file that the program
  * was started from (frames name their module, and a module has a build id; the label `exe` says
- * which module is the program), and the container that it ran in. No label of its own is needed. A
- * program is a process name and the path of its file.
+ * which module is the program), and the label `version`, which is what the process says of itself
+ * or its container's image (docs/labels.md): it tells releases of interpreted programs apart, whose
+ * file stays the same. Where that label is only the beginning of the build id, it tells nothing
+ * more. A program is a process name and the path of its file.
  *
- * It changed if another build (or container) is seen for the first time, and the one before not any
- * more once that one ran: of two builds that run side by side, neither is newer. A file without a
- * build id tells nothing; the image that a container was made from is not known, only that it is
- * another container.
+ * It changed if another one is seen for the first time, and the one before not any more once that
+ * one ran: of two builds that run side by side, neither is newer. The same image in a new container
+ * is no new version.
  */
 #pragma once
 
@@ -24,9 +25,9 @@
 struct version {
 	const char *process, *exe; /* all strings are owned by the list */
 	const char *before, *now;  /* build ids, in hex; "" if they are the same, or unknown */
-	const char *container_before, *container_now; /* "" likewise */
-	uint64_t samples_before, samples_now;         /* in all blocks */
-	uint32_t block;                               /* the first in which the new one ran */
+	const char *label_before, *label_now; /* of `version`; "" likewise */
+	uint64_t samples_before, samples_now; /* in all blocks */
+	uint32_t block;                       /* the first in which the new one ran */
 };
 
 struct versions {
@@ -35,6 +36,6 @@ struct versions {
 	struct arena arena; /* private */
 };
 
-/* `p` has the labels comm, exe, container_id and STORE_BLOCK (store/store.h). */
+/* `p` has the labels comm, exe, version and STORE_BLOCK (store/store.h). */
 void versions_find(const struct profile *p, struct versions *ret);
 void versions_done(struct versions *v);

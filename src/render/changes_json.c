@@ -134,8 +134,8 @@ static void write_noticed(FILE *out, const struct noticed *n)
 	text(out, "exe", n->version.exe);
 	text(out, "build_id", n->version.now);
 	text(out, "base_build_id", n->version.before);
-	text(out, "container", n->version.container_now);
-	text(out, "base_container", n->version.container_before);
+	text(out, "version", n->version.label_now);
+	text(out, "base_version", n->version.label_before);
 	fputs("}", out);
 }
 

@@ -28,6 +28,7 @@ class Machine:
         self.server, self.random = server, random.Random(seed)
         self.collector = Collector()
         self.build = {}  # of a program: its file's build id
+        self.labels = {}  # of a program: more of them
 
     def samples(self, mean):
         return max(0, round(self.random.gauss(mean, mean ** 0.5 + 0.05 * mean)))
@@ -40,7 +41,7 @@ class Machine:
         for w in range(windows):
             load = self.random.uniform(0.8, 1.2)
             rows = [row((f"_start@{name}", f"main@{name}", f"{f}@{name}"), n, comm=name,
-                        exe=f"/usr/bin/{name}", pid=str(100 + len(name)))
+                        exe=f"/usr/bin/{name}", pid=str(100 + len(name)), **self.labels.get(name, {}))
                     for name, functions in programs.items() for f, mean in functions.items()
                     if (n := self.samples(mean * load))]
             assert self.server.post(c.message(start_ms + w * WINDOW_MS, rows)).status == STORED
@@ -133,6 +134,23 @@ def a_new_version_is_noticed_by_itself():
         # The command that it suggests says the same.
         at = json.loads(changed("api", "--json", "--server", s.url, "--at", str(middle)))
         assert [f["function"] for f in at["comparisons"][0]["functions"]] == ["parse"], at
+
+
+@test
+def an_image_with_another_tag_is_a_new_version_and_a_container_started_again_is_none():
+    with Server() as s:
+        m = Machine(s, 6)
+        at = now_ms() - 3 * 35 * WINDOW_MS
+        # Programs in an interpreter, whose file stays the same; `db` says no more than its build id.
+        for web, container in ("1.4.0", "a1"), ("1.4.0", "b2"), ("1.5.0-rc1", "c3"):
+            m.labels = {"web": {"version": web, "container_id": 6 * container, "container": "web"},
+                        "db": {"version": 6 * "ab"}}
+            moment, at = at, m.run(at, {"web": API, "db": DB}, 35)
+        (v,) = json.loads(changed("--json", "--server", s.url))["versions"]
+        assert (v["process"], v["at"]) == ("web", moment), (v, moment)
+        assert (v["base_version"], v["version"]) == ("1.4.0", "1.5.0-rc1"), v
+        assert (v["base_build_id"], v["build_id"]) == ("", ""), v
+        assert ", version 1.5.0-rc1 instead of 1.4.0" in changed("--server", s.url)
 
 
 @test
