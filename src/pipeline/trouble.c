@@ -147,7 +147,9 @@ const struct trouble_kind trouble_kinds[TROUBLES] = {
 			       TROUBLE_FLAG},
 	[TROUBLE_THREADS_CAPPED] = {"threads_capped",
 				    "waits are missing, of threads that were not followed: there "
-				    "are more than " NUMBER(SITES_THREADS),
+				    "are more than " NUMBER(
+					    SITES_THREADS) ", those included that "
+							   "ended in the last seconds",
 				    "", false},
 	[TROUBLE_SITES_NEW] = {"sites_new",
 			       "times threads waited at so many new places at once that their "

@@ -258,7 +258,7 @@ export interface Comparison {
 
 export interface ChangesAnswer {
 	comparisons: Comparison[];
-	versions: {at: number; process: string}[];
+	versions: {at: number; process: string; version: string; base_version: string}[];
 }
 
 /* One profile of a program that is scraped. */

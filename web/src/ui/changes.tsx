@@ -175,7 +175,9 @@ export function ChangesPanel(): JSX.Element | null {
 			))}
 			{answer?.versions.map(v => (
 				<p key={`${v.at} ${v.process}`}>
-					{clock(v.at)}: a new version of {v.process}{' '}
+					{clock(v.at)}: a new version of {v.process}
+					{v.version &&
+						`, ${clip(v.version, 40)} instead of ${clip(v.base_version, 40)}`}{' '}
 					<button
 						type="button"
 						onClick={() => update({what: String(v.at)}, true)}
