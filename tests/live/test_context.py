@@ -43,7 +43,7 @@ def contexts(a, what):
 def what_a_process_says_comes_first():
     with contextlib.ExitStack() as s:
         before = s.enter_context(workloads.start("said", "before"))
-        procs = s.enter_context(group("system.slice/web.service"))
+        procs = s.enter_context(group("system.slice/shop.service"))
         unit = s.enter_context(workloads.start("said-static", "shop"))
         move(unit.pid, procs)
         a = s.enter_context(always())
@@ -52,7 +52,7 @@ def what_a_process_says_comes_first():
         says = {"version": "1.2.3", "environment": "staging"}
         wait_samples(a, comm="said", service="before", pid=before.pid, **says)
         # The unit is still told, by its own label.
-        wait_samples(a, comm="said-static", service="shop", unit="web.service", pid=unit.pid, **says)
+        wait_samples(a, comm="said-static", service="shop", unit="shop.service", pid=unit.pid, **says)
         wait_samples(a, comm="said", service="later", pid=later.pid, **says)
         wait_samples(a, comm="shares", service="shares", pid=other.pid)
         assert said(a, other.pid, "environment") <= {""}, said(a, other.pid, "environment")
