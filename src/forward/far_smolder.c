@@ -91,6 +91,7 @@ static void write_message(struct own *o, const struct window_counts *counts)
 	if (o->entries_only) {
 		w.part = WINDOW_NO_PART;
 		w.row_count = w.metric_count = w.finding_count = 0;
+		w.span_count = w.span_row_count = 0;
 		w.times = NULL;
 	}
 	do {

@@ -10,6 +10,8 @@ struct placed {
 	size_t time; /* the first of its times in the window that is translated */
 };
 
+static const struct remap_caps caps = {ENTRIES_SERIES_MAX, ENTRIES_STACKS_MAX};
+
 static int order(const void *a, const void *b)
 {
 	const struct window_row *x = &((const struct placed *)a)->row;
@@ -22,10 +24,8 @@ static int order(const void *a, const void *b)
 static int translate_rows(const struct window *w, const struct profile *from, struct remap *m,
 			  struct profile *to, struct placed *ret)
 {
-	static const struct remap_caps caps = {ENTRIES_SERIES_MAX, ENTRIES_STACKS_MAX};
 	size_t time = 0;
 
-	remap_set_stack(m, 0, 0);
 	for (uint32_t i = 0; i < w->row_count; i++) {
 		ret[i] = (struct placed){.row = w->rows[i], .time = time};
 		time += w->rows[i].count;
@@ -37,12 +37,20 @@ static int translate_rows(const struct window *w, const struct profile *from, st
 	return 0;
 }
 
-static void copy_metrics(const struct window *w, struct window *to)
+static int translate_spans(const struct window *w, const struct profile *from, struct remap *m,
+			   struct profile *to, struct window *out)
 {
-	to->metrics = mem_alloc_array(w->metric_count + 1, sizeof(*to->metrics));
-	for (uint32_t i = 0; i < w->metric_count; i++)
-		to->metrics[i] =
-			(struct window_metric){mem_strdup(w->metrics[i].name), w->metrics[i].value};
+	out->spans = mem_dup(w->spans, w->span_count * sizeof(*w->spans));
+	out->span_rows = mem_dup(w->span_rows, w->span_row_count * sizeof(*w->span_rows));
+	for (uint32_t i = 0; i < w->span_row_count; i++) {
+		struct window_span_row *r = &out->span_rows[i];
+		r->series = remap_series(m, from, r->series, to, &caps);
+		r->stack = remap_stack(m, from, r->stack, to, &caps);
+		if (r->series == REMAP_FULL || r->stack == REMAP_FULL)
+			return -EFBIG;
+	}
+	out->span_row_count = window_sort_spans(out->span_rows, out->span_row_count);
+	return 0;
 }
 
 int translate_window(const struct window *w, const struct profile *from, struct remap *m,
@@ -53,9 +61,16 @@ int translate_window(const struct window *w, const struct profile *from, struct 
 	struct window out = *w;
 	size_t time = 0;
 
+	remap_set_stack(m, 0, 0);
 	int err = translate_rows(w, from, m, to, placed);
 	if (err)
 		return err;
+	err = translate_spans(w, from, m, to, &out);
+	if (err) {
+		free(out.spans);
+		free(out.span_rows);
+		return err;
+	}
 	qsort(placed, w->row_count, sizeof(*placed), order);
 	out.rows = mem_alloc_array(w->row_count + 1, sizeof(*out.rows));
 	out.times = w->times ? mem_alloc_array(w->time_count + 1, sizeof(*out.times)) : NULL;
@@ -66,7 +81,7 @@ int translate_window(const struct window *w, const struct profile *from, struct 
 			       placed[i].row.count * sizeof(*out.times));
 		time += placed[i].row.count;
 	}
-	copy_metrics(w, &out);
+	out.metrics = window_copy_metrics(w);
 	out.findings =
 		w->findings ? mem_dup(w->findings, w->finding_count * sizeof(*w->findings)) : NULL;
 	*ret = out;

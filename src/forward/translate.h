@@ -1,5 +1,5 @@
 /*
- * translate: the rows of a window in the ids of another dictionary.
+ * translate: the rows and spans of a window in the ids of another dictionary.
  */
 #pragma once
 

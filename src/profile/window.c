@@ -415,6 +415,16 @@ void window_done(struct window *w)
 	*w = (struct window){};
 }
 
+struct window_metric *window_copy_metrics(const struct window *w)
+{
+	struct window_metric *ret =
+		w->metric_count ? mem_alloc_array(w->metric_count, sizeof(*ret)) : NULL;
+
+	for (uint32_t i = 0; i < w->metric_count; i++)
+		ret[i] = (struct window_metric){mem_strdup(w->metrics[i].name), w->metrics[i].value};
+	return ret;
+}
+
 void window_reply_write(const struct window_reply *r, struct pack *out)
 {
 	write_head(out, reply_magic, r->instance, r->sequence, r->part);

@@ -177,6 +177,9 @@ int window_peek(const void *bytes, size_t len, struct window *ret);
 int window_read(const void *bytes, size_t len, struct profile *dict, struct window *ret);
 void window_done(struct window *w);
 
+/* Its metrics again, for another window; NULL: it has none. */
+struct window_metric *window_copy_metrics(const struct window *w);
+
 /*
  * The reply to a message: "SMR", version (1 byte), instance, sequence, part, status, live_until_ms,
  * flush, 0, reason.

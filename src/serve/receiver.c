@@ -172,14 +172,14 @@ static void account(struct receiver *r, struct instance *i)
 		forget_oldest(r, i);
 }
 
-static void keep_metrics(struct instance *i, struct window *w)
+/* They stay in the window as well: an agent sends it on. */
+static void keep_metrics(struct instance *i, const struct window *w)
 {
 	if (!w->metric_count)
 		return;
 	drop_metrics(i);
-	i->metrics = TAKE_PTR(w->metrics);
+	i->metrics = window_copy_metrics(w);
 	i->metric_count = w->metric_count;
-	w->metric_count = 0;
 }
 
 /* More types than are remembered: the one that was heard of longest ago is forgotten. */

@@ -11,7 +11,7 @@ import urllib.parse
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import pprof  # noqa: E402
 import workloads  # noqa: E402
-from always import always, served, until  # noqa: E402
+from always import agent, always, served, until  # noqa: E402
 from recording import live  # noqa: E402
 from tap import SMOLDER, main  # noqa: E402
 
@@ -105,6 +105,22 @@ def samples_belong_to_spans():
         with served(store) as b:
             w = running["spans"]
             check_spans(of(b.query, w.pid), "from the store")
+
+
+@live
+def an_agent_sends_spans_on():
+    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+        os.chmod(d, 0o755)
+        to = s.enter_context(served(os.path.join(d, "store")))
+        s.enter_context(agent(f"http://127.0.0.1:{to.port}"))
+        w = s.enter_context(start(PLACES[0]))
+        selector = f'cpu{{pid="{w.pid}"}}'
+        until("spans", lambda: all(samples(to, selector, span=one) >= 60 for one in SPANS), 180)
+
+        def ask(span):
+            which = ("--span", span) if span else ("--trace", TRACE)
+            return functions(to.query(selector, *which, "-f", "folded", "--from", "now-1h").stdout)
+        check_spans(ask, "sent on")
 
 
 @live

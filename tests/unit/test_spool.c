@@ -132,6 +132,46 @@ static void a_record_says_what_was_put_after_any_restart(void **state)
 	profile_free(dict);
 }
 
+/* They have rows of their own, in ids of the same dictionary. */
+static void spans_are_in_a_record_as_they_were_put(void **state)
+{
+	(void)state;
+	struct profile *dict = profile_new();
+	struct spool *s = open_spool(1 << 20);
+	struct spooled r;
+	struct window w = {.sequence = 2, .length_ms = 10000, .type = "cpu", .unit = "nanoseconds"};
+
+	put_window(s, dict, 1, 10, 0);
+	memcpy(w.instance, instance, sizeof(instance));
+	w.spans = mem_alloc_array(2, sizeof(*w.spans));
+	w.span_rows = mem_alloc_array(4, sizeof(*w.span_rows));
+	for (uint8_t i = 0; i < 2; i++)
+		w.spans[w.span_count++] = (struct window_span){.trace = {7}, .span = {i}};
+	for (uint32_t i = 0; i < 4; i++) /* of both series, and the last two stacks there are */
+		w.span_rows[w.span_row_count++] =
+			(struct window_span_row){1 + i / 2, 9 + i / 2, i % 2, 1, 100 + i};
+	assert_int_equal(spool_put(s, dict, &w), 0);
+	window_done(&w);
+	spool_close(s);
+	s = open_spool(1 << 20);
+	assert_true(spool_next(s, 1, &r));
+	assert_int_equal(r.window.span_count, 2);
+	assert_int_equal(r.window.span_row_count, 4);
+	assert_int_equal(r.dict->stack_count, 3); /* the empty one, and those of the two */
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct window_span_row *row = &r.window.span_rows[i];
+		uint32_t was = (uint32_t)row->value - 100;
+		const char *name = profile_str(
+			r.dict, r.dict->frames[r.dict->stacks[row->stack].frame].name);
+		assert_string_equal(name, was / 2 ? "f1.9" : "f1.8");
+		assert_string_equal(profile_label(r.dict, row->series, "comm"), was / 2 ? "a" : "b");
+		assert_int_equal(r.window.spans[row->span].span[0], was % 2);
+	}
+	spooled_done(&r);
+	spool_close(s);
+	profile_free(dict);
+}
+
 static void a_kill_between_two_writes_counts_nothing_twice(void **state)
 {
 	(void)state;
@@ -321,6 +361,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_record_says_what_was_put_after_any_restart,
 						make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(spans_are_in_a_record_as_they_were_put, make_dir,
+						remove_dir),
 		cmocka_unit_test_setup_teardown(a_kill_between_two_writes_counts_nothing_twice,
 						make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(
