@@ -126,9 +126,10 @@ class Far:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 length = int(self.headers["Content-Length"])
-                request = Request(self, self.rfile.read(length))
-                if len(request.body) < length:  # who sent it was killed meanwhile
+                body = self.rfile.read(length)
+                if len(body) < length:  # who sent it was killed meanwhile
                     return
+                request = Request(self, body)
                 far.requests.append(request)
                 told = far.answer(request)
                 if told == "close":

@@ -83,6 +83,50 @@ bool far_rows(const struct window *w, uint64_t nth, struct far_rows *ret)
 	return false;
 }
 
+static int order_of_span(const struct window_span_row *s, const struct window_row *row)
+{
+	return s->series != row->series ? (s->series > row->series) - (s->series < row->series)
+					: (s->stack > row->stack) - (s->stack < row->stack);
+}
+
+void far_parts(const struct window *w, const struct window_row *row, struct far_parts *ret)
+{
+	uint32_t first = 0, end = w->span_row_count;
+
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+		if (order_of_span(&w->span_rows[middle], row) < 0)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	while (end < w->span_row_count && order_of_span(&w->span_rows[end], row) == 0)
+		end++;
+	*ret = (struct far_parts){.window = w, .count = row->count, .value = row->value};
+	if (w->span_row_count) {
+		ret->next = w->span_rows + first;
+		ret->end = w->span_rows + end;
+	}
+	ret->in_spans = first < end;
+}
+
+bool far_next_part(struct far_parts *p, struct far_part *ret)
+{
+	const struct window_span_row *r = p->next;
+
+	/* Spans have no more than there is, whatever a message says. */
+	if (r != p->end && r->count <= p->count && r->value <= p->value) {
+		*ret = (struct far_part){&p->window->spans[r->span], r->count, r->value};
+		p->next++;
+	} else {
+		*ret = (struct far_part){NULL, p->count, p->value};
+		p->next = p->end;
+	}
+	p->count -= ret->count;
+	p->value -= ret->value;
+	return ret->count;
+}
+
 void far_profile_id(const struct window *w, uint64_t nth, uint8_t ret[static 16])
 {
 	struct {

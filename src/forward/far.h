@@ -82,6 +82,23 @@ struct far_rows {
 
 bool far_rows(const struct window *w, uint64_t nth, struct far_rows *ret);
 
+/* A row in parts: what was taken in each span of a trace, last what was in none; empty ones are
+ * left out. */
+struct far_parts {
+	const struct window *window;
+	const struct window_span_row *next, *end;
+	uint64_t count, value; /* that are left */
+	bool in_spans;         /* it has some */
+};
+
+struct far_part {
+	const struct window_span *span; /* NULL: none */
+	uint64_t count, value;
+};
+
+void far_parts(const struct window *w, const struct window_row *row, struct far_parts *ret);
+bool far_next_part(struct far_parts *p, struct far_part *ret);
+
 /* An id of a profile, the same whenever it is made, in the form of a UUID (version 8). */
 void far_profile_id(const struct window *w, uint64_t nth, uint8_t ret[static 16]);
 

@@ -4,7 +4,8 @@
  * Each series is a resource of its own, whose attributes are all of its labels, by their names in
  * the semantic conventions: backends make series of a resource's attributes, and of a sample's they
  * do not. Samples of a clock are counts with a period, as OpenTelemetry's own profiler has them,
- * and with their times if those are known; all others have one value each.
+ * and with their times if those are known; all others have one value each. What was taken in a span
+ * of a trace is a sample of its own, with a link to the span and without times.
  *
  * Messages are written as they come, entries of the dictionary into a second buffer: so nothing is
  * built in memory but the tables that number them. Element 0 of each table is the empty one.
@@ -49,12 +50,12 @@ struct writer {
 	struct pack out, dict;
 	struct string_pool strings;
 	struct locations locations;
-	int32_t *mapping_of, *stack_of, *location_of; /* by id; 0: not written */
+	int32_t *mapping_of, *stack_of, *location_of, *link_of; /* by id; 0: not written */
 	uint32_t location_cap;
 	struct function *functions;
 	uint32_t function_count, function_cap;
 	struct index by_function;
-	int32_t mappings, stacks, written_locations, attributes; /* so far, with element 0 */
+	int32_t mappings, stacks, written_locations, links, attributes; /* so far, with element 0 */
 	int32_t kind_of[FRAME_KINDS];                            /* attributes; 0: not written */
 	bool is_clock;
 	Otlp__ValueType type, period_type;
@@ -248,24 +249,41 @@ static void set_types(struct writer *w)
 	w->period_type.unit_strindex = word(w, w->w->unit);
 }
 
-static Otlp__Sample *make_sample(struct writer *w, const struct window_row *row,
+static int32_t link_to(struct writer *w, const struct window_span *s)
+{
+	static const uint8_t unknown[sizeof(s->trace)];
+	int32_t *link = &w->link_of[s - w->w->spans];
+	Otlp__Link l = OTLP__LINK__INIT;
+
+	if (*link)
+		return *link;
+	if (memcmp(s->trace, unknown, sizeof(unknown)) != 0)
+		l.trace_id = (ProtobufCBinaryData){sizeof(s->trace), (uint8_t *)s->trace};
+	l.span_id = (ProtobufCBinaryData){sizeof(s->span), (uint8_t *)s->span};
+	PUT(&w->dict, LINKS, &l);
+	return *link = w->links++;
+}
+
+/* `times`: of all its samples; NULL: they are not known. */
+static Otlp__Sample *make_sample(struct writer *w, uint32_t stack_id, const struct far_part *part,
 				 const uint16_t *times)
 {
 	Otlp__Sample *s = mem_alloc(sizeof(*s));
 
 	otlp__sample__init(s);
-	s->stack_index = stack(w, row->stack);
+	s->stack_index = stack(w, stack_id);
+	s->link_index = part->span ? link_to(w, part->span) : 0;
 	if (w->is_clock && times) {
-		s->n_timestamps_unix_nano = row->count;
-		s->timestamps_unix_nano = mem_alloc_array(row->count, sizeof(uint64_t));
-		for (uint64_t i = 0; i < row->count; i++)
+		s->n_timestamps_unix_nano = part->count;
+		s->timestamps_unix_nano = mem_alloc_array(part->count, sizeof(uint64_t));
+		for (uint64_t i = 0; i < part->count; i++)
 			s->timestamps_unix_nano[i] =
 				(w->w->start_ms + times[i] * (uint64_t)WINDOW_STEP_MS) * 1000000;
 		return s;
 	}
 	s->n_values = 1;
 	s->values = mem_alloc(sizeof(int64_t));
-	s->values[0] = (int64_t)MIN(w->is_clock ? row->count : row->value, (uint64_t)INT64_MAX);
+	s->values[0] = (int64_t)MIN(w->is_clock ? part->count : part->value, (uint64_t)INT64_MAX);
 	return s;
 }
 
@@ -300,19 +318,25 @@ static void free_resource(Otlp__Resource *r)
 static void put_series(struct writer *w, const struct far_rows *rows, uint64_t nth)
 {
 	CLEANUP(freep)
-	Otlp__Sample **samples = mem_alloc_array(rows->end - rows->first, sizeof(*samples));
+	Otlp__Sample **samples = mem_alloc_array(
+		rows->end - rows->first + w->w->span_row_count, sizeof(*samples));
 	Otlp__ResourceProfiles resources = OTLP__RESOURCE_PROFILES__INIT;
 	Otlp__ScopeProfiles scopes = OTLP__SCOPE_PROFILES__INIT;
 	Otlp__InstrumentationScope scope = OTLP__INSTRUMENTATION_SCOPE__INIT;
 	Otlp__Profile profile = OTLP__PROFILE__INIT;
 	const uint16_t *times = w->w->times;
+	struct far_parts parts;
+	struct far_part part;
 	Otlp__Resource resource;
 	uint8_t id[16];
 
 	for (uint32_t i = 0; times && i < rows->first; i++)
 		times += w->w->rows[i].count;
 	for (uint32_t i = rows->first; i < rows->end; i++) {
-		samples[profile.n_samples++] = make_sample(w, &w->w->rows[i], times);
+		const struct window_row *row = &w->w->rows[i];
+		for (far_parts(w->w, row, &parts); far_next_part(&parts, &part);)
+			samples[profile.n_samples++] = make_sample(
+				w, row->stack, &part, parts.in_spans ? NULL : times);
 		if (times)
 			times += w->w->rows[i].count;
 	}
@@ -355,6 +379,7 @@ static void writer_init(struct writer *w, const struct spooled *r)
 			     .mappings = 1,
 			     .stacks = 1,
 			     .written_locations = 1,
+			     .links = 1,
 			     .attributes = 1};
 	for (uint32_t table = MAPPINGS; table <= STACKS; table++)
 		put_head(&w->dict, table, 0);
@@ -362,6 +387,7 @@ static void writer_init(struct writer *w, const struct spooled *r)
 	w->mapping_of = mem_alloc_array(w->p->module_count + 1, sizeof(int32_t));
 	w->stack_of = mem_alloc_array(w->p->stack_count + 1, sizeof(int32_t));
 	w->location_of = mem_alloc_array(w->locations.count + 1, sizeof(int32_t));
+	w->link_of = mem_alloc_array(w->w->span_count + 1, sizeof(int32_t));
 	set_types(w);
 }
 
@@ -376,6 +402,7 @@ static void writer_done(struct writer *w)
 	free(w->mapping_of);
 	free(w->stack_of);
 	free(w->location_of);
+	free(w->link_of);
 }
 
 static int make(void *self, const struct spooled *r, uint32_t most, struct far_request *ret)

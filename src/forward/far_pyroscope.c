@@ -1,12 +1,14 @@
 /*
  * Pyroscope's push (Connect, protobuf): for each series a pprof, made by the renderer that writes
- * files of it. The profile's name is what Pyroscope calls its type by: process_cpu.
+ * files of it. The profile's name is what Pyroscope calls its type by: process_cpu. The span of a
+ * sample is its label span_id, the only one of which Pyroscope does not make a series.
  */
 #include "forward/far.h"
 
 #include <errno.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "ingest/pyroscope_push.pb-c.h"
 #include "profile/entries.h"
 #include "profile/remap.h"
@@ -15,19 +17,33 @@
 #define SERIES           1 /* the field of PushRequest */
 #define LENGTH_DELIMITED 2
 
+static uint32_t series_of_span(struct profile *to, const struct window_span *s)
+{
+	char hex[2 * sizeof(s->span) + 1];
+
+	text_hex_bytes(s->span, sizeof(s->span), hex);
+	struct label l = {profile_string(to, "span_id", strlen("span_id")),
+			  profile_string(to, hex, sizeof(hex) - 1)};
+	return profile_series(to, &l, 1);
+}
+
 /* The rows of one series as a profile of their own. */
 static int copy_rows(const struct spooled *r, const struct far_rows *rows, struct profile *to)
 {
 	static const struct remap_caps caps = {ENTRIES_SERIES_MAX, ENTRIES_STACKS_MAX};
 	CLEANUP(remap_done) struct remap m = {};
 	const struct window *w = &r->window;
+	struct far_parts parts;
+	struct far_part part;
 
 	remap_set_stack(&m, 0, 0);
 	for (uint32_t i = rows->first; i < rows->end; i++) {
 		uint32_t stack = remap_stack(&m, r->dict, w->rows[i].stack, to, &caps);
 		if (stack == REMAP_FULL)
 			return -EFBIG;
-		profile_add(to, 0, stack, w->rows[i].count, w->rows[i].value);
+		for (far_parts(w, &w->rows[i], &parts); far_next_part(&parts, &part);)
+			profile_add(to, part.span ? series_of_span(to, part.span) : 0, stack,
+				    part.count, part.value);
 	}
 	to->info.type = profile_keep(to, far_type_name(w));
 	to->info.unit = profile_keep(to, w->unit);

@@ -24,6 +24,7 @@
 #define FAULTS_MAX       3      /* of one record, before others are tried */
 #define SAY_AGAIN_MS     600000 /* what is refused is said no more often */
 #define MESSAGES_ONCE    32     /* before others have their turn */
+#define SPANS_MS         500    /* that a window may wait for its spans */
 
 struct posting {
 	struct job job;
@@ -55,6 +56,7 @@ struct forward {
 	bool others_went;      /* though it took another */
 	unsigned skip;
 	uint64_t live_until_ms;
+	uint64_t put_ms;    /* when the last window came */
 	uint64_t finish_ms; /* 0: not yet */
 	uint64_t refused_said_ms, rejected_said_ms;
 	uint64_t lost_said; /* samples that were lost when it was said */
@@ -83,8 +85,9 @@ static int put(void *ctx, const struct profile *dict, const struct window *w, ui
 	struct forward *f = ctx;
 
 	(void)now;
-	if (!w->row_count && !is_own(f))
+	if (!w->row_count && !window_is_spans(w) && !is_own(f))
 		return 0; /* findings, and windows without a sample */
+	f->put_ms = now_ms();
 	int err = spool_put(f->spool, dict, w);
 	if (err && err != -EEXIST)
 		snprintf(ret_err->text, sizeof(ret_err->text), "there is no room in the spool%s%s",
@@ -368,6 +371,25 @@ static void post(struct forward *f, const struct spooled *r, unsigned skip,
 	}
 }
 
+static void try_again_in(struct forward *f, uint64_t ms)
+{
+	if (!f->waiting)
+		loop_after(f->loop, ms, on_due, f);
+	f->waiting = true;
+}
+
+/* Others than our own have spans in the rows. False: there may soon be more of them. */
+static bool has_all_spans(struct forward *f, struct spooled *r)
+{
+	uint64_t now = now_ms(), until = f->put_ms + SPANS_MS;
+
+	if (is_own(f) || !r->window.row_count || spool_add_spans(f->spool, r) || f->finish_ms ||
+	    now >= until)
+		return true;
+	try_again_in(f, until - now);
+	return false;
+}
+
 static void count_kubelet(struct forward *f)
 {
 	struct kubelet_stats k;
@@ -387,6 +409,10 @@ static bool send_next(struct forward *f)
 	f->skip = 0;
 	if (!spool_next(f->spool, skip, &r) && (!skip || !spool_next(f->spool, skip = 0, &r)))
 		return false;
+	if (!has_all_spans(f, &r)) {
+		spooled_done(&r);
+		return false;
+	}
 	struct far_request made = {};
 	spool_losses(f->spool, &r.window);
 	count_kubelet(f);
@@ -414,9 +440,7 @@ static void pump(struct forward *f)
 	while (!f->posting) {
 		uint64_t ms = pace_wait_ms(&f->pace, now_ms());
 		if (ms) {
-			if (!f->waiting)
-				loop_after(f->loop, ms, on_due, f);
-			f->waiting = true;
+			try_again_in(f, ms);
 			break;
 		}
 		if (!send_next(f))

@@ -17,6 +17,7 @@
 #define BLOCK      4096u /* files take whole ones */
 #define LEVEL      1
 #define UNPACK_MAX (64u << 20)
+#define SPAN_ROWS_MAX (64u << 10) /* of a window */
 #define NAME_LEN   sizeof("0123456789abcdef.window")
 
 struct head { /* of a file; then one zstd frame */
@@ -434,6 +435,37 @@ bool spool_next(struct spool *s, unsigned skip, struct spooled *ret)
 		r->out = true;
 		*ret = out;
 		return true;
+	}
+	return false;
+}
+/* Whether two records have rows, or spans, of the same window. */
+static bool same_window(const struct record *a, const struct record *b)
+{
+	return a->start_ms == b->start_ms && strcmp(a->type, b->type) == 0 &&
+	       memcmp(a->id.instance, b->id.instance, sizeof(a->id.instance)) == 0;
+}
+
+static void add_spans(struct spool *s, const struct record *from, struct spooled *to)
+{
+	CLEANUP(remap_done) struct remap m = {};
+	struct spooled one = {};
+
+	if (from->samples || decode(s, from, &one) != 0)
+		return;
+	remap_set_stack(&m, 0, 0);
+	if (to->window.span_row_count + one.window.span_row_count <= SPAN_ROWS_MAX)
+		translate_spans(&one.window, one.dict, &m, to->dict, &to->window);
+	spooled_done(&one);
+}
+
+bool spool_add_spans(struct spool *s, struct spooled *r)
+{
+	struct record *of = find(s, r->number);
+
+	for (uint32_t i = (uint32_t)(of - s->records) + 1; i < s->end; i++) {
+		if (!same_window(of, &s->records[i]))
+			return true;
+		add_spans(s, &s->records[i], r);
 	}
 	return false;
 }

@@ -47,6 +47,12 @@ struct spooled {
  * and counted. Free *ret with spooled_done(). False: there is none.
  */
 bool spool_next(struct spool *s, unsigned skip, struct spooled *ret);
+
+/*
+ * Spans of a window's rows come as records of their own behind it. Adds them to its record; false:
+ * nothing but such records is behind it, so that more of them may be on their way.
+ */
+bool spool_add_spans(struct spool *s, struct spooled *r);
 void spooled_done(struct spooled *r);
 
 /* Of a record that was handed out, series up to `through` are done: so many samples were sent, so

@@ -37,19 +37,26 @@ static int translate_rows(const struct window *w, const struct profile *from, st
 	return 0;
 }
 
-static int translate_spans(const struct window *w, const struct profile *from, struct remap *m,
-			   struct profile *to, struct window *out)
+int translate_spans(const struct window *w, const struct profile *from, struct remap *m,
+		    struct profile *to, struct window *to_window)
 {
-	out->spans = mem_dup(w->spans, w->span_count * sizeof(*w->spans));
-	out->span_rows = mem_dup(w->span_rows, w->span_row_count * sizeof(*w->span_rows));
+	struct window *t = to_window;
+
+	t->spans = mem_resize_array(t->spans, t->span_count + w->span_count + 1, sizeof(*t->spans));
+	t->span_rows = mem_resize_array(t->span_rows, t->span_row_count + w->span_row_count + 1,
+					sizeof(*t->span_rows));
 	for (uint32_t i = 0; i < w->span_row_count; i++) {
-		struct window_span_row *r = &out->span_rows[i];
-		r->series = remap_series(m, from, r->series, to, &caps);
-		r->stack = remap_stack(m, from, r->stack, to, &caps);
-		if (r->series == REMAP_FULL || r->stack == REMAP_FULL)
+		struct window_span_row r = w->span_rows[i];
+		r.series = remap_series(m, from, r.series, to, &caps);
+		r.stack = remap_stack(m, from, r.stack, to, &caps);
+		r.span += t->span_count;
+		if (r.series == REMAP_FULL || r.stack == REMAP_FULL)
 			return -EFBIG;
+		t->span_rows[t->span_row_count++] = r;
 	}
-	out->span_row_count = window_sort_spans(out->span_rows, out->span_row_count);
+	for (uint32_t i = 0; i < w->span_count; i++)
+		t->spans[t->span_count++] = w->spans[i];
+	t->span_row_count = window_sort_spans(t->span_rows, t->span_row_count);
 	return 0;
 }
 
@@ -65,6 +72,9 @@ int translate_window(const struct window *w, const struct profile *from, struct 
 	int err = translate_rows(w, from, m, to, placed);
 	if (err)
 		return err;
+	out.spans = NULL;
+	out.span_rows = NULL;
+	out.span_count = out.span_row_count = 0;
 	err = translate_spans(w, from, m, to, &out);
 	if (err) {
 		free(out.spans);

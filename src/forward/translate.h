@@ -13,3 +13,7 @@
  */
 int translate_window(const struct window *w, const struct profile *from, struct remap *m,
 		     struct profile *to, struct window *ret);
+
+/* Its spans alone, likewise, beside those that `to_window` has: in the order of a window. */
+int translate_spans(const struct window *w, const struct profile *from, struct remap *m,
+		    struct profile *to, struct window *to_window);

@@ -14,12 +14,14 @@ import workloads  # noqa: E402
 from always import agent, always, served, until  # noqa: E402
 from recording import live  # noqa: E402
 from tap import SMOLDER, main  # noqa: E402
+from windows import PERIOD  # noqa: E402
 
 TRACE = "0102030405060708090a0b0c0d0e0f10"
 SPANS = {"a1a2a3a4a5a6a7a8": "checkout", "b1b2b3b4b5b6b7b8": "payment"}
 # Where the variable may be: in a program, however linked, or in a library, by each way to reach it.
 PLACES = (("spans",), ("spans-static",), ("spans-fixed",), ("spans-opens", "spans-desc.so"),
           ("spans-opens", "spans-gnu.so"), ("spans-opens", "spans-initial.so"))
+FOREIGN = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 MUSL = ("spans-opens-musl", "spans-musl.so")
 
 
@@ -44,12 +46,12 @@ def samples(a, selector, **more):
     return a.json(f"/api/v1/query?{params}")["samples"]
 
 
-def check_spans(ask, what):
+def check_spans(ask, what, worth=1):
     """`ask(span)` gives the functions of that span's samples; None: of the whole trace."""
     for span, function in SPANS.items():
         got = ask(span)
         total = sum(got.values())
-        assert total >= 20 and got.get(function, 0) >= 0.95 * total, (what, span, got)
+        assert total >= 20 * worth and got.get(function, 0) >= 0.95 * total, (what, span, got)
     whole = ask(None)
     assert sum(whole.values()) == sum(sum(ask(s).values()) for s in SPANS), (what, whole)
     # The half of the time, and a quarter; what has no span is in neither.
@@ -109,18 +111,28 @@ def samples_belong_to_spans():
 
 @live
 def an_agent_sends_spans_on():
-    with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
-        os.chmod(d, 0o755)
-        to = s.enter_context(served(os.path.join(d, "store")))
-        s.enter_context(agent(f"http://127.0.0.1:{to.port}"))
-        w = s.enter_context(start(PLACES[0]))
-        selector = f'cpu{{pid="{w.pid}"}}'
-        until("spans", lambda: all(samples(to, selector, span=one) >= 60 for one in SPANS), 180)
+    # To smolder with the windows; as OTLP's links; as labels of Pyroscope's samples, of the span alone.
+    for how, kind, worth in (("", "cpu", 1), ("otlp+", FOREIGN, PERIOD), ("pyroscope+", FOREIGN, PERIOD)):
+        with tempfile.TemporaryDirectory() as d, contextlib.ExitStack() as s:
+            os.chmod(d, 0o755)
+            to = s.enter_context(served(os.path.join(d, "store")))
+            s.enter_context(agent(f"{how}http://127.0.0.1:{to.port}"))
+            w = s.enter_context(start(PLACES[0]))
+            selector = f'{kind}{{pid="{w.pid}"}}'
 
-        def ask(span):
-            which = ("--span", span) if span else ("--trace", TRACE)
-            return functions(to.query(selector, *which, "-f", "folded", "--from", "now-1h").stdout)
-        check_spans(ask, "sent on")
+            def of(what):
+                return functions(to.query(f'{kind}{{pid="{w.pid}"{what}}}', "-f", "folded", "--from", "now-1h").stdout)
+
+            def ask(span):
+                if span:
+                    return of(f',span_id="{span}"')
+                return of(',span_id!=""' if "pyroscope" in how else f',trace_id="{TRACE}"')
+            # In pushed profiles a stack with its value is one sample: functions() counts what it is worth.
+            until("spans", lambda: all(samples(to, selector, span=one) for one in SPANS) and
+                  min(sum(ask(one).values()) for one in SPANS) >= 60 * worth, 180)
+            check_spans(ask, how, worth)
+            # What is in no span is there as well.
+            assert of("")["idle_work"] >= 20 * worth and of("")["checkout"] >= ask(None)["checkout"], (how, of(""))
 
 
 @live
