@@ -206,6 +206,8 @@ static const struct counter {
 	 "pushed samples were stored without labels of their own, because there were too many sets "
 	 "of labels",
 	 "push labels with few values"},
+	{"pushed_spans_left_out_total", "pushed spans left out",
+	 "pushed samples were stored without their span, because a profile had too many", ""},
 	{"pushed_samples_cut_total", "pushed stacks cut",
 	 "pushed samples have a shorter stack, because it or the profile was too large", ""},
 	{"pushed_lines_skipped_total", "pushed lines skipped",
@@ -224,6 +226,8 @@ static const struct counter {
 	 "scraped samples were stored without labels of their own, because there were too many "
 	 "sets of labels",
 	 "give profiles labels with few values"},
+	{"scraped_spans_left_out_total", "scraped spans left out",
+	 "scraped samples were stored without their span, because a profile had too many", ""},
 	{"scraped_samples_cut_total", "scraped stacks cut",
 	 "scraped samples have a shorter stack, because it or the profile was too large", ""},
 	{"kubelet_failures_total", "kubelet failed",

@@ -117,6 +117,25 @@ def a_heap_profile_has_four_types_with_bytes_and_counts():
 
 
 @test
+def states_of_two_programs_add_up():
+    start, kind = now_s(120), "goroutine:goroutine:count:goroutine:count"
+    with Server() as s:
+        for service, count, until_s in (("a", 10, 60), ("b", 20, 60), ("c", 30, 30)):
+            body = pprof([("goroutine", "count")], [(("main", "wait"), (count,), {})], period=("goroutine", "count", 1))
+            answer = s.request("POST", f"/api/v1/ingest?service={service}&from={start}&to={start + until_s}", body)
+            assert answer[0] == 200, answer
+        when = {"from": start, "to": start + 60}
+        # Half of the minute it was 60, then 30.
+        assert folded(s, kind, **when) == {"main;wait": 45}
+        assert folded(s, kind + '{service!="c"}', **when) == {"main;wait": 30}
+        assert folded(s, kind, **{"from": start, "to": start + 30}) == {"main;wait": 60}
+        line = s.json("/api/v1/series", query=kind, step="10s", **when)
+        assert [one["values"] for one in line["lines"]] == [[60] * 3 + [30] * 3], line
+        lines = s.json("/api/v1/series", query=kind, step="10s", by="service", **when)["lines"]
+        assert sorted(one["values"] for one in lines) == [[10] * 6, [20] * 6, [30] * 3 + [0] * 3], lines
+
+
+@test
 def pyroscopes_old_way_takes_folded_lines_pprof_and_forms():
     start = now_s()
     common = f"from={start}&until={start + 10}"
