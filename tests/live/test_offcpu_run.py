@@ -82,7 +82,7 @@ def a_wait_that_goes_on_is_in_each_window_once():
             return a.json(f"/api/v1/query?query=offcpu%7Bpid%3D%22{w.pid}%22%7D&from={begin}&to={end}")
 
         began = time.time()
-        first = -(-int(began) // WINDOW) * WINDOW  # the first whole window
+        first = -(-int(began + 3) // WINDOW) * WINDOW  # the first whole window, of the collector as well
         last = first + windows * WINDOW
         until("the windows", lambda: time.time() > last and stuck(last - WINDOW, last)["total"],
               (windows + 4) * WINDOW)

@@ -292,6 +292,9 @@ def a_question_in_the_first_window_is_told_when_to_ask_again():
             answers = [ask("--server", f"http://127.0.0.1:{a.port}"), ask("--store", a.store)]
             if a.stored():
                 break
+            if state == "recording":  # the first window is on its way into the store
+                until("it to be stored", a.stored)
+                break
             assert state == "starting", state
             for p, now, m in answers:
                 assert p.returncode == 1 and m, p

@@ -199,6 +199,7 @@ def what_has_not_changed_is_not_written_again():
         assert 0 < written < 3 * 1920 / 16, written
         t.keys("Space")
         t.wait("the pause", lambda lines: "[paused]" in lines[0])
+        until("it to be recorded", lambda: b"[paused]" in t.recorded())
         start = len(t.recorded())
         time.sleep(2.5)
         assert len(t.recorded()) == start, t.recorded()[start:]

@@ -74,7 +74,8 @@ def ticks_that_an_idle_machine_skips_are_not_missed(report):
     m = re.search(r"(\d+) of (\d+) ticks did not come", report.err("idle"))
     missed, due = map(int, m.groups())
     print(f"# {due} ticks were due, {missed} of them missed")
-    assert due > 0.9 * 499 * 3 * 2, report.err("idle")
+    # Its clock runs on while the guest waits for a CPU of ours, and its timers do not.
+    assert due > 0.75 * 499 * 3 * 2, report.err("idle")
     assert folded.parse(report["idle"]).total < 0.5 * due, "this machine does not idle"
     assert missed < 0.1 * due, m[0]
 
