@@ -285,6 +285,19 @@ void profile_add(struct profile *p, uint32_t series, uint32_t stack, uint64_t co
 	index_put(&t->by_sample, hash, p->sample_count);
 }
 
+void profile_divide(struct profile *p, uint64_t by)
+{
+	uint64_t carry = by / 2;
+
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		/* The view is read-only; the memory is the profile's own. */
+		uint64_t *value = (uint64_t *)(uintptr_t)&p->samples[i].value;
+		uint64_t rest = *value % by + carry;
+		*value = *value / by + rest / by;
+		carry = rest % by;
+	}
+}
+
 const char *profile_label(const struct profile *p, uint32_t series, const char *key)
 {
 	const struct series *s = &p->series[series];

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "profile/divide.h"
 #include "store/operations.h"
 
 struct store {

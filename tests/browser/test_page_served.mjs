@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import {execFileSync, spawn} from 'node:child_process';
-import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {createServer} from 'node:http';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {test} from 'node:test';
@@ -613,5 +614,73 @@ test('a real server: the card has the source line where lines were kept', {skip}
 		await done(page);
 	} finally {
 		await real.close();
+	}
+});
+
+/* Two programs that tell their profiles: one well, the other too busy for one of them. */
+test('a real server: the programs that are scraped, and what went wrong', {skip}, async () => {
+	const make = `
+import sys
+sys.path.insert(0, ${JSON.stringify(path.join(ROOT, 'tests'))})
+from messages import pprof
+heap = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")]
+cpu = [("samples", "count"), ("cpu", "nanoseconds")]
+open(sys.argv[1] + "/allocs", "wb").write(pprof(heap, [(("main", "cache"), (9, 90000, 3, 30000), {})], period=("space", "bytes", 524288)))
+open(sys.argv[1] + "/profile", "wb").write(pprof(cpu, [(("main", "serve"), (30, 300000000), {})]))
+`;
+	execFileSync('python3', ['-c', make, files]);
+	const program = kinds => new Promise(listens => {
+		const server = createServer((request, answer) => {
+			const kind = /\/debug\/pprof\/(\w+)/.exec(request.url)[1];
+			answer.statusCode = kinds.includes(kind) ? 200 : 503;
+			answer.end(answer.statusCode === 200 ? readFileSync(path.join(files, kind)) : 'too busy now');
+		}).listen(0, '127.0.0.1', () => listens(server));
+	});
+	const well = await program(['allocs', 'profile']), busy = await program(['allocs']);
+	const at = server => `127.0.0.1:${server.address().port}`;
+	const config = path.join(files, 'scrape.yaml'), store = path.join(files, 'scraped');
+	const off = 'goroutine: {enabled: false}, mutex: {enabled: false}, block: {enabled: false}';
+	writeFileSync(config, `scrape_configs:
+  - job_name: shop
+    scrape_interval: 1s
+    static_configs: [{targets: ['${at(well)}', '${at(busy)}']}]
+    profiling_config: {pprof_config: {${off}}}
+`);
+	const child = spawn(SMOLDER, ['serve', '--store', store, '--config', config, '--listen', '127.0.0.1:0'], {stdio: ['ignore', 'ignore', 'pipe']});
+	try {
+		const base = await listening(child);
+		const status = async () => (await (await fetch(`${base}api/v1/status`)).json()).targets;
+		const end = Date.now() + 60_000;
+		for (let now = {}; now.up !== 3 || now.down !== 1; now = await status())
+			assert.ok(Date.now() < end, JSON.stringify(now));
+		const page = await open('', {base});
+		// There is no CPU time of processes; what there is, is offered.
+		await page.locator('.empty h2', {hasText: 'Nothing of this type'}).waitFor();
+		await page.getByRole('button', {name: 'memory in use (memory)'}).waitFor();
+		const button = page.getByRole('button', {name: /^Targets/});
+		await button.waitFor();
+		assert.equal(await button.textContent(), 'Targets 1 down');
+		await button.click();
+		const panel = page.locator('.targets');
+		await panel.locator('tbody tr').first().waitFor();
+		const lines = (await panel.locator('tbody tr').allTextContents()).map(text => text.replace(/\s+/g, ' '));
+		assert.equal(lines.length, 3, `${lines}`);
+		const [fine, bad] = [at(well), at(busy)].map(address => lines.findIndex(line => line.startsWith(`shop ${address}`)));
+		assert.match(lines[fine], /process_cpu ?memory/);
+		assert.match(lines[bad + 1], /^process_cpu: it answers with status 503/);
+		assert.deepEqual(await panel.locator('tbody tr').nth(bad).locator('.health').evaluateAll(all => all.map(e => e.className)),
+			['health down', 'health up']);
+		await axe(page, 'scraped programs');
+		await picture(page, 'page-targets');
+		// A click shows what it spends its time on.
+		await panel.getByRole('button', {name: at(well)}).click();
+		await settled(page);
+		assert.match(decodeURIComponent(page.url()), new RegExp(`q=process_cpu:cpu:nanoseconds:cpu:nanoseconds\\{job="shop",\\+instance="${at(well)}"\\}`));
+		await page.waitForFunction(() => /serve/.test(document.querySelector('.functions')?.textContent));
+		await done(page);
+	} finally {
+		child.kill();
+		well.close();
+		busy.close();
 	}
 });

@@ -8,6 +8,7 @@ import {
 	loaded,
 	now,
 	profile,
+	profileType,
 	reload,
 	selectorOf,
 	shown,
@@ -16,11 +17,12 @@ import {
 	state,
 	status,
 	timeline,
+	types,
 	update,
 } from '../data';
 import {clock, date, range as rangeText, span} from '../format';
 import {spanOf} from '../state';
-import {choose} from './timeline';
+import {choose, typeOptions} from './timeline';
 import {setLive} from './times';
 
 function Empty(props: {title: string; children: ComponentChildren}): JSX.Element {
@@ -125,6 +127,25 @@ export function emptyState(): JSX.Element | null {
 		return (
 			<Empty title="No samples here">
 				<p>smolder was recording, but nothing used a CPU in this range.</p>
+			</Empty>
+		);
+	const type = profileType.value;
+	const others = typeOptions.value.filter(([t]) => t !== type);
+	if (others.length && type !== 'wall' && !types.data.value?.includes(type))
+		return (
+			<Empty title="Nothing of this type in this range">
+				<p>There is:</p>
+				{others.map(([other, name]) => (
+					<button
+						key={other}
+						type="button"
+						onClick={() =>
+							showSelector({type: other, matchers: []})
+						}
+					>
+						{name}
+					</button>
+				))}
 			</Empty>
 		);
 	const last = st?.store?.last;

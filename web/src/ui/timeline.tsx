@@ -127,7 +127,7 @@ function typeName(type: string): string {
 }
 
 /* Types that can be shown; running time has no stacks, and is a part of wall-clock time. */
-const typeOptions = computed<[string, string][]>(() => {
+export const typeOptions = computed<[string, string][]>(() => {
 	const stored = (types.data.value ?? []).filter(t => t !== 'oncpu');
 	const all = [...new Set([profileType.value, ...stored])];
 	const order = Object.keys(TYPE_NAMES);
