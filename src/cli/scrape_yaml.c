@@ -59,7 +59,7 @@ static bool read_path(struct scrape_yaml *y, const yaml_node_t *value, const cha
 
 	if (!read_text(y, value, key, to))
 		return false;
-	if (**set && **set != '/') {
+	if (*set && **set && **set != '/') {
 		char *whole = mem_printf("%s/%s", y->dir, *set);
 		free(*set);
 		*set = whole;

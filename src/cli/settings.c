@@ -280,8 +280,8 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[YES_NO] = "yes or no",
 		[URL] = "a URL such as http://collector:7117",
-		[FAR_URL] = "a URL such as http://collector:7117, otlp+http://host:4318 or "
-			    "pyroscope+https://host:4040, without a name or password in it",
+		[FAR_URL] = ("a URL such as http://collector:7117, otlp+http://host:4318 or "
+			     "pyroscope+https://host:4040, without a name or password in it"),
 		[HEADER] = "NAME: VALUE; Authorization comes from --token-file or --basic-auth",
 		[URLS] = "a URL such as https://debuginfod.elfutils.org, or no",
 	};

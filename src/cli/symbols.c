@@ -100,7 +100,7 @@ static const char *words(int error)
 static void add_file(struct symbols_command *s, const char *path, bool named)
 {
 	char id[DEBUG_CACHE_ID];
-	struct stat st;
+	struct stat st = {};
 
 	s->looked_at++;
 	/* O_NONBLOCK: opening a FIFO would wait for its writer. */

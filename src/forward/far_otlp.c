@@ -56,7 +56,7 @@ struct writer {
 	uint32_t function_count, function_cap;
 	struct index by_function;
 	int32_t mappings, stacks, written_locations, links, attributes; /* so far, with element 0 */
-	int32_t kind_of[FRAME_KINDS];                            /* attributes; 0: not written */
+	int32_t kind_of[FRAME_KINDS]; /* attributes; 0: not written */
 	bool is_clock;
 	Otlp__ValueType type, period_type;
 };
@@ -318,8 +318,8 @@ static void free_resource(Otlp__Resource *r)
 static void put_series(struct writer *w, const struct far_rows *rows, uint64_t nth)
 {
 	CLEANUP(freep)
-	Otlp__Sample **samples = mem_alloc_array(
-		rows->end - rows->first + w->w->span_row_count, sizeof(*samples));
+	Otlp__Sample **samples =
+		mem_alloc_array(rows->end - rows->first + w->w->span_row_count, sizeof(*samples));
 	Otlp__ResourceProfiles resources = OTLP__RESOURCE_PROFILES__INIT;
 	Otlp__ScopeProfiles scopes = OTLP__SCOPE_PROFILES__INIT;
 	Otlp__InstrumentationScope scope = OTLP__INSTRUMENTATION_SCOPE__INIT;
@@ -335,8 +335,8 @@ static void put_series(struct writer *w, const struct far_rows *rows, uint64_t n
 	for (uint32_t i = rows->first; i < rows->end; i++) {
 		const struct window_row *row = &w->w->rows[i];
 		for (far_parts(w->w, row, &parts); far_next_part(&parts, &part);)
-			samples[profile.n_samples++] = make_sample(
-				w, row->stack, &part, parts.in_spans ? NULL : times);
+			samples[profile.n_samples++] =
+				make_sample(w, row->stack, &part, parts.in_spans ? NULL : times);
 		if (times)
 			times += w->w->rows[i].count;
 	}

@@ -14,11 +14,11 @@
 #include "base/mem.h"
 #include "forward/translate.h"
 
-#define BLOCK      4096u /* files take whole ones */
-#define LEVEL      1
-#define UNPACK_MAX (64u << 20)
+#define BLOCK         4096u /* files take whole ones */
+#define LEVEL         1
+#define UNPACK_MAX    (64u << 20)
 #define SPAN_ROWS_MAX (64u << 10) /* of a window */
-#define NAME_LEN   sizeof("0123456789abcdef.window")
+#define NAME_LEN      sizeof("0123456789abcdef.window")
 
 struct head { /* of a file; then one zstd frame */
 	char magic[8];

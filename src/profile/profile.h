@@ -120,8 +120,8 @@ void profile_set_stacks_max(struct profile *p, uint32_t max);
 void profile_add(struct profile *p, uint32_t series, uint32_t stack, uint64_t count,
 		 uint64_t value);
 
-/* Makes means of sums: divides all values. Fractions are carried to the next sample, so that sums are
- * right to one. */
+/* Makes means of sums: divides all values. Fractions are carried to the next sample, so that sums
+ * are right to one. */
 void profile_divide(struct profile *p, uint64_t by);
 
 /* The value of a label of a series, or NULL. */

@@ -421,7 +421,8 @@ struct window_metric *window_copy_metrics(const struct window *w)
 		w->metric_count ? mem_alloc_array(w->metric_count, sizeof(*ret)) : NULL;
 
 	for (uint32_t i = 0; i < w->metric_count; i++)
-		ret[i] = (struct window_metric){mem_strdup(w->metrics[i].name), w->metrics[i].value};
+		ret[i] =
+			(struct window_metric){mem_strdup(w->metrics[i].name), w->metrics[i].value};
 	return ret;
 }
 

@@ -135,8 +135,10 @@ static double trigamma(double x)
 {
 	double sum = 0;
 
-	for (; x < 6; x++)
+	while (x < 6) {
 		sum += 1 / (x * x);
+		x++;
+	}
 	double y = 1 / (x * x);
 	return sum + 1 / x + y / 2 + y / x * (1.0 / 6 - y * (1.0 / 30 - y / 42));
 }
@@ -146,8 +148,10 @@ static double digamma(double x)
 {
 	double sum = 0;
 
-	for (; x < 6; x++)
+	while (x < 6) {
 		sum -= 1 / x;
+		x++;
+	}
 	double y = 1 / (x * x);
 	return sum + log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252));
 }

@@ -26,8 +26,8 @@ static void put_node(struct flamebearer *f, const struct tree *t, const struct t
 		     struct edge *edges)
 {
 	struct flamebearer_level *l = &f->levels[n->depth];
-	struct edge *mine = &edges[n->depth], *from = n->depth ? mine - 1 : NULL;
-	uint64_t left = from ? from->left : 0, right = from ? from->right : 0;
+	struct edge none = {}, *mine = &edges[n->depth], *from = n->depth ? mine - 1 : &none;
+	uint64_t left = from->left, right = from->right;
 
 	if (t->base) {
 		put(l, left - mine->left_end);
@@ -38,10 +38,8 @@ static void put_node(struct flamebearer *f, const struct tree *t, const struct t
 	put(l, n->total);
 	put(l, n->self);
 	put(l, n->function);
-	if (from) {
-		from->left += n->base_total;
-		from->right += n->total;
-	}
+	from->left += n->base_total;
+	from->right += n->total;
 	*mine = (struct edge){
 		.left_end = left + n->base_total,
 		.right_end = right + n->total,

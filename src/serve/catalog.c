@@ -35,7 +35,7 @@ bool catalog_parse_id(const char *text, struct catalog_id *ret)
 /* The type that smolder itself stores under an id; "": none. */
 static const char *own_type(const struct catalog_id *id)
 {
-	if (strcmp(id->id, CATALOG_CPU) == 0)
+	if (strcmp(id->id, CATALOG_CPU) == 0) /* NOLINT: there are as many as are counted */
 		return "cpu";
 	if (strcmp(id->parts[0], id->parts[1]) != 0 || strcmp(id->parts[1], id->parts[3]) != 0 ||
 	    strcmp(id->parts[2], id->parts[4]) != 0 || strcmp(id->parts[0], COMPUTED_WALL) == 0)

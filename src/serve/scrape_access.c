@@ -24,7 +24,7 @@ static char *read_secret(const char *path, const char *what, struct found_error 
 	size_t len;
 	int r = scrape_read_file(path, SECRET_MAX, &text, &len);
 
-	if (r) {
+	if (r || !text) {
 		snprintf(e->text, sizeof(e->text), "cannot read the %s in %.100s: %s", what, path,
 			 strerror(-r));
 		return NULL;

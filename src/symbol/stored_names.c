@@ -60,6 +60,7 @@ void stored_names_free(struct stored_names *n)
 	free(n);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is added to. */
 static void count(uint64_t *sum, uint64_t n)
 {
 	__atomic_add_fetch(sum, n, __ATOMIC_RELAXED);

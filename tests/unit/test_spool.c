@@ -161,10 +161,11 @@ static void spans_are_in_a_record_as_they_were_put(void **state)
 	for (uint32_t i = 0; i < 4; i++) {
 		const struct window_span_row *row = &r.window.span_rows[i];
 		uint32_t was = (uint32_t)row->value - 100;
-		const char *name = profile_str(
-			r.dict, r.dict->frames[r.dict->stacks[row->stack].frame].name);
+		const char *name =
+			profile_str(r.dict, r.dict->frames[r.dict->stacks[row->stack].frame].name);
 		assert_string_equal(name, was / 2 ? "f1.9" : "f1.8");
-		assert_string_equal(profile_label(r.dict, row->series, "comm"), was / 2 ? "a" : "b");
+		assert_string_equal(profile_label(r.dict, row->series, "comm"),
+				    was / 2 ? "a" : "b");
 		assert_int_equal(r.window.spans[row->span].span[0], was % 2);
 	}
 	spooled_done(&r);
