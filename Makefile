@@ -41,7 +41,7 @@ LDLIBS := -Wl,-Bstatic -lbpf -ldw -lelf -lsqlite3 -lprotobuf-c -liberty -lz -llz
 SRC   := $(sort $(wildcard src/*/*.c))
 BPF   := $(sort $(wildcard src/bpf/*.bpf.c))
 PROTO := $(sort $(wildcard src/*/*.proto))
-ASSET := $(sort $(wildcard src/render/*.js src/render/*.css))
+ASSET := $(sort $(wildcard src/render/*.js src/render/*.css src/clickhouse/*.sql))
 WEB   := web/build.mjs web/package-lock.json $(sort $(wildcard web/src/* web/src/*/*))
 
 SKEL     := $(BPF:src/bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
@@ -70,7 +70,7 @@ deps-test: build/.deps build/.deps-test
 build/.deps: tools/deps
 	tools/deps build
 	@mkdir -p $(@D) && touch $@
-build/.deps-test: tools/deps tests/browser/package-lock.json
+build/.deps-test: tools/deps tests/browser/package-lock.json tests/clickhouse/package-lock.json
 	tools/deps test
 	@mkdir -p $(@D) && touch $@
 

@@ -136,7 +136,8 @@ class Collector:
         yield self.message(start_ms, [row(("f",), 1)])
 
     def message(self, start_ms, rows, length_ms=WINDOW_MS, kind="cpu", unit="nanoseconds",
-                period=PERIOD, metrics=(), part=0, taken=None, findings=()):
+                period=PERIOD, metrics=(), part=0, taken=None, findings=(), spans=()):
+        """`spans`: (trace, span, row) each; such a message has no rows, nor do its samples count."""
         if part == 0:
             self.sequence += 1
         self.taken += sum(r["count"] for r in rows) if taken is None else taken
@@ -148,6 +149,11 @@ class Collector:
             at[0] += r["count"]
             at[1] += r["value"]
             at[2] += r["times"] or []
+        span_rows = []
+        for at, (_, _, r) in enumerate(spans):
+            series = self.series.put(tuple(sorted(
+                (self.string(k), self.string(v)) for k, v in r["labels"]))) if r["labels"] else 0
+            span_rows.append((series, self.stack(r["stack"]), at, r["count"], r["value"]))
         out = b"SMW\x01" + self.instance + u64(self.sequence) + u64(part) + u64(self.epoch)
         out += u64(start_ms) + u64(length_ms) + text(kind) + text(unit) + u64(period)
         out += u64(self.base) + u64(self.taken) + b"".join(map(u64, self.lost))
@@ -169,8 +175,16 @@ class Collector:
         out += u64(len(metrics))
         for name, value in metrics:
             out += text(name) + struct.pack("<d", value)
-        if findings:
+        if findings or spans:
             out += u64(len(findings)) + b"".join(findings)
+        if spans:
+            out += u64(len(spans)) + b"".join(trace + span for trace, span, _ in spans)
+            out += u64(len(span_rows))
+            last_series = last_stack = 0
+            for series, stack, at, count, value in sorted(span_rows):
+                out += u64(series - last_series) + i64(stack - last_stack) + u64(at) + u64(count)
+                out += i64(value - count * period)
+                last_series, last_stack = series, stack
         return out
 
 

@@ -93,6 +93,13 @@ static int start(struct run *r)
 			  "--store DIR");
 		return 1;
 	}
+	if (!store_is_directory(r->store)) {
+		log_error(
+			"run keeps its store in a directory of this machine: for %s start 'smolder "
+			"serve --store', and 'smolder agent --to' it",
+			r->store);
+		return 1;
+	}
 	if (store_dir_user(r->store, settings_text(&r->settings, SET_USER), &r->user) ||
 	    store_dir_prepare(r->store, &r->user))
 		return 1;

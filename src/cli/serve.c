@@ -108,8 +108,10 @@ int serve_run(const struct serve_options *o)
 	const char *urls[DEBUGINFOD_SERVERS], *from = getenv("DEBUGINFOD_URLS");
 	CLEANUP(freep) char *text = mem_strdup(list ? list : "");
 	CLEANUP(freep) char *environment = mem_strdup(from ? from : "");
+	CLEANUP(freep) char *cache = cli_cache_dir();
 	struct server_options options = {
 		.store_place = o->store,
+		.files_dir = store_is_directory(o->store) ? o->store : cache,
 		.listen = settings_text(set, SET_LISTEN),
 		.hosts = names,
 		.host_count = split(text, names),
@@ -169,10 +171,43 @@ static void help(void)
 	     "half of 'smolder run' on its own, for collectors on other machines. Needs no\n"
 	     "privileges.\n"
 	     "");
-	service_help((const enum setting[]){
-		SET_STORE, SET_LISTEN, SET_RETENTION, SET_MAX_SIZE, SET_TIMES, SET_DEADLINE,
-		SET_NAMES, SET_WINDOWS_FD, SET_DEBUGINFOD, SET_SYMBOLS_MAX, SET_TOKEN_FILE,
-		SET_CA_FILE, SET_ALLOW_USER, SET_ALLOW_GROUP, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
+	service_help((const enum setting[]){SET_STORE, SET_MIGRATE, SET_LISTEN, SET_RETENTION,
+					    SET_MAX_SIZE, SET_TIMES, SET_DEADLINE, SET_NAMES,
+					    SET_WINDOWS_FD, SET_DEBUGINFOD, SET_SYMBOLS_MAX,
+					    SET_TOKEN_FILE, SET_CA_FILE, SET_ALLOW_USER,
+					    SET_ALLOW_GROUP, SET_TLS_CERT, SET_TLS_KEY, SETTINGS});
+}
+
+/* The store, ready to be opened: 0, or 1 after reporting why it is not. */
+static int prepare_store(const char *store, const struct settings *s)
+{
+	struct privilege_user self = {.uid = geteuid(), .gid = getegid()};
+	const char *migrate = settings_text(s, SET_MIGRATE);
+	struct store_error err = {};
+
+	if (store_is_directory(store))
+		return store_dir_become_owner(store) || store_dir_prepare(store, &self);
+	if (strcmp(migrate, "yes") == 0 && store_migrate(store, NULL, &err) != 0) {
+		log_error("%s", err.text);
+		return 1;
+	}
+	return 0;
+}
+
+/* What --migrate print asks for. */
+static int print_schema(const char *store)
+{
+	struct store_error err = {};
+
+	if (store_is_directory(store)) {
+		log_error("--migrate print is for a database: --store clickhouse://USER@HOST:PORT/"
+			  "DATABASE");
+		return 2;
+	}
+	if (store_migrate(store, stdout, &err) == 0)
+		return 0;
+	log_error("%s", err.text);
+	return 1;
 }
 
 int cmd_serve(int argc, char **argv)
@@ -192,7 +227,6 @@ int cmd_serve(int argc, char **argv)
 	allowed.options.starter_sends = true;
 	if (!code) {
 		CLEANUP(freep) char *store = service_store_dir(&s);
-		struct privilege_user self = {.uid = geteuid(), .gid = getegid()};
 		int fd = (int)settings_number(&s, SET_WINDOWS_FD);
 		struct serve_options o = {.settings = &s,
 					  .secrets = &secrets,
@@ -204,9 +238,10 @@ int cmd_serve(int argc, char **argv)
 		if (!store)
 			log_error("this user has no home directory to keep the store in: name one "
 				  "with --store DIR");
-		code = code ? code : store_dir_become_owner(store);
-		code = code ? code : store_dir_prepare(store, &self);
-		code = code ? code : serve_run(&o);
+		if (store && strcmp(settings_text(&s, SET_MIGRATE), "print") == 0)
+			code = print_schema(store);
+		else if (store)
+			code = prepare_store(store, &s) || serve_run(&o);
 	}
 	access_list_done(&allowed);
 	secrets_done(&secrets);

@@ -11,7 +11,7 @@ struct serve_options {
 	const struct settings *settings;
 	const struct secrets *secrets;
 	const struct access_list *allowed;
-	const char *store; /* the directory */
+	const char *store; /* the directory, or another location of store_open() */
 	int windows_fd;    /* a SOCK_SEQPACKET socket for window messages; -1: only HTTP */
 	int alive_fd;      /* gets a byte once it answers, then every few seconds; -1: none */
 	int end_signal; /* the only one that ends it; 0: SIGTERM, SIGINT, and SIGHUP unless ignored

@@ -48,7 +48,8 @@ enum kind {
 	URLS,
 	FAR_URL,
 	HEADER,
-	YES_NO
+	YES_NO,
+	MIGRATE
 };
 
 static const struct {
@@ -58,7 +59,9 @@ static const struct {
 	const char *help;
 } table[SETTINGS] = {
 	[SET_STORE] = {"store", TEXT, NULL,
-		       "DIR  directory of the store (/var/lib/smolder as root)"},
+		       "DIR  directory of the store (/var/lib/smolder as root), or clickhouse://…"},
+	[SET_MIGRATE] = {"migrate", MIGRATE, "no",
+			 "yes|no|print  first create the tables of a database, or print them (no)"},
 	[SET_LISTEN] = {"listen", LISTEN, SERVER_LISTEN,
 			"ADDR:PORT  address to listen on (" SERVER_LISTEN ")"},
 	[SET_RETENTION] = {"retention", DURATION, RETENTION,
@@ -246,6 +249,8 @@ static bool parse(enum setting which, const char *value, uint64_t *ret)
 	case YES_NO:
 		*ret = strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
 		return *ret || is_no(value);
+	case MIGRATE:
+		return is_no(value) || strcmp(value, "yes") == 0 || strcmp(value, "print") == 0;
 	case LABEL:
 		return series_options_is_label(value);
 	case SELECTOR:
@@ -279,6 +284,7 @@ static bool put(struct settings *s, enum setting which, const char *value,
 		[EVENTS] = "an event that is no clock, such as page-faults",
 		[LISTEN] = "ADDRESS:PORT, with a port up to 65535",
 		[YES_NO] = "yes or no",
+		[MIGRATE] = "yes, no or print",
 		[URL] = "a URL such as http://collector:7117",
 		[FAR_URL] = ("a URL such as http://collector:7117, otlp+http://host:4318 or "
 			     "pyroscope+https://host:4040, without a name or password in it"),

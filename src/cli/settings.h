@@ -15,6 +15,7 @@ struct scrape_config;
 
 enum setting {
 	SET_STORE,
+	SET_MIGRATE,
 	SET_LISTEN,
 	SET_RETENTION,
 	SET_MAX_SIZE,

@@ -23,14 +23,14 @@ struct grafana_settings {
 	json_t *all; /* {"name": {"value": …, "modifiedAt": …}} */
 };
 
-struct grafana_settings *grafana_settings_new(const char *store_place)
+struct grafana_settings *grafana_settings_new(const char *dir)
 {
 	struct grafana_settings *g = mem_alloc(sizeof(*g));
 	CLEANUP(freep) char *text = NULL;
 	size_t len;
 
 	pthread_mutex_init(&g->lock, NULL);
-	g->path = mem_printf("%s/grafana-settings.json", store_place);
+	g->path = mem_printf("%s/grafana-settings.json", dir);
 	if (file_read(g->path, FILE_BYTES, &text, &len) == 0)
 		g->all = json_loadb(text, len, 0, NULL);
 	if (!json_is_object(g->all)) { /* none yet; or damaged, and Grafana has its defaults */

@@ -208,12 +208,17 @@ static int watch(struct server *s)
 	return r;
 }
 
+static const char *files_dir(const struct server_options *o)
+{
+	return o->files_dir ? o->files_dir : o->store_place;
+}
+
 static void start_names(struct server *s, const struct server_options *o)
 {
 	struct debuginfod_options ask = {
 		.urls = o->debuginfod, .count = o->debuginfod_count, .ca_file = o->ca_file};
 
-	s->debug_files = debug_cache_new(o->store_place, o->symbols_max, o->debuginfod_count);
+	s->debug_files = debug_cache_new(files_dir(o), o->symbols_max, o->debuginfod_count);
 	ask.cache = s->debug_files;
 	s->debuginfod = o->debuginfod_count ? debuginfod_new(&ask) : NULL;
 	s->names = stored_names_new(s->debug_files, s->debuginfod ? debuginfod_want : NULL,
@@ -264,7 +269,7 @@ int server_new(struct loop *l, const struct server_options *o, struct server **r
 	s->jobs = jobs_new(l, o->threads ? o->threads : THREADS, WAITING);
 	s->live_profiles = live_profiles_new(s);
 	s->pushes = pushes_new(s);
-	s->grafana_settings = grafana_settings_new(s->store_place);
+	s->grafana_settings = grafana_settings_new(files_dir(o));
 	s->cost = cost_new(s);
 	s->version_watch = version_watch_new(s);
 	if (o->kubelet.url && o->windows_fd >= 0)

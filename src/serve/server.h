@@ -25,8 +25,10 @@ struct server;
 #define SERVER_DEADLINE_S 30 /* default time limit of a query */
 
 struct server_options {
-	const char *store_place;  /* as store_open() takes it: a directory, or an address */
-	const char *listen;       /* NULL: SERVER_LISTEN */
+	const char *store_place; /* as store_open() takes it: a directory, or an address */
+	const char *files_dir; /* where other files lie: debug files, Grafana's settings; NULL: the
+				  store */
+	const char *listen;    /* NULL: SERVER_LISTEN */
 	const char *const *hosts; /* allowed names in Host, besides our own (serve/http.h) */
 	size_t host_count;
 	/* Gives access to those without `access`; except on loopback, everybody needs it. */

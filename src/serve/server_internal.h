@@ -85,7 +85,7 @@ void pyroscope_render_diff(void *ctx, struct http_request *r);
 void pyroscope_label_values(void *ctx, struct http_request *r);
 
 /* grafana_settings.c: what Grafana keeps here */
-struct grafana_settings *grafana_settings_new(const char *store_place);
+struct grafana_settings *grafana_settings_new(const char *dir);
 void grafana_settings_free(struct grafana_settings *g);
 void grafana_settings_get(void *ctx, struct http_request *r);
 void grafana_settings_set(void *ctx, struct http_request *r);

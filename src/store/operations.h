@@ -37,9 +37,13 @@ struct store_operations {
 	int (*findings)(void *self, const struct store_query *q, struct store_findings *ret,
 			struct store_error *ret_err);
 	void (*stats)(void *self, struct store_stats *ret);
+
+	/* NULL: there is nothing to prepare before such a store is opened. */
+	int (*migrate)(const char *where, FILE *out, struct store_error *ret_err);
 };
 
-extern const struct store_operations local_operations; /* local_internal.h */
+extern const struct store_operations local_operations;      /* local_internal.h */
+extern const struct store_operations clickhouse_operations; /* src/clickhouse */
 
 /* As store_open(), which finds the kind by the prefix of `where`. */
 int store_open_kind(const struct store_operations *kind, const char *where,

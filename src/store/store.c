@@ -11,7 +11,7 @@ struct store {
 };
 
 /* The last one takes whatever the others do not. */
-static const struct store_operations *const kinds[] = {&local_operations};
+static const struct store_operations *const kinds[] = {&clickhouse_operations, &local_operations};
 
 static const struct store_operations *kind_of(const char *where)
 {
@@ -78,6 +78,19 @@ void store_close(struct store *s)
 		return;
 	s->kind->close(s->self);
 	free(s);
+}
+
+bool store_is_directory(const char *where)
+{
+	return kind_of(where) == &local_operations;
+}
+
+int store_migrate(const char *where, FILE *out, struct store_error *ret_err)
+{
+	const struct store_operations *kind = kind_of(where);
+	struct store_error none;
+
+	return kind->migrate ? kind->migrate(where, out, blank(ret_err, &none)) : 0;
 }
 
 int store_append(struct store *s, const struct profile *dict, const struct window *w,

@@ -2,18 +2,20 @@
  * store: keeps windows, and answers queries over time ranges of them.
  *
  * This header is all that the server and the commands know about a store. Its location decides
- * which kind it is; today there is one kind, a directory (local_internal.h). operations.h says what
- * another one must implement.
+ * which kind it is: a directory (local_internal.h), or a database on a ClickHouse server
+ * (src/clickhouse), which begins with "clickhouse://". operations.h says what another one must
+ * implement.
  *
- * There is one writer at a time, and any number of readers. What was appended successfully is
- * durable: no crash of this process loses it. A handle is for one thread; each thread that reads
- * opens its own.
+ * A directory has one writer at a time, a database may have several, and both any number of
+ * readers. What was appended successfully is durable: no crash of this process loses it. A handle
+ * is for one thread; each thread that reads opens its own.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "profile/matcher.h"
 #include "profile/profile.h"
@@ -54,13 +56,23 @@ struct store_error {
 };
 
 /*
- * `where` names the store; today it is always a directory. 0 or -errno with *ret_err. -EBUSY: there
+ * `where` names the store: a directory, or an address. 0 or -errno with *ret_err. -EBUSY: there
  * is another writer. For a reader, -ENOENT: it does not exist; -ENOTDIR, -ENODATA: it is not a
  * store; -EACCES: not readable. Readers may be opened in the writer's own process.
  */
 int store_open(const char *where, const struct store_options *o, struct store **ret,
 	       struct store_error *ret_err);
 void store_close(struct store *s); /* NULL is fine */
+
+/* Whether it is a directory of this machine, in which other files may lie beside the store's. */
+bool store_is_directory(const char *where);
+
+/*
+ * Prepares a store that is to be opened: creates what it needs and does not have yet (tables of a
+ * database). With `out` it changes nothing, but writes down what an administrator would run. 0 or
+ * -errno with *ret_err; nothing to do for a directory.
+ */
+int store_migrate(const char *where, FILE *out, struct store_error *ret_err);
 
 /*
  * Appends one message, all or nothing; `dict` defines its ids, which keep their meaning as long as
