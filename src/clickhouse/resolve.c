@@ -96,7 +96,7 @@ static int ask_frames(struct resolve *r, struct clickhouse_store *s, const struc
 {
 	struct client_table table = {"wanted", "frame FixedString(16)", wanted};
 	struct client_rows rows;
-	struct content_hash hash;
+	struct content_hash hash = {};
 
 	int err = clickhouse_ask(s, &table, &rows, e,
 				 "SELECT frame, name, kind, address, source, line, begins, module,"
@@ -145,7 +145,7 @@ static int ask_stacks(struct resolve *r, struct clickhouse_store *s, const struc
 {
 	struct client_table table = {"wanted", "stack FixedString(16)", wanted};
 	struct client_rows rows;
-	struct content_hash hash;
+	struct content_hash hash = {};
 
 	int err = clickhouse_ask(s, &table, &rows, e,
 				 "SELECT stack, frames FROM stacks WHERE %s AND stack IN wanted"

@@ -188,7 +188,7 @@ def questions():
         first, last = range_of(r)
         asked = {"query": r.choice(SELECTORS), "from": first, "to": last}
         kind = r.choice(["query"] * 6 + ["diff", "series", "series", "series", "values", "labels", "types", "heatmap",
-                                         "findings", "spans", "slots"])
+                                         "findings", "spans", "slots", "changes"])
         path = f"/api/v1/{kind}"
         if kind in ("query", "diff", "spans", "slots"):
             path = "/api/v1/diff" if kind == "diff" else "/api/v1/query"
@@ -221,6 +221,10 @@ def questions():
             asked["from"], asked["to"] = at(first, 300_000), at(last, 300_000) + 300_000
         if kind == "values":
             path = f"/api/v1/labels/{r.choice(LABELS)}/values"
+        if kind == "changes":
+            asked["query"] = r.choice(["cpu", 'cpu{service="shop"}', 'cpu{host=~"host[01]"}'])
+            asked["from"] = RECENT + 300_000
+            asked["to"] = asked["from"] + 300_000
         if kind == "heatmap":
             asked["from"] = RECENT + r.randrange(300_000)
             asked["to"] = asked["from"] + r.randrange(1, 60_000)
