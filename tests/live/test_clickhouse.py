@@ -250,16 +250,19 @@ def around(want, got):
 
 def compare(servers):
     """Every question to every server; returns how many got an answer with something in it."""
-    differ, full = [], 0
+    differ, full, answered = [], 0, set()
     names = list(servers)
     for path, asked in questions():
         answers = {n: answer(s, path, asked) for n, s in servers.items()}
         want = answers[names[0]]
+        if want[0] == 200:
+            answered.add(path.split("/")[3])
         full += want[0] == 200 and want[1].get("X-Smolder-Samples") not in (None, "0")
         for n in names[1:]:
             if answers[n] != want:
                 differ.append(f"{n}: {path} {asked}\n" + "".join(around(want, answers[n])))
     assert not differ, f"{len(differ)} of {QUERIES} differ:\n" + "\n".join(differ[::2][:12])
+    assert answered == {"query", "diff", "series", "labels", "types", "heatmap", "findings", "changes"}, answered
     return full
 
 
