@@ -284,6 +284,15 @@ static bool is_next(const struct clickhouse_seen *before, const struct window *w
 		(w->sequence == before->sequence && w->part > before->part));
 }
 
+/* What comes after a message that is stored need not be asked for. */
+static void remember(struct clickhouse_seen *before, const struct window *w)
+{
+	if (before->used && memcmp(before->instance, w->instance, 16) == 0 && !is_next(before, w))
+		return;
+	*before = (struct clickhouse_seen){.sequence = w->sequence, .part = w->part, .used = true};
+	memcpy(before->instance, w->instance, 16);
+}
+
 /* 1: it is stored already, 0: not, or -errno. */
 static int is_known(struct clickhouse_store *s, const struct window *w, struct store_error *e)
 {
@@ -330,6 +339,8 @@ static int append(struct clickhouse_store *s, const struct profile *dict, const 
 	struct pack rows = {};
 	int r = is_next(before, w) ? 0 : is_known(s, w, e);
 
+	if (r > 0)
+		remember(before, w);
 	if (r)
 		return r < 0 ? r : -EEXIST;
 	content_init(&a.content, dict);
@@ -346,11 +357,7 @@ static int append(struct clickhouse_store *s, const struct profile *dict, const 
 		before->used = false; /* it may be there: the next time it is asked for */
 		return r;
 	}
-	if (!before->used || memcmp(before->instance, w->instance, 16) != 0 || is_next(before, w)) {
-		*before = (struct clickhouse_seen){
-			.sequence = w->sequence, .part = w->part, .used = true};
-		memcpy(before->instance, w->instance, 16);
-	}
+	remember(before, w);
 	return 0;
 }
 

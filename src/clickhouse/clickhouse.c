@@ -7,11 +7,12 @@
 
 #include "store/operations.h"
 
-#define RETAIN_MS 600000 /* how often days are looked for that are too old */
-#define HOUR_MS   ((uint64_t)3600000)
-#define DAYS_MAX  65535ull /* of a Date */
-#define DROPS_MAX 16       /* partitions that a step of maintenance drops */
-#define NAME_MAX_ 256
+#define RETAIN_MS  600000 /* how often days are looked for that are too old */
+#define HOUR_MS    ((uint64_t)3600000)
+#define DAYS_MAX   65535ull /* of a Date */
+#define ENDS_MAX   16       /* partitions that a step of maintenance ends, of each kind */
+#define NAME_BYTES 256
+#define TIMED_DAYS 7ull /* that are looked at for times of samples which are too old */
 
 void clickhouse_say(struct store_error *e, const char *fmt, ...)
 {
@@ -131,47 +132,71 @@ static int clickhouse_open(const char *where, const struct store_options *o, voi
 
 /* ---- retention ------------------------------------------------------------------------------- */
 
-/* Partitions are days. What another server dropped in the meantime is no error of ours. */
-static int drop_days(struct clickhouse_store *s, uint64_t before_day, bool *ret_more,
-		     struct store_error *e)
+/*
+ * Does something to partitions, each of which is a day: `which` is SQL that tells tables and days.
+ * What another server ended in the meantime is no error of ours.
+ */
+static int end_days(struct clickhouse_store *s, const char *which, const char *what, bool *ret_more,
+		    struct store_error *e)
 {
 	struct client_rows rows;
 	unsigned n = 0;
 
-	int r = clickhouse_ask(
-		s, NULL, &rows, e,
-		"SELECT DISTINCT table, partition FROM system.parts WHERE active AND"
-		" database = '%s' AND min_date > toDate(0) AND max_date < toDate(%u)",
-		client_database(s->client), (unsigned)before_day);
-	while (!r && rowbinary_more(&rows.in) && n++ < DROPS_MAX) {
+	int r = client_ask(s->client, which, NULL, &rows, e);
+	while (!r && rowbinary_more(&rows.in) && n++ < ENDS_MAX) {
 		size_t table_len, day_len;
-		const char *table = unpack_str(&rows.in, NAME_MAX_, &table_len);
-		const char *day = unpack_str(&rows.in, NAME_MAX_, &day_len);
+		const char *table = unpack_str(&rows.in, NAME_BYTES, &table_len);
+		const char *day = unpack_str(&rows.in, NAME_BYTES, &day_len);
 		if (rows.in.bad)
 			break;
 		/* Some versions tell the partition with its quotes. */
 		const char *quote = day_len && *day == '\'' ? "" : "'";
 		CLEANUP(freep)
-		char *sql = mem_printf("ALTER TABLE %.*s DROP PARTITION %s%.*s%s", (int)table_len,
-				       table, quote, (int)day_len, day, quote);
+		char *sql = mem_printf("ALTER TABLE %.*s %s %s%.*s%s", (int)table_len, table, what,
+				       quote, (int)day_len, day, quote);
 		r = client_run(s->client, sql, true, e);
 	}
-	*ret_more = n > DROPS_MAX;
+	*ret_more |= n > ENDS_MAX;
 	client_rows_done(&rows);
 	return r;
 }
 
+static char *days_before(const struct clickhouse_store *s, uint64_t day, const char *tables)
+{
+	return mem_printf("SELECT DISTINCT table, partition FROM system.parts WHERE active AND"
+			  " database = '%s' AND min_date > toDate(0) AND max_date < toDate(%llu)%s",
+			  client_database(s->client), MIN(day, DAYS_MAX), tables);
+}
+
+/* The first day that is younger than `age_ms`. */
+static uint64_t first_day(uint64_t now_ms, uint64_t age_ms)
+{
+	return (now_ms - MIN(age_ms, now_ms)) / CLICKHOUSE_DAY_MS;
+}
+
+/*
+ * Days that are older than the retention go, and sooner, spans and the times of samples. The latter
+ * are a column that a day loses; days which have lost it long ago are not looked at again.
+ */
 static bool clickhouse_maintain(void *self, uint64_t now_ms)
 {
 	struct clickhouse_store *s = self;
+	uint64_t timed = first_day(now_ms, s->o.times_ms);
 	bool more = false;
 
 	if (s->o.read_only || (s->retain_ms && now_ms - s->retain_ms < RETAIN_MS))
 		return false;
 	s->retain_ms = now_ms;
-	if (now_ms > s->o.retention_ms &&
-	    drop_days(s, (now_ms - s->o.retention_ms) / CLICKHOUSE_DAY_MS, &more, &s->trouble))
-		more = false;
+	CLEANUP(freep) char *old = days_before(s, first_day(now_ms, s->o.retention_ms), "");
+	CLEANUP(freep) char *spans = days_before(s, timed, " AND table = 'spans'");
+	CLEANUP(freep)
+	char *times =
+		mem_printf("SELECT DISTINCT 'windows', toString(day) FROM windows WHERE"
+			   " day >= toDate(%llu) AND day < toDate(%llu) AND notEmpty(times)",
+			   MIN(timed - MIN(timed, TIMED_DAYS), DAYS_MAX), MIN(timed, DAYS_MAX));
+	if (end_days(s, old, "DROP PARTITION", &more, &s->trouble) == 0 &&
+	    end_days(s, spans, "DROP PARTITION", &more, &s->trouble) == 0)
+		end_days(s, times, "CLEAR COLUMN times IN PARTITION", &more, &s->trouble);
 	if (more)
 		s->retain_ms = 0;
 	return more;

@@ -18,8 +18,8 @@
 
 struct client {
 	const struct store_options *o;
-	char *url;    /* http://host:port */
-	char *server; /* "host:port", for messages */
+	char *url;            /* http://host:port */
+	char *where, *server; /* the location, and "host:port": for messages */
 	char *database, *headers, *ca_file;
 };
 
@@ -127,6 +127,7 @@ int client_new(const char *where, const struct store_options *o, struct client *
 	bool has_port = strchr(last ? last : host, ':');
 	struct client *c = mem_alloc(sizeof(*c));
 	c->o = o;
+	c->where = mem_strdup(where);
 	c->server =
 		has_port ? mem_strdup(host) : mem_printf("%s:%s", host, has_tls ? TLS_PORT : PORT);
 	c->url = mem_printf("http%s://%s", has_tls ? "s" : "", c->server);
@@ -158,6 +159,7 @@ void client_free(struct client *c)
 		explicit_bzero(c->headers, strlen(c->headers));
 	free(c->headers);
 	free(c->url);
+	free(c->where);
 	free(c->server);
 	free(c->database);
 	free(c->ca_file);
@@ -200,9 +202,10 @@ static int refused(const struct client *c, const struct fetch_answer *a, struct 
 	words = words ? words + strlen("DB::Exception: ") : a->body;
 	if (number == 60 || number == 81) {
 		say(e,
-		    "ClickHouse on %s: database %s or a table in it is not there; 'smolder serve "
-		    "--store %s… --migrate' creates them",
-		    c->server, c->database, CLIENT_PREFIX);
+		    "ClickHouse on %s has no database %s, or a table in it is missing; 'smolder "
+		    "serve "
+		    "--store %s --migrate yes' creates them",
+		    c->server, c->database, c->where);
 		return -ENOENT;
 	}
 	if (a->status == 401 || a->status == 403 || number == 192 || number == 193 ||

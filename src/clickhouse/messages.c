@@ -103,7 +103,7 @@ static int read_heads(struct clickhouse_store *s, const struct messages_range *r
 
 	/* The unit of an empty range is that of the five minutes around it. */
 	wide.from_ms = r->from_ms / FIVE_MIN * FIVE_MIN;
-	wide.to_ms = (r->to_ms + FIVE_MIN - 1) / FIVE_MIN * FIVE_MIN;
+	wide.to_ms = (MIN(r->to_ms, INT64_MAX / 2) + FIVE_MIN - 1) / FIVE_MIN * FIVE_MIN;
 	CLEANUP(freep) char *from = heads(r->spans ? r : &wide);
 	CLEANUP(freep)
 	char *in = r->spans ? mem_strdup("1")

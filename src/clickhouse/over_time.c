@@ -120,7 +120,7 @@ static int read_steps(void *ctx, const char *without, struct store_error *e)
 	if (r)
 		return r;
 	while (rowbinary_more(&rows.in)) {
-		struct content_hash series;
+		struct content_hash series = {};
 		uint32_t number;
 		rowbinary_get_bytes(&rows.in, series.bytes, sizeof(series.bytes));
 		uint64_t step = rowbinary_get(&rows.in, 4), value = rowbinary_get(&rows.in, 8);
@@ -188,7 +188,7 @@ static int read_names(struct over_time *o, struct store_error *e)
 	if (r)
 		return r;
 	while (rowbinary_more(&rows.in)) {
-		struct content_hash series;
+		struct content_hash series = {};
 		uint32_t number;
 		rowbinary_get_bytes(&rows.in, series.bytes, sizeof(series.bytes));
 		rowbinary_get(&rows.in, 8);

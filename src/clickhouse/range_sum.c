@@ -139,7 +139,7 @@ static int read_sums(struct range_sum *r, const char *without, struct store_erro
 	if (err)
 		return err;
 	while (rowbinary_more(&rows.in)) {
-		struct content_hash series, stack;
+		struct content_hash series = {}, stack = {};
 		uint32_t to;
 		rowbinary_get_bytes(&rows.in, series.bytes, sizeof(series.bytes));
 		uint32_t number = (uint32_t)rowbinary_get(&rows.in, 4);
@@ -218,7 +218,7 @@ static void read_cut_row(struct unpack *in, struct cut_row *ret)
 static void add_cut(struct range_sum *r, struct cut_row *row, uint32_t to)
 {
 	for (uint64_t i = 0; i < row->count; i++) {
-		struct content_hash stack;
+		struct content_hash stack = {};
 		rowbinary_get_bytes(&row->stacks, stack.bytes, sizeof(stack.bytes));
 		uint64_t count = rowbinary_get(&row->counts, 8), in = 0;
 		uint64_t value = count * row->period + rowbinary_get(&row->extras, 8);
@@ -249,7 +249,7 @@ static int read_cuts(struct range_sum *r, const char *without, struct store_erro
 	if (err)
 		return err;
 	while (rowbinary_more(&rows.in)) {
-		struct cut_row row;
+		struct cut_row row = {};
 		uint32_t to;
 		read_cut_row(&rows.in, &row);
 		if (!rows.in.bad && selection_get(&r->selection, &row.series, &to))
@@ -291,7 +291,7 @@ static char *span_conditions(const struct range_sum *r)
 static void add_span(struct range_sum *r, struct unpack *in)
 {
 	static const uint8_t unknown[16];
-	struct content_hash series, stack;
+	struct content_hash series = {}, stack = {};
 	uint8_t trace[16], span[8];
 	char trace_text[33] = "", span_text[17];
 	uint32_t to;

@@ -96,7 +96,7 @@ static int ask_frames(struct resolve *r, struct clickhouse_store *s, const struc
 {
 	struct client_table table = {"wanted", "frame FixedString(16)", wanted};
 	struct client_rows rows;
-	struct content_hash hash;
+	struct content_hash hash = {};
 
 	int err = clickhouse_ask(s, &table, &rows, e,
 				 "SELECT frame, name, kind, address, source, line, begins, module,"
@@ -107,7 +107,8 @@ static int ask_frames(struct resolve *r, struct clickhouse_store *s, const struc
 		return err;
 	while (rowbinary_more(&rows.in)) {
 		rowbinary_get_bytes(&rows.in, hash.bytes, sizeof(hash.bytes));
-		read_frame(s, &rows.in, into, &r->frames[put_frame(r, &hash) - 1]);
+		uint32_t id = put_frame(r, &hash); /* which may move them */
+		read_frame(s, &rows.in, into, &r->frames[id - 1]);
 	}
 	err = rows.in.bad ? -EPROTO : 0;
 	client_rows_done(&rows);
@@ -145,7 +146,7 @@ static int ask_stacks(struct resolve *r, struct clickhouse_store *s, const struc
 {
 	struct client_table table = {"wanted", "stack FixedString(16)", wanted};
 	struct client_rows rows;
-	struct content_hash hash;
+	struct content_hash hash = {};
 
 	int err = clickhouse_ask(s, &table, &rows, e,
 				 "SELECT stack, frames FROM stacks WHERE %s AND stack IN wanted"
@@ -176,13 +177,13 @@ static void add_stacks(struct resolve *r, const struct piece *p, struct profile 
 	for (uint32_t i = 0; i < p->count; i++) {
 		uint32_t end = i + 1 < p->count ? p->begins[i + 1] : p->frame_count;
 		uint32_t stack = 0, id = p->of[i];
-		for (uint32_t at = p->begins[i]; at < end; at++) {
+		for (uint32_t at = p->begins[i]; id && at < end; at++) {
 			const struct resolve_frame *f = &r->frames[p->frames[at] - 1];
 			r->missing += !f->to;
 			stack = f->to ? profile_stack(into, stack, f->to) : stack;
 			r->cut[id] |= f->is_cut;
 		}
-		r->to[id] = stack;
+		r->to[id] = stack; /* of number 0, which was not asked for: none */
 	}
 }
 

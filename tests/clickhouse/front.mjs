@@ -69,8 +69,9 @@ async function answer(request, bytes) {
 	const query = params.get("query");
 	const into = /^INSERT INTO (\w+) FORMAT RowBinary$/.exec(query ?? "");
 	if (into) return insert(into[1], bytes);
+	const isRows = / FORMAT RowBinary$/.test(query ?? bytes.toString());
 	const sql = (query ?? bytes.toString()).replace(/ FORMAT RowBinary$/, "");
-	if (!isMultipart) return ask(sql);
+	if (!isMultipart) return ask(sql, isRows ? "RowBinary" : "TabSeparatedRaw");
 	const table = sentTable(request, bytes);
 	return askWith(sql, table, params.get(`${table.name}_structure`));
 }

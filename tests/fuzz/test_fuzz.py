@@ -234,6 +234,39 @@ def lines_seeds(tmp):
                 yield f.read()
 
 
+def clickhouse_seeds():
+    """A question, its form, and the answers to all that a store asks a server then."""
+    def answer(*parts):
+        whole = b"".join(parts)
+        return struct.pack("<H", len(whole)) + whole
+
+    def number(*n):
+        return struct.pack(f"<{len(n)}Q", *n)
+
+    def text(s):
+        return bytes([len(s)]) + s.encode()
+
+    series, stack, frame, start = bytes([1]) * 16, bytes([2]) * 16, bytes([3]) * 16, 1794733200000
+    listed = answer(series, b"\2", text("comm"), text("pid"), b"\2", text("abc"), text("12"))
+    heads = answer(number(1, 1, start, start + 10000, 0, 0, 1), text("nanoseconds"), number(10, 10))
+    meant = (answer(stack, b"\2", frame, frame) +
+             answer(frame, text("main"), b"\0", number(0), text(""), bytes(8), text("app"), text(""), text("/app"),
+                    number(0, 0, 0)))
+    sums = answer(series, bytes(4), stack, number(3, 30))
+    cut = answer(series, number(start, 10), b"\1", stack, b"\1", number(2), b"\1", number(0), b"\2\1\0\2\0")
+    for form in (8, 8 | 4, 8 | 16):
+        yield bytes([0, form]) + listed + sums + heads + meant
+    yield bytes([0, 8 | 32]) + listed + answer(number(0)) + sums + cut + heads + meant
+    yield bytes([0, 8 | 4 | 1]) + listed + answer(bytes(24), series, stack, number(1, 2)) + heads + meant
+    yield (bytes([3, 8]) + listed + answer(series, bytes(4), number(5, 1)) + heads + answer(series, number(start)) +
+           answer(struct.pack("<II", 0, 1)) + answer(number(start)))
+    yield bytes([4, 0]) + answer(number(1, 0)) + answer(number(3, 1)) + heads
+    yield bytes([5, 8]) + listed
+    yield bytes([6, 0]) + answer(series, text("body"))
+    yield (bytes([7, 0]) + answer(number(start, start)) + answer(number(7)) +
+           answer(text("cpu"), series, number(start, 0, 5), b"\5", number(0, 0, 0, 0, 0, 5)))
+
+
 def label_seeds():
     """A state file of each container runtime, a control group's path, and labels for rules."""
     ident = b"3f4b1c2d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f809"
@@ -350,6 +383,8 @@ def seeds(name, tmp):
     if name == "selector":
         return [b'cpu{comm="nginx",a=~"(a+)+",b!~`x|y`}', b"heap:x{'a.b'!='\\x41\\u00e4'}",
                 b"now-1d12h+5m", b"yesterday 14:02:05", b"2026-11-15T14:02:05.25+01:00"]
+    if name == "clickhouse":
+        return list(clickhouse_seeds())
     if name == "labels":
         return list(label_seeds())
     if name == "context":

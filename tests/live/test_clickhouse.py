@@ -11,9 +11,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import clickhouse  # noqa: E402
+from always import until  # noqa: E402
 from server import Server, smolder  # noqa: E402
 from tap import main, test  # noqa: E402
-from windows import KNOWN, PERIOD, REFUSED, STORED, Collector, finding, row  # noqa: E402
+from windows import KNOWN, LATER, PERIOD, REFUSED, STORED, Collector, finding, row  # noqa: E402
 
 HOUR = 3600_000
 DAY = 24 * HOUR
@@ -187,7 +188,7 @@ def questions():
         first, last = range_of(r)
         asked = {"query": r.choice(SELECTORS), "from": first, "to": last}
         kind = r.choice(["query"] * 6 + ["diff", "series", "series", "series", "values", "labels", "types", "heatmap",
-                                         "findings", "spans", "slots"])
+                                         "findings", "spans", "slots", "changes"])
         path = f"/api/v1/{kind}"
         if kind in ("query", "diff", "spans", "slots"):
             path = "/api/v1/diff" if kind == "diff" else "/api/v1/query"
@@ -220,6 +221,10 @@ def questions():
             asked["from"], asked["to"] = at(first, 300_000), at(last, 300_000) + 300_000
         if kind == "values":
             path = f"/api/v1/labels/{r.choice(LABELS)}/values"
+        if kind == "changes":
+            asked["query"] = r.choice(["cpu", 'cpu{service="shop"}', 'cpu{host=~"host[01]"}'])
+            asked["from"] = RECENT + 300_000
+            asked["to"] = asked["from"] + 300_000
         if kind == "heatmap":
             asked["from"] = RECENT + r.randrange(300_000)
             asked["to"] = asked["from"] + r.randrange(1, 60_000)
@@ -245,16 +250,19 @@ def around(want, got):
 
 def compare(servers):
     """Every question to every server; returns how many got an answer with something in it."""
-    differ, full = [], 0
+    differ, full, answered = [], 0, set()
     names = list(servers)
     for path, asked in questions():
         answers = {n: answer(s, path, asked) for n, s in servers.items()}
         want = answers[names[0]]
+        if want[0] == 200:
+            answered.add(path.split("/")[3])
         full += want[0] == 200 and want[1].get("X-Smolder-Samples") not in (None, "0")
         for n in names[1:]:
             if answers[n] != want:
                 differ.append(f"{n}: {path} {asked}\n" + "".join(around(want, answers[n])))
     assert not differ, f"{len(differ)} of {QUERIES} differ:\n" + "\n".join(differ[::2][:12])
+    assert answered == {"query", "diff", "series", "labels", "types", "heatmap", "findings", "changes"}, answered
     return full
 
 
@@ -287,6 +295,100 @@ def every_question_gets_the_same_answer():
         samples = told["a directory"][0]
         assert samples["taken"] == samples["stored"] + sum(samples["lost"].values()), samples
         assert samples["lost"]["collector_died"] > 0, samples
+
+
+def total(server, **asked):
+    """How many samples there are, and how many of each comm."""
+    status, _, headers = server.get("/api/v1/query", query="cpu", format="folded", **asked)
+    assert status == 200
+    return int(headers["X-Smolder-Samples"])
+
+
+def both(check):
+    """The same with either version, each with a database of its own."""
+    for version in (clickhouse.debians, clickhouse.todays):
+        with version() as database:
+            check(database)
+
+
+@test
+def what_two_servers_stored_counts_once():
+    def check(database):
+        r = random.Random(SEED + 2)
+        c, start = Counting(bytes(16)), RECENT
+        with serving(database) as one, serving(database) as two:
+            first = c.message(start, rows(r, "a", True))
+            assert two.post(first).status == STORED
+            assert one.post(first).status == KNOWN
+            messages = [(start + n * WINDOW, rows(r, "a", True)) for n in range(1, 6)]
+            for when, got in messages:
+                m = c.message(when, got)
+                # Each stored the one before, so none asks whether the other has it.
+                assert one.post(m).status == STORED and two.post(m).status == STORED
+            late = c.message(start, [], spans=[(TRACES[0], SPANS[0], row(("main", "work"), 2, comm="x"))], taken=0)
+            assert one.post(late).status == STORED and two.post(late).status == STORED
+            assert int(database.ask("SELECT count() - uniqExact(sequence) FROM windows WHERE head = 1")) == 5
+            want = c.counts["cpu"].taken
+            for server in (one, two):
+                assert total(server, **{"from": start, "to": start + 100_000}) == want
+                assert total(server, **{"from": start, "to": start + 100_000, "by": "comm"}) == want
+                assert total(server, **{"from": start, "to": start + 100_000, "slots": "1"}) == want
+                assert total(server, **{"from": start, "to": start + 100_000, "span": SPANS[0].hex()}) == 2
+                t = server.json("/api/v1/series", query="cpu", step="10s", **{"from": start, "to": start + 100_000})
+                assert sum(line["total"] for line in t["lines"]) == want * PERIOD
+                until("the counts", lambda s=server: all(  # which are read every two seconds
+                    s.json("/api/v1/status")["samples"][k] == want for k in ("taken", "stored")), 20)
+    both(check)
+
+
+@test
+def days_end_and_times_of_samples_sooner():
+    def check(database):
+        r = random.Random(SEED + 3)
+        c = Counting(bytes(16))
+        days = [at(NOW - n * DAY, DAY) + 12 * HOUR for n in (10, 3)] + [RECENT]
+        with serving(database, "--times", "20d") as server:
+            for start in days:
+                assert server.post(c.message(start, rows(r, "a", True))).status == STORED
+            exact = {"from": days[1], "to": days[1] + 5000, "slots": "1"}
+            assert total(server, **exact)
+        with serving(database, "--retention", "5d", "--times", "36h") as server:
+            # It looks for them after what is stored.
+            c.reset()
+            assert server.post(c.message(days[2] + WINDOW, rows(r, "a", True))).status == STORED
+            until("the times to go", lambda: server.get("/api/v1/query", query="cpu", **exact)[0] == 404, 30)
+            until("the day to go", lambda: not total(server, **{"from": days[0], "to": days[0] + WINDOW}), 30)
+            assert total(server, **{"from": days[1], "to": days[1] + WINDOW})
+            assert total(server, **{"from": days[2], "to": days[2] + 5000, "slots": "1"})
+            for table in ("stacks", "frames", "series", "windows"):
+                assert database.ask(f"SELECT min(day) FROM {table}") == day_of(days[1]), table
+    both(check)
+
+
+def day_of(ms):
+    return time.strftime("%Y-%m-%d", time.gmtime(ms / 1000))
+
+
+@test
+def what_is_wrong_is_said():
+    c = Counting(bytes(16))
+    with clickhouse.debians() as database:
+        env = dict(os.environ, SMOLDER_CLICKHOUSE_PASSWORD="wrong")
+        p = smolder("serve", "--store", database.store, env=env)
+        assert p.returncode == 1 and "refuses the user or the password" in p.stderr, p.stderr
+        env["SMOLDER_CLICKHOUSE_PASSWORD"] = clickhouse.PASSWORD
+        p = smolder("serve", "--store", database.store, env=env)
+        assert p.returncode == 1 and "--migrate" in p.stderr, p.stderr
+        p = smolder("serve", "--store", database.store.replace("smolder@", "smolder:x@"))
+        assert p.returncode == 1 and "password" in p.stderr and ":x@" not in p.stderr, p.stderr
+        with serving(database) as server:
+            assert server.post(c.message(RECENT, rows(random.Random(1), "a", True))).status == STORED
+            database.process.terminate()
+            database.process.wait()
+            reply = server.post(c.message(RECENT + WINDOW, rows(random.Random(2), "a", True)))
+            assert reply.status == LATER and "does not answer" in reply.words, reply.words
+            status, body, _ = server.get("/api/v1/query", query="cpu")
+            assert status == 500 and b"does not answer" in body, body
 
 
 if __name__ == "__main__":
