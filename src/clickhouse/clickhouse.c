@@ -12,6 +12,7 @@
 #define DAYS_MAX   65535ull /* of a Date */
 #define ENDS_MAX   16       /* partitions that a step of maintenance ends, of each kind */
 #define NAME_BYTES 256
+#define DROP       "DROP PARTITION"
 #define TIMED_DAYS 7ull /* that are looked at for times of samples which are too old */
 
 void clickhouse_say(struct store_error *e, const char *fmt, ...)
@@ -98,8 +99,8 @@ static void clickhouse_close(void *self)
 /* For the writer: whether the server answers, and has the tables. */
 static int check(struct clickhouse_store *s, struct store_error *e)
 {
-	static const char *const tables[] = {"windows", "stacks", "frames",
-					     "series",  "spans",  "findings"};
+	static const char *const tables[] = {"windows", "stacks",   "frames",  "series",
+					     "spans",   "findings", "accounts"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		struct client_rows rows;
@@ -132,6 +133,23 @@ static int clickhouse_open(const char *where, const struct store_options *o, voi
 
 /* ---- retention ------------------------------------------------------------------------------- */
 
+/* What is kept of a day's messages when they go. */
+static int keep_accounts(struct clickhouse_store *s, const char *day, size_t len,
+			 struct store_error *e)
+{
+	CLEANUP(freep)
+	char *sql = mem_printf(
+		"INSERT INTO accounts SELECT day, type, instance, min(began), any(stood), "
+		"max(took),"
+		" maxForEach(gone), sum(kept) FROM (SELECT day, type, instance, any(start_ms) AS"
+		" began, any(base) AS stood, any(taken) AS took, any(lost) AS gone, any(samples) AS"
+		" kept FROM windows WHERE head = 1 AND day = '%.*s' GROUP BY day, type, instance,"
+		" sequence, part) GROUP BY day, type, instance",
+		(int)len, day);
+
+	return client_run(s->client, sql, true, e);
+}
+
 /*
  * Does something to partitions, each of which is a day: `which` is SQL that tells tables and days.
  * What another server ended in the meantime is no error of ours.
@@ -150,11 +168,16 @@ static int end_days(struct clickhouse_store *s, const char *which, const char *w
 		if (rows.in.bad)
 			break;
 		/* Some versions tell the partition with its quotes. */
-		const char *quote = day_len && *day == '\'' ? "" : "'";
+		if (day_len > 1 && *day == '\'') {
+			day++;
+			day_len -= 2;
+		}
 		CLEANUP(freep)
-		char *sql = mem_printf("ALTER TABLE %.*s %s %s%.*s%s", (int)table_len, table, what,
-				       quote, (int)day_len, day, quote);
-		r = client_run(s->client, sql, true, e);
+		char *sql = mem_printf("ALTER TABLE %.*s %s '%.*s'", (int)table_len, table, what,
+				       (int)day_len, day);
+		if (strncmp(table, "windows", table_len) == 0 && strcmp(what, DROP) == 0)
+			r = keep_accounts(s, day, day_len, e);
+		r = r ? r : client_run(s->client, sql, true, e);
 	}
 	*ret_more |= n > ENDS_MAX;
 	client_rows_done(&rows);
@@ -194,8 +217,8 @@ static bool clickhouse_maintain(void *self, uint64_t now_ms)
 		mem_printf("SELECT DISTINCT 'windows', toString(day) FROM windows WHERE"
 			   " day >= toDate(%llu) AND day < toDate(%llu) AND notEmpty(times)",
 			   MIN(timed - MIN(timed, TIMED_DAYS), DAYS_MAX), MIN(timed, DAYS_MAX));
-	if (end_days(s, old, "DROP PARTITION", &more, &s->trouble) == 0 &&
-	    end_days(s, spans, "DROP PARTITION", &more, &s->trouble) == 0)
+	if (end_days(s, old, DROP, &more, &s->trouble) == 0 &&
+	    end_days(s, spans, DROP, &more, &s->trouble) == 0)
 		end_days(s, times, "CLEAR COLUMN times IN PARTITION", &more, &s->trouble);
 	if (more)
 		s->retain_ms = 0;

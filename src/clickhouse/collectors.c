@@ -70,9 +70,13 @@ static int read_some(struct clickhouse_store *s, const char *where, struct colle
 		"SELECT type, instance, min(began), any(stood), max(took), maxForEach(gone),"
 		" sum(kept) FROM (SELECT type, instance, any(start_ms) AS began, any(base) AS"
 		" stood, any(taken) AS took, any(lost) AS gone, any(samples) AS kept FROM windows"
-		" WHERE head = 1%s GROUP BY type, instance, sequence, part)"
+		" WHERE head = 1%s GROUP BY type, instance, sequence, part"
+		" UNION ALL SELECT type, instance, any(first_ms) AS began, any(base) AS stood,"
+		" max(taken) AS took, maxForEach(lost) AS gone, max(stored) AS kept FROM accounts"
+		" WHERE day NOT IN (SELECT DISTINCT day FROM windows WHERE head = 1)%s"
+		" GROUP BY type, instance, day)"
 		" GROUP BY type, instance ORDER BY min(began), instance, type",
-		where);
+		where, where);
 	if (r)
 		return r;
 	while (rowbinary_more(&rows.in)) {
@@ -134,7 +138,8 @@ static char *began_in(const char *type, uint64_t from_ms, uint64_t to_ms, const 
 
 	return mem_printf("SELECT instance, min(start_ms) AS began FROM windows WHERE %s%s AND"
 			  " head = 1 AND instance IN (SELECT instance FROM windows WHERE %s%s AND"
-			  " head = 1) GROUP BY type, instance HAVING min(start_ms) >= %" PRIu64
+			  " head = 1) AND (type, instance) NOT IN (SELECT type, instance FROM"
+			  " accounts) GROUP BY type, instance HAVING min(start_ms) >= %" PRIu64
 			  "%s",
 			  until, of, range, of, from_ms, having);
 }

@@ -84,8 +84,10 @@ static int read_lost(struct clickhouse_store *s, const struct messages_range *r,
 		" maxIf(was_lost, start_ms < %" PRIu64 ") AS before FROM"
 		" (SELECT type, instance, start_ms, arraySum(lost) AS was_lost FROM windows"
 		" WHERE %s%s AND head = 1 AND instance IN (SELECT instance FROM windows WHERE %s"
-		" AND head = 1 AND arraySum(lost) > 0)) GROUP BY type, instance)",
-		r->from_ms, r->from_ms, until, type, where);
+		" AND head = 1 AND arraySum(lost) > 0) UNION ALL SELECT type, instance,"
+		" toUInt64(0) AS start_ms, arraySum(lost) AS was_lost FROM accounts WHERE 1%s)"
+		" GROUP BY type, instance)",
+		r->from_ms, r->from_ms, until, type, where, type);
 	if (err)
 		return err;
 	m->lost += rowbinary_get(&rows.in, 8);

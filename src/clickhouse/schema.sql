@@ -104,6 +104,20 @@ CREATE TABLE IF NOT EXISTS spans (
 ORDER BY (type, intDiv(start_ms, 3600000), trace, span)
 SETTINGS index_granularity = 512;
 
+-- What each collector took and what was stored of it on days that have been dropped: told before that is done, by
+-- whoever does it, so it may be there several times. Rows of a day that is still there do not count.
+CREATE TABLE IF NOT EXISTS accounts (
+	day Date,
+	type String,
+	instance FixedString(16),
+	first_ms UInt64,                   -- the day's first window
+	base UInt64,
+	taken UInt64,
+	lost Array(UInt64),
+	stored UInt64
+) ENGINE = ReplacingMergeTree
+ORDER BY (type, instance, day);
+
 -- What collectors found wrong; of what was told of one, the latest is true (src/profile/finding.h has its body).
 CREATE TABLE IF NOT EXISTS findings (
 	day Date,

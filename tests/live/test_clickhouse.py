@@ -362,6 +362,12 @@ def days_end_and_times_of_samples_sooner():
             assert total(server, **{"from": days[2], "to": days[2] + 5000, "slots": "1"})
             for table in ("stacks", "frames", "series", "windows"):
                 assert database.ask(f"SELECT min(day) FROM {table}") == day_of(days[1]), table
+            # What was taken and stored of days that are gone is still known.
+            told = until("the accounts", lambda: (lambda s: s["stored"] == c.counts["cpu"].taken and s)(
+                server.json("/api/v1/status")["samples"]), 20)
+            assert told["taken"] == told["stored"], told
+            t = server.json("/api/v1/series", query="cpu", step="1h", **{"from": days[1], "to": NOW})
+            assert not any(t["restarted"]), t["restarted"]
     both(check)
 
 
