@@ -117,7 +117,7 @@ int client_new(const char *where, const struct store_options *o, struct client *
 	const char *user = user_end ? place : "default";
 	if (strchr(user, ':')) {
 		say(ret_err, CLIENT_PREFIX
-		    "…: a password does not belong into the location, where everybody "
+		    "…: a password does not belong in the location, where everybody "
 		    "sees it: put it into a file and add ?password_file=FILE, or into "
 		    "$" CLIENT_PASSWORD);
 		return -EINVAL;

@@ -6,6 +6,7 @@
 #include "clickhouse/messages.h"
 #include "clickhouse/resolve.h"
 #include "clickhouse/selection.h"
+#include "store/operations.h"
 
 #define FIVE_MIN 300000ull
 
@@ -345,22 +346,6 @@ static int read_all(void *ctx, const char *without, struct store_error *e)
 	return !err && r->q->exact ? read_cuts(r, without, e) : err;
 }
 
-static uint64_t up(uint64_t ms)
-{
-	return (MIN(ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS;
-}
-
-/* An exact range, and of that what the windows found cover, if they cover any of it. */
-static void clip_to_steps(const struct store_query *q, struct store_answer *a)
-{
-	uint64_t from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
-	uint64_t to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
-	bool is_covered = a->windows && a->from_ms < to_ms && a->to_ms > from_ms;
-
-	a->from_ms = is_covered ? MAX(a->from_ms, from_ms) : from_ms;
-	a->to_ms = is_covered ? MIN(a->to_ms, to_ms) : to_ms;
-}
-
 static void tell(struct range_sum *r, const struct messages *m, struct store_answer *ret)
 {
 	struct profile *into = r->into;
@@ -382,7 +367,7 @@ static void tell(struct range_sum *r, const struct messages *m, struct store_ans
 		snprintf(ret->trouble, sizeof(ret->trouble), "the table of stacks, or of frames");
 	}
 	if (r->q->exact && !r->of_spans)
-		clip_to_steps(r->q, ret);
+		store_clip_to_steps(r->q, ret);
 	into->info.type = profile_keep(into, r->q->type);
 	if (m->is_known) {
 		into->info.unit = profile_keep(into, m->unit);
@@ -457,7 +442,7 @@ int clickhouse_sum(void *self, const struct store_query *q, struct profile *into
 	r.of_spans = count;
 	bool rounded = !q->unrounded || count;
 	r.from_ms = rounded ? q->from_ms / WINDOW_MS * WINDOW_MS : q->from_ms;
-	r.to_ms = rounded ? up(q->to_ms) : q->to_ms;
+	r.to_ms = rounded ? store_round_up(q->to_ms) : q->to_ms;
 	r.first_ms = r.from_ms - (r.of_spans ? MIN(r.from_ms, WINDOW_LENGTH_MAX) : 0);
 	matching_init(&r.spans, of_spans, count);
 	int err = sum(&r, &series_of, ret, ret_err);

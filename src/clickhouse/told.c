@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "clickhouse/clickhouse_internal.h"
+#include "store/operations.h"
 
 int clickhouse_append_findings(struct clickhouse_store *s, const struct window *w, uint64_t now_ms,
 			       struct store_error *e)
@@ -28,28 +29,6 @@ int clickhouse_append_findings(struct clickhouse_store *s, const struct window *
 	int r = client_insert(s->client, "findings", &rows, e);
 	pack_done(&rows);
 	return r;
-}
-
-static bool is_same(const struct finding *a, const struct finding *b)
-{
-	return a->id == b->id && memcmp(a->instance, b->instance, sizeof(a->instance)) == 0;
-}
-
-static void add(struct store_findings *to, const struct finding *f)
-{
-	for (uint32_t i = 0; i < to->count; i++) {
-		if (!is_same(&to->findings[i], f))
-			continue;
-		if (f->until_ms > to->findings[i].until_ms)
-			to->findings[i] = *f;
-		return;
-	}
-	if (to->count == STORE_FINDINGS_MAX) {
-		to->cut = true;
-		return;
-	}
-	MEM_GROW(to->findings, to->count, to->cap);
-	to->findings[to->count++] = *f;
 }
 
 static int by_time(const void *a, const void *b)
@@ -87,7 +66,7 @@ int clickhouse_findings(void *self, const struct store_query *q, struct store_fi
 		finding_read(&in, &f);
 		memcpy(f.instance, instance, sizeof(f.instance));
 		if (!in.bad && !rows.in.bad)
-			add(ret, &f);
+			store_findings_add(ret, &f);
 	}
 	r = rows.in.bad ? -EPROTO : 0;
 	client_rows_done(&rows);

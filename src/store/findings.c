@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "store/local_internal.h"
+#include "store/operations.h"
 
 #define SCHEMA                                                                                     \
 	"CREATE TABLE IF NOT EXISTS findings(instance BLOB NOT NULL, id INTEGER NOT NULL,"         \
@@ -48,28 +49,6 @@ int local_append_findings(struct partition *b, const struct window *w)
 	return r;
 }
 
-static bool is_same(const struct finding *a, const struct finding *b)
-{
-	return a->id == b->id && memcmp(a->instance, b->instance, sizeof(a->instance)) == 0;
-}
-
-static void add(struct store_findings *to, const struct finding *f)
-{
-	for (uint32_t i = 0; i < to->count; i++) {
-		if (!is_same(&to->findings[i], f))
-			continue;
-		if (f->until_ms > to->findings[i].until_ms)
-			to->findings[i] = *f;
-		return;
-	}
-	if (to->count == STORE_FINDINGS_MAX) {
-		to->cut = true;
-		return;
-	}
-	MEM_GROW(to->findings, to->count, to->cap);
-	to->findings[to->count++] = *f;
-}
-
 static int read_day(struct partition *b, const struct store_query *q, struct store_findings *to)
 {
 	int64_t there = 0;
@@ -92,7 +71,7 @@ static int read_day(struct partition *b, const struct store_query *q, struct sto
 		if (in.bad || sqlite3_column_bytes(st, 0) != sizeof(f.instance))
 			continue;
 		memcpy(f.instance, sqlite3_column_blob(st, 0), sizeof(f.instance));
-		add(to, &f);
+		store_findings_add(to, &f);
 	}
 	return r;
 }

@@ -48,3 +48,14 @@ extern const struct store_operations clickhouse_operations; /* src/clickhouse */
 /* As store_open(), which finds the kind by the prefix of `where`. */
 int store_open_kind(const struct store_operations *kind, const char *where,
 		    const struct store_options *o, struct store **ret, struct store_error *ret_err);
+
+/* ---- what kinds share ------------------------------------------------------------------------ */
+
+/* To the end of a window. */
+uint64_t store_round_up(uint64_t ms);
+
+/* An exact range, and of that what the windows found cover, if they cover any of it. */
+void store_clip_to_steps(const struct store_query *q, struct store_answer *a);
+
+/* Adds one, or what is newer of it; at most STORE_FINDINGS_MAX. */
+void store_findings_add(struct store_findings *to, const struct finding *f);

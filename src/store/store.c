@@ -231,3 +231,42 @@ void store_findings_done(struct store_findings *f)
 	free(f->findings);
 	*f = (struct store_findings){};
 }
+
+/* ---- what kinds share ---------------------------------------------------------------------- */
+
+uint64_t store_round_up(uint64_t ms)
+{
+	return (MIN(ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS;
+}
+
+void store_clip_to_steps(const struct store_query *q, struct store_answer *a)
+{
+	uint64_t from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	uint64_t to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
+	bool is_covered = a->windows && a->from_ms < to_ms && a->to_ms > from_ms;
+
+	a->from_ms = is_covered ? MAX(a->from_ms, from_ms) : from_ms;
+	a->to_ms = is_covered ? MIN(a->to_ms, to_ms) : to_ms;
+}
+
+static bool is_same(const struct finding *a, const struct finding *b)
+{
+	return a->id == b->id && memcmp(a->instance, b->instance, sizeof(a->instance)) == 0;
+}
+
+void store_findings_add(struct store_findings *to, const struct finding *f)
+{
+	for (uint32_t i = 0; i < to->count; i++) {
+		if (!is_same(&to->findings[i], f))
+			continue;
+		if (f->until_ms > to->findings[i].until_ms)
+			to->findings[i] = *f;
+		return;
+	}
+	if (to->count == STORE_FINDINGS_MAX) {
+		to->cut = true;
+		return;
+	}
+	MEM_GROW(to->findings, to->count, to->cap);
+	to->findings[to->count++] = *f;
+}

@@ -4,6 +4,7 @@
 #include "base/index.h"
 #include "base/text.h"
 #include "profile/remap.h"
+#include "store/operations.h"
 #include "store/range_scan.h"
 #include "store/series_filter.h"
 
@@ -233,22 +234,6 @@ static int sum_file_end(void *ctx)
 	return 0;
 }
 
-static uint64_t up(uint64_t ms)
-{
-	return (MIN(ms, INT64_MAX / 2) + WINDOW_MS - 1) / WINDOW_MS * WINDOW_MS;
-}
-
-/* An exact range, and of that what the windows found cover, if they cover any of it. */
-static void clip_to_steps(const struct store_query *q, struct store_answer *a)
-{
-	uint64_t from_ms = q->from_ms / WINDOW_STEP_MS * WINDOW_STEP_MS;
-	uint64_t to_ms = (q->to_ms + WINDOW_STEP_MS - 1) / WINDOW_STEP_MS * WINDOW_STEP_MS;
-	bool is_covered = a->windows && a->from_ms < to_ms && a->to_ms > from_ms;
-
-	a->from_ms = is_covered ? MAX(a->from_ms, from_ms) : from_ms;
-	a->to_ms = is_covered ? MIN(a->to_ms, to_ms) : to_ms;
-}
-
 static void finish(struct summing *s, const struct store_query *q, struct store_answer *ret)
 {
 	struct profile *into = s->into;
@@ -376,7 +361,7 @@ static int sum_spans(struct local_store *store, const struct store_query *q, str
 		.s = store,
 		.q = &other,
 		.from_ms = q->from_ms / WINDOW_MS * WINDOW_MS,
-		.to_ms = up(q->to_ms),
+		.to_ms = store_round_up(q->to_ms),
 		.file = sum_file,
 		.spans = sum_message,
 		.file_end = sum_file_end,
@@ -404,7 +389,7 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 			       .q = q,
 			       .from_ms = q->unrounded ? q->from_ms
 						       : q->from_ms / WINDOW_MS * WINDOW_MS,
-			       .to_ms = q->unrounded ? q->to_ms : up(q->to_ms),
+			       .to_ms = q->unrounded ? q->to_ms : store_round_up(q->to_ms),
 			       .hours = !q->exact && !q->block_ms,
 			       .prefer_raw = q->raw_only,
 			       .times = q->exact,
@@ -421,7 +406,7 @@ int local_sum(void *self, const struct store_query *q, struct profile *into,
 	w.ctx = &s;
 	int r = range_scan(&w);
 	if (q->exact)
-		clip_to_steps(q, ret);
+		store_clip_to_steps(q, ret);
 	finish(&s, q, ret);
 	return series_filter_done(&s.filter, r, ret_err);
 }
